@@ -1,17 +1,17 @@
-/** The days of the fictional market: real trading days of the US, at fixed dates, so that every run gives the same. */
+/** US trading days of the fictional market. The range is fixed, so that every run gives the same data. */
 import { DateTime } from "effect"
 
-/** Whole days since 1970-01-01. */
+/** Days since 1970-01-01. */
 export type Day = number
 
 const millisPerDay = 86_400_000
 
-/** The day of `YYYY-MM-DD`. */
+/** Parses `YYYY-MM-DD`. */
 export const parseDate = (date: string): Day => DateTime.toEpochMillis(DateTime.makeUnsafe(date)) / millisPerDay
 
 const dateCache = new Map<Day, string>()
 
-/** `YYYY-MM-DD` */
+/** Formats a day as `YYYY-MM-DD`. */
 export const formatDate = (day: Day): string => {
   const known = dateCache.get(day)
   if (known !== undefined) return known
@@ -25,16 +25,16 @@ const weekdayOf = (day: Day) => (day + 4) % 7
 
 const firstOfMonth = (year: number, month: number) => parseDate(`${year}-${String(month).padStart(2, "0")}-01`)
 
-/** The n-th such weekday of the month. */
-const nthWeekday = (year: number, month: number, wanted: number, n: number) => {
+/** The n-th given weekday of a month. */
+const nthWeekday = (year: number, month: number, weekday: number, n: number) => {
   const start = firstOfMonth(year, month)
-  return start + (wanted - weekdayOf(start) + 7) % 7 + 7 * (n - 1)
+  return start + (weekday - weekdayOf(start) + 7) % 7 + 7 * (n - 1)
 }
 
-/** A holiday on a Sunday is kept on Monday, one on a Saturday on Friday. */
+/** A Sunday holiday is observed on Monday, a Saturday holiday on Friday. */
 const observedDay = (day: Day) => weekdayOf(day) === 0 ? day + 1 : weekdayOf(day) === 6 ? day - 1 : day
 
-/** Two days before Easter Sunday, by the anonymous Gregorian rule. */
+/** Two days before Easter Sunday, by the anonymous Gregorian algorithm. */
 const goodFriday = (year: number) => {
   const century = Math.floor(year / 100)
   const golden = year % 19
@@ -47,8 +47,9 @@ const goodFriday = (year: number) => {
 
 const thanksgiving = (year: number) => nthWeekday(year, 11, 4, 4)
 
-/** The exchange does not close in the old year for a New Year's Day that falls on a Saturday. */
-const newYearsHoliday = (year: number) => weekdayOf(firstOfMonth(year, 1)) === 6 ? firstOfMonth(year, 1) : observedDay(firstOfMonth(year, 1))
+/** A New Year's Day on a Saturday is not observed in the old year. */
+const newYearsHoliday = (year: number) =>
+  weekdayOf(firstOfMonth(year, 1)) === 6 ? firstOfMonth(year, 1) : observedDay(firstOfMonth(year, 1))
 
 const holidaysOf = (year: number) => [
   newYearsHoliday(year),
@@ -65,33 +66,33 @@ const holidaysOf = (year: number) => [
 
 const years = [2024, 2025, 2026]
 
-/** And a national day of mourning. */
+/** Exchange holidays, including the national day of mourning on 2025-01-09. */
 const holidayDays = new Set([...years.flatMap(holidaysOf), parseDate("2025-01-09")])
 
-/** Days that may end at 13:00; nothing remarkable happens on them. */
+/** Days that may close at 13:00. The generator schedules no gaps on them. */
 export const earlyCloseDays = new Set(years.flatMap((year) => [
   parseDate(`${year}-07-03`),
   thanksgiving(year) + 1,
   parseDate(`${year}-12-24`),
 ]))
 
-/** The last day of the market: everything known is known on its evening. */
+/** Last day of the market. Rows describe the state on its evening. */
 export const today = parseDate("2026-11-13")
 const firstDay = parseDate("2024-11-13")
 
 const calendarDays = Array.from({ length: today - firstDay + 1 }, (_, after) => firstDay + after)
 
-/** Two years of trading days; a session is named by its place in this list. */
+/** Two years of trading days. A session number is an index in this list. */
 export const tradingDays: ReadonlyArray<Day> = calendarDays.filter((day) =>
   weekdayOf(day) !== 0 && weekdayOf(day) !== 6 && !holidayDays.has(day)
 )
 
-/** The place of the last session. */
+/** Number of the last session. */
 export const lastSession = tradingDays.length - 1
 
 const sessionByDay = new Map(tradingDays.map((day, index) => [day, index]))
 
-/** The session of this day, or the last one before it; 0 for days before the market began. */
+/** Session on `day` or the last one before it; 0 for days before the market starts. */
 export const sessionOn = (day: Day): number => {
   for (let near = Math.min(day, today); near >= firstDay; near--) {
     const index = sessionByDay.get(near)
@@ -100,29 +101,34 @@ export const sessionOn = (day: Day): number => {
   return 0
 }
 
-/** The trading day nearest to, and not before, this one. */
-export const toTradingDay = (day: Day): Day => holidayDays.has(day) || weekdayOf(day) % 6 === 0 ? toTradingDay(day + 1) : day
+/** First trading day on or after `day`. */
+export const toTradingDay = (day: Day): Day =>
+  holidayDays.has(day) || weekdayOf(day) % 6 === 0 ? toTradingDay(day + 1) : day
 
-/** The day of a session; one beyond the last lies in the future. */
+/** Day of a session. Sessions after the last one get estimated future days. */
 export const dayOfSession = (session: number): Day =>
-  session > lastSession ? toTradingDay(today + Math.ceil((session - lastSession) * 1.4)) : tradingDays[Math.max(0, session)] ?? today
+  session > lastSession
+    ? toTradingDay(today + Math.ceil((session - lastSession) * 1.4))
+    : tradingDays[Math.max(0, session)] ?? today
 
 const padTwo = (number: number) => String(number).padStart(2, "0")
 
-/** `2026-06-01 09:30:00`: a wall clock, the seconds counted from midnight. */
+/** Formats local time as `2026-06-01 09:30:00`, from seconds since midnight. */
 export const formatLocalTime = (day: Day, seconds: number) =>
-  `${formatDate(day)} ${padTwo(Math.floor(seconds / 3600))}:${padTwo(Math.floor(seconds / 60) % 60)}:${padTwo(seconds % 60)}`
+  `${formatDate(day)} ${padTwo(Math.floor(seconds / 3600))}:${padTwo(Math.floor(seconds / 60) % 60)}:${
+    padTwo(seconds % 60)
+  }`
 
 const isDaylightSaving = (day: Day) => {
   const year = Number(formatDate(day).slice(0, 4))
   return day >= nthWeekday(year, 3, 0, 2) && day < nthWeekday(year, 11, 0, 1)
 }
 
-/** `2026-06-01T13:30:00Z`: the instant that New York's clock names. */
+/** Formats New York time as a UTC instant: `2026-06-01T13:30:00Z`. */
 export const formatUtcInstant = (day: Day, seconds: number) => {
   const utc = seconds + (isDaylightSaving(day) ? 4 : 5) * 3600
   return `${formatLocalTime(day + Math.floor(utc / 86_400), utc % 86_400).replace(" ", "T")}Z`
 }
 
-/** Seconds from midnight. */
+/** Seconds since midnight. */
 export const timeOfDay = (hours: number, minutes = 0) => hours * 3600 + minutes * 60

@@ -96,7 +96,11 @@ export interface CompanyProfile {
   readonly scenario: ScenarioName
 }
 
-const profile = (scenario: ScenarioName, name: string, ...symbols: CompanyProfile["symbols"]): CompanyProfile => ({ scenario, name, symbols })
+const profile = (scenario: ScenarioName, name: string, ...symbols: CompanyProfile["symbols"]): CompanyProfile => ({
+  scenario,
+  name,
+  symbols,
+})
 
 /** The companies of the small market. */
 export const namedCompanies: ReadonlyArray<CompanyProfile> = [

@@ -29,10 +29,21 @@ export const simulateDeals = (company: Company, { closes, sharesOutstanding }: P
     const before = closes[session - 1] ?? 0
     const priceTicks = roundToTick(before * (kind === "atm" ? random.between(0.97, 1.02) : random.between(0.72, 0.9)))
     const sharesBefore = sharesOutstanding[session - 1] ?? 0
-    const shares = kind === "note" ? Math.round(sharesBefore * dilution) : (sharesOutstanding[session] ?? 0) - sharesBefore
+    const shares = kind === "note"
+      ? Math.round(sharesBefore * dilution)
+      : (sharesOutstanding[session] ?? 0) - sharesBefore
     const bank = kind === "line" || random.chance(0.2) ? null : random.pick(banks)
     const isFromShelf = kind === "atm" || kind === "offering" || kind === "direct"
-    return { index, kind, day: dayOfSession(session), shares, priceTicks, grossCents: valueInCents(priceTicks, shares), bank, isFromShelf }
+    return {
+      index,
+      kind,
+      day: dayOfSession(session),
+      shares,
+      priceTicks,
+      grossCents: valueInCents(priceTicks, shares),
+      bank,
+      isFromShelf,
+    }
   })
 }
 
@@ -51,17 +62,26 @@ const shelfSizes = [2_500_000_000, 5_000_000_000, 7_500_000_000, 10_000_000_000,
 /** The shelf registration of a company that sells from one; null for other companies. */
 export const makeShelfRegistration = ({ scenario }: Company, deals: ReadonlyArray<Deal>): ShelfRegistration | null => {
   const sales = deals.filter(({ isFromShelf }) => isFromShelf)
-  const from = sales[0]?.day ?? (scenario.ownershipData === "institutions" && scenario.exchange === "NYSE" ? today - 400 : null)
+  const from = sales[0]?.day ??
+    (scenario.ownershipData === "institutions" && scenario.exchange === "NYSE" ? today - 400 : null)
   if (from === null) return null
   const filedDay = toTradingDay(from - 75)
   const total = sales.reduce((sum, { grossCents }) => sum + grossCents, 0)
   const amount = shelfSizes.find((size) => size > total * 1.25) ?? 2 * 50_000_000_000
-  return { filedDay, effectiveDay: toTradingDay(filedDay + 21), expiryDay: filedDay + 21 + 1096, amountCents: sales.length ? amount : 1e11 }
+  return {
+    filedDay,
+    effectiveDay: toTradingDay(filedDay + 21),
+    expiryDay: filedDay + 21 + 1096,
+    amountCents: sales.length ? amount : 1e11,
+  }
 }
 
 /** Gross proceeds of shelf sales after `since` and up to `day`, in cents. */
 export const shelfSalesUntil = (deals: ReadonlyArray<Deal>, day: Day, since: Day = 0) =>
-  deals.filter((deal) => deal.isFromShelf && deal.day <= day && deal.day > since).reduce((sum, { grossCents }) => sum + grossCents, 0)
+  deals.filter((deal) => deal.isFromShelf && deal.day <= day && deal.day > since).reduce(
+    (sum, { grossCents }) => sum + grossCents,
+    0,
+  )
 
 /** Split ratio between two days: `from` shares on `day` are `to` shares on `until`. */
 export const splitRatioSince = ({ scenario }: Company, day: Day, until: Day = today) => {

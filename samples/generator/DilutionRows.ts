@@ -1,4 +1,4 @@
-/** Rows of dilution_data: warrants and convertibles of the deals, counted in shares of today. */
+/** Rows of dilution_data: warrants and convertibles issued in deals, adjusted for later splits. */
 import { formatDate, parseDate, sessionOn } from "./Calendar.ts"
 import { type Company, formatEvening, symbolOn } from "./Companies.ts"
 import { type Deal, splitRatioSince } from "./Deals.ts"
@@ -28,7 +28,7 @@ const emptyConvertibleColumns = {
   maturity_date: null,
 }
 
-/** Shares and ticks of a deal, after the splits since. */
+/** Converts share counts and prices of a deal to today's shares. */
 const makeSplitAdjuster = (company: Company, { day }: Deal) => {
   const { from, to } = splitRatioSince(company, day)
   return {
@@ -37,9 +37,14 @@ const makeSplitAdjuster = (company: Company, { day }: Deal) => {
   }
 }
 
-const protectionClauses = ["Full ratchet", "Weighted average", "Share combination event", "Reset to 100% of 5-day low"] as const
+const protectionClauses = [
+  "Full ratchet",
+  "Weighted average",
+  "Share combination event",
+  "Reset to 100% of 5-day low",
+] as const
 
-/** The least price under the protection, in whole tenths of a cent. */
+/** Price protection of a security. The floor price is a multiple of 0.001 USD. */
 const priceProtectionColumns = (random: RandomSource, ticks: number) => {
   if (random.chance(0.5)) return { floor_price: null, price_protection: null, price_protection_clause: null }
   const kind = random.pick(protectionClauses)
@@ -53,7 +58,11 @@ const priceProtectionColumns = (random: RandomSource, ticks: number) => {
 const termColumns = (random: RandomSource, { company }: CompanyHistory, deal: Deal, ticks: number) => ({
   ...priceProtectionColumns(random, ticks),
   bank: deal.bank,
-  owners: random.chance(0.3) ? [] : random.chance(0.4) ? [random.pick(funds), "O'Neil_50% Opportunities"] : [random.pick(funds)],
+  owners: random.chance(0.3)
+    ? []
+    : random.chance(0.4)
+    ? [random.pick(funds), "O'Neil_50% Opportunities"]
+    : [random.pick(funds)],
   reset_date: random.chance(0.3) ? formatDate(deal.day + 200) : null,
   beneficial_ownership_blocker_percentage: random.chance(0.7) ? random.pick(["4.99", "9.99"]) : null,
   registration_file_no: deal.isFromShelf ? fileNumberOf(company, "shelf") : null,
@@ -128,7 +137,7 @@ const securityColumns = (random: RandomSource, history: CompanyHistory, deal: De
   line: [],
 }[deal.kind])
 
-/** Where a security is known from; an old one is known from a report only. */
+/** Source filing of a security. Legacy securities have no filing. */
 const sourceColumns = (deal: Deal, document: Document | undefined) => ({
   registered: document === undefined ? null : deal.isFromShelf,
   filed_at: formatDate(deal.day),
@@ -138,7 +147,7 @@ const sourceColumns = (deal: Deal, document: Document | undefined) => ({
   last_updated: formatEvening(deal.day),
 })
 
-/** Warrants from before the market began, of those who raise money now. */
+/** Warrants of 2023 for companies with at least three raises. */
 const legacyDeals = ({ company: { scenario }, prices }: CompanyHistory): ReadonlyArray<Deal> =>
   scenario.raises.length < 3 ? [] : [{
     index: 99,

@@ -1,5 +1,14 @@
-/** Everything that a company files and says, in order; other tables refer to it by key. */
-import { type Day, dayOfSession, formatDate, lastSession, parseDate, timeOfDay, today, toTradingDay } from "./Calendar.ts"
+/** SEC filings and press releases of a company. Other tables refer to them by key. */
+import {
+  type Day,
+  dayOfSession,
+  formatDate,
+  lastSession,
+  parseDate,
+  timeOfDay,
+  today,
+  toTradingDay,
+} from "./Calendar.ts"
 import { type Company, filingUrl, renamesOf } from "./Companies.ts"
 import type { Deal, ShelfRegistration } from "./Deals.ts"
 import { formatMillions, formatPrice } from "./Decimals.ts"
@@ -8,13 +17,14 @@ import type { CompanyHistory } from "./Market.ts"
 import { newsTopics } from "./NewsTopics.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
 
+/** A document before it is numbered. */
 export interface DocumentDraft {
-  /** What other tables find it by: `raise:2`, `split:effective`. */
+  /** Key for references from other tables, such as `raise:2` or `split:effective`. */
   readonly key: string
   readonly day: Day
-  /** Seconds from midnight; null: nobody noted the time. */
+  /** Seconds since midnight; null if unknown. */
   readonly time: number | null
-  /** An SEC form, or `news`. */
+  /** SEC form type, or `news` for a press release. */
   readonly form: string
   readonly title: string | null
   readonly summary?: string
@@ -23,18 +33,21 @@ export interface DocumentDraft {
 
 export interface Document extends DocumentDraft {
   readonly id: string
-  /** Null: news, which have none. */
+  /** SEC accession number; null for press releases. */
   readonly accession: string | null
   readonly url: string
 }
 
-export const findDocument = ({ documents }: CompanyHistory, key: string) => documents.find((document) => document.key === key)
+export const findDocument = ({ documents }: CompanyHistory, key: string) =>
+  documents.find((document) => document.key === key)
 
-export const isNews = ({ form }: DocumentDraft) => form === "news"
+const newsForm = "news"
+
+export const isNews = ({ form }: DocumentDraft) => form === newsForm
 
 const timestampOf = ({ day, time }: DocumentDraft) => day * 86_400 + (time ?? 86_399)
 
-/** In order of time, numbered as the SEC numbers filings: filer, year, count. */
+/** Sorts documents by time and numbers them like SEC accession numbers: filer, year, sequence. */
 export const numberDocuments = (company: Company, drafts: ReadonlyArray<DocumentDraft>): ReadonlyArray<Document> => {
   const counts = { filings: 0, news: 0 }
   return drafts.toSorted((one, other) => timestampOf(one) - timestampOf(other)).map((draft) => {
@@ -50,33 +63,50 @@ export const numberDocuments = (company: Company, drafts: ReadonlyArray<Document
   })
 }
 
-/** The names of the forms: a foreign issuer files others. */
-export const formNamesOf = ({ country }: Company) =>
+/** SEC form names; foreign issuers file different forms. */
+const formNamesOf = ({ country }: Company) =>
   country === "US"
     ? { annual: "10-K", interim: "10-Q", current: "8-K", shelf: "S-3", full: "S-1" }
     : { annual: "20-F", interim: "6-K", current: "6-K", shelf: "F-3", full: "F-1" }
 
-const interimReportDates = ["2024-11-21", "2025-05-15", "2025-08-14", "2025-11-13", "2026-05-14", "2026-08-13", "2026-11-12"]
+const interimReportDates = [
+  "2024-11-21",
+  "2025-05-15",
+  "2025-08-14",
+  "2025-11-13",
+  "2026-05-14",
+  "2026-08-13",
+  "2026-11-12",
+]
 const annualReportDates = ["2025-03-28", "2026-03-27"]
 
-/** The day of the first trade; companies that were there before have none. */
+/** Day of the IPO; null for companies that were already listed or have no prices. */
 export const ipoDay = ({ scenario }: Company): Day | null =>
   scenario.firstSession === null || scenario.firstSession === 0 ? null : dayOfSession(scenario.firstSession)
 
 const periodicReports = (company: Company): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("periodic")
   const forms = formNamesOf(company)
-  const since = (ipoDay(company) ?? 0) + 20
-  const reports = [...annualReportDates.map((date) => [date, forms.annual]), ...interimReportDates.map((date) => [date, forms.interim])]
+  const earliestDay = (ipoDay(company) ?? 0) + 20
+  const reports = [
+    ...annualReportDates.map((date) => [date, forms.annual]),
+    ...interimReportDates.map((date) => [date, forms.interim]),
+  ]
   return reports.flatMap(([date = "", form = ""], index): ReadonlyArray<DocumentDraft> => {
     const day = toTradingDay(parseDate(date) - random.integer(0, 9))
-    const time = random.chance(0.85) ? timeOfDay(random.integer(6, 16), random.integer(0, 59)) + random.integer(0, 59) : null
-    if (day < since || company.scenario.ownershipData === "none" || (company.scenario.firstSession === null && index > 1)) return []
+    const time = random.chance(0.85)
+      ? timeOfDay(random.integer(6, 16), random.integer(0, 59)) + random.integer(0, 59)
+      : null
+    if (
+      day < earliestDay || company.scenario.ownershipData === "none" ||
+      (company.scenario.firstSession === null && index > 1)
+    ) return []
     const title = random.chance(0.9) ? `${form} of ${company.name}` : null
     return [{ key: `periodic:${index}`, day, time, form, title, tags: [] }]
   })
 }
 
+/** Ownership filings by kind of holder data: form, approximate date, and holders listed in it. */
 const ownershipForms = {
   full: [["SC 13G", "2025-02-12", "funds"], ["DEF 14A", "2025-04-25", "all"], ["DEF 14A", "2026-04-24", "all"], [
     "4",
@@ -92,15 +122,24 @@ const ownershipForms = {
   none: [],
 } as const
 
-/** `owners:all:…`, `owners:funds:…` and, without a table of holders, `owners:none:…`. */
+/** Document keys are `owners:all:…`, `owners:funds:…` and, without holders, `owners:none:…`. */
 const ownershipFilings = (company: Company): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("ownership filings")
-  return ownershipForms[company.scenario.ownershipData].flatMap(([form, date, holds], index): ReadonlyArray<DocumentDraft> => {
-    const day = toTradingDay(parseDate(date) + random.integer(-5, 5))
-    if (day <= (ipoDay(company) ?? 0)) return []
-    const title = `${form}: holders of ${company.name}`
-    return [{ key: `owners:${holds}:${index}`, day, time: timeOfDay(16, random.integer(5, 59)), form, title, tags: ["ownership"] }]
-  })
+  return ownershipForms[company.scenario.ownershipData].flatMap(
+    ([form, date, holders], index): ReadonlyArray<DocumentDraft> => {
+      const day = toTradingDay(parseDate(date) + random.integer(-5, 5))
+      if (day <= (ipoDay(company) ?? 0)) return []
+      const title = `${form}: holders of ${company.name}`
+      return [{
+        key: `owners:${holders}:${index}`,
+        day,
+        time: timeOfDay(16, random.integer(5, 59)),
+        form,
+        title,
+        tags: ["ownership"],
+      }]
+    },
+  )
 }
 
 const ipoDocuments = (company: Company): ReadonlyArray<DocumentDraft> => {
@@ -111,14 +150,26 @@ const ipoDocuments = (company: Company): ReadonlyArray<DocumentDraft> => {
   return [
     { key: "ipo:filed", day: toTradingDay(day - 48), time: timeOfDay(15, 2), form, title, tags: ["ipo"] },
     { key: "ipo", day, time: timeOfDay(6, 1), form: "424B4", title, tags: ["ipo"] },
-    { key: "ipo:news", day, time: timeOfDay(8), form: "news", title, summary: "The first trade is today.", tags: ["ipo"] },
+    {
+      key: "ipo:news",
+      day,
+      time: timeOfDay(8),
+      form: newsForm,
+      title,
+      summary: "The first trade is today.",
+      tags: ["ipo"],
+    },
   ]
 }
 
-/** The day on which the shares of a private deal were registered for resale; after today: not yet. */
-export const resaleRegistrationDay = ({ day }: Deal) => toTradingDay(day + 24)
+/** Day on which the shares of a private placement are registered for resale; may lie in the future. */
+const resaleRegistrationDay = ({ day }: Deal) => toTradingDay(day + 24)
 
-const registrationFilings = (company: Company, deals: ReadonlyArray<Deal>, shelf: ShelfRegistration | null): ReadonlyArray<DocumentDraft> => {
+const registrationFilings = (
+  company: Company,
+  deals: ReadonlyArray<Deal>,
+  shelf: ShelfRegistration | null,
+): ReadonlyArray<DocumentDraft> => {
   const forms = formNamesOf(company)
   const tags = ["registration"]
   const resales = deals.filter((deal) =>
@@ -147,28 +198,33 @@ const registrationFilings = (company: Company, deals: ReadonlyArray<Deal>, shelf
   ]
 }
 
-export const makeMandatoryFilings = (company: Company, deals: ReadonlyArray<Deal>, shelf: ShelfRegistration | null): ReadonlyArray<DocumentDraft> => [
+/** Filings that the SEC requires. */
+export const makeMandatoryFilings = (
+  company: Company,
+  deals: ReadonlyArray<Deal>,
+  shelf: ShelfRegistration | null,
+): ReadonlyArray<DocumentDraft> => [
   ...periodicReports(company),
   ...ownershipFilings(company),
   ...ipoDocuments(company),
   ...registrationFilings(company, deals, shelf),
 ]
 
-const newsForm = "news"
-
-/** On the evening before a gap, or in the morning of it: the news, and soon after it the filing. */
+/** The news that causes a gap, followed by the SEC filing: the evening before, or in the morning. */
 const gapAnnouncements = (company: Company, { gapDays }: PriceHistory): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("gaps")
   return gapDays.flatMap(({ gap: { startsEveningBefore, session, topic: name } }): ReadonlyArray<DocumentDraft> => {
     if (name === null) return []
     const { form, summary, tags, title } = newsTopics[name]
     const day = dayOfSession(startsEveningBefore ? session - 1 : session)
-    const time = startsEveningBefore ? timeOfDay(16, random.integer(1, 5)) : timeOfDay(7, random.integer(0, 59)) + random.integer(0, 59)
-    const said = { day, title: `${company.name} ${title}`, summary, tags }
+    const time = startsEveningBefore
+      ? timeOfDay(16, random.integer(1, 5))
+      : timeOfDay(7, random.integer(0, 59)) + random.integer(0, 59)
+    const content = { day, title: `${company.name} ${title}`, summary, tags }
     return [
-      { ...said, key: `gap:${session}:news`, time, form: newsForm },
+      { ...content, key: `gap:${session}:news`, time, form: newsForm },
       ...(form === null ? [] : [{
-        ...said,
+        ...content,
         key: `gap:${session}`,
         time: time + random.integer(60, 900),
         form: formNamesOf(company).current,
@@ -177,8 +233,8 @@ const gapAnnouncements = (company: Company, { gapDays }: PriceHistory): Readonly
   })
 }
 
-const dealForm = (company: Company, { kind, isFromShelf: shelf }: Deal) =>
-  shelf ? "424B5" : kind === "line" ? formNamesOf(company).full : formNamesOf(company).current
+const dealForm = (company: Company, { isFromShelf, kind }: Deal) =>
+  isFromShelf ? "424B5" : kind === "line" ? formNamesOf(company).full : formNamesOf(company).current
 
 const dealNames = {
   offering: "underwritten offering",
@@ -201,39 +257,46 @@ const dealTags = {
 const dealAnnouncements = (company: Company, deals: ReadonlyArray<Deal>): ReadonlyArray<DocumentDraft> =>
   deals.flatMap((deal) => {
     const { day, grossCents, kind, index, shares } = deal
-    const said = {
+    const content = {
       day,
       title: `${company.name} prices ${formatMillions(grossCents)} ${dealNames[kind]}`,
       summary: `${shares.toLocaleString("en-US")} shares at $${formatPrice(deal.priceTicks)}.`,
       tags: ["offering", dealTags[kind]],
     }
     return [
-      { ...said, key: `raise:${index}`, time: timeOfDay(8, 15), form: dealForm(company, deal) },
+      { ...content, key: `raise:${index}`, time: timeOfDay(8, 15), form: dealForm(company, deal) },
       ...(kind === "atm" || kind === "line"
         ? []
-        : [{ ...said, key: `raise:${index}:news`, time: timeOfDay(7, 45), form: newsForm }]),
+        : [{ ...content, key: `raise:${index}:news`, time: timeOfDay(7, 45), form: newsForm }]),
     ]
   })
 
-/** Each step of a split, where it has been taken. */
+/** The steps of a split so far. */
 const splitAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> => {
   const { split } = company.scenario
   if (split === undefined) return []
   const { current } = formNamesOf(company)
   const step = (key: string, session: number | undefined, form: string, title: string): ReadonlyArray<DocumentDraft> =>
-    session === undefined || session > lastSession
-      ? []
-      : [{ key, day: dayOfSession(session), time: timeOfDay(16, 31), form, title: `${company.name} ${title}`, tags: ["split"] }]
+    session === undefined || session > lastSession ? [] : [{
+      key,
+      day: dayOfSession(session),
+      time: timeOfDay(16, 31),
+      form,
+      title: `${company.name} ${title}`,
+      tags: ["split"],
+    }]
   const share = `one share for ${split.from}`
-  const said = split.from > split.to ? `reverse split, ${share}` : `split, ${split.to} shares for one`
+  const description = split.from > split.to ? `reverse split, ${share}` : `split, ${split.to} shares for one`
   return [
-    ...step("split:vote", split.voteFiled, "DEF 14A", `asks its holders for a ${said}`),
-    ...(dayOfSession(split.vote) < today ? step("split:approved", split.vote, current, `may make a ${said}`) : []),
-    ...step("split:withdrawn", split.withdrawn, current, `will not make a ${said}`),
+    ...step("split:vote", split.voteFiled, "DEF 14A", `asks its holders for a ${description}`),
+    ...(dayOfSession(split.vote) < today
+      ? step("split:approved", split.vote, current, `may make a ${description}`)
+      : []),
+    ...step("split:withdrawn", split.withdrawn, current, `will not make a ${description}`),
     ...(split.effective === undefined ? [] : [
-      ...step("split:announced", split.effective - 6, current, `announces a ${said}`),
-      ...step("split:news", split.effective - 6, newsForm, `announces a ${said}`),
-      ...step("split:effective", split.effective, current, `has made a ${said}`),
+      ...step("split:announced", split.effective - 6, current, `announces a ${description}`),
+      ...step("split:news", split.effective - 6, newsForm, `announces a ${description}`),
+      ...step("split:effective", split.effective, current, `has made a ${description}`),
     ]),
   ]
 }
@@ -241,26 +304,32 @@ const splitAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> => {
 const noticeAnnouncements = (company: Company, notices: ReadonlyArray<ListingNotice>): ReadonlyArray<DocumentDraft> =>
   notices.flatMap(({ day, delistingDay, kind, regainedDay }, index) => {
     const { current } = formNamesOf(company)
-    const letter = (key: string, on: Day | null, title: string): ReadonlyArray<DocumentDraft> =>
-      on === null
-        ? []
-        : [{ key, day: on, time: timeOfDay(16, 12), form: current, title: `${company.name} ${title}`, tags: ["nasdaq"] }]
+    const announce = (key: string, announcedDay: Day | null, title: string): ReadonlyArray<DocumentDraft> =>
+      announcedDay === null ? [] : [{
+        key,
+        day: announcedDay,
+        time: timeOfDay(16, 12),
+        form: current,
+        title: `${company.name} ${title}`,
+        tags: ["nasdaq"],
+      }]
     return [
-      ...letter(`notice:${index}`, day, `is told of a deficiency (${kind})`),
-      ...letter(`notice:${index}:determined`, delistingDay, "is to be delisted, and appeals"),
-      ...letter(`notice:${index}:regained`, regainedDay, `is compliant again (${kind})`),
+      ...announce(`notice:${index}`, day, `is told of a deficiency (${kind})`),
+      ...announce(`notice:${index}:determined`, delistingDay, "is to be delisted, and appeals"),
+      ...announce(`notice:${index}:regained`, regainedDay, `is compliant again (${kind})`),
     ]
   })
 
 const renameAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> =>
   renamesOf(company).flatMap(({ day, former, next }, index) => {
-    const said = { day, title: `${company.name} trades as ${next}, no longer as ${former}`, tags: ["symbol-change"] }
+    const content = { day, title: `${company.name} trades as ${next}, no longer as ${former}`, tags: ["symbol-change"] }
     return [
-      { ...said, key: `rename:${index}:news`, time: timeOfDay(6, 30), form: newsForm },
-      { ...said, key: `rename:${index}`, time: timeOfDay(6, 35), form: formNamesOf(company).current },
+      { ...content, key: `rename:${index}:news`, time: timeOfDay(6, 30), form: newsForm },
+      { ...content, key: `rename:${index}`, time: timeOfDay(6, 35), form: formNamesOf(company).current },
     ]
   })
 
+/** Press releases and filings about events of the company. */
 export const makeAnnouncements = (
   company: Company,
   prices: PriceHistory,

@@ -1,4 +1,4 @@
-/** How many shares there were and who could trade them, filing by filing. */
+/** Share counts and floats by filing, and the rows of float_outstanding and historical_float_pro. */
 import { type Day, formatDate, sessionOn, today } from "./Calendar.ts"
 import { type Company, formatEvening, renamesOf, symbolOn } from "./Companies.ts"
 import { divideRounded, formatCents, formatFraction, formatRatio, mapNullable } from "./Decimals.ts"
@@ -9,10 +9,11 @@ import type { PriceHistory } from "./PriceSimulation.ts"
 import { closeOn, marketCapOf } from "./PriceStatistics.ts"
 import type { RandomSource } from "./Random.ts"
 
+/** Share counts that one filing discloses; null if it does not disclose a count. */
 export interface FloatReport {
   readonly document: Document
+  /** Day for which the shares are counted. */
   readonly reportedDay: Day | null
-  /** Numbers of shares; null: the filing does not tell. */
   readonly outstanding: number | null
   readonly insiders: number | null
   readonly affiliates: number | null
@@ -21,50 +22,59 @@ export interface FloatReport {
   readonly tradable: number | null
 }
 
-/** Filings that tell the number of shares: reports, the prospectus, sales of shares and splits. */
+/** Periodic reports, IPO prospectuses, shelf sales and splits disclose share counts. */
 const disclosesShareCount = ({ form, key }: Document) =>
   key.startsWith("periodic") || key === "ipo" || key === "split:effective" ||
   (key.startsWith("raise") && form === "424B5")
 
-/** A report counts the shares some days before it is filed, be it a Sunday; others on their day. */
+/** Periodic reports count shares a few days before filing, weekends included; other filings on the filing day. */
 const reportedDayOf = (random: RandomSource, company: Company, { day, key }: Document): Day | null => {
   if (!key.startsWith("periodic")) return day
   if (random.chance(0.04)) return null
-  const renamed = renamesOf(company).findLast((rename) => rename.day <= day)?.day ?? 0
-  return Math.max(day - random.integer(1, 9), renamed, ipoDay(company) ?? 0)
+  const lastRename = renamesOf(company).findLast((rename) => rename.day <= day)?.day ?? 0
+  return Math.max(day - random.integer(1, 9), lastRename, ipoDay(company) ?? 0)
 }
 
-const makeFloatReport = (random: RandomSource, company: Company, { sharesOutstanding: counts }: PriceHistory, document: Document): FloatReport => {
+const makeFloatReport = (
+  random: RandomSource,
+  company: Company,
+  { sharesOutstanding }: PriceHistory,
+  document: Document,
+): FloatReport => {
   const reportedDay = reportedDayOf(random, company, document)
-  const outstanding = random.chance(0.02) ? null : counts[sessionOn(reportedDay ?? document.day)] ?? null
-  const parts = sumOwnership(company)
-  const held = (part: number | null) =>
-    outstanding === null || part === null ? null : divideRounded(outstanding * part, 10_000)
-  const [insiders, affiliates] = [held(parts.insiders), held(parts.affiliates)]
+  const outstanding = random.chance(0.02) ? null : sharesOutstanding[sessionOn(reportedDay ?? document.day)] ?? null
+  const totals = sumOwnership(company)
+  const sharesOf = (stake: number | null) =>
+    outstanding === null || stake === null ? null : divideRounded(outstanding * stake, 10_000)
+  const [insiders, affiliates] = [sharesOf(totals.insiders), sharesOf(totals.affiliates)]
   const float = outstanding === null || insiders === null || affiliates === null
     ? null
     : outstanding - insiders - affiliates
-  const young = ipoDay(company) !== null && document.day < (ipoDay(company) ?? 0) + 180
-  const part = company.scenario.ownershipData === "institutions" ? 0 : young ? 2500 : random.integer(0, 800)
-  const restricted = float === null || random.chance(0.05) ? null : divideRounded(float * part, 10_000)
+  const isLockedUp = ipoDay(company) !== null && document.day < (ipoDay(company) ?? 0) + 180
+  const restrictedPart = company.scenario.ownershipData === "institutions"
+    ? 0
+    : isLockedUp
+    ? 2500
+    : random.integer(0, 800)
+  const restricted = float === null || random.chance(0.05) ? null : divideRounded(float * restrictedPart, 10_000)
   const tradable = float === null || restricted === null ? null : float - restricted
   return { document, reportedDay, outstanding, insiders, affiliates, float, restricted, tradable }
 }
 
-/** In the order in which they were filed. */
+/** Float reports in filing order. */
 export const makeFloatReports = (company: Company, prices: PriceHistory, documents: ReadonlyArray<Document>) => {
   const random = company.randomFor("floats")
   return documents.filter(disclosesShareCount).map((document) => makeFloatReport(random, company, prices, document))
 }
 
-/** The newest by the day it is for, undated ones last, then by the day it was filed. */
+/** Newest report by reported day (unknown days last), then by filing time. */
 export const newestFloatReport = (floats: ReadonlyArray<FloatReport>): FloatReport | undefined =>
   floats.toSorted((one, other) =>
     (other.reportedDay ?? 0) - (one.reportedDay ?? 0) || other.document.day - one.document.day ||
     (other.document.time ?? 0) - (one.document.time ?? 0)
   )[0]
 
-/** What was known on a day. */
+/** Latest report with a share count that was filed on or before `day`. */
 export const latestFloatReportOn = (floats: ReadonlyArray<FloatReport>, day: Day) =>
   floats.findLast(({ document, outstanding }) => document.day <= day && outstanding !== null)
 
@@ -77,17 +87,17 @@ export const ownershipPercentColumns = (company: Company) => {
   }
 }
 
-/** ADS in ten-thousandths, so that half a share is exact. */
-export const adrColumns = ({ scenario: { adsRatio } }: Company) => ({
+/** Depositary share columns. Half a share stays exact because the ratio is formatted from integers. */
+const adrColumns = ({ scenario: { adsRatio } }: Company) => ({
   is_adr: adsRatio !== null,
   ads_ratio: mapNullable(adsRatio, (shares) => formatRatio(shares * 2, 2)),
 })
 
-/** How the company describes itself, as several tables repeat it. */
+/** Company columns that several tables repeat. */
 export const companyColumns = (company: Company) => {
-  const { country, industry, scenario: { delisted, exchange, firstSession: first }, sector } = company
+  const { country, industry, scenario: { delisted, exchange, firstSession }, sector } = company
   return {
-    company: first === null && exchange === null ? null : company.name,
+    company: firstSession === null && exchange === null ? null : company.name,
     country: exchange === null ? null : country,
     sector,
     industry,
@@ -95,7 +105,7 @@ export const companyColumns = (company: Company) => {
   }
 }
 
-/** The filing that told of the holders last. */
+/** URL of the latest filing that lists holders. */
 export const ownershipSourceUrl = (history: CompanyHistory) => ownershipTables(history).at(-1)?.document.url ?? null
 
 export const buildHistoricalFloatProRows = (history: CompanyHistory) => {

@@ -1,5 +1,13 @@
-/** Rows of gap_stats and intraday_runners: one day seen twice. */
-import { type Day, dayOfSession, formatDate, formatLocalTime, formatUtcInstant, sessionOn, timeOfDay } from "./Calendar.ts"
+/** Rows of gap_stats, intraday_runners, premarket_stats and afterhours_stats, all built from gap days. */
+import {
+  type Day,
+  dayOfSession,
+  formatDate,
+  formatLocalTime,
+  formatUtcInstant,
+  sessionOn,
+  timeOfDay,
+} from "./Calendar.ts"
 import { symbolOn } from "./Companies.ts"
 import { formatCents, formatPercentChange, formatPrice, formatRatio, mapNullable } from "./Decimals.ts"
 import { isNews } from "./Documents.ts"
@@ -8,8 +16,8 @@ import { type GapDay, isThinlyTraded, totalDollarVolume, totalVolume, type Tradi
 import type { CompanyHistory } from "./Market.ts"
 import { marketCapOf } from "./PriceStatistics.ts"
 
-/** What was filed and said from the evening before on: the forms and tags of a session. */
-export const filingColumns = ({ documents }: CompanyHistory, from: Day, to: Day) => {
+/** Form types and tags of the documents published in a range of days. */
+const filingColumns = ({ documents }: CompanyHistory, from: Day, to: Day) => {
   const near = documents.filter(({ day }) => day >= from && day <= to)
   return {
     filing_types: [...new Set(near.filter((document) => !isNews(document)).map(({ form }) => form))],
@@ -17,13 +25,14 @@ export const filingColumns = ({ documents }: CompanyHistory, from: Day, to: Day)
   }
 }
 
-/** Some days nobody kept the times of, nor the value of the company. */
+/** Some days lack times and the market cap, so that nullable columns are null somewhere. */
 const isFullyRecorded = ({ gap: { session, topic } }: GapDay) => topic !== null || session % 5 !== 0
 
-export const formatMarketCapAt = (history: CompanyHistory, session: number, close: number) =>
+const formatMarketCapAt = (history: CompanyHistory, session: number, close: number) =>
   mapNullable(marketCapOf(close, history.prices.sharesOutstanding[session]), formatCents)
 
-export const tradableFloatOn = (history: CompanyHistory, day: Day) => latestFloatReportOn(history.floats, day)?.tradable ?? null
+const tradableFloatOn = (history: CompanyHistory, day: Day) =>
+  latestFloatReportOn(history.floats, day)?.tradable ?? null
 
 const percentageColumns = ({ regular: { high, low, open, reference } }: GapDay) => ({
   gap_percentage: formatPercentChange(open, reference),
@@ -32,7 +41,7 @@ const percentageColumns = ({ regular: { high, low, open, reference } }: GapDay) 
   open_to_low_pct: formatPercentChange(low, open),
 })
 
-export const spikeColumns = ({ haltMinutes, spike }: TradingPeriod, day: Day) => ({
+const spikeColumns = ({ haltMinutes, spike }: TradingPeriod, day: Day) => ({
   spike_start_time: mapNullable(spike, ({ start }) => formatLocalTime(day, start)),
   spike_start_price: mapNullable(spike, (rise) => formatPrice(rise.price)),
   spike_duration_minutes: mapNullable(spike, ({ minutes }) => minutes),
@@ -52,11 +61,11 @@ const afterHoursColumns = ({ afterHours }: GapDay) => ({
   afterhours_volume: mapNullable(afterHours, ({ volume }) => volume),
 })
 
-/** The columns that gap_stats and intraday_runners share. */
+/** Columns that gap_stats and intraday_runners share. */
 const gapDayColumns = (history: CompanyHistory, session: GapDay) => {
   const day = dayOfSession(session.session)
   const { close, high, highTime, low, lowTime, open, reference } = session.regular
-  const kept = isFullyRecorded(session)
+  const isRecorded = isFullyRecorded(session)
   return {
     ticker: symbolOn(history.company, day),
     date: formatDate(day),
@@ -64,20 +73,20 @@ const gapDayColumns = (history: CompanyHistory, session: GapDay) => {
     previous_day_close: formatPrice(reference),
     market_open: formatPrice(open),
     high_price: formatPrice(high),
-    high_time: kept ? formatLocalTime(day, highTime) : null,
+    high_time: isRecorded ? formatLocalTime(day, highTime) : null,
     low_price: formatPrice(low),
-    low_time: kept ? formatLocalTime(day, lowTime) : null,
+    low_time: isRecorded ? formatLocalTime(day, lowTime) : null,
     market_close: formatPrice(close),
     close_under_50pct_of_range: 2 * close < high + low,
     ...spikeColumns(session.regular, day),
     ...premarketColumns(session),
     ...afterHoursColumns(session),
-    market_cap: kept ? formatMarketCapAt(history, session.session, close) : null,
+    market_cap: isRecorded ? formatMarketCapAt(history, session.session, close) : null,
     ...filingColumns(history, dayOfSession(session.session - 1), day),
   }
 }
 
-/** The price came back to the close before: by the low of a gap up, by the high of a gap down. */
+/** The price returned to the previous close: the low after a gap up, the high after a gap down. */
 const isGapFilled = ({ regular: { high, low, open, reference } }: GapDay) =>
   open > reference ? low <= reference : high >= reference
 
@@ -102,21 +111,21 @@ export const buildGapStatsRows = (history: CompanyHistory) =>
     }
   })
 
-/** A day that stood out enough for the detector to look at. */
+/** The volume is high enough for the anomaly detector to record the day. */
 const isRunner = ({ gap: { volumeMultiple: volume } }: GapDay) => volume >= 4
 
 export const buildIntradayRunnersRows = (history: CompanyHistory) =>
   history.prices.gapDays.filter(isRunner).map((session) => {
     const { afterHours, gap, premarket, regular, averageVolume } = session
     const { open_to_low_pct: _, ...row } = gapDayColumns(history, session)
-    const kept = isFullyRecorded(session)
+    const isRecorded = isFullyRecorded(session)
     return {
       ...row,
       daily_volume_ratio: formatRatio(totalVolume(session), averageVolume),
-      volume: kept ? totalVolume(session) : null,
-      dollar_volume: kept ? formatCents(totalDollarVolume(session)) : null,
-      rth_volume: kept ? regular.volume : null,
-      rth_dollar_volume: kept ? formatCents(regular.dollarVolume) : null,
+      volume: isRecorded ? totalVolume(session) : null,
+      dollar_volume: isRecorded ? formatCents(totalDollarVolume(session)) : null,
+      rth_volume: isRecorded ? regular.volume : null,
+      rth_dollar_volume: isRecorded ? formatCents(regular.dollarVolume) : null,
       afterhours_dollar_volume: mapNullable(afterHours, ({ dollarVolume }) => formatCents(dollarVolume)),
       premarket_volume: mapNullable(premarket, ({ volume }) => volume),
       premarket_dollar_volume: mapNullable(premarket, ({ dollarVolume }) => formatCents(dollarVolume)),
@@ -125,28 +134,34 @@ export const buildIntradayRunnersRows = (history: CompanyHistory) =>
     }
   })
 
-const extendedHoursColumns = (history: CompanyHistory, day: Day, from: Day, trading: TradingPeriod, averageVolume: number) => {
-  const named = !isThinlyTraded(trading)
+const extendedHoursColumns = (
+  history: CompanyHistory,
+  day: Day,
+  from: Day,
+  trading: TradingPeriod,
+  averageVolume: number,
+) => {
+  const isLiquid = !isThinlyTraded(trading)
   const session = sessionOn(day)
   return {
     ticker: symbolOn(history.company, day),
     date: formatDate(day),
     reference_close: formatPrice(trading.reference),
-    open_price: named ? formatPrice(trading.open) : null,
-    close_price: named ? formatPrice(trading.close) : null,
+    open_price: isLiquid ? formatPrice(trading.open) : null,
+    close_price: isLiquid ? formatPrice(trading.close) : null,
     high_price: formatPrice(trading.high),
     low_price: formatPrice(trading.low),
-    high_time: named ? formatLocalTime(day, trading.highTime) : null,
-    low_time: named ? formatLocalTime(day, trading.lowTime) : null,
+    high_time: isLiquid ? formatLocalTime(day, trading.highTime) : null,
+    low_time: isLiquid ? formatLocalTime(day, trading.lowTime) : null,
     percentage_gain: formatPercentChange(trading.high, trading.reference),
     change_percentage: formatPercentChange(trading.close, trading.reference),
-    vwap: named ? formatPrice(trading.vwap) : null,
+    vwap: isLiquid ? formatPrice(trading.vwap) : null,
     volume: trading.volume,
     dollar_volume: formatCents(trading.dollarVolume),
-    volume_ratio: named ? formatRatio(trading.volume, averageVolume) : null,
-    trade_count: named ? trading.trades : null,
+    volume_ratio: isLiquid ? formatRatio(trading.volume, averageVolume) : null,
+    trade_count: isLiquid ? trading.trades : null,
     ...spikeColumns(trading, day),
-    market_cap: named ? formatMarketCapAt(history, session, trading.reference) : null,
+    market_cap: isLiquid ? formatMarketCapAt(history, session, trading.reference) : null,
     tradable_float: tradableFloatOn(history, day),
     ...filingColumns(history, from, day),
   }
@@ -160,7 +175,7 @@ export const buildPremarketStatsRows = (history: CompanyHistory) =>
     return [{ ...row, last_updated: formatLocalTime(day, timeOfDay(9, 32)) }]
   })
 
-/** Evenings of the days that gapped, and those on which the news of the next day's gap came. */
+/** After-hours trading of gap days, and of evenings with news that caused the next day's gap. */
 export const buildAfterhoursStatsRows = (history: CompanyHistory) =>
   [
     ...history.prices.eveningRuns,
@@ -169,5 +184,8 @@ export const buildAfterhoursStatsRows = (history: CompanyHistory) =>
     ),
   ].map(({ session, trading, averageVolume }) => {
     const day = dayOfSession(session)
-    return { ...extendedHoursColumns(history, day, day, trading, averageVolume), last_updated: formatLocalTime(day, timeOfDay(20, 2)) }
+    return {
+      ...extendedHoursColumns(history, day, day, trading, averageVolume),
+      last_updated: formatLocalTime(day, timeOfDay(20, 2)),
+    }
   })

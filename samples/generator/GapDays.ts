@@ -1,17 +1,17 @@
-/** One remarkable day of one ticker, from before the open to after hours. All numbers are exact (see `Decimals.ts`). */
+/** Simulates trading on a gap day: premarket, regular and after hours. Numbers are exact (see `Decimals.ts`). */
 import { timeOfDay } from "./Calendar.ts"
 import { roundToTick, valueInCents } from "./Decimals.ts"
 import type { RandomSource } from "./Random.ts"
 import type { Gap } from "./Scenarios.ts"
 
-/** A rise within minutes. `start` in seconds from midnight, `price` in ticks. */
+/** A rise within minutes. `start` is in seconds since midnight, `price` in ticks. */
 export interface Spike {
   readonly start: number
   readonly price: number
   readonly minutes: number
 }
 
-/** The part of a day in which prices were made: prices in ticks, `dollars` in cents, times in seconds from midnight. */
+/** Trading in one part of a day. Prices are in ticks, `dollarVolume` in cents, times in seconds since midnight. */
 export interface TradingPeriod {
   readonly open: number
   readonly close: number
@@ -25,33 +25,34 @@ export interface TradingPeriod {
   readonly volume: number
   readonly dollarVolume: number
   readonly trades: number
-  /** The price over which the gain is measured. */
+  /** Price that gains are measured against. */
   readonly reference: number
 }
 
+/** Trading of a day with a price gap. */
 export interface GapDay {
-  /** Its place in the list of sessions. */
   readonly session: number
   readonly gap: Gap
   readonly regular: TradingPeriod
   readonly premarket: TradingPeriod | null
   readonly afterHours: TradingPeriod | null
-  /** Shares of a usual day: the mean of the sixty sessions before. */
+  /** Mean daily volume of the sixty sessions before, in shares. */
   readonly averageVolume: number
 }
 
-/** Trading after hours on the evening before a gap. */
+/** After-hours trading on the evening before a gap. */
 export interface EveningRun {
   readonly session: number
   readonly trading: TradingPeriod
   readonly averageVolume: number
 }
 
+/** Constraints for one simulated period. */
 interface PeriodPlan {
   readonly reference: number
   readonly open: number
   readonly close: number
-  /** At least so high, in ticks. */
+  /** Minimum high, in ticks. */
   readonly high: number
   readonly volume: number
   readonly from: number
@@ -64,7 +65,10 @@ const makeSpike = (random: RandomSource, low: number, high: number, highTime: nu
   return { start: highTime - minutes * 60, price: roundToTick(low + (high - low) * random.between(0.1, 0.4)), minutes }
 }
 
-const simulatePeriod = (random: RandomSource, { close, from, open, reference, to, volume, ...plan }: PeriodPlan): TradingPeriod => {
+const simulatePeriod = (
+  random: RandomSource,
+  { close, from, open, reference, to, volume, ...plan }: PeriodPlan,
+): TradingPeriod => {
   const high = Math.max(plan.high, open, close)
   const low = Math.min(open, close, roundToTick(Math.min(open, close) * random.between(0.93, 1)))
   const highTime = random.integer(from + 300, to - 60)
@@ -87,14 +91,29 @@ const simulatePeriod = (random: RandomSource, { close, from, open, reference, to
   }
 }
 
-/** A few shares, nearly at one price: so thin that nobody names an open or a close. */
+/** Too few trades for a meaningful open or close. */
 export const isThinlyTraded = ({ trades }: TradingPeriod) => trades <= 12
 
-export const simulateEveningRun = (random: RandomSource, session: number, close: number, open: number, averageVolume: number): EveningRun => {
+export const simulateEveningRun = (
+  random: RandomSource,
+  session: number,
+  close: number,
+  open: number,
+  averageVolume: number,
+): EveningRun => {
   const target = roundToTick(close + (open - close) * random.between(0.5, 0.9))
-  const plan = { reference: close, open: roundToTick(close * 1.01), close: target, volume: Math.round(averageVolume * 1.5) }
+  const plan = {
+    reference: close,
+    open: roundToTick(close * 1.01),
+    close: target,
+    volume: Math.round(averageVolume * 1.5),
+  }
   const high = roundToTick(target * random.between(1, 1.15))
-  return { session, averageVolume, trading: simulatePeriod(random, { ...plan, high, from: timeOfDay(16, 5), to: timeOfDay(20) }) }
+  return {
+    session,
+    averageVolume,
+    trading: simulatePeriod(random, { ...plan, high, from: timeOfDay(16, 5), to: timeOfDay(20) }),
+  }
 }
 
 const simulatePremarket = (random: RandomSource, reference: number, open: number, volume: number) =>
@@ -119,7 +138,7 @@ const simulateAfterHours = (random: RandomSource, reference: number, volume: num
     to: timeOfDay(20),
   })
 
-/** The day of a gap: `previous` is the close before it in ticks, `usual` the usual volume in shares. */
+/** Simulates a gap day from the previous close in ticks and the average volume in shares. */
 export const simulateGapDay = (random: RandomSource, gap: Gap, previous: number, averageVolume: number): GapDay => {
   const open = roundToTick(previous * (1 + gap.open))
   const volume = Math.max(1, Math.round(averageVolume * gap.volumeMultiple))
@@ -149,10 +168,10 @@ export const simulateGapDay = (random: RandomSource, gap: Gap, previous: number,
   }
 }
 
-/** Shares of the whole day. */
+/** Volume of all three periods, in shares. */
 export const totalVolume = ({ afterHours, premarket, regular }: GapDay) =>
   (premarket?.volume ?? 0) + regular.volume + (afterHours?.volume ?? 0)
 
-/** Cents of the whole day. */
+/** Dollar volume of all three periods, in cents. */
 export const totalDollarVolume = ({ afterHours, premarket, regular }: GapDay) =>
   (premarket?.dollarVolume ?? 0) + regular.dollarVolume + (afterHours?.dollarVolume ?? 0)

@@ -2,7 +2,16 @@
  * Nasdaq listing notices and the rows of nasdaq_compliance. Bid-price notices are derived from the closes; all other
  * notices come from the scenario.
  */
-import { type Day, dayOfSession, formatDate, formatLocalTime, lastSession, timeOfDay, today, toTradingDay } from "./Calendar.ts"
+import {
+  type Day,
+  dayOfSession,
+  formatDate,
+  formatLocalTime,
+  lastSession,
+  timeOfDay,
+  today,
+  toTradingDay,
+} from "./Calendar.ts"
 import { formatEvening, symbolOn } from "./Companies.ts"
 import { mapNullable } from "./Decimals.ts"
 import { findDocument } from "./Documents.ts"
@@ -29,7 +38,12 @@ const dollarInTicks = 10_000
 const curePeriodDays = 180
 
 /** First session from `from` on that completes `length` consecutive closes that match; null if none does. */
-const findStreakEnd = (closes: ReadonlyArray<number>, from: number, length: number, matches: (close: number) => boolean) => {
+const findStreakEnd = (
+  closes: ReadonlyArray<number>,
+  from: number,
+  length: number,
+  matches: (close: number) => boolean,
+) => {
   let count = 0
   for (let session = from; session <= lastSession; session++) {
     const close = closes[session] ?? 0
@@ -40,7 +54,9 @@ const findStreakEnd = (closes: ReadonlyArray<number>, from: number, length: numb
 }
 
 const makeBidPriceNotice = (day: Day, regainedDay: Day | null, isDelisted: boolean): ListingNotice => {
-  const delistingDay = regainedDay === null && today - day > 2 * curePeriodDays + 7 ? toTradingDay(day + 2 * curePeriodDays + 1) : null
+  const delistingDay = regainedDay === null && today - day > 2 * curePeriodDays + 7
+    ? toTradingDay(day + 2 * curePeriodDays + 1)
+    : null
   const status = regainedDay !== null
     ? "resolved"
     : isDelisted && delistingDay !== null
@@ -62,7 +78,11 @@ const makeBidPriceNotice = (day: Day, regainedDay: Day | null, isDelisted: boole
 }
 
 /** Thirty closes below one dollar lead to a notice in the next session; ten at or above it restore compliance. */
-const bidPriceNotices = (closes: ReadonlyArray<number>, isDelisted: boolean, from = 0): ReadonlyArray<ListingNotice> => {
+const bidPriceNotices = (
+  closes: ReadonlyArray<number>,
+  isDelisted: boolean,
+  from = 0,
+): ReadonlyArray<ListingNotice> => {
   const low = findStreakEnd(closes, from, 30, (close) => close < dollarInTicks)
   if (low === null || low >= lastSession) return []
   const well = findStreakEnd(closes, low + 1, 10, (close) => close >= dollarInTicks)

@@ -38,5 +38,7 @@ export const simulateCompany = (company: Company): CompanyHistory => {
 
 /** Yields companies one at a time, to keep memory use constant. */
 export function* generateMarket({ scale, seed }: MarketOptions): Generator<CompanyHistory> {
-  for (let number = 0; number < namedCompanies.length * scale; number++) yield simulateCompany(makeCompany(seed, number))
+  for (let number = 0; number < namedCompanies.length * scale; number++) {
+    yield simulateCompany(makeCompany(seed, number))
+  }
 }

@@ -1,4 +1,4 @@
-/** Writes a market into a folder, a file a table, in the format that `load` reads (D31). */
+/** Writes a generated market to a folder, one CSV file per table, in the format of `load` (D31, loading data). */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { Progress } from "../../src/observability/Progress.ts"
@@ -7,16 +7,16 @@ import { type CompanyHistory, generateMarket, type MarketOptions } from "./Marke
 import { rowBuilders, type SampleCell, type SampleRow, type TableName } from "./Tables.ts"
 
 export interface MarketFilesOptions extends MarketOptions {
-  /** It is made where there is none; files of these names in it are written over. */
+  /** Created if missing; existing files of the same names are overwritten. */
   readonly folder: string
-  /** Left out: all tables. */
+  /** Tables to write; all if absent. */
   readonly only?: ReadonlyArray<TableName>
 }
 
-/** Rows written, by table. */
+/** Number of rows written per table. */
 export type RowCounts = { readonly [table: string]: number }
 
-/** Companies whose rows are held in memory at a time. */
+/** Number of companies whose rows are in memory at a time. */
 const batchSize = 20
 
 const formatCell = (cell: SampleCell) =>
@@ -34,15 +34,15 @@ const formatRow = (row: SampleRow) => {
   return cells
 }
 
-/** An open file that takes the rows of one company after another; the header comes with the first. */
+/** Opens a table's file. The first rows are preceded by the header. */
 const openTableWriter = Effect.fnUntraced(function* (folder: string, table: TableName) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const file = yield* fs.open(path.join(folder, `${table}.csv`), { flag: "w" })
-  const rowsOf: (history: CompanyHistory) => ReadonlyArray<SampleRow> = rowBuilders[table]
+  const buildRows: (history: CompanyHistory) => ReadonlyArray<SampleRow> = rowBuilders[table]
   let written = 0
-  const take = Effect.fnUntraced(function* (histories: ReadonlyArray<CompanyHistory>) {
-    const rows = histories.flatMap(rowsOf)
+  const append = Effect.fnUntraced(function* (histories: ReadonlyArray<CompanyHistory>) {
+    const rows = histories.flatMap(buildRows)
     const [first] = rows
     if (first === undefined) return
     const options = { columns: Object.keys(first), headers: written === 0, newline: "\n" } as const
@@ -52,22 +52,24 @@ const openTableWriter = Effect.fnUntraced(function* (folder: string, table: Tabl
     )
     written += rows.length
   })
-  return { table, take, count: () => written }
+  return { table, append, count: () => written }
 })
 
-/** The same options give the same files, to the byte; memory stays flat however large the market is. */
+/** Writes the market. The same options give identical files; memory use does not depend on the scale. */
 export const writeMarketFiles = Effect.fnUntraced(
   function* ({ folder, only, ...options }: MarketFilesOptions) {
     const fs = yield* FileSystem.FileSystem
     yield* fs.makeDirectory(folder, { recursive: true })
-    const chosen = Object.keys(rowBuilders).filter((table): table is TableName => only?.some((one) => one === table) ?? true)
+    const chosen = Object.keys(rowBuilders).filter((table): table is TableName =>
+      only?.some((one) => one === table) ?? true
+    )
     const writers = yield* Effect.forEach(chosen, (table) => openTableWriter(folder, table))
     const progress = yield* Progress
     const total = options.scale * namedCompanies.length
     Object.assign(progress, { label: "sample data", done: 0, total, count: 0, unit: "rows" })
     yield* Stream.fromIterable(generateMarket(options), { chunkSize: batchSize }).pipe(
       Stream.runForEachArray(Effect.fnUntraced(function* (histories) {
-        yield* Effect.forEach(writers, ({ take }) => take(histories), { discard: true })
+        yield* Effect.forEach(writers, ({ append }) => append(histories), { discard: true })
         progress.done += histories.length
         progress.count = writers.reduce((sum, { count }) => sum + count(), 0)
       })),

@@ -1,16 +1,22 @@
-/** Rows of news: what companies filed and said. */
+/** Rows of news: filings and press releases. */
 import { formatDate, formatLocalTime, timeOfDay } from "./Calendar.ts"
 import { makeCompany, namedCompanies, symbolOn } from "./Companies.ts"
 import { type Document, isNews } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
 import { people, publishers } from "./Names.ts"
 
-/** A partnership is news of the partner too: the next company of the market. */
+/** Symbols that the document concerns. Partnership news also lists the partner, the next company in the market. */
 const tickersOf = ({ company }: CompanyHistory, { day, tags = [] }: Document) => {
   const own = symbolOn(company, day)
   if (!tags.includes("partnership")) return tags.includes("registration") ? [] : [own]
   const { number, seed } = company
-  return [own, symbolOn(makeCompany(seed, number - (number % namedCompanies.length) + ((number + 1) % namedCompanies.length)), day)]
+  return [
+    own,
+    symbolOn(
+      makeCompany(seed, number - (number % namedCompanies.length) + ((number + 1) % namedCompanies.length)),
+      day,
+    ),
+  ]
 }
 
 const bodyOf = ({ company }: CompanyHistory, { summary, title }: Document) =>
@@ -20,8 +26,8 @@ export const buildNewsRows = (history: CompanyHistory) => {
   const random = history.company.randomFor("news")
   return history.documents.map((document) => {
     const { accession, day, form, id, summary, tags, time, title, url } = document
-    const said = isNews(document)
-    const seen = formatLocalTime(day, (time ?? timeOfDay(17)) + random.integer(1, 59))
+    const isPressRelease = isNews(document)
+    const createdAt = formatLocalTime(day, (time ?? timeOfDay(17)) + random.integer(1, 59))
     return {
       id,
       ticker: symbolOn(history.company, day),
@@ -29,16 +35,16 @@ export const buildNewsRows = (history: CompanyHistory) => {
       form_type: form,
       title,
       summary: summary ?? null,
-      body: said && random.chance(0.9) ? bodyOf(history, document) : null,
-      author: said && random.chance(0.8) ? random.pick(people) : null,
-      publisher: said ? random.pick(publishers) : null,
+      body: isPressRelease && random.chance(0.9) ? bodyOf(history, document) : null,
+      author: isPressRelease && random.chance(0.8) ? random.pick(people) : null,
+      publisher: isPressRelease ? random.pick(publishers) : null,
       tags: tags ?? [],
       accession_number: accession,
       document_url: random.chance(0.98) ? url : null,
       filed_at: formatDate(day),
       filed_at_time: time === null ? null : formatLocalTime(day, time),
-      created_at: seen,
-      last_updated: random.chance(0.9) ? seen : formatLocalTime(day, timeOfDay(20, 30)),
+      created_at: createdAt,
+      last_updated: random.chance(0.9) ? createdAt : formatLocalTime(day, timeOfDay(20, 30)),
     }
   })
 }

@@ -1,10 +1,10 @@
-/** What news are about. */
+/** News topics with their texts and tags. */
 
 export interface NewsTopic {
   readonly tags: ReadonlyArray<string>
-  /** The form in which the company files the same news; null: it does not. */
+  /** SEC form in which the company files the news; null if it files none. */
   readonly form: string | null
-  /** What stands after the company's name. */
+  /** Headline after the company name. */
   readonly title: string
   readonly summary: string
 }
@@ -56,5 +56,5 @@ export const newsTopics = {
 
 export type NewsTopicName = keyof typeof newsTopics
 
-/** What a company announces by itself. */
+/** Topics that a company announces itself. */
 export const companyTopicNames = ["trial", "contract", "partnership", "earnings", "merger", "crypto"] as const

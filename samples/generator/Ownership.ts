@@ -72,7 +72,10 @@ export const sumOwnership = (company: Company): OwnershipTotals => {
   if (holders.length === 0) {
     return { insiders: null, affiliates: null, institutions: company.scenario.exchange === null ? null : 0 }
   }
-  const otherInstitutions = company.randomFor("institutions").integer(0, company.scenario.ownershipData === "institutions" ? 4000 : 900)
+  const otherInstitutions = company.randomFor("institutions").integer(
+    0,
+    company.scenario.ownershipData === "institutions" ? 4000 : 900,
+  )
   return {
     insiders: sum("executive", "director"),
     affiliates: sum("ten_percent_owner"),

@@ -62,14 +62,17 @@ const makeRandomGaps = (random: RandomSource, scenario: Scenario): ReadonlyArray
   )
 }
 
-const skipEarlyCloses = (session: number): number => earlyCloseDays.has(tradingDays[session] ?? 0) ? skipEarlyCloses(session + 1) : session
+const skipEarlyCloses = (session: number): number =>
+  earlyCloseDays.has(tradingDays[session] ?? 0) ? skipEarlyCloses(session + 1) : session
 
 /** Planned and random gaps by session, moved off early-close days; none in the first two sessions. */
 const scheduleGaps = (random: RandomSource, scenario: Scenario) =>
   new Map(
     [...scenario.gaps, ...makeRandomGaps(random, scenario)]
       .map((gap): [number, Gap] => [skipEarlyCloses(gap.session), { ...gap, session: skipEarlyCloses(gap.session) }])
-      .filter(([session]) => scenario.firstSession !== null && session > scenario.firstSession + 1 && session <= lastSession),
+      .filter(([session]) =>
+        scenario.firstSession !== null && session > scenario.firstSession + 1 && session <= lastSession
+      ),
   )
 
 const meanVolumeBefore = (volumes: ReadonlyArray<number>, firstSession: number, session: number) => {
@@ -79,7 +82,9 @@ const meanVolumeBefore = (volumes: ReadonlyArray<number>, firstSession: number, 
 
 /** A random walk around the price path. A gap moves the price off the path; the effect decays by 10 % per session. */
 const makePriceWalk = (random: RandomSource, { pricePath, raises, split, volatility }: Scenario) => {
-  const raiseSessions = new Set(raises.filter(({ kind }) => kind !== "atm" && kind !== "line").map(({ session }) => session))
+  const raiseSessions = new Set(
+    raises.filter(({ kind }) => kind !== "atm" && kind !== "line").map(({ session }) => session),
+  )
   let deviation = 0
   let gapFactor = 1
   const base = (session: number) => {
@@ -103,7 +108,13 @@ export const simulatePrices = (random: RandomSource, scenario: Scenario): PriceH
   const sharesOutstanding = simulateSharesOutstanding(scenario)
   const closes = allSessions.map(() => 0)
   const volumes = allSessions.map(() => 0)
-  const prices = { sharesOutstanding, closes, volumes, gapDays: new Array<GapDay>(), eveningRuns: new Array<EveningRun>() }
+  const prices = {
+    sharesOutstanding,
+    closes,
+    volumes,
+    gapDays: new Array<GapDay>(),
+    eveningRuns: new Array<EveningRun>(),
+  }
   if (scenario.firstSession === null) return prices
   const gaps = scheduleGaps(random, scenario)
   const walk = makePriceWalk(random, scenario)
@@ -117,7 +128,9 @@ export const simulatePrices = (random: RandomSource, scenario: Scenario): PriceH
     }
     const averageVolume = meanVolumeBefore(volumes, scenario.firstSession, session)
     const day = simulateGapDay(random, gap, previous, averageVolume)
-    if (gap.startsEveningBefore) prices.eveningRuns.push(simulateEveningRun(random, session - 1, previous, day.regular.open, averageVolume))
+    if (gap.startsEveningBefore) {
+      prices.eveningRuns.push(simulateEveningRun(random, session - 1, previous, day.regular.open, averageVolume))
+    }
     prices.gapDays.push(day)
     closes[session] = day.regular.close
     volumes[session] = totalVolume(day)

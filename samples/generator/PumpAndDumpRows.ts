@@ -1,4 +1,4 @@
-/** Rows of pump_and_dump_tracker: small companies, who took them public, and how often they were sold off. */
+/** Rows of pump_and_dump_tracker: small companies with their IPO, liquidations and risk ratings. */
 import { dayOfSession, formatDate, today } from "./Calendar.ts"
 import { formatEvening, symbolOn } from "./Companies.ts"
 import { divideRounded, formatCents, mapNullable } from "./Decimals.ts"
@@ -14,7 +14,7 @@ const countryRisk = (country: string) =>
 
 const floatRisk = (tradable: number) => tradable < 6_000_000 ? "high" : tradable < 15_000_000 ? "medium" : "low"
 
-/** Holders of before may sell half a year after the first trade; on most of these companies that is still to come. */
+/** Existing holders may not sell until 180 days after the IPO. */
 const lockUpColumns = ({ company, prices }: CompanyHistory) => {
   const day = ipoDay(company)
   const shares = prices.sharesOutstanding[company.scenario.firstSession ?? 0] ?? 0
@@ -24,7 +24,7 @@ const lockUpColumns = ({ company, prices }: CompanyHistory) => {
   }
 }
 
-/** Who took the company public, and what is known of them. */
+/** IPO date, lock-up and underwriter. */
 const ipoColumns = (history: CompanyHistory) => {
   const { company } = history
   const underwriter = ipoDay(company) === null ? null : company.randomFor("underwriter").pick(underwriters)
@@ -32,15 +32,27 @@ const ipoColumns = (history: CompanyHistory) => {
     ipo_date: mapNullable(ipoDay(company), formatDate),
     ...lockUpColumns(history),
     underwriters: underwriter?.name ?? null,
-    known_underwriter: underwriter?.known ?? false,
-    liquidation_history: underwriter?.history ?? null,
-    underwriter_risk: underwriter?.history ?? null,
+    known_underwriter: underwriter?.isKnown ?? false,
+    liquidation_history: underwriter?.liquidationHistory ?? null,
+    underwriter_risk: underwriter?.liquidationHistory ?? null,
   }
 }
 
-const scamColumns = ({ company: { name, scenario } }: CompanyHistory, falls: number, post: string | null) => ({
-  scam_risk: scenario.firstSession === null ? null : falls > 0 ? "high" : post === null ? "low" : "medium",
-  scam_description: falls > 0 ? `${name} lost more than 50% in a day; "tips" in chat groups came before` : null,
+const scamColumns = (
+  { company: { name, scenario } }: CompanyHistory,
+  liquidationCount: number,
+  promotionDate: string | null,
+) => ({
+  scam_risk: scenario.firstSession === null
+    ? null
+    : liquidationCount > 0
+    ? "high"
+    : promotionDate === null
+    ? "low"
+    : "medium",
+  scam_description: liquidationCount > 0
+    ? `${name} lost more than 50% in a day; "tips" in chat groups came before`
+    : null,
 })
 
 const prospectusColumns = (history: CompanyHistory) => ({
@@ -49,10 +61,10 @@ const prospectusColumns = (history: CompanyHistory) => ({
   effective_date: mapNullable(ipoDay(history.company), (day) => formatDate(day - 1)),
 })
 
-/** The day on which the last unsigned praise was seen. */
+/** Date of the last anonymous promotion. */
 const lastPromotionDate = ({ prices: { gapDays } }: CompanyHistory) => {
-  const praised = gapDays.findLast(({ gap: { topic } }) => topic === "promotion")
-  return praised === undefined ? null : formatDate(dayOfSession(praised.session))
+  const lastPromotion = gapDays.findLast(({ gap: { topic } }) => topic === "promotion")
+  return lastPromotion === undefined ? null : formatDate(dayOfSession(lastPromotion.session))
 }
 
 const sizeColumns = (history: CompanyHistory) => {
@@ -66,19 +78,19 @@ const sizeColumns = (history: CompanyHistory) => {
   }
 }
 
-/** Small companies only: those that institutions hold are left out. */
+/** Skips companies held by institutions. */
 export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
   const { company } = history
   if (company.scenario.ownershipData === "institutions") return []
-  const falls = findLiquidationDays(history)
+  const liquidationDays = findLiquidationDays(history)
   const splits = effectiveSplitDays(company)
-  const post = lastPromotionDate(history)
+  const promotionDate = lastPromotionDate(history)
   return [{
     ticker: symbolOn(company, today),
     ...companyColumns(company),
     ...ipoColumns(history),
-    number_liquidations: falls.length,
-    last_liquidation_date: mapNullable(falls.at(-1) ?? null, formatDate),
+    number_liquidations: liquidationDays.length,
+    last_liquidation_date: mapNullable(liquidationDays.at(-1) ?? null, formatDate),
     ...sizeColumns(history),
     is_adr: company.scenario.adsRatio !== null,
     gain_1_day: formatGainOver(history, 1),
@@ -88,8 +100,8 @@ export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
     num_splits: splits.length,
     last_split_date: mapNullable(splits.at(-1) ?? null, formatDate),
     country_risk: countryRisk(company.country),
-    ...scamColumns(history, falls.length, post),
-    last_post_date: post,
+    ...scamColumns(history, liquidationDays.length, promotionDate),
+    last_post_date: promotionDate,
     ...prospectusColumns(history),
     last_updated: formatEvening(today),
   }]

@@ -1,4 +1,4 @@
-/** Rows of registrations: the shelf as it stands today, and each sale as it stood on its day. */
+/** Rows of registrations: the shelf as of today, and each sale as of its day. */
 import { type Day, formatDate, today } from "./Calendar.ts"
 import { type Company, formatEvening, symbolOn } from "./Companies.ts"
 import { type Deal, shelfSalesUntil } from "./Deals.ts"
@@ -10,7 +10,7 @@ import { highestClose60Days } from "./PriceStatistics.ts"
 
 const statements = ["shelf", "line", "resale", "ipo", "pending"] as const
 
-/** `333-900000`: one for each statement of a company. */
+/** SEC file number, such as `333-900000`; one per registration statement of a company. */
 export const fileNumberOf = ({ number }: Company, statement: typeof statements[number]) =>
   `333-${900_000 + number * 10 + statements.indexOf(statement)}`
 
@@ -36,7 +36,12 @@ const emptyColumns = {
 
 type RegistrationType = "shelf" | "equity_line" | "offering" | "resale"
 
-const headerColumns = ({ company }: CompanyHistory, { day, form, id, title }: Document, type: RegistrationType, file: string) => ({
+const headerColumns = (
+  { company }: CompanyHistory,
+  { day, form, id, title }: Document,
+  type: RegistrationType,
+  file: string,
+) => ({
   id: `${id}-r`,
   ticker: symbolOn(company, day),
   headline: title ?? `${form} of ${company.name}`,
@@ -52,7 +57,35 @@ const sourceColumns = (day: Day, { url }: Document, has = true) => ({
   last_updated: formatEvening(day),
 })
 
-/** What was sold from the shelf by a day, in cents. */
+/** USD 75 million in cents. Companies with a smaller public float are subject to the baby-shelf limit. */
+const babyShelfThreshold = 7_500_000_000
+
+/** The SEC's baby-shelf rule: shelf sales within twelve months may not exceed a third of the public float. */
+const babyShelfColumns = (history: CompanyHistory, day: Day, remaining: number) => {
+  const high = highestClose60Days(history, day)
+  const float = latestFloatReportOn(history.floats, day)?.float ?? null
+  if (high === null || float === null) {
+    return {
+      high_60_day: mapNullable(high, formatPrice),
+      baby_shelf_raisable_amount: null,
+      calculated_raisable_amount: null,
+      over_baby_shelf: null,
+      price_to_exceed_baby_shelf: null,
+    }
+  }
+  const value = valueInCents(high, float)
+  const isOver = value >= babyShelfThreshold
+  const third = Math.max(0, divideRounded(value, 3) - shelfSalesUntil(history.deals, day, day - 365))
+  return {
+    high_60_day: formatPrice(high),
+    baby_shelf_raisable_amount: isOver ? null : formatCents(third),
+    calculated_raisable_amount: formatCents(isOver ? remaining : Math.min(remaining, third)),
+    over_baby_shelf: isOver,
+    price_to_exceed_baby_shelf: isOver ? null : formatPrice(Math.ceil((babyShelfThreshold * 100) / float)),
+  }
+}
+
+/** Shelf sales up to a day, in total and within twelve months. */
 const salesColumns = ({ deals }: CompanyHistory, day: Day) => ({
   amount_sold_to_date: formatCents(shelfSalesUntil(deals, day)),
   amount_sold_12_months: formatCents(shelfSalesUntil(deals, day, day - 365)),
@@ -77,14 +110,14 @@ const makeShelfRows = (history: CompanyHistory, document: Document) => {
 }
 
 const makeSaleRow = (history: CompanyHistory, document: Document, deal: Deal) => {
-  const left = (history.shelf?.amountCents ?? 0) - shelfSalesUntil(history.deals, deal.day)
+  const remaining = (history.shelf?.amountCents ?? 0) - shelfSalesUntil(history.deals, deal.day)
   const atm = deal.kind === "atm"
   return {
     ...headerColumns(history, document, "offering", fileNumberOf(history.company, "shelf")),
     effective_date: formatDate(history.shelf?.effectiveDay ?? deal.day),
     effective_status: true,
     expiration_date: mapNullable(history.shelf?.expiryDay ?? null, formatDate),
-    // An open program may sell as much again as it has sold.
+    // An at-the-market program has sold half of its amount.
     offering_amount: formatCents(atm ? deal.grossCents * 2 : deal.grossCents),
     shares_registered: atm ? null : deal.shares,
     is_atm: atm,
@@ -92,7 +125,7 @@ const makeSaleRow = (history: CompanyHistory, document: Document, deal: Deal) =>
     amount_remaining_atm: atm ? formatCents(deal.grossCents) : null,
     total_raised: formatCents(deal.grossCents),
     ...salesColumns(history, deal.day),
-    ...babyShelfColumns(history, deal.day, left),
+    ...babyShelfColumns(history, deal.day, remaining),
     details: `${deal.shares} shares at $${formatPrice(deal.priceTicks)}`,
     ...sourceColumns(deal.day, document),
   }
@@ -115,24 +148,24 @@ const makeDealRows = (history: CompanyHistory) =>
         ...sourceColumns(deal.day, document),
       }]
       : []
-    const again = resale === undefined ? [] : [{
+    const resaleRows = resale === undefined ? [] : [{
       ...headerColumns(history, resale, "resale", fileNumberOf(company, "resale")),
       effective_date: formatDate(resale.day + 9),
       effective_status: true,
       shares_registered: deal.shares,
       ...sourceColumns(resale.day, resale, false),
     }]
-    return [...sale, ...line, ...again]
+    return [...sale, ...line, ...resaleRows]
   })
 
-/** The public offering itself, and one that is only proposed. */
+/** The IPO and a pending offering. */
 const makeIpoAndPendingRows = (history: CompanyHistory) => {
   const { company, prices } = history
   const filed = findDocument(history, "ipo:filed")
   const pending = findDocument(history, "pending")
   const day = ipoDay(company)
   const shares = divideRounded(prices.sharesOutstanding[company.scenario.firstSession ?? 0] ?? 0, 5)
-  const gone = filed === undefined || day === null ? [] : [{
+  const ipoRows = filed === undefined || day === null ? [] : [{
     ...headerColumns(history, filed, "offering", fileNumberOf(company, "ipo")),
     effective_date: formatDate(day - 1),
     effective_status: true,
@@ -140,7 +173,7 @@ const makeIpoAndPendingRows = (history: CompanyHistory) => {
     total_raised: formatCents(valueInCents(prices.closes[company.scenario.firstSession ?? 0] ?? 0, shares)),
     ...sourceColumns(day, filed),
   }]
-  return pending === undefined ? gone : [...gone, {
+  return pending === undefined ? ipoRows : [...ipoRows, {
     ...headerColumns(history, pending, "offering", fileNumberOf(company, "pending")),
     ...sourceColumns(pending.day, pending),
   }]
@@ -148,33 +181,9 @@ const makeIpoAndPendingRows = (history: CompanyHistory) => {
 
 export const buildRegistrationsRows = (history: CompanyHistory) => {
   const shelf = findDocument(history, "shelf")
-  return [...(shelf === undefined ? [] : makeShelfRows(history, shelf)), ...makeDealRows(history), ...makeIpoAndPendingRows(history)]
-}
-
-/** USD 75 million in cents: a public float of so much frees a shelf from its limit. */
-const babyShelfThreshold = 7_500_000_000
-
-/** What may be sold from the shelf: a third of the public float within a year, unless the float is large. */
-export const babyShelfColumns = (history: CompanyHistory, day: Day, left: number) => {
-  const high = highestClose60Days(history, day)
-  const float = latestFloatReportOn(history.floats, day)?.float ?? null
-  if (high === null || float === null) {
-    return {
-      high_60_day: mapNullable(high, formatPrice),
-      baby_shelf_raisable_amount: null,
-      calculated_raisable_amount: null,
-      over_baby_shelf: null,
-      price_to_exceed_baby_shelf: null,
-    }
-  }
-  const value = valueInCents(high, float)
-  const over = value >= babyShelfThreshold
-  const third = Math.max(0, divideRounded(value, 3) - shelfSalesUntil(history.deals, day, day - 365))
-  return {
-    high_60_day: formatPrice(high),
-    baby_shelf_raisable_amount: over ? null : formatCents(third),
-    calculated_raisable_amount: formatCents(over ? left : Math.min(left, third)),
-    over_baby_shelf: over,
-    price_to_exceed_baby_shelf: over ? null : formatPrice(Math.ceil((babyShelfThreshold * 100) / float)),
-  }
+  return [
+    ...(shelf === undefined ? [] : makeShelfRows(history, shelf)),
+    ...makeDealRows(history),
+    ...makeIpoAndPendingRows(history),
+  ]
 }

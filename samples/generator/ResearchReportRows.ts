@@ -1,4 +1,4 @@
-/** Rows of research_reports: a page about each company that ran. */
+/** Rows of research_reports: one report per gap day with a gain of at least 35 %. */
 import { dayOfSession, formatDate, formatUtcInstant, timeOfDay } from "./Calendar.ts"
 import { symbolOn } from "./Companies.ts"
 import { formatCents, formatPercentChange, formatPrice, mapNullable } from "./Decimals.ts"
@@ -32,8 +32,8 @@ export const buildResearchReportsRows = (history: CompanyHistory) => {
     const day = dayOfSession(session.session)
     const { close, high, reference } = session.regular
     const symbol = symbolOn(company, day)
-    const known = latestFloatReportOn(floats, day)
-    const full = session.gap.topic !== null
+    const floatReport = latestFloatReportOn(floats, day)
+    const hasNews = session.gap.topic !== null
     const gain = formatPercentChange(high, reference)
     return {
       report_id: `${company.cik}-${index + 1}`,
@@ -41,14 +41,16 @@ export const buildResearchReportsRows = (history: CompanyHistory) => {
       gain_percentage: gain,
       report_text: makeReportText(company.name, symbol, formatDate(day), session),
       tldr_text: `${symbol} +${gain}%: ${describeReason(session)}. Made up.`,
-      volume: full ? totalVolume(session) : null,
-      price: full ? formatPrice(close) : null,
-      market_cap: full ? mapNullable(marketCapOf(close, prices.sharesOutstanding[session.session]), formatCents) : null,
-      tradable_float: known?.tradable ?? null,
-      outstanding: known?.outstanding ?? null,
-      country: full ? company.country : null,
+      volume: hasNews ? totalVolume(session) : null,
+      price: hasNews ? formatPrice(close) : null,
+      market_cap: hasNews
+        ? mapNullable(marketCapOf(close, prices.sharesOutstanding[session.session]), formatCents)
+        : null,
+      tradable_float: floatReport?.tradable ?? null,
+      outstanding: floatReport?.outstanding ?? null,
+      country: hasNews ? company.country : null,
       industry: company.industry,
-      post_url: full ? `https://example.com/reports/${company.cik}-${index + 1}` : null,
+      post_url: hasNews ? `https://example.com/reports/${company.cik}-${index + 1}` : null,
       created_at: formatUtcInstant(day, timeOfDay(9, 41) + index),
       last_updated: formatUtcInstant(day, timeOfDay(21, 5)),
     }

@@ -133,7 +133,14 @@ const largeCap = (random: RandomSource): Scenario => ({
   volatility: 0.015,
   shares: random.integer(150_000, 900_000),
   turnover: 0.004,
-  gaps: [makeGap(random, 180 + random.integer(0, 40), -0.11, { high: 0.03, close: 0.012, topic: "earnings", volumeMultiple: 5 })],
+  gaps: [
+    makeGap(random, 180 + random.integer(0, 40), -0.11, {
+      high: 0.03,
+      close: 0.012,
+      topic: "earnings",
+      volumeMultiple: 5,
+    }),
+  ],
   randomGaps: 7,
   raises: [],
   ownershipData: "institutions",
@@ -224,7 +231,10 @@ const fullLifecycle = (random: RandomSource): Scenario => {
   const at = (session: number) => session + shift
   return {
     ...defaults,
-    pricePath: [[0, random.between(3.5, 5)], [at(90), 2.6], [at(170), 1.3], [at(205), 0.62], [at(350), 0.34], [lastSession, 0.2]],
+    pricePath: [[0, random.between(3.5, 5)], [at(90), 2.6], [at(170), 1.3], [at(205), 0.62], [at(350), 0.34], [
+      lastSession,
+      0.2,
+    ]],
     shares: random.integer(14_000, 22_000),
     gaps: [
       makeGap(random, at(60), 0.85, { volumeMultiple: 74, startsEveningBefore: true, close: 0.12 }),
@@ -258,10 +268,14 @@ const serialIssuer = (random: RandomSource): Scenario => {
     gaps: days.map((day) => makeGap(random, day, random.between(0.2, 0.7))),
     raises: days.map((day, index) => ({
       session: day + 1,
-      kind: index % 2 === 0 ? random.pick(["atm", "offering", "direct"]) : random.pick(["direct", "preferred", "offering"]),
+      kind: index % 2 === 0
+        ? random.pick(["atm", "offering", "direct"])
+        : random.pick(["direct", "preferred", "offering"]),
       dilution: random.between(0.06, 0.2),
     })),
-    deficiencies: random.chance(0.4) ? [{ session: at(300), kind: "stockholders_equity", regainedSession: at(420) }] : [],
+    deficiencies: random.chance(0.4)
+      ? [{ session: at(300), kind: "stockholders_equity", regainedSession: at(420) }]
+      : [],
   }
 }
 

@@ -1,4 +1,4 @@
-/** Rows of screener: the newest of everything about a company. */
+/** Rows of screener: current figures of a company. */
 import { formatDate, today } from "./Calendar.ts"
 import { formatEvening, symbolOn } from "./Companies.ts"
 import { divideRounded, formatCents, formatPercentChange, formatPrice, formatRatio, mapNullable } from "./Decimals.ts"
@@ -8,7 +8,8 @@ import { buildGapStatsRows, buildIntradayRunnersRows } from "./GapDayRows.ts"
 import type { CompanyHistory } from "./Market.ts"
 import { closeOn, formatGainOver, highLow365Columns, marketCapOf } from "./PriceStatistics.ts"
 
-const mean = (numbers: ReadonlyArray<number>) => divideRounded(numbers.reduce((sum, one) => sum + one, 0), numbers.length)
+const mean = (numbers: ReadonlyArray<number>) =>
+  divideRounded(numbers.reduce((sum, one) => sum + one, 0), numbers.length)
 
 const median = (numbers: ReadonlyArray<number>) => {
   const sorted = numbers.toSorted((one, other) => one - other)
@@ -16,9 +17,11 @@ const median = (numbers: ReadonlyArray<number>) => {
   return sorted.length % 2 === 1 ? low : divideRounded(low + high, 2)
 }
 
-/** Shares traded in the last sixty sessions; the last one against the mean, %. */
+/** Volumes of the last sixty sessions, and the change of the last one against their mean in %. */
 const volumeColumns = ({ company: { scenario }, prices }: CompanyHistory) => {
-  const volumes = scenario.firstSession === null ? [] : prices.volumes.slice(Math.max(scenario.firstSession, prices.volumes.length - 60))
+  const volumes = scenario.firstSession === null
+    ? []
+    : prices.volumes.slice(Math.max(scenario.firstSession, prices.volumes.length - 60))
   const now = volumes.at(-1)
   if (now === undefined) {
     return { average_volume: null, median_volume_60: null, today_volume: null, volume_change_percentage: null }
@@ -31,7 +34,7 @@ const volumeColumns = ({ company: { scenario }, prices }: CompanyHistory) => {
   }
 }
 
-/** Shares sold short against the float, and the days it would take to buy them back. */
+/** Short interest relative to the float, and the days needed to cover it. */
 const shortInterestColumns = ({ company, floats }: CompanyHistory, average: number | null) => {
   const random = company.randomFor("short")
   const float = newestFloatReport(floats)?.float ?? null
@@ -58,10 +61,12 @@ const gainColumns = (history: CompanyHistory) => ({
   gain_365_day: formatGainOver(history, 365),
 })
 
-/** The gaps of gap_stats, and the sessions that the endpoint of intraday_runners shows. */
+/** Numbers of gaps and of runners. Runners count as in `/v1/intraday-runners`: flagged, volume ratio above 9. */
 const gapCountColumns = (history: CompanyHistory) => {
   const gaps = buildGapStatsRows(history).map(({ gap_percentage }) => Math.round(Number(gap_percentage) * 10_000))
-  const runners = buildIntradayRunnersRows(history).filter((row) => row.anomaly_flagged && Number(row.daily_volume_ratio) > 9)
+  const runners = buildIntradayRunnersRows(history).filter((row) =>
+    row.anomaly_flagged && Number(row.daily_volume_ratio) > 9
+  )
   return {
     num_gaps: gaps.length,
     num_runners: runners.length,

@@ -1,4 +1,4 @@
-/** Rows of split_status, step by step, and what pump_and_dump_tracker counts of them. */
+/** Rows of split_status, one per step, and the effective splits. */
 import { dayOfSession, formatDate, today } from "./Calendar.ts"
 import { type Company, formatEvening, symbolOn } from "./Companies.ts"
 import { findDocument } from "./Documents.ts"
@@ -13,8 +13,11 @@ const steps = [
   { key: "split:effective", action_type: "split_effective" },
 ] as const
 
-/** Before the board decides there is only a range; only what was decided has a ratio and a day. */
-const termColumns = ({ effective, from, to, vote, voteFiled }: StockSplit, action: typeof steps[number]["action_type"]) => {
+/** A reverse split has a ratio range until the board decides; then it has a ratio and an effective date. */
+const termColumns = (
+  { effective, from, to, vote, voteFiled }: StockSplit,
+  action: typeof steps[number]["action_type"],
+) => {
   const decided = action === "split_announced" || action === "split_effective"
   const range = !decided && from > to
   return {
@@ -52,6 +55,6 @@ export const buildSplitStatusRows = (history: CompanyHistory) => {
   })
 }
 
-/** The splits that have taken effect. */
+/** Days of the splits that have taken effect. */
 export const effectiveSplitDays = ({ scenario: { split } }: Company) =>
   split?.effective !== undefined && dayOfSession(split.effective) <= today ? [dayOfSession(split.effective)] : []

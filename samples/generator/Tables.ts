@@ -1,7 +1,12 @@
-/** The tables of the market, by name; a row's keys are the columns. */
+/** The function that builds the sample rows of each table. */
 import { buildDilutionDataRows } from "./DilutionRows.ts"
 import { buildFloatOutstandingRows, buildHistoricalFloatProRows } from "./Floats.ts"
-import { buildAfterhoursStatsRows, buildGapStatsRows, buildIntradayRunnersRows, buildPremarketStatsRows } from "./GapDayRows.ts"
+import {
+  buildAfterhoursStatsRows,
+  buildGapStatsRows,
+  buildIntradayRunnersRows,
+  buildPremarketStatsRows,
+} from "./GapDayRows.ts"
 import { buildNasdaqComplianceRows } from "./ListingNotices.ts"
 import type { CompanyHistory } from "./Market.ts"
 import { buildNewsRows } from "./NewsRows.ts"
@@ -13,13 +18,15 @@ import { buildScreenerRows } from "./ScreenerRows.ts"
 import { buildSplitStatusRows } from "./SplitRows.ts"
 import { buildDailyPricesRows, buildHistoricalTickersRows, buildTickerChangesRows } from "./TickerRows.ts"
 
-/** Lists become JSON, null an empty cell (D31). */
+/** A list is written as JSON, null as an empty cell (D31, loading data). */
 export type SampleCell = string | number | boolean | null | ReadonlyArray<string>
 
+/** A row by column name. */
 export interface SampleRow {
   readonly [column: string]: SampleCell
 }
 
+/** Row builders by table name. */
 export const rowBuilders = {
   daily_prices: buildDailyPricesRows,
   gap_stats: buildGapStatsRows,

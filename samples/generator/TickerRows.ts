@@ -14,7 +14,7 @@ export const buildDailyPricesRows = (history: CompanyHistory) =>
 
 const source = "made up"
 
-/** Events that move nothing: unconfirmed, taken back, blocked by hand, or not before 2099. */
+/** Symbol changes that have no effect: estimated, backfilled, reverted, blocked or dated 2099. */
 const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: CompanyHistory) => {
   const [first, second, third, fourth] = symbols
   if (second === undefined || third === undefined || fourth === undefined) return []
@@ -51,7 +51,7 @@ export const buildTickerChangesRows = (history: CompanyHistory) => {
   return company.scenario.renames.length > 1 ? [...events, ...makeIneffectiveChanges(history)] : events
 }
 
-/** Names of before the market began, known without an event: some with the day they were given up. */
+/** Former symbols without a change event; some have the date on which they ended. */
 export const buildHistoricalTickersRows = ({ company }: CompanyHistory) => {
   const { number } = company
   if (number % 7 !== 0) return []
