@@ -45,18 +45,18 @@ const profileOf = (number: number, random: RandomSource): CompanyProfile => {
 
 export const makeCompany = (seed: number, number: number): Company => {
   const random = makeRandomSource(seed, number, "company")
-  const companyProfile = profileOf(number, random)
-  const scenario = scenarios[companyProfile.scenario](random)
+  const profile = profileOf(number, random)
+  const scenario = scenarios[profile.scenario](random)
   const country = random.pick(scenario.countries)
   const [state, city] = random.pick(cities)
-  const [sector, industry] = sectorAndIndustryOf(companyProfile.name)
+  const [sector, industry] = sectorAndIndustryOf(profile.name)
   const isHome = country === "US" && scenario.firstSession !== null
   return {
     seed,
     number,
     randomFor: (purpose) => makeRandomSource(seed, number, purpose),
-    name: `${companyProfile.name} (fictional)`,
-    profile: companyProfile,
+    name: `${profile.name} (fictional)`,
+    profile,
     scenario,
     cik: makeCik(number),
     country,
@@ -68,11 +68,11 @@ export const makeCompany = (seed: number, number: number): Company => {
 }
 
 /** Symbol changes, oldest first. */
-export const renamesOf = ({ scenario, profile: companyProfile }: Company) =>
+export const renamesOf = ({ scenario, profile }: Company) =>
   scenario.renames.map((session, index) => ({
     day: dayOfSession(session),
-    former: companyProfile.symbols[index] ?? "",
-    next: companyProfile.symbols[index + 1] ?? "",
+    former: profile.symbols[index] ?? "",
+    next: profile.symbols[index + 1] ?? "",
   }))
 
 /** The company's symbol on a day. */
@@ -96,7 +96,7 @@ export interface CompanyProfile {
   readonly scenario: ScenarioName
 }
 
-const profile = (scenario: ScenarioName, name: string, ...symbols: CompanyProfile["symbols"]): CompanyProfile => ({
+const makeProfile = (scenario: ScenarioName, name: string, ...symbols: CompanyProfile["symbols"]): CompanyProfile => ({
   scenario,
   name,
   symbols,
@@ -104,55 +104,55 @@ const profile = (scenario: ScenarioName, name: string, ...symbols: CompanyProfil
 
 /** The companies of the small market. */
 export const namedCompanies: ReadonlyArray<CompanyProfile> = [
-  profile("fullLifecycle", "Gapwell Therapeutics", "GAP7", "GPW8"),
-  profile("serialIssuer", "Deltarix Biosciences", "DLT5"),
-  profile("pumpAndDump", "Pumpernik Holdings", "PMP1"),
-  profile("largeCap", "Bigsley Foods", "BIG1"),
-  profile("delistingAppeal", "Sinkara Media", "SNK1"),
-  profile("frequentRenames", "Renamara Software", "RNM1", "RNM2", "RNM3", "RNM4"),
-  profile("foreignIssuer", "Nordquell Shipping", "NDQ2"),
-  profile("unpriced", "Quietus Mining", "QT01"),
-  profile("forwardSplit", "Forwarda Semiconductors", "FWD3"),
-  profile("spac", "Spacelot Acquisition", "SPC1"),
-  profile("fullLifecycle", "Orbanta Robotics", "ORB3", "ORB4"),
-  profile("serialIssuer", "Myconurel Therapeutics", "MYC2"),
-  profile("pumpAndDump", "Luxivan Technology", "LUX8"),
-  profile("largeCap", "Atlamere Insurance", "ATL6"),
-  profile("delisted", "Delistra Apparel", "DEL6"),
-  profile("serialIssuer", "Quarkline Semiconductors", "QRK8"),
-  profile("pumpAndDump", "Zhanvora Education", "ZHN3"),
-  profile("largeCap", "Duomark Stores", "DUO1.B"),
-  profile("lateFiler", "Latterly Logistics", "LAT4"),
-  profile("pendingSplitVote", "Votanda Energy", "VOT4"),
-  profile("fullLifecycle", "Voltigo Batteries", "VLT4", "VLT5"),
-  profile("serialIssuer", "Helivox Diagnostics", "HLV3"),
-  profile("pumpAndDump", "Kelimu Logistics", "KLM6"),
-  profile("largeCap", "Cornholt Rail", "CRN2"),
-  profile("bidPriceExtension", "Fallowin Apparel", "FAL2"),
-  profile("foreignIssuer", "Keystaff Health", "KEY2-A"),
-  profile("withdrawnSplit", "Withdray Mining", "WDR5"),
-  profile("unlisted", "Shellbourne Holdings", "SHL2"),
-  profile("fullLifecycle", "Nimbara Software", "NIM8", "NIM9"),
-  profile("serialIssuer", "Aquaforge Energy", "AQF4"),
-  profile("pumpAndDump", "Sanguro Foods", "SGR5"),
-  profile("largeCap", "Medantiv Health", "MED7"),
-  profile("delisted", "Drapeway Stores", "DRP3"),
-  profile("lateFiler", "Procrastine Media", "PRC6"),
-  profile("serialIssuer", "Brenwick Mining", "BRN6"),
-  profile("pumpAndDump", "Takoru Media", "TKO4"),
-  profile("largeCap", "Techalon Systems", "TCH4"),
-  profile("bidPriceNotice", "Lowenta Mining", "LOW4"),
-  profile("foreignIssuer", "Oestermark Power", "OST3"),
-  profile("forwardSplit", "Trebledo Software", "TRB6"),
-  profile("spac", "Unisonder Acquisition", "UNI2"),
-  profile("fullLifecycle", "Solquist Energy", "SOL9", "SLQ1"),
-  profile("serialIssuer", "Novaquill Software", "NVQ7"),
-  profile("pumpAndDump", "Harkvale Holdings", "HKV9"),
-  profile("largeCap", "Retalia Stores", "RET3"),
-  profile("frequentRenames", "Aliasson Systems", "ALI1", "ALI2", "ALI3", "ALI4"),
-  profile("pendingSplitVote", "Ballotine Devices", "BLT7"),
-  profile("serialIssuer", "Thermavale Devices", "THR2"),
-  profile("pumpAndDump", "Bolinbao Technology", "BOL2"),
-  profile("largeCap", "Utelor Power", "UTL5"),
-  profile("nameOnly", "Vanishora Holdings", "VAN0"),
+  makeProfile("fullLifecycle", "Gapwell Therapeutics", "GAP7", "GPW8"),
+  makeProfile("serialIssuer", "Deltarix Biosciences", "DLT5"),
+  makeProfile("pumpAndDump", "Pumpernik Holdings", "PMP1"),
+  makeProfile("largeCap", "Bigsley Foods", "BIG1"),
+  makeProfile("delistingAppeal", "Sinkara Media", "SNK1"),
+  makeProfile("frequentRenames", "Renamara Software", "RNM1", "RNM2", "RNM3", "RNM4"),
+  makeProfile("foreignIssuer", "Nordquell Shipping", "NDQ2"),
+  makeProfile("unpriced", "Quietus Mining", "QT01"),
+  makeProfile("forwardSplit", "Forwarda Semiconductors", "FWD3"),
+  makeProfile("spac", "Spacelot Acquisition", "SPC1"),
+  makeProfile("fullLifecycle", "Orbanta Robotics", "ORB3", "ORB4"),
+  makeProfile("serialIssuer", "Myconurel Therapeutics", "MYC2"),
+  makeProfile("pumpAndDump", "Luxivan Technology", "LUX8"),
+  makeProfile("largeCap", "Atlamere Insurance", "ATL6"),
+  makeProfile("delisted", "Delistra Apparel", "DEL6"),
+  makeProfile("serialIssuer", "Quarkline Semiconductors", "QRK8"),
+  makeProfile("pumpAndDump", "Zhanvora Education", "ZHN3"),
+  makeProfile("largeCap", "Duomark Stores", "DUO1.B"),
+  makeProfile("lateFiler", "Latterly Logistics", "LAT4"),
+  makeProfile("pendingSplitVote", "Votanda Energy", "VOT4"),
+  makeProfile("fullLifecycle", "Voltigo Batteries", "VLT4", "VLT5"),
+  makeProfile("serialIssuer", "Helivox Diagnostics", "HLV3"),
+  makeProfile("pumpAndDump", "Kelimu Logistics", "KLM6"),
+  makeProfile("largeCap", "Cornholt Rail", "CRN2"),
+  makeProfile("bidPriceExtension", "Fallowin Apparel", "FAL2"),
+  makeProfile("foreignIssuer", "Keystaff Health", "KEY2-A"),
+  makeProfile("withdrawnSplit", "Withdray Mining", "WDR5"),
+  makeProfile("unlisted", "Shellbourne Holdings", "SHL2"),
+  makeProfile("fullLifecycle", "Nimbara Software", "NIM8", "NIM9"),
+  makeProfile("serialIssuer", "Aquaforge Energy", "AQF4"),
+  makeProfile("pumpAndDump", "Sanguro Foods", "SGR5"),
+  makeProfile("largeCap", "Medantiv Health", "MED7"),
+  makeProfile("delisted", "Drapeway Stores", "DRP3"),
+  makeProfile("lateFiler", "Procrastine Media", "PRC6"),
+  makeProfile("serialIssuer", "Brenwick Mining", "BRN6"),
+  makeProfile("pumpAndDump", "Takoru Media", "TKO4"),
+  makeProfile("largeCap", "Techalon Systems", "TCH4"),
+  makeProfile("bidPriceNotice", "Lowenta Mining", "LOW4"),
+  makeProfile("foreignIssuer", "Oestermark Power", "OST3"),
+  makeProfile("forwardSplit", "Trebledo Software", "TRB6"),
+  makeProfile("spac", "Unisonder Acquisition", "UNI2"),
+  makeProfile("fullLifecycle", "Solquist Energy", "SOL9", "SLQ1"),
+  makeProfile("serialIssuer", "Novaquill Software", "NVQ7"),
+  makeProfile("pumpAndDump", "Harkvale Holdings", "HKV9"),
+  makeProfile("largeCap", "Retalia Stores", "RET3"),
+  makeProfile("frequentRenames", "Aliasson Systems", "ALI1", "ALI2", "ALI3", "ALI4"),
+  makeProfile("pendingSplitVote", "Ballotine Devices", "BLT7"),
+  makeProfile("serialIssuer", "Thermavale Devices", "THR2"),
+  makeProfile("pumpAndDump", "Bolinbao Technology", "BOL2"),
+  makeProfile("largeCap", "Utelor Power", "UTL5"),
+  makeProfile("nameOnly", "Vanishora Holdings", "VAN0"),
 ]

@@ -62,14 +62,14 @@ const afterHoursColumns = ({ afterHours }: GapDay) => ({
 })
 
 /** Columns that gap_stats and intraday_runners share. */
-const gapDayColumns = (history: CompanyHistory, session: GapDay) => {
-  const day = dayOfSession(session.session)
-  const { close, high, highTime, low, lowTime, open, reference } = session.regular
-  const isRecorded = isFullyRecorded(session)
+const gapDayColumns = (history: CompanyHistory, gapDay: GapDay) => {
+  const day = dayOfSession(gapDay.session)
+  const { close, high, highTime, low, lowTime, open, reference } = gapDay.regular
+  const isRecorded = isFullyRecorded(gapDay)
   return {
     ticker: symbolOn(history.company, day),
     date: formatDate(day),
-    ...percentageColumns(session),
+    ...percentageColumns(gapDay),
     previous_day_close: formatPrice(reference),
     market_open: formatPrice(open),
     high_price: formatPrice(high),
@@ -78,11 +78,11 @@ const gapDayColumns = (history: CompanyHistory, session: GapDay) => {
     low_time: isRecorded ? formatLocalTime(day, lowTime) : null,
     market_close: formatPrice(close),
     close_under_50pct_of_range: 2 * close < high + low,
-    ...spikeColumns(session.regular, day),
-    ...premarketColumns(session),
-    ...afterHoursColumns(session),
-    market_cap: isRecorded ? formatMarketCapAt(history, session.session, close) : null,
-    ...filingColumns(history, dayOfSession(session.session - 1), day),
+    ...spikeColumns(gapDay.regular, day),
+    ...premarketColumns(gapDay),
+    ...afterHoursColumns(gapDay),
+    market_cap: isRecorded ? formatMarketCapAt(history, gapDay.session, close) : null,
+    ...filingColumns(history, dayOfSession(gapDay.session - 1), day),
   }
 }
 
@@ -91,45 +91,45 @@ const isGapFilled = ({ regular: { high, low, open, reference } }: GapDay) =>
   open > reference ? low <= reference : high >= reference
 
 export const buildGapStatsRows = (history: CompanyHistory) =>
-  history.prices.gapDays.map((session) => {
-    const { gap, premarket, regular } = session
-    const day = dayOfSession(session.session)
-    const row = gapDayColumns(history, session)
+  history.prices.gapDays.map((gapDay) => {
+    const { gap, premarket, regular } = gapDay
+    const day = dayOfSession(gapDay.session)
+    const row = gapDayColumns(history, gapDay)
     return {
       ...row,
-      closed_over_vwap: isFullyRecorded(session) ? regular.close > regular.vwap : null,
-      volume: totalVolume(session),
-      dollar_volume: formatCents(totalDollarVolume(session)),
+      closed_over_vwap: isFullyRecorded(gapDay) ? regular.close > regular.vwap : null,
+      volume: totalVolume(gapDay),
+      dollar_volume: formatCents(totalDollarVolume(gapDay)),
       premarket_volume: premarket?.volume ?? 0,
       premarket_dollar_volume: formatCents(premarket?.dollarVolume ?? 0),
       rth_volume: regular.volume,
       rth_dollar_volume: formatCents(regular.dollarVolume),
-      gap_filled: isGapFilled(session),
-      gap_fill_time: isGapFilled(session) ? (gap.open > 0 ? row.low_time : row.high_time) : null,
+      gap_filled: isGapFilled(gapDay),
+      gap_fill_time: isGapFilled(gapDay) ? (gap.open > 0 ? row.low_time : row.high_time) : null,
       tradable_float: tradableFloatOn(history, day),
-      last_updated: formatUtcInstant(day, timeOfDay(20, 15) + (session.session % 60)),
+      last_updated: formatUtcInstant(day, timeOfDay(20, 15) + (gapDay.session % 60)),
     }
   })
 
 /** The volume is high enough for the anomaly detector to record the day. */
-const isRunner = ({ gap: { volumeMultiple: volume } }: GapDay) => volume >= 4
+const isRunner = ({ gap: { volumeMultiple } }: GapDay) => volumeMultiple >= 4
 
 export const buildIntradayRunnersRows = (history: CompanyHistory) =>
-  history.prices.gapDays.filter(isRunner).map((session) => {
-    const { afterHours, gap, premarket, regular, averageVolume } = session
-    const { open_to_low_pct: _, ...row } = gapDayColumns(history, session)
-    const isRecorded = isFullyRecorded(session)
+  history.prices.gapDays.filter(isRunner).map((gapDay) => {
+    const { afterHours, gap, premarket, regular, averageVolume } = gapDay
+    const { open_to_low_pct: _, ...row } = gapDayColumns(history, gapDay)
+    const isRecorded = isFullyRecorded(gapDay)
     return {
       ...row,
-      daily_volume_ratio: formatRatio(totalVolume(session), averageVolume),
-      volume: isRecorded ? totalVolume(session) : null,
-      dollar_volume: isRecorded ? formatCents(totalDollarVolume(session)) : null,
+      daily_volume_ratio: formatRatio(totalVolume(gapDay), averageVolume),
+      volume: isRecorded ? totalVolume(gapDay) : null,
+      dollar_volume: isRecorded ? formatCents(totalDollarVolume(gapDay)) : null,
       rth_volume: isRecorded ? regular.volume : null,
       rth_dollar_volume: isRecorded ? formatCents(regular.dollarVolume) : null,
       afterhours_dollar_volume: mapNullable(afterHours, ({ dollarVolume }) => formatCents(dollarVolume)),
       premarket_volume: mapNullable(premarket, ({ volume }) => volume),
       premarket_dollar_volume: mapNullable(premarket, ({ dollarVolume }) => formatCents(dollarVolume)),
-      last_updated: formatLocalTime(dayOfSession(session.session), timeOfDay(20, 5) + (session.session % 60)),
+      last_updated: formatLocalTime(dayOfSession(gapDay.session), timeOfDay(20, 5) + (gapDay.session % 60)),
       anomaly_flagged: gap.isFlagged,
     }
   })

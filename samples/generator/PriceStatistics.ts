@@ -27,7 +27,7 @@ const firstTradingDay = ({ company: { scenario } }: CompanyHistory): Day =>
   scenario.firstSession === null ? today + 1 : dayOfSession(scenario.firstSession)
 
 /** Gain in % over a number of days, adjusted for splits; null if there was no price at the start. */
-export const formatGainOver = (history: CompanyHistory, days: number) => {
+export const percentGainOver = (history: CompanyHistory, days: number) => {
   const day = today - days
   const [latest, earlier] = [closeOn(history), closeOn(history, day)]
   if (latest === null || earlier === null || day < firstTradingDay(history)) return null

@@ -6,7 +6,7 @@ import { findDocument, ipoDay } from "./Documents.ts"
 import { companyColumns, newestFloatReport } from "./Floats.ts"
 import type { CompanyHistory } from "./Market.ts"
 import { underwriters } from "./Names.ts"
-import { closeOn, findLiquidationDays, formatGainOver, marketCapOf } from "./PriceStatistics.ts"
+import { closeOn, findLiquidationDays, marketCapOf, percentGainOver } from "./PriceStatistics.ts"
 import { effectiveSplitDays } from "./SplitRows.ts"
 
 const countryRisk = (country: string) =>
@@ -93,10 +93,10 @@ export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
     last_liquidation_date: mapNullable(liquidationDays.at(-1) ?? null, formatDate),
     ...sizeColumns(history),
     is_adr: company.scenario.adsRatio !== null,
-    gain_1_day: formatGainOver(history, 1),
-    gain_7_day: formatGainOver(history, 7),
-    gain_14_day: formatGainOver(history, 14),
-    gain_30_day: formatGainOver(history, 30),
+    gain_1_day: percentGainOver(history, 1),
+    gain_7_day: percentGainOver(history, 7),
+    gain_14_day: percentGainOver(history, 14),
+    gain_30_day: percentGainOver(history, 30),
     num_splits: splits.length,
     last_split_date: mapNullable(splits.at(-1) ?? null, formatDate),
     country_risk: countryRisk(company.country),

@@ -4,7 +4,7 @@
  */
 
 export interface RandomSource {
-  /** At min 0 and below 1. */
+  /** At least 0 and below 1. */
   readonly next: () => number
   readonly between: (min: number, max: number) => number
   /** An integer from `min` to `max`, both included. */

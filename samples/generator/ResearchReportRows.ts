@@ -13,38 +13,38 @@ const hasReport = ({ regular: { high, reference } }: GapDay) => high * 100 >= re
 const describeReason = ({ gap: { topic } }: GapDay) =>
   topic === null ? "no news was found" : `it ${newsTopics[topic].title.replace("it ", "")}`
 
-const makeReportText = (name: string, symbol: string, date: string, session: GapDay) => {
-  const { close, high, open, reference } = session.regular
+const makeReportText = (name: string, symbol: string, date: string, gapDay: GapDay) => {
+  const { close, high, open, reference } = gapDay.regular
   return `# ${symbol} on ${date}
 
-**${name}** opened at $${formatPrice(open)} after a close of $${formatPrice(reference)}; ${describeReason(session)}.
+**${name}** opened at $${formatPrice(open)} after a close of $${formatPrice(reference)}; ${describeReason(gapDay)}.
 
 | High | Close | Shares traded |
 |---|---|---|
-| $${formatPrice(high)} | $${formatPrice(close)} | ${totalVolume(session).toLocaleString("en-US")} |
+| $${formatPrice(high)} | $${formatPrice(close)} | ${totalVolume(gapDay).toLocaleString("en-US")} |
 
 _Everything in this report is made up._`
 }
 
 export const buildResearchReportsRows = (history: CompanyHistory) => {
   const { company, floats, prices } = history
-  return prices.gapDays.filter(hasReport).map((session, index) => {
-    const day = dayOfSession(session.session)
-    const { close, high, reference } = session.regular
+  return prices.gapDays.filter(hasReport).map((gapDay, index) => {
+    const day = dayOfSession(gapDay.session)
+    const { close, high, reference } = gapDay.regular
     const symbol = symbolOn(company, day)
     const floatReport = latestFloatReportOn(floats, day)
-    const hasNews = session.gap.topic !== null
+    const hasNews = gapDay.gap.topic !== null
     const gain = formatPercentChange(high, reference)
     return {
       report_id: `${company.cik}-${index + 1}`,
       ticker: symbol,
       gain_percentage: gain,
-      report_text: makeReportText(company.name, symbol, formatDate(day), session),
-      tldr_text: `${symbol} +${gain}%: ${describeReason(session)}. Made up.`,
-      volume: hasNews ? totalVolume(session) : null,
+      report_text: makeReportText(company.name, symbol, formatDate(day), gapDay),
+      tldr_text: `${symbol} +${gain}%: ${describeReason(gapDay)}. Made up.`,
+      volume: hasNews ? totalVolume(gapDay) : null,
       price: hasNews ? formatPrice(close) : null,
       market_cap: hasNews
-        ? mapNullable(marketCapOf(close, prices.sharesOutstanding[session.session]), formatCents)
+        ? mapNullable(marketCapOf(close, prices.sharesOutstanding[gapDay.session]), formatCents)
         : null,
       tradable_float: floatReport?.tradable ?? null,
       outstanding: floatReport?.outstanding ?? null,

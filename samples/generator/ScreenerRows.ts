@@ -6,7 +6,7 @@ import { findDocument, ipoDay } from "./Documents.ts"
 import { companyColumns, newestFloatReport, ownershipPercentColumns, ownershipSourceUrl } from "./Floats.ts"
 import { buildGapStatsRows, buildIntradayRunnersRows } from "./GapDayRows.ts"
 import type { CompanyHistory } from "./Market.ts"
-import { closeOn, formatGainOver, highLow365Columns, marketCapOf } from "./PriceStatistics.ts"
+import { closeOn, highLow365Columns, marketCapOf, percentGainOver } from "./PriceStatistics.ts"
 
 const mean = (numbers: ReadonlyArray<number>) =>
   divideRounded(numbers.reduce((sum, one) => sum + one, 0), numbers.length)
@@ -49,16 +49,16 @@ const shortInterestColumns = ({ company, floats }: CompanyHistory, average: numb
 }
 
 const gainColumns = (history: CompanyHistory) => ({
-  gain_1_day: formatGainOver(history, 1),
-  gain_2_day: formatGainOver(history, 2),
-  gain_3_day: formatGainOver(history, 3),
-  gain_7_day: formatGainOver(history, 7),
-  gain_14_day: formatGainOver(history, 14),
-  gain_30_day: formatGainOver(history, 30),
-  gain_60_day: formatGainOver(history, 60),
-  gain_90_day: formatGainOver(history, 90),
-  gain_180_day: formatGainOver(history, 180),
-  gain_365_day: formatGainOver(history, 365),
+  gain_1_day: percentGainOver(history, 1),
+  gain_2_day: percentGainOver(history, 2),
+  gain_3_day: percentGainOver(history, 3),
+  gain_7_day: percentGainOver(history, 7),
+  gain_14_day: percentGainOver(history, 14),
+  gain_30_day: percentGainOver(history, 30),
+  gain_60_day: percentGainOver(history, 60),
+  gain_90_day: percentGainOver(history, 90),
+  gain_180_day: percentGainOver(history, 180),
+  gain_365_day: percentGainOver(history, 365),
 })
 
 /** Numbers of gaps and of runners. Runners count as in `/v1/intraday-runners`: flagged, volume ratio above 9. */
