@@ -554,10 +554,12 @@ layer(Market.layer)("the fictional market", (it) => {
         for (const days of [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]) {
           const then = closes.findLast((price) => text(price, "date") <= daysBefore(today, days))
           if (then === undefined) assert.isNull(row[`gain_${days}_day`])
-          else {assert.strictEqual(
+          else {
+            assert.strictEqual(
               scaledInteger(row, `gain_${days}_day`),
               percentChange(scaledInteger(row, "price"), scaledInteger(then, "close")),
-            )}
+            )
+          }
         }
       }
     }))
