@@ -1,7 +1,7 @@
 /** Single requests, for what is not timed. */
 import { Agent, request } from "node:http"
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number
   readonly headers: ReadonlyArray<readonly [string, string]>
   readonly body: Buffer
@@ -9,13 +9,13 @@ export interface Answer {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 
-export const ask = (
+export const sendRequest = (
   port: number,
   path: string,
   headers: Readonly<Record<string, string>> = {},
   body?: string,
 ) =>
-  new Promise<Answer>((resolve, reject) => {
+  new Promise<HttpResponse>((resolve, reject) => {
     const method = body === undefined ? "GET" : "POST"
     const asked = request({
       agent,
@@ -41,16 +41,16 @@ export const ask = (
     asked.end(body)
   })
 
-export const headerOf = ({ headers }: Answer, wanted: string) =>
+export const headerOf = ({ headers }: HttpResponse, wanted: string) =>
   headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
 
-export const bearer = (key: string) => ({
+export const authHeaders = (key: string) => ({
   accept: "application/json",
   authorization: `Bearer ${key}`,
 })
 
 /** Many at once, as many as the agent has connections. */
-export const askAll = <A, B>(
+export const mapConcurrently = <A, B>(
   items: ReadonlyArray<A>,
   one: (item: A) => Promise<B>,
 ) => Promise.all(items.map(one))

@@ -1,56 +1,56 @@
 /** What is asked. */
-import { chained, chainsOf12, chainsOf3, random, shuffled, ticker } from "./symbols.ts"
+import { chainSymbol, chainsOf12, chainsOf3, makeRandom, shuffle, tickerSymbol } from "./symbols.ts"
 
 /** `miss`: never asked before. `hit`: one of 1,000 popular requests. `304`: the same by a client that has the answer. */
 export type Mode = "miss" | "hit" | "304"
 
-export type Asked = Readonly<Record<string, string>>
+export type QueryParameters = Readonly<Record<string, string>>
 
 export interface Case {
   readonly name: string
   readonly path: string
   readonly modes: ReadonlyArray<Mode>
   /** Those of `miss`, in turn; with a `counter` in them they begin again at the end, otherwise they must suffice. */
-  readonly misses: ReadonlyArray<Asked>
+  readonly misses: ReadonlyArray<QueryParameters>
   /** Those of `hit`, the most popular first. */
-  readonly popular: ReadonlyArray<Asked>
+  readonly popular: ReadonlyArray<QueryParameters>
 }
 
 /** Stands for ten digits that no other request has. */
-export const counter = "\x1A"
+export const uniquePlaceholder = "\x1A"
 
 /** Below all gaps, and never the same. */
-const belowAll = `-9000.${counter}`
+const belowAll = `-9000.${uniquePlaceholder}`
 
-const popularity = 1000
-const draws = 20_000
-export const tickers = 5000
+const popularCount = 1000
+const missCount = 20_000
+export const tickerCount = 5000
 
 /** Numbers of tickers, as chance has them. */
-const drawn = (among: number, seed: number) => {
-  const chance = random(seed)
+const drawTickers = (among: number, seed: number) => {
+  const chance = makeRandom(seed)
   return Array.from(
-    { length: draws },
-    () => ticker(1 + Math.floor(chance() * among)),
+    { length: missCount },
+    () => tickerSymbol(1 + Math.floor(chance() * among)),
   )
 }
 
-const numbers = (first: number, count: number) => Array.from({ length: count }, (_, at) => first + at)
+const integersFrom = (first: number, count: number) => Array.from({ length: count }, (_, at) => first + at)
 
-const popularAmong = (among: number) => shuffled(numbers(1, among), random(1)).slice(0, popularity).map(ticker)
+const popularAmong = (among: number) => shuffle(integersFrom(1, among), makeRandom(1)).slice(0, popularCount).map(tickerSymbol)
 
-const popularTickers = popularAmong(tickers)
+const popularTickers = popularAmong(tickerCount)
 
-const runners = (
+const runnersCase = (
   name: string,
   modes: ReadonlyArray<Mode>,
-  rest: Asked,
-  among = tickers,
+  rest: QueryParameters,
+  among = tickerCount,
 ): Case => ({
   name,
   path: "/v1/intraday-runners",
   modes,
-  misses: drawn(among, 2).map((ticker) => ({
+  misses: drawTickers(among, 2).map((ticker) => ({
     ticker,
     ...rest,
     min_gap_percentage: belowAll,
@@ -61,12 +61,12 @@ const runners = (
 const dayOf = (number: number) => new Date(Date.UTC(2017, 0, 1 + number)).toISOString().slice(0, 10)
 
 /** Thirty days, and gaps within twenty points. */
-const ranges = (
+const dateRangeQueries = (
   seed: number,
   digits: string,
   length: number,
-): ReadonlyArray<Asked> => {
-  const chance = random(seed)
+): ReadonlyArray<QueryParameters> => {
+  const chance = makeRandom(seed)
   return Array.from({ length }, () => {
     const [from, gap] = [
       Math.floor(chance() * 3500),
@@ -82,20 +82,20 @@ const ranges = (
 }
 
 /** A tenth of the symbols is popular, the others are asked for once. */
-const lineage = (
+const lineageCase = (
   name: string,
   { first, symbols }: typeof chainsOf3,
   seed: number,
 ): Case => {
-  const mixed = shuffled(numbers(first, symbols), random(seed)).map((
+  const mixed = shuffle(integersFrom(first, symbols), makeRandom(seed)).map((
     number,
-  ) => ({ ticker: chained(number) }))
+  ) => ({ ticker: chainSymbol(number) }))
   return {
     name,
     path: "/v1/ticker-changes",
     modes: ["miss", "hit"],
-    misses: mixed.slice(popularity),
-    popular: mixed.slice(0, popularity),
+    misses: mixed.slice(popularCount),
+    popular: mixed.slice(0, popularCount),
   }
 }
 
@@ -107,7 +107,7 @@ const sectors = [
   "Industrials",
   "Utilities",
 ]
-export const sorts = [
+export const screenerSorts = [
   "-gain_1_day",
   "-short_float",
   "market_cap",
@@ -116,11 +116,11 @@ export const sorts = [
   "fee_rate",
 ]
 
-const screens = (least: string): ReadonlyArray<Asked> =>
+const screenerQueries = (least: string): ReadonlyArray<QueryParameters> =>
   exchanges.flatMap((exchange) =>
     sectors.flatMap((sector) =>
-      sorts.flatMap((sort) =>
-        numbers(1, 12).map((price) => ({
+      screenerSorts.flatMap((sort) =>
+        integersFrom(1, 12).map((price) => ({
           exchange,
           sector,
           min_price: `${price}.25`,
@@ -132,54 +132,54 @@ const screens = (least: string): ReadonlyArray<Asked> =>
     )
   )
 
-const answered: ReadonlyArray<Mode> = ["miss", "hit"]
+const missAndHit: ReadonlyArray<Mode> = ["miss", "hit"]
 
-export const runners10 = runners("runners-10", ["miss", "hit", "304"], {})
+export const runners10 = runnersCase("runners-10", ["miss", "hit", "304"], {})
 
 /** The same where there are a tenth of the rows: what `bench_small` is asked. */
-export const runners10Small = runners(
+export const runners10Small = runnersCase(
   "runners-10",
   ["miss", "hit", "304"],
   {},
   500,
 )
-export const runners100Small = runners("runners-100", ["miss"], {
+export const runners100Small = runnersCase("runners-100", ["miss"], {
   limit: "100",
 }, 500)
 
 export const cases: ReadonlyArray<Case> = [
   runners10,
-  runners("runners-100", answered, { limit: "100" }),
+  runnersCase("runners-100", missAndHit, { limit: "100" }),
   {
     name: "runners-range",
     path: "/v1/intraday-runners",
-    modes: answered,
-    misses: ranges(3, `.0000${counter}`, draws),
-    popular: ranges(4, "", popularity),
+    modes: missAndHit,
+    misses: dateRangeQueries(3, `.0000${uniquePlaceholder}`, missCount),
+    popular: dateRangeQueries(4, "", popularCount),
   },
-  lineage("lineage-3", chainsOf3, 5),
-  lineage("lineage-12", chainsOf12, 6),
+  lineageCase("lineage-3", chainsOf3, 5),
+  lineageCase("lineage-12", chainsOf12, 6),
   {
     name: "screener",
     path: "/v1/screener",
-    modes: answered,
-    misses: shuffled(screens(belowAll), random(7)),
-    popular: shuffled(screens("-9000"), random(8)).slice(0, popularity),
+    modes: missAndHit,
+    misses: shuffle(screenerQueries(belowAll), makeRandom(7)),
+    popular: shuffle(screenerQueries("-9000"), makeRandom(8)).slice(0, popularCount),
   },
   {
     name: "float",
     path: "/v1/historical-float-pro",
-    modes: answered,
-    misses: drawn(tickers, 9).map((ticker) => ({
+    modes: missAndHit,
+    misses: drawTickers(tickerCount, 9).map((ticker) => ({
       ticker,
-      min_float: `-${counter}`,
+      min_float: `-${uniquePlaceholder}`,
     })),
     popular: popularTickers.map((ticker) => ({ ticker })),
   },
 ]
 
-export const targetOf = ({ path }: Pick<Case, "path">, asked: Asked) =>
+export const requestTarget = ({ path }: Pick<Case, "path">, asked: QueryParameters) =>
   `${path}?${Object.entries(asked).map(([name, value]) => `${name}=${value}`).join("&")}`
 
 /** An instance of what has a counter. */
-export const withCount = (text: string, count: number) => text.replaceAll(counter, String(count))
+export const fillPlaceholder = (text: string, count: number) => text.replaceAll(uniquePlaceholder, String(count))

@@ -5,8 +5,8 @@ import { join } from "node:path"
 import process from "node:process"
 import pg from "pg"
 import { options } from "./options.ts"
-import { home, type Postgres, query } from "./postgres.ts"
-import { run } from "./processes.ts"
+import { dataFolder, type Postgres, query } from "./postgres.ts"
+import { runProgram } from "./processes.ts"
 
 export const databases = ["bench", "bench_small"] as const
 export type Database = typeof databases[number]
@@ -18,22 +18,22 @@ const steps = source.split(/^-- step: /m).slice(1).map((text) => {
   return { name: text.slice(0, end).trim(), sql: text.slice(end) }
 })
 
-const plans = {
+const databaseContents = {
   bench: { tickers: 5000, only: steps.map(({ name }) => name) },
   bench_small: { tickers: 500, only: ["tools", "intraday_runners"] },
 }
 
 /** A command of the service, on the database. */
-export const command = (url: string, ...args: ReadonlyArray<string>) =>
-  run({
+export const runServiceCommand = (url: string, ...args: ReadonlyArray<string>) =>
+  runProgram({
     program: process.execPath,
     args: ["src/main.ts", ...args],
     cwd: options.tickerline,
     env: { DATABASE_URL: url },
   })
 
-const fill = async (url: string, database: Database) => {
-  const { only, tickers } = plans[database]
+const fillDatabase = async (url: string, database: Database) => {
+  const { only, tickers } = databaseContents[database]
   const client = new pg.Client({ connectionString: url })
   await client.connect()
   try {
@@ -53,7 +53,7 @@ const fill = async (url: string, database: Database) => {
 }
 
 /** The databases with all that was asked of them, and a key for each. */
-export const prepareData = async (
+export const prepareDatabases = async (
   postgres: Postgres,
   wanted: ReadonlyArray<Database> = databases,
 ) => {
@@ -65,8 +65,8 @@ export const prepareData = async (
   for (const database of wanted) {
     const url = postgres.url(database)
     const [marker, key] = [
-      join(home, `cluster/${database}.complete`),
-      join(home, `cluster/${database}.key`),
+      join(dataFolder, `cluster/${database}.complete`),
+      join(dataFolder, `cluster/${database}.key`),
     ]
     const isComplete = existsSync(marker) &&
       readFileSync(marker, "utf8") === version
@@ -78,12 +78,12 @@ export const prepareData = async (
       )
       await query(postgres.url("postgres"), `create database ${database}`)
     }
-    await command(url, "migrate")
+    await runServiceCommand(url, "migrate")
     if (!isComplete) {
-      await fill(url, database)
+      await fillDatabase(url, database)
       writeFileSync(
         key,
-        (await command(
+        (await runServiceCommand(
           url,
           "keys",
           "create",

@@ -1,19 +1,19 @@
 /** What Tickerline sets out to reach, and whether it did. */
 import type { Mode } from "./cases.ts"
-import { medianOf, type Outcome, type Result, table } from "./report.ts"
+import { medianOf, type BenchmarkOutcome, type TimingResult, markdownTable } from "./report.ts"
 
 interface Goal {
   readonly name: string
-  readonly value: (of: Outcome) => number
+  readonly value: (of: BenchmarkOutcome) => number
   readonly limit: number
   /** The value shall not be more than the limit, rather than not less. */
   readonly atMost?: true
   readonly unit: string
 }
 
-const find = (
-  { results }: Outcome,
-  server: Result["server"],
+const findResult = (
+  { results }: BenchmarkOutcome,
+  server: TimingResult["server"],
   name: string,
   mode: Mode,
   connections: number,
@@ -23,71 +23,71 @@ const find = (
     of.connections === connections
   )
 
-const rate = (
-  of: Outcome,
-  server: Result["server"],
+const rateOf = (
+  of: BenchmarkOutcome,
+  server: TimingResult["server"],
   name: string,
   mode: Mode,
 ) => {
-  const found = find(of, server, name, mode, 32)
+  const found = findResult(of, server, name, mode, 32)
   return found === undefined || found.failures.length > 0 ? Number.NaN : medianOf(found, "perSecond")
 }
 
-const over = (name: string, mode: Mode, rival: Result["server"]) => (of: Outcome) =>
-  rate(of, "tickerline", name, mode) / rate(of, rival, name, mode)
+const rateRatio = (name: string, mode: Mode, rival: TimingResult["server"]) => (of: BenchmarkOutcome) =>
+  rateOf(of, "tickerline", name, mode) / rateOf(of, rival, name, mode)
 
-const tail = (mode: Mode) => (of: Outcome) => {
-  const found = find(of, "tickerline", "runners-10", mode, 256)
+const tailRatio = (mode: Mode) => (of: BenchmarkOutcome) => {
+  const found = findResult(of, "tickerline", "runners-10", mode, 256)
   return found === undefined ? Number.NaN : medianOf(found, "p99") / medianOf(found, "p50")
 }
 
 const goals: ReadonlyArray<Goal> = [
   {
     name: "runners-10, miss: Fastify",
-    value: over("runners-10", "miss", "fastify"),
+    value: rateRatio("runners-10", "miss", "fastify"),
     limit: 1.5,
     unit: "×",
   },
   {
     name: "runners-10, miss: pgbench",
-    value: over("runners-10", "miss", "pgbench"),
+    value: rateRatio("runners-10", "miss", "pgbench"),
     limit: 0.5,
     unit: "×",
   },
   {
     name: "runners-100, miss: Fastify",
-    value: over("runners-100", "miss", "fastify"),
+    value: rateRatio("runners-100", "miss", "fastify"),
     limit: 2,
     unit: "×",
   },
   {
     name: "runners-10, hit: Fastify",
-    value: over("runners-10", "hit", "fastify"),
+    value: rateRatio("runners-10", "hit", "fastify"),
     limit: 10,
     unit: "×",
   },
   {
     name: "runners-10, hit: node:http",
-    value: over("runners-10", "hit", "floor"),
+    value: rateRatio("runners-10", "hit", "floor"),
     limit: 0.6,
     unit: "×",
   },
   {
     name: "runners-10, 304: node:http",
-    value: over("runners-10", "304", "floor"),
+    value: rateRatio("runners-10", "304", "floor"),
     limit: 0.8,
     unit: "×",
   },
   {
     name: "p99 by p50 at 256 connections, miss",
-    value: tail("miss"),
+    value: tailRatio("miss"),
     limit: 3,
     atMost: true,
     unit: "×",
   },
   {
     name: "p99 by p50 at 256 connections, hit",
-    value: tail("hit"),
+    value: tailRatio("hit"),
     limit: 3,
     atMost: true,
     unit: "×",
@@ -109,11 +109,11 @@ const goals: ReadonlyArray<Goal> = [
   },
 ]
 
-const verdict = ({ atMost, limit }: Goal, value: number) =>
+const goalStatus = ({ atMost, limit }: Goal, value: number) =>
   Number.isNaN(value) ? "not measured" : (atMost ? value <= limit : value >= limit) ? "met" : "**not met**"
 
-export const goalsTable = (outcome: Outcome) =>
-  table(
+export const goalsTable = (outcome: BenchmarkOutcome) =>
+  markdownTable(
     ["Tickerline on Node, at 32 connections", "measured", "goal", ""],
     goals.map((goal) => {
       const value = goal.value(outcome)
@@ -122,7 +122,7 @@ export const goalsTable = (outcome: Outcome) =>
         goal.name,
         measured,
         `${goal.atMost ? "≤" : "≥"} ${goal.limit}${goal.unit}`,
-        verdict(goal, value),
+        goalStatus(goal, value),
       ]
     }),
   )

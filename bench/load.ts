@@ -1,9 +1,9 @@
 /** wrk: one thread of requests over some connections. */
 import { join } from "node:path"
-import { run } from "./processes.ts"
-import type { Plan } from "./requests.ts"
+import { runProgram } from "./processes.ts"
+import type { RequestPlan } from "./requests.ts"
 
-export interface Load {
+export interface LoadResult {
   readonly requests: number
   readonly perSecond: number
   /** Milliseconds. */
@@ -17,7 +17,7 @@ export interface Load {
   readonly generator: number
 }
 
-interface Result {
+interface WrkResult {
   readonly requests: number
   readonly microseconds: number
   readonly bytes: number
@@ -29,9 +29,9 @@ interface Result {
   readonly errors: Readonly<Record<string, number>>
 }
 
-export interface Asking {
+export interface LoadOptions {
   readonly port: number
-  readonly plan: Plan
+  readonly plan: RequestPlan
   readonly cursor: number
   readonly connections: number
   readonly seconds: number
@@ -40,9 +40,9 @@ export interface Asking {
 }
 
 /** Any answer with an error's status, and any that does not come, fails; where one is expected, any other does. */
-export const load = async (
-  { connections, cursor, expect, plan, port, seconds }: Asking,
-): Promise<Load> => {
+export const runWrk = async (
+  { connections, cursor, expect, plan, port, seconds }: LoadOptions,
+): Promise<LoadResult> => {
   const clock = [
     "-t1",
     `-c${connections}`,
@@ -55,7 +55,7 @@ export const load = async (
     join(import.meta.dirname, "load.lua"),
     `http://127.0.0.1:${port}/`,
   ]
-  const printed = await run({
+  const printed = await runProgram({
     program: "wrk",
     args: [
       ...clock,
@@ -71,7 +71,7 @@ export const load = async (
   if (json === undefined) {
     throw new Error(`wrk did not say what it did:\n${printed}`)
   }
-  const result: Result = JSON.parse(json)
+  const result: WrkResult = JSON.parse(json)
   const wrong = Object.entries(result.errors).filter(([, count]) => count > 0)
     .map(([kind, count]) => `${count} ${kind}`)
   if (wrong.length > 0) {

@@ -1,21 +1,21 @@
 /** What takes a server of its own: memory over many requests, and what a request costs where there are fewer rows. */
 import { cases, runners10, runners10Small } from "./cases.ts"
-import { load } from "./load.ts"
+import { runWrk } from "./load.ts"
 import { memoryOf } from "./measure.ts"
 import { options } from "./options.ts"
 import type { Postgres } from "./postgres.ts"
 import { median } from "./report.ts"
-import { rest, writePlan } from "./requests.ts"
+import { writeRestRequest, writePlan } from "./requests.ts"
 import { startServer } from "./servers/index.ts"
 
-export interface Memory {
+export interface MemoryResult {
   readonly requests: number
   /** MiB. */
   readonly now: number
   readonly most: number
 }
 
-export interface Growth {
+export interface GrowthResult {
   readonly connections: number
   /** Requests a second. */
   readonly large: number
@@ -24,13 +24,13 @@ export interface Growth {
 
 type Keys = Readonly<Record<"bench" | "bench_small", string>>
 
-const half = 500_000
+const requestsPerCase = 500_000
 
 /** Half of them rows, half of them chains, by turns. */
 export const measureMemory = async (
   postgres: Postgres,
   keys: Keys,
-): Promise<Memory> => {
+): Promise<MemoryResult> => {
   const server = await startServer("tickerline", {
     databaseUrl: postgres.url("bench"),
     key: keys.bench,
@@ -38,12 +38,12 @@ export const measureMemory = async (
   })
   try {
     const asked = cases.filter(({ name }) => name === "runners-10" || name === "lineage-12").map((of) => ({
-      plan: writePlan("memory", of, "miss", rest(keys.bench), []),
+      plan: writePlan("memory", of, "miss", writeRestRequest(keys.bench), []),
       cursor: 0,
     }))
-    while (asked.some(({ cursor }) => cursor < half)) {
-      for (const one of asked.filter(({ cursor }) => cursor < half)) {
-        one.cursor = (await load({
+    while (asked.some(({ cursor }) => cursor < requestsPerCase)) {
+      for (const one of asked.filter(({ cursor }) => cursor < requestsPerCase)) {
+        one.cursor = (await runWrk({
           port: server.port,
           ...one,
           connections: 32,
@@ -68,7 +68,7 @@ export const measureMemory = async (
 export const measureGrowth = async (
   postgres: Postgres,
   keys: Keys,
-): Promise<ReadonlyArray<Growth>> => {
+): Promise<ReadonlyArray<GrowthResult>> => {
   const sides = []
   try {
     for (
@@ -86,12 +86,12 @@ export const measureGrowth = async (
       const plan = writePlan(database, of, "miss", server.write, [])
       sides.push({ server, plan, cursor: 0 })
     }
-    const found: Array<Growth> = []
+    const found: Array<GrowthResult> = []
     for (const connections of [1, 32]) {
       const rates = sides.map(() => new Array<number>())
       for (let round = 0; round < options.rounds; round += 1) {
         for (const [at, side] of sides.entries()) {
-          const ask = (seconds: number) => load({ port: side.server.port, ...side, connections, seconds })
+          const ask = (seconds: number) => runWrk({ port: side.server.port, ...side, connections, seconds })
           side.cursor = (await ask(options.warmup)).cursor
           const { cursor, perSecond } = await ask(options.seconds)
           side.cursor = cursor

@@ -11,7 +11,7 @@ interface Stat {
   readonly children: number
 }
 
-const statOf = (pid: number): Stat | undefined => {
+const readStat = (pid: number): Stat | undefined => {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8")
     // The name of the program stands in brackets, and may hold spaces.
@@ -28,18 +28,18 @@ const statOf = (pid: number): Stat | undefined => {
 }
 
 /** Microseconds of processor. */
-export const cpuOf = (pid: number) => (statOf(pid)?.own ?? 0) * microsecondsPerTick
+export const cpuMicroseconds = (pid: number) => (readStat(pid)?.own ?? 0) * microsecondsPerTick
 
 /** Of a process, its children and those that it had. */
-export const cpuOfFamily = (pid: number) => {
+export const cpuMicrosecondsWithChildren = (pid: number) => {
   const stats = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((
     name,
-  ) => statOf(Number(name)))
+  ) => readStat(Number(name)))
   const living = stats.reduce(
     (sum, stat) => sum + (stat?.parent === pid ? stat.own : 0),
     0,
   )
-  const parent = statOf(pid)
+  const parent = readStat(pid)
   return (living + (parent?.own ?? 0) + (parent?.children ?? 0)) *
     microsecondsPerTick
 }

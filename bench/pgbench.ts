@@ -1,13 +1,13 @@
 /** The ceiling: the service's own statements, sent by PostgreSQL's own program. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { sorts } from "./cases.ts"
-import type { Load } from "./load.ts"
-import { home, type Postgres } from "./postgres.ts"
-import { run } from "./processes.ts"
+import { screenerSorts } from "./cases.ts"
+import type { LoadResult } from "./load.ts"
+import { dataFolder, type Postgres } from "./postgres.ts"
+import { runProgram } from "./processes.ts"
 import { historicalFloat, intradayRunner, screenerRow } from "./servers/columns.ts"
 
-type Ceiling = Pick<Load, "perSecond" | "requests"> & {
+type PgbenchResult = Pick<LoadResult, "perSecond" | "requests"> & {
   readonly average: number
 }
 
@@ -109,20 +109,20 @@ const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
   "runners-range": [runnersOfRange],
   "lineage-3": [lineage(0, 200_000)],
   "lineage-12": [lineage(200_000, 650_000)],
-  screener: sorts.map(screener),
+  screener: screenerSorts.map(screener),
   float: [float],
 }
 
 /** As many connections as the servers have in their pools; more would only make PostgreSQL slower. */
 const mostConnections = 10
 
-export const ceiling = async (
+export const runPgbench = async (
   { password, port }: Postgres,
   name: string,
   connections: number,
   seconds: number,
-): Promise<Ceiling> => {
-  const folder = join(home, "requests")
+): Promise<PgbenchResult> => {
+  const folder = join(dataFolder, "requests")
   mkdirSync(folder, { recursive: true })
   const files = (scripts[name] ?? []).flatMap((text, at) => {
     const file = join(folder, `${name}-${at}.sql`)
@@ -136,7 +136,7 @@ export const ceiling = async (
     return ["-f", file]
   })
   const server = ["-h", "127.0.0.1", "-p", String(port), "-U", "bench"]
-  const printed = await run({
+  const printed = await runProgram({
     program: "pgbench",
     args: [
       ...server,

@@ -4,7 +4,7 @@ import { closeSync, openSync, readFileSync } from "node:fs"
 import { createServer } from "node:net"
 import process from "node:process"
 
-export interface Command {
+export interface ProgramOptions {
   readonly program: string
   readonly args: ReadonlyArray<string>
   readonly env?: Readonly<Record<string, string>>
@@ -12,14 +12,14 @@ export interface Command {
   readonly account?: { readonly uid: number; readonly gid: number } | undefined
 }
 
-const optionsOf = ({ account, cwd, env }: Command) => ({
+const optionsOf = ({ account, cwd, env }: ProgramOptions) => ({
   ...(cwd === undefined ? {} : { cwd }),
   ...(account === undefined ? {} : { uid: account.uid, gid: account.gid }),
   env: { ...process.env, ...env },
 })
 
 /** What it printed; an exit code other than 0 is an error that says what it complained of. */
-export const run = (command: Command) =>
+export const runProgram = (command: ProgramOptions) =>
   new Promise<string>((resolve, reject) => {
     const child = spawn(command.program, command.args, {
       ...optionsOf(command),
@@ -41,14 +41,14 @@ export const run = (command: Command) =>
     )
   })
 
-export interface Running {
+export interface RunningProgram {
   readonly pid: number
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>
 }
 
 /** In a session of its own, so that a Ctrl-C at the terminal reaches this program alone, which then stops the others. */
-export const start = (command: Command, log: string) =>
-  new Promise<Running>((resolve, reject) => {
+export const startProgram = (command: ProgramOptions, log: string) =>
+  new Promise<RunningProgram>((resolve, reject) => {
     const output = openSync(log, "w")
     const child = spawn(command.program, command.args, {
       ...optionsOf(command),
@@ -81,7 +81,7 @@ export const isAlive = (pid: number) => {
 export const sleep = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
 /** Asks until the answer is yes; a program that has ended in the meantime will not give it. */
-export const until = async (
+export const waitUntil = async (
   what: string,
   { pid }: { readonly pid: number },
   log: string,
@@ -114,11 +114,11 @@ export const freePort = () =>
     )
   })
 
-export type Ends = Array<() => Promise<void> | void>
+export type Cleanups = Array<() => Promise<void> | void>
 
 /** What is to be ended, the last first: with the outer ones, or where somebody or something ends this program. */
-export const endings = (outer?: Ends) => {
-  const ends: Ends = []
+export const makeCleanup = (outer?: Cleanups) => {
+  const ends: Cleanups = []
   let ending: Promise<void> | undefined
   const end = () =>
     ending ??= ends.toReversed().reduce<Promise<void>>(

@@ -5,27 +5,27 @@ import { join } from "node:path"
 import process from "node:process"
 import type { Mode } from "./cases.ts"
 import { goalsTable } from "./goals.ts"
-import type { Growth, Memory } from "./longer.ts"
+import type { GrowthResult, MemoryResult } from "./longer.ts"
 import { options } from "./options.ts"
-import { run } from "./processes.ts"
-import { titles } from "./servers/index.ts"
-import type { Figures } from "./timing.ts"
+import { runProgram } from "./processes.ts"
+import { serverTitles } from "./servers/index.ts"
+import type { TimingFigures } from "./timing.ts"
 
-export interface Result {
-  readonly server: keyof typeof titles
+export interface TimingResult {
+  readonly server: keyof typeof serverTitles
   readonly case: string
   readonly mode: Mode
   readonly connections: number
   /** One of each round that succeeded. */
-  readonly rounds: ReadonlyArray<Figures>
+  readonly rounds: ReadonlyArray<TimingFigures>
   readonly failures: ReadonlyArray<string>
 }
 
-export interface Outcome {
-  readonly results: ReadonlyArray<Result>
+export interface BenchmarkOutcome {
+  readonly results: ReadonlyArray<TimingResult>
   readonly notes: ReadonlyArray<string>
-  readonly memory: Memory | undefined
-  readonly growth: ReadonlyArray<Growth>
+  readonly memory: MemoryResult | undefined
+  readonly growth: ReadonlyArray<GrowthResult>
 }
 
 export const median = (values: ReadonlyArray<number>) => {
@@ -36,11 +36,11 @@ export const median = (values: ReadonlyArray<number>) => {
 }
 
 export const medianOf = (
-  { rounds }: Pick<Result, "rounds">,
-  name: keyof Figures,
+  { rounds }: Pick<TimingResult, "rounds">,
+  name: keyof TimingFigures,
 ) => median(rounds.flatMap((figures) => figures[name] ?? []))
 
-export const spreadOf = ({ rounds }: Pick<Result, "rounds">) => {
+export const spreadOf = ({ rounds }: Pick<TimingResult, "rounds">) => {
   const rates = rounds.map(({ perSecond }) => perSecond)
   return (Math.max(...rates) - Math.min(...rates)) / median(rates)
 }
@@ -53,7 +53,7 @@ const shown = (value: number, digits = 0) =>
 
 const row = (cells: ReadonlyArray<string>) => `| ${cells.join(" | ")} |`
 
-export const table = (
+export const markdownTable = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<string>>,
 ) =>
@@ -74,11 +74,11 @@ const head = [
   "wrk of a core",
 ]
 
-const line = (result: Result) => {
+const line = (result: TimingResult) => {
   const { failures, rounds, server } = result
   if (rounds.length === 0) {
     return [
-      titles[server],
+      serverTitles[server],
       `failed: ${failures[0] ?? ""}`,
       "",
       "",
@@ -90,7 +90,7 @@ const line = (result: Result) => {
   }
   const spread = spreadOf(result)
   return [
-    titles[server],
+    serverTitles[server],
     shown(medianOf(result, "perSecond")),
     `${shown(spread * 100)} %${spread > 0.15 ? " noisy" : ""}`,
     shown(medianOf(result, "p50"), 2),
@@ -101,14 +101,14 @@ const line = (result: Result) => {
   ]
 }
 
-const sections = (results: ReadonlyArray<Result>) => {
+const sections = (results: ReadonlyArray<TimingResult>) => {
   const groups = Map.groupBy(
     results,
     (of) => `${of.case}, ${of.mode}, ${of.connections} connections`,
   )
   return Array.from(
     groups,
-    ([name, group]) => `### ${name}\n\n${table(head, group.map(line))}`,
+    ([name, group]) => `### ${name}\n\n${markdownTable(head, group.map(line))}`,
   )
 }
 
@@ -118,7 +118,7 @@ const versionOf = (folder: string, name: string): string =>
   ).version
 
 const commitOf = () =>
-  run({
+  runProgram({
     program: "git",
     args: ["-C", options.tickerline, "describe", "--always", "--dirty"],
   })
@@ -127,7 +127,7 @@ const commitOf = () =>
 const surroundings = async () => {
   const here = import.meta.dirname
   const first = async (program: string, ...args: ReadonlyArray<string>) =>
-    (await run({ program, args }).catch(String)).split("\n")[0]?.trim()
+    (await runProgram({ program, args }).catch(String)).split("\n")[0]?.trim()
   return {
     date: new Date().toISOString(),
     tickerline: await commitOf(),
@@ -150,7 +150,7 @@ const surroundings = async () => {
   }
 }
 
-const longer = ({ growth, memory }: Outcome) => [
+const longer = ({ growth, memory }: BenchmarkOutcome) => [
   ...(memory === undefined ? [] : [
     `After ${shown(memory.requests)} different requests Tickerline on Node holds ${shown(memory.now)} MiB (VmRSS); ` +
     `at most it held ${shown(memory.most)} MiB (VmHWM).`,
@@ -162,7 +162,7 @@ const longer = ({ growth, memory }: Outcome) => [
 ]
 
 /** Writes both files, and answers the text. */
-export const report = async (outcome: Outcome) => {
+export const writeReport = async (outcome: BenchmarkOutcome) => {
   const about = await surroundings()
   const goals = goalsTable(outcome)
   const text = [

@@ -1,18 +1,18 @@
 /** The requests of a case as they go over the wire, in files that `load.lua` reads. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { type Asked, type Case, type Mode, targetOf } from "./cases.ts"
-import { home } from "./postgres.ts"
-import { random, zipf } from "./symbols.ts"
+import { type QueryParameters, type Case, type Mode, requestTarget } from "./cases.ts"
+import { dataFolder } from "./postgres.ts"
+import { makeRandom, makeZipf } from "./symbols.ts"
 
 /** Turns what is asked into a request; a server that has another API has another one. */
-export type Writer = (
+export type RequestWriter = (
   of: Case,
-  asked: Asked,
+  asked: QueryParameters,
   tag: string | undefined,
 ) => string
 
-export interface Plan {
+export interface RequestPlan {
   readonly requests: string
   /** The file of the order, "" where they are sent one after the other. */
   readonly order: string
@@ -20,12 +20,12 @@ export interface Plan {
   readonly most: number
 }
 
-const folder = join(home, "requests")
+const folder = join(dataFolder, "requests")
 const separator = "\x1E"
 
-export const rest = (key: string): Writer => (of, asked, tag) =>
+export const writeRestRequest = (key: string): RequestWriter => (of, asked, tag) =>
   [
-    `GET ${targetOf(of, asked)} HTTP/1.1`,
+    `GET ${requestTarget(of, asked)} HTTP/1.1`,
     "Host: 127.0.0.1",
     "Accept: application/json",
     `Authorization: Bearer ${key}`,
@@ -42,9 +42,9 @@ export const writePlan = (
   name: string,
   of: Case,
   mode: Mode,
-  write: Writer,
+  write: RequestWriter,
   tags: ReadonlyArray<string>,
-): Plan => {
+): RequestPlan => {
   mkdirSync(folder, { recursive: true })
   const requests = join(folder, `${name}-${of.name}-${mode}`)
   const asked = mode === "miss" ? of.misses : of.popular
@@ -60,6 +60,6 @@ export const writePlan = (
     }
   }
   const order = join(folder, "zipf")
-  writeFileSync(order, zipf(of.popular.length, 100_000, random(10)).join("\n"))
+  writeFileSync(order, makeZipf(of.popular.length, 100_000, makeRandom(10)).join("\n"))
   return { requests, order, most: Infinity }
 }

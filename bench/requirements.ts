@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
-import { run } from "./processes.ts"
+import { runProgram } from "./processes.ts"
 
 /** Debian has pgbench in the server's package, and wrk in one of its own. */
 const packages = { wrk: "wrk", pgbench: "postgresql" }
@@ -30,8 +30,8 @@ export const checkRequirements = async () => {
     throw new Error(`wrk and pgbench are needed; on Debian: ${install}`)
   }
   console.log(install)
-  await run({ program: "apt-get", args: ["update"] })
-  await run({
+  await runProgram({ program: "apt-get", args: ["update"] })
+  await runProgram({
     program: "apt-get",
     args: ["install", "--yes", "--no-install-recommends", ...missing],
   })

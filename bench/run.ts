@@ -1,15 +1,15 @@
 /** `npm run bench`: see README.md. */
 import process from "node:process"
 import { cases, type Mode } from "./cases.ts"
-import { prepareData } from "./data.ts"
+import { prepareDatabases } from "./data.ts"
 import { measureGrowth, measureMemory } from "./longer.ts"
 import { options } from "./options.ts"
 import { startPostgres } from "./postgres.ts"
-import { report, type Result } from "./report.ts"
+import { writeReport, type TimingResult } from "./report.ts"
 import { checkRequirements } from "./requirements.ts"
-import { isFloor, names, type Server, startServer, takesPart } from "./servers/index.ts"
-import { type Figures, type Task, time, timeCeiling, type Timer } from "./timing.ts"
-import { learnTags, verify } from "./verify.ts"
+import { isFloor, serverNames, type Server, startServer, isMeasured } from "./servers/index.ts"
+import { type TimingFigures, type TimingTask, timeServer, timePgbench, type Timer } from "./timing.ts"
+import { fetchEtags, verifyResponses } from "./verify.ts"
 
 const wanted = (name: string, mode?: Mode) =>
   options.only === undefined || options.only.includes(name) ||
@@ -20,7 +20,7 @@ const isChosen = (name: string) => options.servers === undefined || options.serv
 const connectionsOf = (name: string) =>
   (name === "runners-10" ? [1, 32, 256] : [32]).filter((count) => options.connections?.includes(count) ?? true)
 
-const tasks: ReadonlyArray<Task> = cases.flatMap((of) =>
+const tasks: ReadonlyArray<TimingTask> = cases.flatMap((of) =>
   of.modes.filter((mode) => wanted(of.name, mode)).flatMap((mode) =>
     connectionsOf(of.name).map((connections) => ({ of, mode, connections }))
   )
@@ -39,7 +39,7 @@ const stopAll = () =>
 const interrupted = () => void stopAll().finally(() => process.exit(130))
 process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
 
-const said = (figures: Figures) => {
+const said = (figures: TimingFigures) => {
   const { database, p99, perSecond, service } = figures
   const cpu = [service, database].map((value) => value?.toFixed(0) ?? "–").join(
     " + ",
@@ -51,7 +51,7 @@ const said = (figures: Figures) => {
 const measureAll = async (
   servers: ReadonlyArray<Server>,
   timer: Timer,
-): Promise<ReadonlyArray<Result>> => {
+): Promise<ReadonlyArray<TimingResult>> => {
   const contenders = [
     ...servers,
     ...(isChosen("pgbench") ? ["pgbench" as const] : []),
@@ -59,9 +59,9 @@ const measureAll = async (
   const results = tasks.flatMap((task) =>
     contenders.flatMap((server) => {
       const name = server === "pgbench" ? server : server.name
-      if (!takesPart(name, task.of, task.mode, task.connections)) return []
+      if (!isMeasured(name, task.of, task.mode, task.connections)) return []
       if (task.mode === "304" && timer.tags.length === 0) return []
-      const rounds: Array<Figures> = []
+      const rounds: Array<TimingFigures> = []
       const failures: Array<string> = []
       const result = {
         server: name,
@@ -71,7 +71,7 @@ const measureAll = async (
         rounds,
         failures,
       }
-      const once = () => server === "pgbench" ? timeCeiling(task, timer) : time(server, task, timer)
+      const once = () => server === "pgbench" ? timePgbench(task, timer) : timeServer(server, task, timer)
       return [{ result, once }]
     })
   )
@@ -94,9 +94,9 @@ const main = async () => {
   await checkRequirements()
   const postgres = await startPostgres()
   running.push(postgres)
-  const keys = await prepareData(postgres)
+  const keys = await prepareDatabases(postgres)
   const servers: Array<Server> = []
-  for (const name of tasks.length === 0 ? [] : names) {
+  for (const name of tasks.length === 0 ? [] : serverNames) {
     const origin = servers.find(({ name }) => name === "tickerline")?.port ?? 0
     if (!isChosen(name) || (isFloor(name) && origin === 0)) continue
     const server = await startServer(name, {
@@ -108,12 +108,12 @@ const main = async () => {
     servers.push(server)
     console.log(`${name} answers on port ${server.port}`)
   }
-  const { bytes, notes } = await verify(chosen, servers, keys.bench)
+  const { bytes, notes } = await verifyResponses(chosen, servers, keys.bench)
   console.log(
     `The bodies of ${chosen.map(({ name }) => name).join(", ")} are the same`,
   )
   const asked304 = tasks.find(({ mode }) => mode === "304")
-  const tags = asked304 === undefined ? [] : await learnTags(servers, asked304.of, keys.bench)
+  const tags = asked304 === undefined ? [] : await fetchEtags(servers, asked304.of, keys.bench)
   const unsupported = asked304 !== undefined && tags.length === 0 ? ["304: not supported, no answer has an ETag."] : []
   const results = await measureAll(servers, {
     postgres,
@@ -124,7 +124,7 @@ const main = async () => {
   for (const server of servers.toReversed()) await server.stop()
   const growth = options.growth ? await measureGrowth(postgres, keys) : []
   const memory = options.memory ? await measureMemory(postgres, keys) : undefined
-  const { file, goals, text } = await report({
+  const { file, goals, text } = await writeReport({
     results,
     notes: [...notes, ...unsupported],
     memory,

@@ -9,17 +9,17 @@ const letters = (mixed: number, length: number) => {
 }
 
 /** Of tickers that have runners, a screener row and filings. */
-export const ticker = (number: number) => letters(number * 7919 % 26 ** 4, 4)
+export const tickerSymbol = (number: number) => letters(number * 7919 % 26 ** 4, 4)
 
 /** Of chains. */
-export const chained = (number: number) => letters(number * 100_003 % 26 ** 6, 6)
+export const chainSymbol = (number: number) => letters(number * 100_003 % 26 ** 6, 6)
 
 /** Chains of three events have four symbols from 0, those of twelve have thirteen from 200,000. */
 export const chainsOf3 = { first: 0, symbols: 200_000 }
 export const chainsOf12 = { first: 200_000, symbols: 650_000 }
 
 /** Mulberry32: a number below 1. */
-export const random = (seed: number) => {
+export const makeRandom = (seed: number) => {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6D2B79F5) >>> 0
@@ -29,14 +29,14 @@ export const random = (seed: number) => {
   }
 }
 
-export const shuffled = <A>(
+export const shuffle = <A>(
   items: ReadonlyArray<A>,
   chance: () => number,
 ): ReadonlyArray<A> =>
   items.map((item) => ({ item, at: chance() })).toSorted((left, right) => left.at - right.at).map(({ item }) => item)
 
 /** Numbers below `size`, the nth of them 1/n times as often as the first. */
-export const zipf = (
+export const makeZipf = (
   size: number,
   length: number,
   chance: () => number,

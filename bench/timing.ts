@@ -1,15 +1,15 @@
 /** One timing: a server, a case, a way to ask and a number of connections. */
-import { ask, askAll, bearer } from "./ask.ts"
-import { type Case, type Mode, targetOf } from "./cases.ts"
-import { load } from "./load.ts"
-import { cpuOf, cpuOfFamily } from "./measure.ts"
+import { sendRequest, mapConcurrently, authHeaders } from "./ask.ts"
+import { type Case, type Mode, requestTarget } from "./cases.ts"
+import { runWrk } from "./load.ts"
+import { cpuMicroseconds, cpuMicrosecondsWithChildren } from "./measure.ts"
 import { options } from "./options.ts"
-import { ceiling } from "./pgbench.ts"
+import { runPgbench } from "./pgbench.ts"
 import type { Postgres } from "./postgres.ts"
-import { type Plan, writePlan } from "./requests.ts"
+import { type RequestPlan, writePlan } from "./requests.ts"
 import { isTickerline, type Server } from "./servers/index.ts"
 
-export interface Figures {
+export interface TimingFigures {
   readonly perSecond: number
   /** Milliseconds; pgbench tells only the average. */
   readonly p50: number | undefined
@@ -22,7 +22,7 @@ export interface Figures {
   readonly generator: number | undefined
 }
 
-export interface Task {
+export interface TimingTask {
   readonly of: Case
   readonly mode: Mode
   readonly connections: number
@@ -37,12 +37,12 @@ export interface Timer {
   readonly bytes: (server: string, of: Case) => number
 }
 
-const plans = new Map<string, Plan>()
+const plans = new Map<string, RequestPlan>()
 const cursors = new Map<string, number>()
 
 const planOf = (
   server: Server,
-  { mode, of }: Task,
+  { mode, of }: TimingTask,
   tags: ReadonlyArray<string>,
 ) => {
   const writer = server.name === "postgraphile" ? "graphql" : "rest"
@@ -57,15 +57,15 @@ const planOf = (
 /** Thrice: answers are kept from the second time on, and repeated without a detour from the third. */
 const warm = async ({ port }: Server, of: Case, key: string) => {
   for (const _ of [1, 2, 3]) {
-    await askAll(
+    await mapConcurrently(
       of.popular,
-      (asked) => ask(port, targetOf(of, asked), bearer(key)),
+      (asked) => sendRequest(port, requestTarget(of, asked), authHeaders(key)),
     )
   }
 }
 
 /** Between a cut answer and a whole one; the head is in neither. */
-const checkSize = ({ mode }: Task, perResponse: number, verified: number) => {
+const checkSize = ({ mode }: TimingTask, perResponse: number, verified: number) => {
   const wrong = mode === "304" ? perResponse > 1500 : perResponse < 0.8 * verified
   if (wrong) {
     throw new Error(
@@ -74,12 +74,12 @@ const checkSize = ({ mode }: Task, perResponse: number, verified: number) => {
   }
 }
 
-export const time = async (
+export const timeServer = async (
   server: Server,
-  task: Task,
+  task: TimingTask,
   timer: Timer,
   seconds = options.seconds,
-): Promise<Figures> => {
+): Promise<TimingFigures> => {
   const { connections, mode, of } = task
   const plan = planOf(server, task, timer.tags)
   if (mode !== "miss" && isTickerline(server.name)) {
@@ -88,7 +88,7 @@ export const time = async (
   const place = `${server.pid} ${of.name} ${mode}`
   const sent = async (duration: number) => {
     const cursor = cursors.get(place) ?? 0
-    const sent = await load({
+    const sent = await runWrk({
       port: server.port,
       plan,
       cursor,
@@ -100,9 +100,9 @@ export const time = async (
   }
   // Code is made fast while it runs, so the first time it runs for longer.
   await sent(cursors.has(place) ? options.warmup : 5 * options.warmup)
-  const before = [cpuOf(server.pid), cpuOfFamily(timer.postgres.pid)] as const
+  const before = [cpuMicroseconds(server.pid), cpuMicrosecondsWithChildren(timer.postgres.pid)] as const
   const found = await sent(seconds)
-  const after = [cpuOf(server.pid), cpuOfFamily(timer.postgres.pid)] as const
+  const after = [cpuMicroseconds(server.pid), cpuMicrosecondsWithChildren(timer.postgres.pid)] as const
   checkSize(task, found.bytesPerResponse, timer.bytes(server.name, of))
   return {
     ...found,
@@ -111,18 +111,18 @@ export const time = async (
   }
 }
 
-export const timeCeiling = async (
-  { connections, of }: Task,
+export const timePgbench = async (
+  { connections, of }: TimingTask,
   { postgres }: Timer,
-): Promise<Figures> => {
-  const before = cpuOfFamily(postgres.pid)
-  const { perSecond, requests } = await ceiling(
+): Promise<TimingFigures> => {
+  const before = cpuMicrosecondsWithChildren(postgres.pid)
+  const { perSecond, requests } = await runPgbench(
     postgres,
     of.name,
     connections,
     Math.ceil(options.seconds),
   )
-  const database = (cpuOfFamily(postgres.pid) - before) / requests
+  const database = (cpuMicrosecondsWithChildren(postgres.pid) - before) / requests
   return {
     perSecond,
     p50: undefined,

@@ -1,7 +1,7 @@
 /** Before anything is timed: do all give the same answer? */
-import { ask, bearer, headerOf } from "./ask.ts"
-import { type Asked, type Case, targetOf, withCount } from "./cases.ts"
-import { isFloor, isTickerline, type Server, takesPart } from "./servers/index.ts"
+import { sendRequest, authHeaders, headerOf } from "./ask.ts"
+import { type QueryParameters, type Case, requestTarget, fillPlaceholder } from "./cases.ts"
+import { isFloor, isTickerline, type Server, isMeasured } from "./servers/index.ts"
 import * as PostGraphile from "./servers/queries.ts"
 
 const sampled = 16
@@ -9,11 +9,11 @@ const sampled = 16
 /** Of each kind; the counts and the last symbols are those that no timing reaches. */
 const sampleOf = ({ misses, popular }: Case) => ({
   popular: popular.slice(0, sampled),
-  misses: misses.slice(-sampled).map((asked, at): Asked =>
+  misses: misses.slice(-sampled).map((asked, at): QueryParameters =>
     Object.fromEntries(
       Object.entries(asked).map((
         [name, value],
-      ) => [name, withCount(value, 9_000_000_000 + at)]),
+      ) => [name, fillPlaceholder(value, 9_000_000_000 + at)]),
     )
   ),
 })
@@ -24,21 +24,21 @@ const firstDifference = (left: string, right: string) => {
   return `  …${left.slice(from, from + 160)}…\n  …${right.slice(from, from + 160)}…`
 }
 
-const bodyOf = async (server: Server, of: Case, asked: Asked, key: string) => {
-  const { body, status } = await ask(
+const bodyOf = async (server: Server, of: Case, asked: QueryParameters, key: string) => {
+  const { body, status } = await sendRequest(
     server.port,
-    targetOf(of, asked),
-    bearer(key),
+    requestTarget(of, asked),
+    authHeaders(key),
   )
   if (status !== 200) {
     throw new Error(
-      `${server.name} answers ${status} to ${targetOf(of, asked)}: ${body.toString()}`,
+      `${server.name} answers ${status} to ${requestTarget(of, asked)}: ${body.toString()}`,
     )
   }
   return body.toString()
 }
 
-export interface Verified {
+export interface VerifiedSizes {
   /** The average length of the bodies, by server and case. */
   readonly bytes: ReadonlyMap<string, number>
   readonly notes: ReadonlyArray<string>
@@ -58,12 +58,12 @@ const verifyCase = async (
     const expected = await bodyOf(first, of, asked, key)
     length += expected.length
     for (const other of others) {
-      const kept = takesPart(other.name, of, "hit", 32) &&
+      const kept = isMeasured(other.name, of, "hit", 32) &&
         at < sample.popular.length
       if (isFloor(other.name) && !kept) continue
       const found = await bodyOf(other, of, asked, key)
       if (found !== expected) {
-        const what = `${other.name} differs from ${first.name} on ${targetOf(of, asked)}`
+        const what = `${other.name} differs from ${first.name} on ${requestTarget(of, asked)}`
         throw new Error(`${what}:\n${firstDifference(expected, found)}`)
       }
     }
@@ -73,18 +73,18 @@ const verifyCase = async (
 }
 
 /** The bytes are those of Tickerline or, where it is not measured, of the first of the others. */
-export const verify = async (
+export const verifyResponses = async (
   chosen: ReadonlyArray<Case>,
   servers: ReadonlyArray<Server>,
   key: string,
-): Promise<Verified> => {
+): Promise<VerifiedSizes> => {
   const bytes = new Map<string, number>()
   const notes: Array<string> = []
   for (const of of chosen) {
     await verifyCase(of, servers, key, bytes)
     const graphql = servers.find(({ name }) => name === "postgraphile")
-    if (graphql !== undefined && PostGraphile.expresses(of)) {
-      const compared = await PostGraphile.compare(
+    if (graphql !== undefined && PostGraphile.isExpressible(of)) {
+      const compared = await PostGraphile.verifySameRows(
         graphql.port,
         servers[0]?.port ?? 0,
         of,
@@ -99,7 +99,7 @@ export const verify = async (
 }
 
 /** The tags of the popular answers; none where Tickerline gives no tags, or does not answer them with 304. */
-export const learnTags = async (
+export const fetchEtags = async (
   servers: ReadonlyArray<Server>,
   of: Case,
   key: string,
@@ -109,7 +109,7 @@ export const learnTags = async (
   const tags: Array<string> = []
   for (const asked of of.popular) {
     const tag = headerOf(
-      await ask(first.port, targetOf(of, asked), bearer(key)),
+      await sendRequest(first.port, requestTarget(of, asked), authHeaders(key)),
       "etag",
     )
     if (tag === undefined) return []
@@ -119,10 +119,10 @@ export const learnTags = async (
     const { name, port } of servers.filter(({ name }) => isTickerline(name) || isFloor(name))
   ) {
     for (const at of [0, 1, of.popular.length - 1]) {
-      const headers = { ...bearer(key), "if-none-match": tags[at] ?? "" }
-      const { status } = await ask(
+      const headers = { ...authHeaders(key), "if-none-match": tags[at] ?? "" }
+      const { status } = await sendRequest(
         port,
-        targetOf(of, of.popular[at] ?? {}),
+        requestTarget(of, of.popular[at] ?? {}),
         headers,
       )
       if (status !== 304) {

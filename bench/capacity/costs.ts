@@ -4,16 +4,16 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { ask, bearer } from "../ask.ts"
+import { sendRequest, authHeaders } from "../ask.ts"
 import { type Case, type Mode, runners100Small, runners10Small } from "../cases.ts"
-import { type Load, load } from "../load.ts"
-import { cpuOf, cpuOfFamily, memoryOf } from "../measure.ts"
+import { type LoadResult, runWrk } from "../load.ts"
+import { cpuMicroseconds, cpuMicrosecondsWithChildren, memoryOf } from "../measure.ts"
 import { options } from "../options.ts"
 import { query } from "../postgres.ts"
-import { endings, sleep } from "../processes.ts"
+import { makeCleanup, sleep } from "../processes.ts"
 import { median } from "../report.ts"
-import { rest, writePlan, type Writer } from "../requests.ts"
-import { type Service, startRedis, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
+import { writeRestRequest, writePlan, type RequestWriter } from "../requests.ts"
+import { type Service, startRedis, startService, type BenchEnvironment, startEnvironment, warmCache } from "./surroundings.ts"
 
 interface Taken {
   /** Microseconds of processor a request: of the service, of PostgreSQL with all it does for it. */
@@ -33,11 +33,11 @@ interface Asked {
   readonly name: string
   readonly of: Case
   readonly mode: Mode
-  readonly write: Writer
+  readonly write: RequestWriter
   readonly expect?: number
 }
 
-const counters = async ({ url }: Surroundings) => {
+const counters = async ({ url }: BenchEnvironment) => {
   const [row] = await query(
     url,
     `select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 as wal, (blks_hit + blks_read)::float8 as pages
@@ -49,18 +49,18 @@ const counters = async ({ url }: Surroundings) => {
 const cursors = new Map<string, number>()
 
 const take = async (
-  around: Surroundings,
+  around: BenchEnvironment,
   service: Service,
   redis: Awaited<ReturnType<typeof startRedis>> | undefined,
   asked: Asked,
   tags: ReadonlyArray<string>,
 ): Promise<Taken> => {
   const plan = writePlan(`costs-${asked.name}`, asked.of, asked.mode, asked.write, tags)
-  const send = async (seconds: number): Promise<Load> => {
+  const send = async (seconds: number): Promise<LoadResult> => {
     const place = `${service.pid} ${asked.of.name} ${asked.mode}`
     const cursor = cursors.get(place) ?? 0
     const { expect } = asked
-    const sent = await load({
+    const sent = await runWrk({
       port: service.port,
       plan,
       cursor,
@@ -77,9 +77,9 @@ const take = async (
     before += (await send(options.warmup)).requests
   }
   const now = async () => ({
-    service: cpuOf(service.pid),
-    database: cpuOfFamily(around.postgres.pid),
-    redis: redis === undefined ? 0 : cpuOf(redis.pid),
+    service: cpuMicroseconds(service.pid),
+    database: cpuMicrosecondsWithChildren(around.postgres.pid),
+    redis: redis === undefined ? 0 : cpuMicroseconds(redis.pid),
     redisCommands: (await redis?.commands()) ?? 0,
     ...(await counters(around)),
   })
@@ -116,48 +116,48 @@ const take = async (
 }
 
 /** What a process takes while nobody asks it, in microseconds of processor a second. */
-const idle = async ({ postgres }: Surroundings, { pid }: Service) => {
-  const before = [cpuOf(pid), cpuOfFamily(postgres.pid)] as const
+const idle = async ({ postgres }: BenchEnvironment, { pid }: Service) => {
+  const before = [cpuMicroseconds(pid), cpuMicrosecondsWithChildren(postgres.pid)] as const
   await sleep(10_000)
-  return { service: (cpuOf(pid) - before[0]) / 10, database: (cpuOfFamily(postgres.pid) - before[1]) / 10 }
+  return { service: (cpuMicroseconds(pid) - before[0]) / 10, database: (cpuMicrosecondsWithChildren(postgres.pid) - before[1]) / 10 }
 }
 
 /** A whole list of 50,000 rows, for a row. */
-const whole = async ({ key, postgres }: Surroundings, { pid, port }: Service) => {
-  const before = [cpuOf(pid), cpuOfFamily(postgres.pid)] as const
+const whole = async ({ key, postgres }: BenchEnvironment, { pid, port }: Service) => {
+  const before = [cpuMicroseconds(pid), cpuMicrosecondsWithChildren(postgres.pid)] as const
   let [rows, bytes] = [0, 0]
   for (const _ of [1, 2, 3]) {
-    const { body, status } = await ask(port, "/v1/intraday-runners?limit=all&format=ndjson", bearer(key))
+    const { body, status } = await sendRequest(port, "/v1/intraday-runners?limit=all&format=ndjson", authHeaders(key))
     if (status !== 200) throw new Error(`a whole list is ${status}: ${body.toString().slice(0, 500)}`)
     rows += body.toString().split("\n").length - 1
     bytes += body.length
   }
   return {
-    service: (cpuOf(pid) - before[0]) / rows,
-    database: (cpuOfFamily(postgres.pid) - before[1]) / rows,
+    service: (cpuMicroseconds(pid) - before[0]) / rows,
+    database: (cpuMicrosecondsWithChildren(postgres.pid) - before[1]) / rows,
     bytes: bytes / rows,
   }
 }
 
-const connections = async ({ url }: Surroundings) =>
+const connections = async ({ url }: BenchEnvironment) =>
   Number(
     (await query(url, `select count(*) from pg_stat_activity where application_name like 'tickerline%'`))[0]?.["count"],
   )
 
-const nobody: Writer = (of, asked, tag) => rest("")(of, asked, tag).replace(/Authorization: .*\r\n/, "")
+const nobody: RequestWriter = (of, asked, tag) => writeRestRequest("")(of, asked, tag).replace(/Authorization: .*\r\n/, "")
 
-const compressed = (write: Writer): Writer => (of, asked, tag) =>
+const compressed = (write: RequestWriter): RequestWriter => (of, asked, tag) =>
   write(of, asked, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
 
 const main = async () => {
-  const { end, ends } = endings()
-  const around = await surroundings()
+  const { end, ends } = makeCleanup()
+  const around = await startEnvironment()
   ends.push(around.end)
   try {
-    const write = rest(around.key)
+    const write = writeRestRequest(around.key)
     const service = await startService("costs", around.url)
     ends.push(service.stop)
-    const tags = await warm(service.port, around.key)
+    const tags = await warmCache(service.port, around.key)
     const found: Record<string, unknown> = {}
     const tell = (name: string, value: object) => {
       found[name] = value
@@ -181,15 +181,15 @@ const main = async () => {
     ends.push(redis.stop)
     const shared = await startService("costs-redis", around.url, { REDIS_URL: redis.url })
     ends.push(shared.stop)
-    await warm(shared.port, around.key)
+    await warmCache(shared.port, around.key)
     for (const one of asked.filter(({ name }) => name === "miss" || name === "hit")) {
       tell(`${one.name} with Redis`, await take(around, shared, redis, one, tags))
     }
     await shared.stop()
     const strict = await startService("costs-limited", around.url, { REDIS_URL: redis.url, RATE_LIMIT_ULTIMATE: "1" })
     ends.push(strict.stop)
-    await ask(strict.port, "/v1/intraday-runners", bearer(around.key))
-    await ask(strict.port, "/v1/intraday-runners", bearer(around.key))
+    await sendRequest(strict.port, "/v1/intraday-runners", authHeaders(around.key))
+    await sendRequest(strict.port, "/v1/intraday-runners", authHeaders(around.key))
     const limited: Asked = { name: "limited", of: runners10Small, mode: "hit", write, expect: 429 }
     tell("limited", await take(around, strict, redis, limited, tags))
     const file = join(

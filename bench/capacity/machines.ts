@@ -5,19 +5,19 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { type Case, runners10Small } from "../cases.ts"
-import { load } from "../load.ts"
-import { cpuOf, cpuOfFamily } from "../measure.ts"
+import { runWrk } from "../load.ts"
+import { cpuMicroseconds, cpuMicrosecondsWithChildren } from "../measure.ts"
 import { options } from "../options.ts"
-import { endings, type Ends } from "../processes.ts"
+import { makeCleanup, type Cleanups } from "../processes.ts"
 import { median } from "../report.ts"
-import { rest, writePlan } from "../requests.ts"
-import { random, zipf } from "../symbols.ts"
-import { type Share, share } from "./shares.ts"
-import { type Service, startRedis, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
+import { writeRestRequest, writePlan } from "../requests.ts"
+import { makeRandom, makeZipf } from "../symbols.ts"
+import { type CpuQuota, createCpuQuota } from "./shares.ts"
+import { type Service, startRedis, startService, type BenchEnvironment, startEnvironment, warmCache } from "./surroundings.ts"
 
 /** Every other one was asked for before, by Zipf's law. */
 const mixed: Case = (() => {
-  const order = zipf(runners10Small.popular.length, runners10Small.misses.length, random(11))
+  const order = makeZipf(runners10Small.popular.length, runners10Small.misses.length, makeRandom(11))
   const misses = runners10Small.misses.flatMap((miss, at) => [miss, runners10Small.popular[order[at] ?? 0] ?? {}])
   return { ...runners10Small, name: "runners-10-mixed", misses }
 })()
@@ -43,35 +43,35 @@ interface Measured {
 
 interface Machine {
   readonly service: Service
-  readonly share: Share
+  readonly share: CpuQuota
 }
 
 const cursors = new Map<string, number>()
 
 const measure = async (
-  { key, postgres }: Surroundings,
+  { key, postgres }: BenchEnvironment,
   machines: ReadonlyArray<Machine>,
   what: typeof asked[number],
 ): Promise<Measured> => {
-  const plan = writePlan("machines", what.of, what.mode, rest(key), [])
+  const plan = writePlan("machines", what.of, what.mode, writeRestRequest(key), [])
   const send = (seconds: number) =>
     Promise.all(machines.map(async ({ service: { port } }) => {
       const cursor = cursors.get(`${port} ${what.name}`) ?? 0
-      const sent = await load({ port, plan, cursor, connections: 16, seconds })
+      const sent = await runWrk({ port, plan, cursor, connections: 16, seconds })
       cursors.set(`${port} ${what.name}`, sent.cursor)
       return sent
     }))
-  const cpu = () => machines.reduce((sum, { service: { pid } }) => sum + cpuOf(pid), 0)
+  const cpu = () => machines.reduce((sum, { service: { pid } }) => sum + cpuMicroseconds(pid), 0)
   await send(options.warmup)
   machines.forEach(({ share }) => share.throttled())
-  const [own, database] = [cpu(), cpuOfFamily(postgres.pid)]
+  const [own, database] = [cpu(), cpuMicrosecondsWithChildren(postgres.pid)]
   const sent = await send(options.seconds)
   const total = (name: "generator" | "perSecond" | "requests") => sent.reduce((sum, one) => sum + one[name], 0)
   return {
     machines: machines.length,
     perSecond: total("perSecond"),
     service: (cpu() - own) / total("requests"),
-    database: (cpuOfFamily(postgres.pid) - database) / total("requests"),
+    database: (cpuMicrosecondsWithChildren(postgres.pid) - database) / total("requests"),
     generator: total("generator"),
     p99: Math.max(...sent.map(({ p99 }) => p99)),
     throttled: machines.reduce((sum, { share }) => sum + share.throttled(), 0) / machines.length,
@@ -81,25 +81,25 @@ const measure = async (
 /** Started with all of the processor, so that code is made fast before it is measured, and then confined. */
 const startMachine = async (
   name: string,
-  around: Surroundings,
+  around: BenchEnvironment,
   env: Readonly<Record<string, string>>,
-  ends: Ends,
+  ends: Cleanups,
 ) => {
   const service = await startService(name, around.url, env)
-  let made: Share | undefined
+  let made: CpuQuota | undefined
   // From here on, for warming it takes its time. A share is given back when nothing runs in it.
   ends.push(async () => {
     await service.stop()
     made?.remove()
   })
-  await warm(service.port, around.key)
-  const plan = writePlan("machines", runners10Small, "miss", rest(around.key), [])
+  await warmCache(service.port, around.key)
+  const plan = writePlan("machines", runners10Small, "miss", writeRestRequest(around.key), [])
   let cursor = 0
   for (let second = 0; cursor < 20_000 && second < 30; second += options.warmup) {
-    cursor = (await load({ port: service.port, plan, cursor, connections: 16, seconds: options.warmup })).cursor
+    cursor = (await runWrk({ port: service.port, plan, cursor, connections: 16, seconds: options.warmup })).cursor
   }
   cursors.set(`${service.port} misses`, cursor)
-  const confined = made = share(name, options.share)
+  const confined = made = createCpuQuota(name, options.share)
   confined.add(service.pid)
   return { service, share: confined }
 }
@@ -108,10 +108,10 @@ const columns = ["perSecond", "service", "database", "generator", "p99", "thrott
 
 type Found = Measured & { readonly counted: string; readonly asked: string }
 
-const both = async (outer: Ends, around: Surroundings, counted: string, env: Readonly<Record<string, string>> = {}) => {
+const both = async (outer: Cleanups, around: BenchEnvironment, counted: string, env: Readonly<Record<string, string>> = {}) => {
   const machines: Array<Machine> = []
   const found: Array<Found> = []
-  const { end, ends } = endings(outer)
+  const { end, ends } = makeCleanup(outer)
   try {
     for (const name of ["machine-1", "machine-2"]) {
       machines.push(await startMachine(name, around, env, ends))
@@ -168,9 +168,9 @@ const table = (found: ReadonlyArray<Found>) => {
 }
 
 const main = async () => {
-  const { end, ends } = endings()
+  const { end, ends } = makeCleanup()
   try {
-    const around = await surroundings()
+    const around = await startEnvironment()
     ends.push(around.end)
     const redis = await startRedis()
     ends.push(() => redis.stop())

@@ -5,7 +5,7 @@
 import figures from "./figures.json" with { type: "json" }
 
 /** `measured` by a script of this folder; `reckoned` from measured ones; `assumed`: put your own in. */
-export type Kind = "assumed" | "measured" | "reckoned"
+export type FigureSource = "assumed" | "measured" | "reckoned"
 
 export interface Figure {
   readonly name: string
@@ -35,23 +35,23 @@ const cores = (rate: number, microseconds: number) => rate * microseconds / 1e6
 /** Of a core that may be busy; the rest is for bursts and for a machine that is gone. */
 const filled = () => value("utilisation")
 
-export interface Machines {
+export interface MachinePlan {
   readonly count: number
   /** Cores of each. */
   readonly size: number
 }
 
 /** The small size where so many of them suffice, else as many of the usual one as it takes. */
-const machines = (busy: number, atLeast: number): Machines => {
+const machines = (busy: number, atLeast: number): MachinePlan => {
   const [wanted, small, usual] = [busy / filled(), value("smallMachineCores"), value("machineCores")]
   return wanted <= small * atLeast
     ? { count: atLeast, size: small }
     : { count: Math.max(atLeast, Math.ceil(wanted / usual)), size: usual }
 }
 
-const bought = (kinds: ReadonlyArray<Machines>) => kinds.reduce((sum, { count, size }) => sum + count * size, 0)
+const bought = (kinds: ReadonlyArray<MachinePlan>) => kinds.reduce((sum, { count, size }) => sum + count * size, 0)
 
-export interface Need {
+export interface CapacityNeed {
   readonly rate: number
   readonly hits: number
   /** Cores that are busy. */
@@ -69,11 +69,11 @@ export interface Need {
   readonly wal: number
   /** GB a day. */
   readonly usage: number
-  readonly services: Machines
-  readonly primaries: Machines
-  readonly replicas: Machines
-  readonly balancers: Machines
-  readonly redises: Machines
+  readonly services: MachinePlan
+  readonly primaries: MachinePlan
+  readonly replicas: MachinePlan
+  readonly balancers: MachinePlan
+  readonly redises: MachinePlan
   /** USD for a million requests. */
   readonly computing: number
   readonly storing: number
@@ -89,7 +89,7 @@ const writingOf = (rate: number, processes: number) => {
   return rows < 100 ? value("usageRowSmallBatch") : value("usageRow")
 }
 
-export const need = (rate: number, hits: number): Need => {
+export const need = (rate: number, hits: number): CapacityNeed => {
   const service = cores(
     rate,
     hits * value("serviceHit") + (1 - hits) * value("serviceMiss") + value("serviceRedis"),

@@ -3,7 +3,7 @@ import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "n
 import { join } from "node:path"
 import process from "node:process"
 
-export interface Share {
+export interface CpuQuota {
   /** A process with all of its threads; its end takes it out again. */
   readonly add: (pid: number) => void
   /** Of the periods in which it ran, in how many it used up all that it may have. */
@@ -12,26 +12,26 @@ export interface Share {
 }
 
 /** Microseconds; shorter than usual, so that nobody waits for long. */
-const period = 10_000
+const periodMicroseconds = 10_000
 
-const old = "/sys/fs/cgroup/cpu"
-const unified = "/sys/fs/cgroup"
+const legacyRoot = "/sys/fs/cgroup/cpu"
+const unifiedRoot = "/sys/fs/cgroup"
 
-const isUnified = () => existsSync(join(unified, "cgroup.controllers"))
+const isUnified = () => existsSync(join(unifiedRoot, "cgroup.controllers"))
 
 const number = (text: string, name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(text)?.[1] ?? 0)
 
 /** `cores`: 0.25 is a quarter of one. As root, on Linux. */
-export const share = (name: string, cores: number): Share => {
-  const folder = join(isUnified() ? unified : old, `tickerline-${name}-${process.pid}`)
-  const quota = Math.round(cores * period)
+export const createCpuQuota = (name: string, cores: number): CpuQuota => {
+  const folder = join(isUnified() ? unifiedRoot : legacyRoot, `tickerline-${name}-${process.pid}`)
+  const quota = Math.round(cores * periodMicroseconds)
   try {
-    if (isUnified()) writeFileSync(join(unified, "cgroup.subtree_control"), "+cpu")
+    if (isUnified()) writeFileSync(join(unifiedRoot, "cgroup.subtree_control"), "+cpu")
     mkdirSync(folder)
     // What else runs on the machine shall have what is left.
     const settings = isUnified()
-      ? { "cpu.max": `${quota} ${period}`, "cpu.weight": "10000" }
-      : { "cpu.cfs_period_us": period, "cpu.cfs_quota_us": quota, "cpu.shares": "100000" }
+      ? { "cpu.max": `${quota} ${periodMicroseconds}`, "cpu.weight": "10000" }
+      : { "cpu.cfs_period_us": periodMicroseconds, "cpu.cfs_quota_us": quota, "cpu.shares": "100000" }
     for (const [file, value] of Object.entries(settings)) writeFileSync(join(folder, file), String(value))
   } catch (error) {
     throw new Error("No share of the processor can be set aside; run this as root on Linux.", { cause: error })

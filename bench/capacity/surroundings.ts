@@ -1,24 +1,24 @@
 /** The service, its PostgreSQL and its Redis, as both measurements of this folder need them. */
 import { join } from "node:path"
 import process from "node:process"
-import { ask, askAll, bearer, headerOf } from "../ask.ts"
-import { type Case, runners10Small, targetOf } from "../cases.ts"
-import { prepareData } from "../data.ts"
+import { sendRequest, mapConcurrently, authHeaders, headerOf } from "../ask.ts"
+import { type Case, runners10Small, requestTarget } from "../cases.ts"
+import { prepareDatabases } from "../data.ts"
 import { options } from "../options.ts"
-import { home, type Postgres, startPostgres } from "../postgres.ts"
-import { freePort, run, type Running, start, until } from "../processes.ts"
+import { dataFolder, type Postgres, startPostgres } from "../postgres.ts"
+import { freePort, runProgram, type RunningProgram, startProgram, waitUntil } from "../processes.ts"
 
-export interface Surroundings {
+export interface BenchEnvironment {
   readonly postgres: Postgres
   readonly url: string
   readonly key: string
   readonly end: () => Promise<void>
 }
 
-export const surroundings = async (): Promise<Surroundings> => {
+export const startEnvironment = async (): Promise<BenchEnvironment> => {
   const postgres = await startPostgres()
   try {
-    const keys = await prepareData(postgres, ["bench_small"])
+    const keys = await prepareDatabases(postgres, ["bench_small"])
     return { postgres, url: postgres.url("bench_small"), key: keys.bench_small, end: postgres.stop }
   } catch (error) {
     await postgres.stop()
@@ -26,7 +26,7 @@ export const surroundings = async (): Promise<Surroundings> => {
   }
 }
 
-export interface Service extends Running {
+export interface Service extends RunningProgram {
   readonly port: number
 }
 
@@ -36,29 +36,29 @@ export const startService = async (
   url: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Service> => {
-  const [port, log] = [await freePort(), join(home, `${name}.log`)]
-  const running = await start({
+  const [port, log] = [await freePort(), join(dataFolder, `${name}.log`)]
+  const running = await startProgram({
     program: process.execPath,
     args: ["--max-semi-space-size=16", "src/main.ts", "serve"],
     cwd: options.tickerline,
     env: { RATE_LIMIT_ULTIMATE: "1000000000", PORT: String(port), DATABASE_URL: url, ...env },
   }, log)
-  await until(name, running, log, async () => (await ask(port, "/health/live")).status === 200)
+  await waitUntil(name, running, log, async () => (await sendRequest(port, "/health/live")).status === 200)
   return { ...running, port }
 }
 
-export interface Redis extends Running {
+export interface Redis extends RunningProgram {
   readonly url: string
   /** How many commands it has had. */
   readonly commands: () => Promise<number>
 }
 
 export const startRedis = async (): Promise<Redis> => {
-  const [port, log] = [await freePort(), join(home, "redis.log")]
+  const [port, log] = [await freePort(), join(dataFolder, "redis.log")]
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
-  const running = await start({ program: "redis-server", args, cwd: home }, log)
-  const cli = (...words: ReadonlyArray<string>) => run({ program: "redis-cli", args: ["-p", String(port), ...words] })
-  await until("Redis", running, log, async () => (await cli("ping")).startsWith("PONG"))
+  const running = await startProgram({ program: "redis-server", args, cwd: dataFolder }, log)
+  const cli = (...words: ReadonlyArray<string>) => runProgram({ program: "redis-cli", args: ["-p", String(port), ...words] })
+  await waitUntil("Redis", running, log, async () => (await cli("ping")).startsWith("PONG"))
   return {
     ...running,
     url: `redis://127.0.0.1:${port}`,
@@ -67,10 +67,10 @@ export const startRedis = async (): Promise<Redis> => {
 }
 
 /** Thrice: answers are kept from the second time on, and repeated without a detour from the third. Their tags. */
-export const warm = async (port: number, key: string, of: Case = runners10Small) => {
+export const warmCache = async (port: number, key: string, of: Case = runners10Small) => {
   let tags: ReadonlyArray<string> = []
   for (const _ of [1, 2, 3]) {
-    const answers = await askAll(of.popular, (asked) => ask(port, targetOf(of, asked), bearer(key)))
+    const answers = await mapConcurrently(of.popular, (asked) => sendRequest(port, requestTarget(of, asked), authHeaders(key)))
     tags = answers.map((answer) => headerOf(answer, "etag") ?? "")
   }
   return tags

@@ -5,7 +5,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
-import { all, ceilings, type Figure, hitShares, type Need, need, rates } from "./model.ts"
+import { all, ceilings, type Figure, hitShares, type CapacityNeed, need, rates } from "./model.ts"
 
 const document = fileURLToPath(new URL("../../SCALING.md", import.meta.url))
 
@@ -31,7 +31,7 @@ const table = (
 const scenarios = rates.flatMap((rate) => hitShares.map((hits) => need(rate, hits)))
 
 const named = (
-  { hits, rate }: Need,
+  { hits, rate }: CapacityNeed,
 ) => [rate.toLocaleString("en"), `${100 * hits} %`]
 
 const one = (figure: Figure) => [

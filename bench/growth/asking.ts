@@ -3,19 +3,19 @@ import { spawnSync } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type pg from "pg"
-import { ask, bearer } from "../ask.ts"
-import { cpuOfFamily } from "../measure.ts"
-import { home, type Postgres } from "../postgres.ts"
-import type { Question } from "./questions.ts"
+import { sendRequest, authHeaders } from "../ask.ts"
+import { cpuMicrosecondsWithChildren } from "../measure.ts"
+import { dataFolder, type Postgres } from "../postgres.ts"
+import type { GrowthQuery } from "./questions.ts"
 
-const folder = join(home, "growth")
-const log = join(home, "postgres.log")
+const folder = join(dataFolder, "growth")
+const log = join(dataFolder, "postgres.log")
 
 /**
  * Nothing of the tables is in memory any more: neither in PostgreSQL's own nor in that of the kernel. Files of less than
  * a megabyte, PostgreSQL's catalogue among them, stay.
  */
-export const chill = async (client: pg.Client) => {
+export const evictCaches = async (client: pg.Client) => {
   await client.query("checkpoint")
   await client.query("select pg_buffercache_evict_all()")
   const { rows: [found] } = await client.query<{ readonly oid: string }>(
@@ -34,13 +34,13 @@ interface Plan {
   readonly Plans?: ReadonlyArray<Plan>
 }
 
-interface Explained {
+interface LoggedPlan {
   readonly milliseconds: number
   readonly plan: Plan
 }
 
 /** What `auto_explain` has logged since, of the service's connections. */
-const plansSince = (from: number): ReadonlyArray<Explained> => {
+const plansSince = (from: number): ReadonlyArray<LoggedPlan> => {
   const text = readFileSync(log).subarray(from).toString()
   return Array.from(
     text.matchAll(
@@ -68,7 +68,7 @@ const allSteps = (plan: Plan): ReadonlyArray<string> => [
 /** Each once: what is done to a month is done to all. */
 const steps = (plan: Plan) => Array.from(new Set(allSteps(plan)))
 
-export interface Answered {
+export interface LatencyResult {
   readonly name: string
   readonly path: string
   readonly status: number
@@ -86,27 +86,27 @@ export interface Answered {
   readonly plan: string | undefined
 }
 
-interface Asking {
+interface LatencyOptions {
   readonly postgres: Postgres
   readonly client: pg.Client
   readonly port: number
   readonly key: string
 }
 
-export const answered = async (
-  { client, key, port, postgres }: Asking,
-  { name, path }: Question,
-): Promise<Answered> => {
+export const measureLatency = async (
+  { client, key, port, postgres }: LatencyOptions,
+  { name, path }: GrowthQuery,
+): Promise<LatencyResult> => {
   const once = async () => {
     const began = performance.now()
-    const answer = await ask(port, path, bearer(key))
+    const answer = await sendRequest(port, path, authHeaders(key))
     return { ...answer, took: performance.now() - began }
   }
-  await chill(client)
+  await evictCaches(client)
   const from = statSync(log).size
   const cold = await once()
   const [longest] = plansSince(from).toSorted((one, other) => other.milliseconds - one.milliseconds)
-  const before = cpuOfFamily(postgres.pid)
+  const before = cpuMicrosecondsWithChildren(postgres.pid)
   const warm: Array<number> = []
   // What fails after half a minute fails again.
   const times = cold.took > 10_000 ? 1 : 5
@@ -121,7 +121,7 @@ export const answered = async (
     cold: cold.took,
     best: sorted[0] ?? Number.NaN,
     median: sorted[Math.floor(times / 2)] ?? Number.NaN,
-    database: (cpuOfFamily(postgres.pid) - before) / 1000 / times,
+    database: (cpuMicrosecondsWithChildren(postgres.pid) - before) / 1000 / times,
     touched: plan === undefined ? undefined : (plan["Shared Hit Blocks"] ?? 0) + (plan["Shared Read Blocks"] ?? 0),
     read: plan?.["Shared Read Blocks"],
     plan: plan === undefined ? undefined : steps(plan).join(" ← "),
@@ -129,7 +129,7 @@ export const answered = async (
 }
 
 /** A statement on its own: the best of three, in milliseconds, and the pages it touched. */
-export const explained = async (client: pg.Client, sql: string) => {
+export const explainStatement = async (client: pg.Client, sql: string) => {
   const found: Array<{ readonly took: number; readonly plan: Plan }> = []
   while (found.length < 3) {
     const { rows: [row] } = await client.query<

@@ -3,13 +3,13 @@ import { rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import type pg from "pg"
-import { cpuOfFamily } from "../measure.ts"
+import { cpuMicrosecondsWithChildren } from "../measure.ts"
 import { options } from "../options.ts"
-import { home, type Postgres } from "../postgres.ts"
-import { run } from "../processes.ts"
+import { dataFolder, type Postgres } from "../postgres.ts"
+import { runProgram } from "../processes.ts"
 import type { Dataset } from "./tables.ts"
 
-export interface Came {
+export interface LoadingResult {
   readonly what: string
   readonly rows: number
   readonly bytes: number
@@ -18,7 +18,7 @@ export interface Came {
   readonly database: number
 }
 
-const file = (name: string) => join(home, "growth", name)
+const file = (name: string) => join(dataFolder, "growth", name)
 
 /** As `load` reads it: lists as JSON, columns that are made of others left out. */
 const columnsOf = async (client: pg.Client, table: string) => {
@@ -34,21 +34,21 @@ const columnsOf = async (client: pg.Client, table: string) => {
 }
 
 const timed = async (what: string, rows: number, path: string, postgres: Postgres, work: () => Promise<unknown>) => {
-  const [began, cpu] = [performance.now(), cpuOfFamily(postgres.pid)]
+  const [began, cpu] = [performance.now(), cpuMicrosecondsWithChildren(postgres.pid)]
   await work()
-  const came: Came = {
+  const came: LoadingResult = {
     what,
     rows,
     bytes: statSync(path).size,
     seconds: (performance.now() - began) / 1000,
-    database: (cpuOfFamily(postgres.pid) - cpu) / rows,
+    database: (cpuMicrosecondsWithChildren(postgres.pid) - cpu) / rows,
   }
   console.log(`  ${what}: ${rows.toLocaleString("en")} rows in ${came.seconds.toFixed(1)} s`)
   return came
 }
 
 /** A million rows, or all there are. */
-export const copying = async (client: pg.Client, table: Dataset, postgres: Postgres): Promise<ReadonlyArray<Came>> => {
+export const measureCopy = async (client: pg.Client, table: Dataset, postgres: Postgres): Promise<ReadonlyArray<LoadingResult>> => {
   const path = file("rows.copy")
   const rows = Math.min(1_000_000, options.rows)
   const names = (await columnsOf(client, table)).map(({ name }) => name).join(", ")
@@ -68,17 +68,17 @@ export const copying = async (client: pg.Client, table: Dataset, postgres: Postg
 }
 
 /** `load` into a database of its own, twice as many rows the second time. */
-export const loading = async (
+export const measureLoad = async (
   client: pg.Client,
   url: string,
   table: Dataset,
   postgres: Postgres,
-): Promise<ReadonlyArray<Came>> => {
+): Promise<ReadonlyArray<LoadingResult>> => {
   const other = url.replace(/\/[^/]*$/, "/growth_load")
   await client.query("drop database if exists growth_load with (force)")
   await client.query("create database growth_load")
   const command = (...args: ReadonlyArray<string>) =>
-    run({
+    runProgram({
       program: process.execPath,
       args: ["src/main.ts", ...args],
       cwd: options.tickerline,
@@ -87,7 +87,7 @@ export const loading = async (
   const written = (await columnsOf(client, table)).map(({ written }) => written).join(", ")
   try {
     await command("migrate")
-    const found: Array<Came> = []
+    const found: Array<LoadingResult> = []
     for (const rows of [500_000, 1_000_000, 2_000_000].filter((count) => count <= options.rows)) {
       const path = file("rows.csv")
       await client.query(

@@ -1,21 +1,21 @@
 /** What is asked of large tables: by the service over HTTP, and where another statement might do better, by it. */
-import { ticker } from "../symbols.ts"
+import { tickerSymbol } from "../symbols.ts"
 import type { Dataset } from "./tables.ts"
 
-export interface Question {
+export interface GrowthQuery {
   readonly name: string
   readonly path: string
 }
 
-export interface Alternative {
+export interface AlternativeStatement {
   readonly name: string
   readonly sql: string
 }
 
-const hundred = (first: number) => Array.from({ length: 100 }, (_, at) => ticker(first + at)).join(",")
+const hundredTickers = (first: number) => Array.from({ length: 100 }, (_, at) => tickerSymbol(first + at)).join(",")
 
 /** The page of 100 rows that has so many before it. */
-const after = (rows: number) => `limit=100&page=${1 + Math.floor(rows / 100)}`
+const pageAfter = (rows: number) => `limit=100&page=${1 + Math.floor(rows / 100)}`
 
 const runners = "/v1/intraday-runners?"
 const news = "/v1/news?"
@@ -23,23 +23,23 @@ const usage = "/v1/usage?"
 const floats = "/v1/historical-float-pro?"
 const estimateOf = (path: string) => `/estimate?endpoint=${path.replace("?", "&")}`
 
-const depths = (path: string, rows: number): ReadonlyArray<Question> =>
+const deepPages = (path: string, rows: number): ReadonlyArray<GrowthQuery> =>
   [10_000, 100_000, 1_000_000, 10_000_000, Math.floor(0.9 * rows)].filter((depth) => depth < rows).map((depth) => ({
     name: `100 rows after ${depth.toLocaleString("en")}`,
-    path: `${path}${after(depth)}`,
+    path: `${path}${pageAfter(depth)}`,
   }))
 
 /** Ticker 1 has the most rows; number 3000 some. */
-export const questions = (dataset: Dataset, rows: number): ReadonlyArray<Question> => {
+export const growthQueries = (dataset: Dataset, rows: number): ReadonlyArray<GrowthQuery> => {
   switch (dataset) {
     case "intraday_runners":
       return [
         { name: "first page", path: runners },
         { name: "first page, 100 rows", path: `${runners}limit=100` },
-        ...depths(runners, rows),
-        { name: "one ticker", path: `${runners}ticker=${ticker(1)}` },
-        { name: "one ticker, its 31st page of 100", path: `${runners}ticker=${ticker(2)}&${after(3000)}` },
-        { name: "100 tickers", path: `${runners}ticker=${hundred(500)}&limit=100` },
+        ...deepPages(runners, rows),
+        { name: "one ticker", path: `${runners}ticker=${tickerSymbol(1)}` },
+        { name: "one ticker, its 31st page of 100", path: `${runners}ticker=${tickerSymbol(2)}&${pageAfter(3000)}` },
+        { name: "100 tickers", path: `${runners}ticker=${hundredTickers(500)}&limit=100` },
         { name: "a month ten years ago", path: `${runners}date_from=2016-06-01&date_to=2016-06-30` },
         { name: "a day", path: `${runners}date=2014-03-12&limit=100` },
         { name: "gaps above 140 %", path: `${runners}min_gap_percentage=140` },
@@ -49,10 +49,10 @@ export const questions = (dataset: Dataset, rows: number): ReadonlyArray<Questio
           name: "gaps above 140 %, a month",
           path: `${runners}date_from=2016-06-01&date_to=2016-06-30&min_gap_percentage=140`,
         },
-        { name: "estimate, one ticker", path: estimateOf(`${runners}ticker=${ticker(3)}`) },
+        { name: "estimate, one ticker", path: estimateOf(`${runners}ticker=${tickerSymbol(3)}`) },
         { name: "estimate, a month", path: estimateOf(`${runners}date_from=2016-06-01&date_to=2016-06-30`) },
         { name: "estimate, everything", path: estimateOf(runners) },
-        { name: "limit=all, one ticker", path: `${runners}ticker=${ticker(4)}&limit=all&format=csv` },
+        { name: "limit=all, one ticker", path: `${runners}ticker=${tickerSymbol(4)}&limit=all&format=csv` },
         { name: "limit=all, a month", path: `${runners}date_from=2016-06-01&date_to=2016-06-30&limit=all&format=csv` },
         // PostgreSQL puts all of it on its disk first.
         ...(rows > 2_000_000 ? [] : [{ name: "limit=all, everything", path: `${runners}limit=all&format=csv` }]),
@@ -61,41 +61,41 @@ export const questions = (dataset: Dataset, rows: number): ReadonlyArray<Questio
       return [
         { name: "first page", path: news },
         { name: "first page, 100 rows", path: `${news}limit=100` },
-        ...depths(news, rows),
-        { name: "one ticker", path: `${news}ticker=${ticker(1)}` },
-        { name: "a rare ticker", path: `${news}ticker=${ticker(19_000)}` },
-        { name: "100 tickers", path: `${news}ticker=${hundred(500)}&limit=100` },
+        ...deepPages(news, rows),
+        { name: "one ticker", path: `${news}ticker=${tickerSymbol(1)}` },
+        { name: "a rare ticker", path: `${news}ticker=${tickerSymbol(19_000)}` },
+        { name: "100 tickers", path: `${news}ticker=${hundredTickers(500)}&limit=100` },
         { name: "a month ten years ago", path: `${news}date_from=2016-06-01&date_to=2016-06-30` },
         { name: "a day", path: `${news}date=2014-03-12&limit=100` },
         { name: "a form", path: `${news}form_type=S-3` },
         { name: "a tag", path: `${news}tag=contract` },
-        { name: "a tag of a ticker", path: `${news}tag=contract&ticker=${ticker(1)}` },
+        { name: "a tag of a ticker", path: `${news}tag=contract&ticker=${tickerSymbol(1)}` },
         { name: "news alone", path: `${news}hide_filings=true` },
         { name: "filings alone", path: `${news}hide_news=true` },
         { name: "a common word", path: `${news}query=wbc8f` },
         { name: "two words", path: `${news}query=w1791e%20wbc8f` },
         { name: "a word that is not there", path: `${news}query=zzyzx` },
-        { name: "estimate, one ticker", path: estimateOf(`${news}ticker=${ticker(1)}`) },
+        { name: "estimate, one ticker", path: estimateOf(`${news}ticker=${tickerSymbol(1)}`) },
         { name: "estimate, everything", path: estimateOf(news) },
-        { name: "limit=all, one ticker", path: `${news}ticker=${ticker(500)}&limit=all&format=csv` },
+        { name: "limit=all, one ticker", path: `${news}ticker=${tickerSymbol(500)}&limit=all&format=csv` },
       ]
     case "usage":
       return [
         { name: "first page", path: usage },
-        ...depths(usage, rows / 10),
+        ...deepPages(usage, rows / 10),
         { name: "a day", path: `${usage}requested_at_from=2026-06-01&requested_at_to=2026-06-01&limit=100` },
         { name: "an endpoint", path: `${usage}endpoint=/v1/news` },
         { name: "a rare endpoint", path: `${usage}endpoint=/v1/nasdaq-compliance` },
         { name: "a rare status", path: `${usage}status_code=503` },
-        { name: "an endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/news&${after(9900)}` },
-        { name: "a rare endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/split-status&${after(9900)}` },
+        { name: "an endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/news&${pageAfter(9900)}` },
+        { name: "a rare endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/split-status&${pageAfter(9900)}` },
         { name: "daily sums", path: "/v1/usage/daily?limit=100" },
       ]
     case "historical_float_pro":
       return [
         { name: "first page", path: floats },
-        ...depths(floats, rows),
-        { name: "one ticker", path: `${floats}ticker=${ticker(1)}` },
+        ...deepPages(floats, rows),
+        { name: "one ticker", path: `${floats}ticker=${tickerSymbol(1)}` },
         { name: "newest of each", path: `${floats}latest=true` },
         { name: "market cap above 100,000,000", path: `${floats}min_market_cap=100000000` },
         { name: "market cap, rare", path: `${floats}min_market_cap=8400000000` },
@@ -104,7 +104,7 @@ export const questions = (dataset: Dataset, rows: number): ReadonlyArray<Questio
           name: "market cap, none, of a year",
           path: `${floats}min_market_cap=9000000000000&reported_date_from=2020-01-01&reported_date_to=2020-12-31`,
         },
-        { name: "market cap, none, of a ticker", path: `${floats}min_market_cap=9000000000000&ticker=${ticker(1)}` },
+        { name: "market cap, none, of a ticker", path: `${floats}min_market_cap=9000000000000&ticker=${tickerSymbol(1)}` },
         { name: "estimate, everything", path: estimateOf(floats) },
       ]
   }
@@ -113,7 +113,7 @@ export const questions = (dataset: Dataset, rows: number): ReadonlyArray<Questio
 const shown = "anomaly_flagged and daily_volume_ratio > 9"
 
 /** How deep pages would be read otherwise. */
-export const alternatives = (dataset: Dataset): ReadonlyArray<Alternative> =>
+export const alternativeStatements = (dataset: Dataset): ReadonlyArray<AlternativeStatement> =>
   dataset !== "intraday_runners" ? [] : [
     {
       name: "offset 1,000,000",

@@ -1,17 +1,17 @@
 /** The figures of a dataset as tables in Markdown. */
-import type { Answered } from "./asking.ts"
-import type { Came } from "./loading.ts"
-import type { Filling, Size } from "./tables.ts"
-import type { Written } from "./writing.ts"
+import type { LatencyResult } from "./asking.ts"
+import type { LoadingResult } from "./loading.ts"
+import type { FillTimes, Size } from "./tables.ts"
+import type { WriteResult } from "./writing.ts"
 
-export interface Result {
+export interface GrowthOutcome {
   readonly date: string
   readonly dataset: string
   readonly rows: number
   readonly fillings: ReadonlyArray<
-    Filling & { readonly sizes: ReadonlyArray<Size> }
+    FillTimes & { readonly sizes: ReadonlyArray<Size> }
   >
-  readonly answers: ReadonlyArray<Answered>
+  readonly answers: ReadonlyArray<LatencyResult>
   readonly others: ReadonlyArray<
     {
       readonly name: string
@@ -20,13 +20,13 @@ export interface Result {
       readonly plan: string
     }
   >
-  readonly written: ReadonlyArray<Written>
+  readonly written: ReadonlyArray<WriteResult>
   readonly dropped: {
     readonly names: ReadonlyArray<string>
     readonly milliseconds: number
   } | undefined
-  readonly copied: ReadonlyArray<Came>
-  readonly loaded: ReadonlyArray<Came>
+  readonly copied: ReadonlyArray<LoadingResult>
+  readonly loaded: ReadonlyArray<LoadingResult>
 }
 
 type Cell = string | number | undefined
@@ -48,7 +48,7 @@ const table = (
     "",
   ].join("\n")
 
-export const report = (
+export const growthReport = (
   {
     answers,
     copied,
@@ -60,7 +60,7 @@ export const report = (
     others,
     rows,
     written,
-  }: Result,
+  }: GrowthOutcome,
 ) =>
   [
     `# ${dataset}, ${

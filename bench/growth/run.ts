@@ -3,17 +3,17 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import pg from "pg"
-import { command } from "../data.ts"
+import { runServiceCommand } from "../data.ts"
 import { options } from "../options.ts"
-import { home, type Postgres, query, startPostgres } from "../postgres.ts"
-import { endings } from "../processes.ts"
+import { dataFolder, type Postgres, query, startPostgres } from "../postgres.ts"
+import { makeCleanup } from "../processes.ts"
 import { startServer } from "../servers/index.ts"
-import { answered, explained } from "./asking.ts"
-import { copying, loading } from "./loading.ts"
-import { alternatives, questions } from "./questions.ts"
-import { report, type Result } from "./report.ts"
-import { type Dataset, datasets, fill, made, sizes } from "./tables.ts"
-import { writing } from "./writing.ts"
+import { measureLatency, explainStatement } from "./asking.ts"
+import { measureCopy, measureLoad } from "./loading.ts"
+import { alternativeStatements, growthQueries } from "./questions.ts"
+import { growthReport, type GrowthOutcome } from "./report.ts"
+import { type Dataset, datasets, fillDataset, datasetSources, measureSizes } from "./tables.ts"
+import { measureUsageWrites } from "./writing.ts"
 
 const wanted = datasets.filter((name) => options.datasets?.includes(name) ?? name !== "historical_float_pro")
 
@@ -50,15 +50,15 @@ const whileAsking = {
 
 const folderOfResults = join(import.meta.dirname, "../results")
 
-const marker = (dataset: Dataset) => join(home, "growth", `${dataset}.json`)
+const marker = (dataset: Dataset) => join(dataFolder, "growth", `${dataset}.json`)
 
 /** What was filled is kept until another number of rows is wanted; then nothing of any dataset is. */
-const outer = endings()
+const outer = makeCleanup()
 
 const make = async (dataset: Dataset) => {
   const kept = existsSync(marker(dataset)) ? JSON.parse(readFileSync(marker(dataset), "utf8")) : undefined
   if (kept?.rows === options.rows) return kept.fillings
-  const { end, ends } = endings(outer.ends)
+  const { end, ends } = makeCleanup(outer.ends)
   const postgres = await startPostgres({ folder: "growth", settings: whileFilling })
   ends.push(postgres.stop)
   try {
@@ -68,11 +68,11 @@ const make = async (dataset: Dataset) => {
     }
     const url = postgres.url(`growth_${dataset}`)
     await query(postgres.url("postgres"), `create database growth_${dataset}`)
-    await command(url, "migrate")
+    await runServiceCommand(url, "migrate")
     const fillings = await withClient(url, async (client) => {
       const found = []
-      for (const filling of await fill(client, dataset, options.rows)) {
-        found.push({ ...filling, sizes: await sizes(client, filling.table) })
+      for (const filling of await fillDataset(client, dataset, options.rows)) {
+        found.push({ ...filling, sizes: await measureSizes(client, filling.table) })
       }
       await client.query("checkpoint")
       return found
@@ -87,20 +87,20 @@ const make = async (dataset: Dataset) => {
 /** The account that has asked most, where usage is what is asked for. */
 const keyOf = async (url: string, dataset: Dataset) => {
   const name = dataset === "usage" ? "account 1" : "growth"
-  return (await command(url, "keys", "create", "--account", name, "--tier", "ultimate")).trim()
+  return (await runServiceCommand(url, "keys", "create", "--account", name, "--tier", "ultimate")).trim()
 }
 
 const asked = async (postgres: Postgres, dataset: Dataset, client: pg.Client) => {
   const url = postgres.url(`growth_${dataset}`)
   const key = await keyOf(url, dataset)
   process.env["CACHE_MEGABYTES"] = "0"
-  const { end, ends } = endings(outer.ends)
+  const { end, ends } = makeCleanup(outer.ends)
   const server = await startServer("tickerline", { databaseUrl: url, key, origin: 0 })
   ends.push(() => server.stop())
   try {
     const found = []
-    for (const question of questions(dataset, options.rows)) {
-      const one = await answered({ postgres, client, port: server.port, key }, question)
+    for (const question of growthQueries(dataset, options.rows)) {
+      const one = await measureLatency({ postgres, client, port: server.port, key }, question)
       console.log(
         `  ${one.name.padEnd(44)} ${one.status} cold ${one.cold.toFixed(0)} ms, then ${one.median.toFixed(1)} ms`,
       )
@@ -123,8 +123,8 @@ const dropped = async (client: pg.Client) => {
 }
 
 /** Each part is kept as soon as it is there: the later ones take long. */
-const ask = async (dataset: Dataset, keep: (part: Partial<Result>) => void) => {
-  const { end, ends } = endings(outer.ends)
+const ask = async (dataset: Dataset, keep: (part: Partial<GrowthOutcome>) => void) => {
+  const { end, ends } = makeCleanup(outer.ends)
   const postgres = await startPostgres({ folder: "growth", settings: whileAsking })
   ends.push(postgres.stop)
   try {
@@ -133,14 +133,14 @@ const ask = async (dataset: Dataset, keep: (part: Partial<Result>) => void) => {
       await client.query("create extension if not exists pg_buffercache; set statement_timeout = 0")
       keep({ answers: await asked(postgres, dataset, client) })
       const others = []
-      for (const { name, sql } of alternatives(dataset)) others.push({ name, ...(await explained(client, sql)) })
+      for (const { name, sql } of alternativeStatements(dataset)) others.push({ name, ...(await explainStatement(client, sql)) })
       keep({ others })
       if (dataset === "usage") {
-        keep({ written: await writing(postgres, url) })
+        keep({ written: await measureUsageWrites(postgres, url) })
         keep({ dropped: await dropped(client) })
       } else {
-        keep({ copied: await copying(client, dataset, postgres) })
-        keep({ loaded: await loading(client, url, dataset, postgres) })
+        keep({ copied: await measureCopy(client, dataset, postgres) })
+        keep({ loaded: await measureLoad(client, url, dataset, postgres) })
       }
     })
   } finally {
@@ -150,9 +150,9 @@ const ask = async (dataset: Dataset, keep: (part: Partial<Result>) => void) => {
 
 mkdirSync(folderOfResults, { recursive: true })
 for (const dataset of wanted) {
-  console.log(`${dataset}: ${made[dataset].tables.join(", ")}, ${options.rows.toLocaleString("en")} rows`)
+  console.log(`${dataset}: ${datasetSources[dataset].tables.join(", ")}, ${options.rows.toLocaleString("en")} rows`)
   const file = join(folderOfResults, `growth-${dataset}-${options.rows}`)
-  let result: Result = {
+  let result: GrowthOutcome = {
     date: new Date().toISOString(),
     dataset,
     rows: options.rows,
@@ -167,7 +167,7 @@ for (const dataset of wanted) {
   await ask(dataset, (part) => {
     result = { ...result, ...part }
     writeFileSync(`${file}.json`, `${JSON.stringify(result, null, 2)}\n`)
-    writeFileSync(`${file}.md`, report(result))
+    writeFileSync(`${file}.md`, growthReport(result))
   })
-  console.log(report(result))
+  console.log(growthReport(result))
 }

@@ -6,14 +6,14 @@ import type pg from "pg"
 export const datasets = ["intraday_runners", "news", "usage", "historical_float_pro"] as const
 export type Dataset = typeof datasets[number]
 
-interface Made {
+interface DatasetSource {
   /** Steps of `../data.sql` that make the few rows which are multiplied. */
   readonly from: ReadonlyArray<string>
   /** Each is filled by the step of its name in `fill.sql`, one after the other. */
   readonly tables: ReadonlyArray<string>
 }
 
-export const made: Readonly<Record<Dataset, Made>> = {
+export const datasetSources: Readonly<Record<Dataset, DatasetSource>> = {
   intraday_runners: { from: ["tools", "intraday_runners"], tables: ["intraday_runners"] },
   news: { from: ["tools"], tables: ["news"] },
   usage: { from: ["tools"], tables: ["usage", "usage_moments"] },
@@ -62,7 +62,7 @@ const definitions = async (client: pg.Client, table: string) => {
   return rows
 }
 
-export interface Filling {
+export interface FillTimes {
   readonly table: string
   readonly rows: number
   /** Seconds: of the rows, of each index, of `vacuum (analyze)`. */
@@ -70,7 +70,7 @@ export interface Filling {
 }
 
 /** Rows are not logged (`wal_level=minimal`), for the table is made empty in the same transaction. */
-const fillTable = async (client: pg.Client, table: string, rows: number): Promise<Filling> => {
+const fillTable = async (client: pg.Client, table: string, rows: number): Promise<FillTimes> => {
   const indexes = await definitions(client, table)
   await client.query("begin")
   for (const { drop } of indexes) await client.query(drop)
@@ -85,14 +85,14 @@ const fillTable = async (client: pg.Client, table: string, rows: number): Promis
   return { table, rows, times: [filled, ...built, cleaned] }
 }
 
-export const fill = async (client: pg.Client, dataset: Dataset, rows: number): Promise<ReadonlyArray<Filling>> => {
-  const { from, tables } = made[dataset]
+export const fillDataset = async (client: pg.Client, dataset: Dataset, rows: number): Promise<ReadonlyArray<FillTimes>> => {
+  const { from, tables } = datasetSources[dataset]
   await client.query("set maintenance_work_mem = '1GB'; set max_parallel_maintenance_workers = 2")
   for (const name of from) {
     await timed(`${name} of data.sql`, () => client.query(step(few, name).replaceAll("{{tickers}}", "200")))
   }
   await client.query(step(many, "tools").replaceAll("{{rows}}", String(rows)))
-  const fillings: Array<Filling> = []
+  const fillings: Array<FillTimes> = []
   for (const table of tables) fillings.push(await fillTable(client, table, rows))
   return fillings
 }
@@ -103,7 +103,7 @@ export interface Size {
 }
 
 /** Of the table with its partitions: heap, what is kept beside it (TOAST), each index. */
-export const sizes = async (client: pg.Client, table: string): Promise<ReadonlyArray<Size>> => {
+export const measureSizes = async (client: pg.Client, table: string): Promise<ReadonlyArray<Size>> => {
   const { rows } = await client.query<{ readonly name: string; readonly bytes: string }>(
     `with parts as (select $1::regclass as oid union select relid from pg_partition_tree($1::regclass))
      select 'heap' as name, sum(pg_relation_size(oid)) as bytes from parts

@@ -3,11 +3,11 @@ import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { cpuOf, cpuOfFamily } from "../measure.ts"
+import { cpuMicroseconds, cpuMicrosecondsWithChildren } from "../measure.ts"
 import type { Postgres } from "../postgres.ts"
-import { random, zipf } from "../symbols.ts"
+import { makeRandom, makeZipf } from "../symbols.ts"
 
-export interface Written {
+export interface WriteResult {
   /** At once, each with a connection of its own. */
   readonly writers: number
   /** Whether their batches have accounts in common. */
@@ -22,7 +22,7 @@ export interface Written {
   readonly wal: number
 }
 
-const accounts = zipf(1000, 100_000, random(21))
+const accounts = makeZipf(1000, 100_000, makeRandom(21))
 
 /** One of so many accounts, by Zipf's law. */
 const row = (place: number, account: (number: number) => number): UsageRecord => ({
@@ -51,7 +51,7 @@ const position = Effect.gen(function* () {
 
 interface Way {
   readonly writers: number
-  readonly accounts: Written["accounts"]
+  readonly accounts: WriteResult["accounts"]
   readonly rowsABatch: number
   /** Of each writer. */
   readonly batches: number
@@ -87,21 +87,21 @@ const measure = Effect.fnUntraced(function* (postgres: Postgres, way: Way) {
   yield* some(10)
   const [wal, cpu, own, began] = [
     yield* position,
-    cpuOfFamily(postgres.pid),
-    cpuOf(process.pid),
+    cpuMicrosecondsWithChildren(postgres.pid),
+    cpuMicroseconds(process.pid),
     performance.now(),
   ]
   yield* some(batches)
   const seconds = (performance.now() - began) / 1000
   const rows = rowsABatch * batches * writers
-  const written: Written = {
+  const written: WriteResult = {
     writers,
     accounts: way.accounts,
     rowsABatch,
     rows,
     seconds,
-    database: (cpuOfFamily(postgres.pid) - cpu) / rows,
-    writer: (cpuOf(process.pid) - own) / rows,
+    database: (cpuMicrosecondsWithChildren(postgres.pid) - cpu) / rows,
+    writer: (cpuMicroseconds(process.pid) - own) / rows,
     wal: ((yield* position) - wal) / rows,
   }
   return written
@@ -117,7 +117,7 @@ const ways: ReadonlyArray<Way> = [
 ]
 
 /** Accounts 1 to 1,000 must be there. A checkpoint is not near, so pages are logged in whole once and then no more. */
-export const writing = (postgres: Postgres, url: string) =>
+export const measureUsageWrites = (postgres: Postgres, url: string) =>
   Effect.forEach(ways, (way) => measure(postgres, way)).pipe(
     Effect.provide(
       databaseClientLayer({ url: Redacted.make(url), applicationName: "writing" }),

@@ -3,7 +3,7 @@ import { Ajv } from "ajv"
 import express from "express"
 import process from "node:process"
 import { endpoints } from "./handwritten.ts"
-import { Refused } from "./lineage.ts"
+import { LineageError } from "./lineage.ts"
 
 const app = express()
 const ajv = new Ajv({ coerceTypes: true, useDefaults: true })
@@ -22,7 +22,7 @@ for (const { handle, path, query } of endpoints) {
       void handle(asked).then(
         (answer) => response.json(answer),
         (error) =>
-          response.status(error instanceof Refused ? 409 : 500).json({
+          response.status(error instanceof LineageError ? 409 : 500).json({
             error: String(error),
           }),
       )

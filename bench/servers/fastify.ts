@@ -2,7 +2,7 @@
 import Fastify from "fastify"
 import process from "node:process"
 import { endpoints } from "./handwritten.ts"
-import { Refused } from "./lineage.ts"
+import { LineageError } from "./lineage.ts"
 
 const app = Fastify({ logger: false })
 
@@ -21,7 +21,7 @@ for (const { answer, handle, path, query } of endpoints) {
 }
 
 app.setErrorHandler((error, _, reply) =>
-  reply.status(error instanceof Refused ? 409 : 500).send({
+  reply.status(error instanceof LineageError ? 409 : 500).send({
     error: String(error),
   })
 )

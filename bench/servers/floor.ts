@@ -5,7 +5,7 @@
 import { readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import process from "node:process"
-import { ask, askAll, bearer } from "../ask.ts"
+import { sendRequest, mapConcurrently, authHeaders } from "../ask.ts"
 
 interface Kept {
   readonly body: Buffer
@@ -21,11 +21,11 @@ const plain = /^(content-type|content-length)$/i
 const ofBody = /^content-/i
 
 const answers = new Map<string, Kept>()
-await askAll(readFileSync(env("FILE"), "utf8").split("\n"), async (path) => {
-  const { body, headers } = await ask(
+await mapConcurrently(readFileSync(env("FILE"), "utf8").split("\n"), async (path) => {
+  const { body, headers } = await sendRequest(
     Number(env("PORT_OF_ORIGIN")),
     path,
-    bearer(env("KEY")),
+    authHeaders(env("KEY")),
   )
   const sent = headers.filter(([name]) => all ? !ofConnection.test(name) : plain.test(name))
   answers.set(path, {

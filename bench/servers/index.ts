@@ -3,15 +3,15 @@ import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
-import { ask } from "../ask.ts"
-import { type Case, cases, type Mode, targetOf } from "../cases.ts"
+import { sendRequest } from "../ask.ts"
+import { type Case, cases, type Mode, requestTarget } from "../cases.ts"
 import { options } from "../options.ts"
-import { home } from "../postgres.ts"
-import { type Command, freePort, type Running, start, until } from "../processes.ts"
-import { rest, type Writer } from "../requests.ts"
+import { dataFolder } from "../postgres.ts"
+import { type ProgramOptions, freePort, type RunningProgram, startProgram, waitUntil } from "../processes.ts"
+import { writeRestRequest, type RequestWriter } from "../requests.ts"
 import * as PostGraphile from "./queries.ts"
 
-export const names = [
+export const serverNames = [
   "tickerline",
   "tickerline-deno",
   "fastify",
@@ -20,9 +20,9 @@ export const names = [
   "floor-headers",
   "postgraphile",
 ] as const
-export type Name = typeof names[number]
+export type ServerName = typeof serverNames[number]
 
-export const titles: Readonly<Record<Name | "pgbench", string>> = {
+export const serverTitles: Readonly<Record<ServerName | "pgbench", string>> = {
   tickerline: "Tickerline on Node",
   "tickerline-deno": "Tickerline on Deno",
   fastify: "Fastify + pg",
@@ -33,13 +33,13 @@ export const titles: Readonly<Record<Name | "pgbench", string>> = {
   pgbench: "pgbench",
 }
 
-export interface Server extends Running {
-  readonly name: Name
+export interface Server extends RunningProgram {
+  readonly name: ServerName
   readonly port: number
-  readonly write: Writer
+  readonly write: RequestWriter
 }
 
-export interface Surroundings {
+export interface ServerEnvironment {
   readonly databaseUrl: string
   readonly key: string
   /** Where Tickerline answers, for those that repeat it. */
@@ -50,8 +50,8 @@ export const isTickerline = (name: string) => name.startsWith("tickerline")
 export const isFloor = (name: string) => name.startsWith("floor")
 
 /** A popular request costs those who keep nothing what any other does, so one of them is enough to show it. */
-export const takesPart = (
-  name: Name | "pgbench",
+export const isMeasured = (
+  name: ServerName | "pgbench",
   of: Case,
   mode: Mode,
   connections: number,
@@ -66,7 +66,7 @@ export const takesPart = (
   if (mode === "hit" || (connections !== 32 && name !== "pgbench")) {
     return false
   }
-  return name !== "postgraphile" || PostGraphile.expresses(of)
+  return name !== "postgraphile" || PostGraphile.isExpressible(of)
 }
 
 /** The program itself: the npm package's own command is a wrapper, which would keep a signal from it. */
@@ -86,7 +86,7 @@ const started = (file: string, commands: "scripts" | "tasks", from: number): Rea
   return String(project[commands].start).split(" ").slice(from)
 }
 
-const tickerline = (program: string, args: ReadonlyArray<string>): Command => ({
+const tickerline = (program: string, args: ReadonlyArray<string>): ProgramOptions => ({
   program,
   args,
   cwd: options.tickerline,
@@ -96,7 +96,7 @@ const tickerline = (program: string, args: ReadonlyArray<string>): Command => ({
 const rival = (
   file: string,
   env: Readonly<Record<string, string>> = {},
-): Command => ({
+): ProgramOptions => ({
   program: process.execPath,
   args: [join(import.meta.dirname, file)],
   env: { NODE_ENV: "production", ...env },
@@ -105,21 +105,21 @@ const rival = (
 /** The paths of all that is popular, for those that repeat what Tickerline answers. */
 const popularFile = () => {
   const [folder, file] = [
-    join(home, "requests"),
-    join(home, "requests/popular"),
+    join(dataFolder, "requests"),
+    join(dataFolder, "requests/popular"),
   ]
   mkdirSync(folder, { recursive: true })
-  const shown = cases.filter((of) => takesPart("floor", of, "hit", 32))
+  const shown = cases.filter((of) => isMeasured("floor", of, "hit", 32))
   writeFileSync(
     file,
-    shown.flatMap((of) => of.popular.map((asked) => targetOf(of, asked))).join(
+    shown.flatMap((of) => of.popular.map((asked) => requestTarget(of, asked))).join(
       "\n",
     ),
   )
   return file
 }
 
-const floor = ({ key, origin }: Surroundings, headers: string) =>
+const floor = ({ key, origin }: ServerEnvironment, headers: string) =>
   rival("floor.ts", {
     KEY: key,
     PORT_OF_ORIGIN: String(origin),
@@ -127,7 +127,7 @@ const floor = ({ key, origin }: Surroundings, headers: string) =>
     FILE: popularFile(),
   })
 
-const commandOf: Readonly<Record<Name, (around: Surroundings) => Command>> = {
+const commandOf: Readonly<Record<ServerName, (around: ServerEnvironment) => ProgramOptions>> = {
   tickerline: () => tickerline(process.execPath, started("package.json", "scripts", 1)),
   "tickerline-deno": () => tickerline(deno(), started("deno.json", "tasks", 2)),
   fastify: () => rival("fastify.ts"),
@@ -139,19 +139,19 @@ const commandOf: Readonly<Record<Name, (around: Surroundings) => Command>> = {
 
 /** Started, and ready to answer. */
 export const startServer = async (
-  name: Name,
-  around: Surroundings,
+  name: ServerName,
+  around: ServerEnvironment,
 ): Promise<Server> => {
-  const [port, log] = [await freePort(), join(home, `${name}.log`)]
+  const [port, log] = [await freePort(), join(dataFolder, `${name}.log`)]
   const command = commandOf[name](around)
   const env = {
     ...command.env,
     PORT: String(port),
     DATABASE_URL: around.databaseUrl,
   }
-  const running = await start({ ...command, env }, log)
-  await until(titles[name], running, log, async () => {
-    const { status } = await ask(
+  const running = await startProgram({ ...command, env }, log)
+  await waitUntil(serverTitles[name], running, log, async () => {
+    const { status } = await sendRequest(
       port,
       isTickerline(name) ? "/health/live" : "/nothing",
     )
@@ -161,6 +161,6 @@ export const startServer = async (
     ...running,
     name,
     port,
-    write: name === "postgraphile" ? PostGraphile.write : rest(around.key),
+    write: name === "postgraphile" ? PostGraphile.writeGraphqlRequest : writeRestRequest(around.key),
   }
 }

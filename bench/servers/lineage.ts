@@ -20,7 +20,7 @@ const statement = `
   where status = 'confirmed' and effective_date <= current_date
   order by effective_date limit 13`
 
-export class Refused extends Error {}
+export class LineageError extends Error {}
 
 export const lineage: Endpoint = {
   path: "/v1/ticker-changes",
@@ -57,7 +57,7 @@ export const lineage: Endpoint = {
     const history = await read("lineage", statement, [query_ticker])
     const isChain = history.every((event, at) => at === 0 || history[at - 1]?.["new_ticker"] === event["old_ticker"])
     if (!isChain || history.length > 12) {
-      throw new Refused(`The history of ${String(query_ticker)} is ambiguous.`)
+      throw new LineageError(`The history of ${String(query_ticker)} is ambiguous.`)
     }
     const current_ticker = history.at(-1)?.["new_ticker"] ?? null
     return {

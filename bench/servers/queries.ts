@@ -1,7 +1,7 @@
 /** The cases in GraphQL, as PostGraphile makes it of the tables. */
-import { ask, bearer } from "../ask.ts"
-import { type Asked, type Case, counter, targetOf } from "../cases.ts"
-import type { Writer } from "../requests.ts"
+import { sendRequest, authHeaders } from "../ask.ts"
+import { type QueryParameters, type Case, uniquePlaceholder, requestTarget } from "../cases.ts"
+import type { RequestWriter } from "../requests.ts"
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
 import { eastern, newYork } from "./times.ts"
 
@@ -49,7 +49,7 @@ const tables: Readonly<Record<string, Table>> = {
   },
 }
 
-export const expresses = ({ path }: Case) => tables[path] !== undefined
+export const isExpressible = ({ path }: Case) => tables[path] !== undefined
 
 const tableOf = ({ path }: Case) => {
   const table = tables[path]
@@ -79,7 +79,7 @@ const conditionOf = (
 
 const filterOf = (
   { fixed }: Table,
-  { limit: _limit, sort: _sort, ...filters }: Asked,
+  { limit: _limit, sort: _sort, ...filters }: QueryParameters,
 ) => {
   const filter: Record<string, object> = { ...fixed }
   for (const [name, value] of Object.entries(filters)) {
@@ -89,7 +89,7 @@ const filterOf = (
   return filter
 }
 
-const bodyOf = (table: Table, asked: Asked) => {
+const bodyOf = (table: Table, asked: QueryParameters) => {
   const shown = Object.keys(table.columns).filter((column) => !table.missing.includes(column)).map(fieldOf)
   const order = table.order(asked["sort"] ?? "ticker")
   const query = `query ($filter: ${table.filter}!, $first: Int!) { ${table.field}(first: $first, filter: $filter, ` +
@@ -98,17 +98,17 @@ const bodyOf = (table: Table, asked: Asked) => {
     filter: filterOf(table, asked),
     first: Number(asked["limit"] ?? 10),
   }
-  return JSON.stringify({ query, variables }).replaceAll("\\u001a", counter)
+  return JSON.stringify({ query, variables }).replaceAll("\\u001a", uniquePlaceholder)
 }
 
-export const write: Writer = (of, asked) => {
+export const writeGraphqlRequest: RequestWriter = (of, asked) => {
   const body = bodyOf(tableOf(of), asked)
   return [
     "POST /graphql HTTP/1.1",
     "Host: 127.0.0.1",
     "Accept: application/json",
     "Content-Type: application/json",
-    `Content-Length: ${body.replaceAll(counter, "0123456789").length}`,
+    `Content-Length: ${body.replaceAll(uniquePlaceholder, "0123456789").length}`,
     "",
     body,
   ].join("\r\n")
@@ -138,11 +138,11 @@ interface RestAnswer {
 }
 
 /** Whether both tell the same of the same rows; throws where they do not. */
-export const compare = async (
+export const verifySameRows = async (
   graphql: number,
   other: number,
   of: Case,
-  sample: Readonly<Record<"popular" | "misses", ReadonlyArray<Asked>>>,
+  sample: Readonly<Record<"popular" | "misses", ReadonlyArray<QueryParameters>>>,
   key: string,
 ) => {
   const table = tableOf(of)
@@ -153,7 +153,7 @@ export const compare = async (
       "content-type": "application/json",
       accept: "application/json",
     }
-    const { body } = await ask(graphql, "/graphql", json, bodyOf(table, asked))
+    const { body } = await sendRequest(graphql, "/graphql", json, bodyOf(table, asked))
     bytes += body.length
     const { data, errors }: GraphQLAnswer = JSON.parse(body.toString())
     const page = data?.[table.field]
@@ -161,7 +161,7 @@ export const compare = async (
       throw new Error(`PostGraphile answers ${JSON.stringify(errors)}`)
     }
     const answer: RestAnswer = JSON.parse(
-      (await ask(other, targetOf(of, asked), bearer(key))).body.toString(),
+      (await sendRequest(other, requestTarget(of, asked), authHeaders(key))).body.toString(),
     )
     const columns = Object.keys(table.columns).filter((column) => !table.missing.includes(column))
     const told = page.nodes.map((node) => columns.map((name) => printed(node[fieldOf(name)], table.columns[name])))
@@ -172,7 +172,7 @@ export const compare = async (
     ]].map((both) => JSON.stringify(both))
     if (left !== right) {
       throw new Error(
-        `PostGraphile tells other rows on ${targetOf(of, asked)}:\n${left}\n${right}`,
+        `PostGraphile tells other rows on ${requestTarget(of, asked)}:\n${left}\n${right}`,
       )
     }
   }
