@@ -1,7 +1,7 @@
-/** What is asked. */
-import { chainSymbol, chainsOf12, chainsOf3, makeRandom, shuffle, tickerSymbol } from "./symbols.ts"
+/** The benchmark cases: endpoints and query parameters. */
+import { chainsOf12, chainsOf3, chainSymbol, makeRandom, shuffle, tickerSymbol } from "./symbols.ts"
 
-/** `miss`: never asked before. `hit`: one of 1,000 popular requests. `304`: the same by a client that has the answer. */
+/** `miss`: a new request. `hit`: one of 1,000 popular requests. `304`: a popular request with a matching ETag. */
 export type Mode = "miss" | "hit" | "304"
 
 export type QueryParameters = Readonly<Record<string, string>>
@@ -10,23 +10,23 @@ export interface Case {
   readonly name: string
   readonly path: string
   readonly modes: ReadonlyArray<Mode>
-  /** Those of `miss`, in turn; with a `counter` in them they begin again at the end, otherwise they must suffice. */
+  /** Requests of `miss`, in order. With `uniquePlaceholder` the list repeats; without it the list must be long enough. */
   readonly misses: ReadonlyArray<QueryParameters>
-  /** Those of `hit`, the most popular first. */
+  /** Requests of `hit`, most popular first. */
   readonly popular: ReadonlyArray<QueryParameters>
 }
 
-/** Stands for ten digits that no other request has. */
+/** Placeholder for ten digits that are unique to each request. */
 export const uniquePlaceholder = "\x1A"
 
-/** Below all gaps, and never the same. */
+/** A lower bound that excludes no gap and is unique to each request. */
 const belowAll = `-9000.${uniquePlaceholder}`
 
 const popularCount = 1000
 const missCount = 20_000
 export const tickerCount = 5000
 
-/** Numbers of tickers, as chance has them. */
+/** Randomly drawn tickers, repetitions included. */
 const drawTickers = (among: number, seed: number) => {
   const chance = makeRandom(seed)
   return Array.from(
@@ -37,7 +37,8 @@ const drawTickers = (among: number, seed: number) => {
 
 const integersFrom = (first: number, count: number) => Array.from({ length: count }, (_, at) => first + at)
 
-const popularAmong = (among: number) => shuffle(integersFrom(1, among), makeRandom(1)).slice(0, popularCount).map(tickerSymbol)
+const popularAmong = (among: number) =>
+  shuffle(integersFrom(1, among), makeRandom(1)).slice(0, popularCount).map(tickerSymbol)
 
 const popularTickers = popularAmong(tickerCount)
 
@@ -60,7 +61,7 @@ const runnersCase = (
 
 const dayOf = (number: number) => new Date(Date.UTC(2017, 0, 1 + number)).toISOString().slice(0, 10)
 
-/** Thirty days, and gaps within twenty points. */
+/** Date ranges of thirty days with gap ranges of twenty percentage points. */
 const dateRangeQueries = (
   seed: number,
   digits: string,
@@ -81,7 +82,7 @@ const dateRangeQueries = (
   })
 }
 
-/** A tenth of the symbols is popular, the others are asked for once. */
+/** Popular symbols for `hit`; each remaining symbol is requested once for `miss`. */
 const lineageCase = (
   name: string,
   { first, symbols }: typeof chainsOf3,
@@ -136,7 +137,7 @@ const missAndHit: ReadonlyArray<Mode> = ["miss", "hit"]
 
 export const runners10 = runnersCase("runners-10", ["miss", "hit", "304"], {})
 
-/** The same where there are a tenth of the rows: what `bench_small` is asked. */
+/** The same case for `bench_small`, which has a tenth of the rows. */
 export const runners10Small = runnersCase(
   "runners-10",
   ["miss", "hit", "304"],
@@ -181,5 +182,5 @@ export const cases: ReadonlyArray<Case> = [
 export const requestTarget = ({ path }: Pick<Case, "path">, asked: QueryParameters) =>
   `${path}?${Object.entries(asked).map(([name, value]) => `${name}=${value}`).join("&")}`
 
-/** An instance of what has a counter. */
+/** Replaces the placeholder with a number. */
 export const fillPlaceholder = (text: string, count: number) => text.replaceAll(uniquePlaceholder, String(count))

@@ -1,4 +1,4 @@
-/** The two databases: made by the service's own migrations, filled by `data.sql`, kept until that changes. */
+/** Creates the two databases with the service's migrations and `data.sql`. They are kept until `data.sql` changes. */
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -23,7 +23,7 @@ const databaseContents = {
   bench_small: { tickers: 500, only: ["tools", "intraday_runners"] },
 }
 
-/** A command of the service, on the database. */
+/** Runs a command of the service against a database. */
 export const runServiceCommand = (url: string, ...args: ReadonlyArray<string>) =>
   runProgram({
     program: process.execPath,
@@ -52,7 +52,7 @@ const fillDatabase = async (url: string, database: Database) => {
   }
 }
 
-/** The databases with all that was asked of them, and a key for each. */
+/** Creates the databases if needed. Returns an API key for each. */
 export const prepareDatabases = async (
   postgres: Postgres,
   wanted: ReadonlyArray<Database> = databases,

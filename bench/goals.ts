@@ -1,12 +1,12 @@
-/** What Tickerline sets out to reach, and whether it did. */
+/** Performance goals, and whether the results meet them. */
 import type { Mode } from "./cases.ts"
-import { medianOf, type BenchmarkOutcome, type TimingResult, markdownTable } from "./report.ts"
+import { type BenchmarkOutcome, markdownTable, medianOf, type TimingResult } from "./report.ts"
 
 interface Goal {
   readonly name: string
   readonly value: (of: BenchmarkOutcome) => number
   readonly limit: number
-  /** The value shall not be more than the limit, rather than not less. */
+  /** `limit` is a maximum instead of a minimum. */
   readonly atMost?: true
   readonly unit: string
 }

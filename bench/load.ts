@@ -1,4 +1,4 @@
-/** wrk: one thread of requests over some connections. */
+/** Generates load with wrk, on one thread. */
 import { join } from "node:path"
 import { runProgram } from "./processes.ts"
 import type { RequestPlan } from "./requests.ts"
@@ -11,9 +11,9 @@ export interface LoadResult {
   readonly p99: number
   readonly max: number
   readonly bytesPerResponse: number
-  /** How many requests of the plan have been sent, with those before. */
+  /** Number of requests of the plan sent so far. */
   readonly cursor: number
-  /** What wrk itself took of a core. */
+  /** CPU usage of wrk, in cores. */
   readonly generator: number
 }
 
@@ -35,11 +35,11 @@ export interface LoadOptions {
   readonly cursor: number
   readonly connections: number
   readonly seconds: number
-  /** The error's status that all answers must have. */
+  /** Status code that every response must have; absent if all must succeed. */
   readonly expect?: number
 }
 
-/** Any answer with an error's status, and any that does not come, fails; where one is expected, any other does. */
+/** Runs wrk. Throws if any response is missing or has an unexpected status. */
 export const runWrk = async (
   { connections, cursor, expect, plan, port, seconds }: LoadOptions,
 ): Promise<LoadResult> => {

@@ -1,4 +1,4 @@
-/** The ceiling: the service's own statements, sent by PostgreSQL's own program. */
+/** The upper bound: the service's SQL statements, sent by pgbench. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { screenerSorts } from "./cases.ts"
@@ -13,7 +13,7 @@ type PgbenchResult = Pick<LoadResult, "perSecond" | "requests"> & {
 
 const selected = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
 
-/** The symbol of the number m, by letters, as `data.sql` makes it. */
+/** SQL for the symbol of number m, as in `data.sql`. */
 const letters = (length: number) =>
   Array.from({ length }, (_, at) => `chr(65 + :m / ${26 ** at} % 26)`).join(
     " || ",
@@ -113,7 +113,7 @@ const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
   float: [float],
 }
 
-/** As many connections as the servers have in their pools; more would only make PostgreSQL slower. */
+/** Equal to the servers' pool size. More connections make PostgreSQL slower. */
 const mostConnections = 10
 
 export const runPgbench = async (

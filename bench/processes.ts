@@ -1,4 +1,4 @@
-/** Programs: run to their end, or started and stopped by the pid they were given. */
+/** Runs programs to completion, or starts and stops them by process ID. */
 import { spawn } from "node:child_process"
 import { closeSync, openSync, readFileSync } from "node:fs"
 import { createServer } from "node:net"
@@ -18,7 +18,7 @@ const optionsOf = ({ account, cwd, env }: ProgramOptions) => ({
   env: { ...process.env, ...env },
 })
 
-/** What it printed; an exit code other than 0 is an error that says what it complained of. */
+/** Runs a program and returns its output. A non-zero exit code throws an error with its error output. */
 export const runProgram = (command: ProgramOptions) =>
   new Promise<string>((resolve, reject) => {
     const child = spawn(command.program, command.args, {
@@ -46,7 +46,7 @@ export interface RunningProgram {
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>
 }
 
-/** In a session of its own, so that a Ctrl-C at the terminal reaches this program alone, which then stops the others. */
+/** Starts a program in its own session: Ctrl-C reaches only the benchmark, which then stops the program. */
 export const startProgram = (command: ProgramOptions, log: string) =>
   new Promise<RunningProgram>((resolve, reject) => {
     const output = openSync(log, "w")
@@ -80,7 +80,7 @@ export const isAlive = (pid: number) => {
 
 export const sleep = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
-/** Asks until the answer is yes; a program that has ended in the meantime will not give it. */
+/** Polls until the condition holds. Throws if the program exits first. */
 export const waitUntil = async (
   what: string,
   { pid }: { readonly pid: number },
@@ -116,7 +116,7 @@ export const freePort = () =>
 
 export type Cleanups = Array<() => Promise<void> | void>
 
-/** What is to be ended, the last first: with the outer ones, or where somebody or something ends this program. */
+/** Cleanup actions, run in reverse order: with the outer ones, or when this program is stopped. */
 export const makeCleanup = (outer?: Cleanups) => {
   const ends: Cleanups = []
   let ending: Promise<void> | undefined

@@ -1,11 +1,11 @@
-/** What came out, as tables. */
+/** Writes the benchmark results as Markdown tables. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { cpus, release, totalmem } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
 import type { Mode } from "./cases.ts"
 import { goalsTable } from "./goals.ts"
-import type { GrowthResult, MemoryResult } from "./longer.ts"
+import type { GrowthResult, MemoryResult } from "./memoryAndGrowth.ts"
 import { options } from "./options.ts"
 import { runProgram } from "./processes.ts"
 import { serverTitles } from "./servers/index.ts"
@@ -16,7 +16,7 @@ export interface TimingResult {
   readonly case: string
   readonly mode: Mode
   readonly connections: number
-  /** One of each round that succeeded. */
+  /** Figures of each successful round. */
   readonly rounds: ReadonlyArray<TimingFigures>
   readonly failures: ReadonlyArray<string>
 }
@@ -161,7 +161,7 @@ const longer = ({ growth, memory }: BenchmarkOutcome) => [
   ),
 ]
 
-/** Writes both files, and answers the text. */
+/** Writes the JSON and Markdown files. Returns the Markdown. */
 export const writeReport = async (outcome: BenchmarkOutcome) => {
   const about = await surroundings()
   const goals = goalsTable(outcome)

@@ -1,11 +1,11 @@
-/** The requests of a case as they go over the wire, in files that `load.lua` reads. */
+/** Writes the raw requests of a case to files for `load.lua`. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { type QueryParameters, type Case, type Mode, requestTarget } from "./cases.ts"
+import { type Case, type Mode, type QueryParameters, requestTarget } from "./cases.ts"
 import { dataFolder } from "./postgres.ts"
 import { makeRandom, makeZipf } from "./symbols.ts"
 
-/** Turns what is asked into a request; a server that has another API has another one. */
+/** Builds a raw request from query parameters. Servers with another API have their own writer. */
 export type RequestWriter = (
   of: Case,
   asked: QueryParameters,
@@ -14,9 +14,9 @@ export type RequestWriter = (
 
 export interface RequestPlan {
   readonly requests: string
-  /** The file of the order, "" where they are sent one after the other. */
+  /** File with the request order; "" if requests are sent in sequence. */
   readonly order: string
-  /** How many there are, where none may be sent twice. */
+  /** Number of requests, if no request may be sent twice. */
   readonly most: number
 }
 
@@ -37,7 +37,7 @@ export const writeRestRequest = (key: string): RequestWriter => (of, asked, tag)
 export const hasCounter = ({ misses: [first] }: Case) =>
   Object.values(first ?? {}).some((value) => value.includes("\x1A"))
 
-/** `tags`: those of the popular answers, for 304. */
+/** `tags` are the ETags of the popular responses, for mode `304`. */
 export const writePlan = (
   name: string,
   of: Case,

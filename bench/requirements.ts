@@ -1,10 +1,10 @@
-/** What must be on the machine. */
+/** Checks that the required programs are installed. */
 import { accessSync, constants, existsSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import { runProgram } from "./processes.ts"
 
-/** Debian has pgbench in the server's package, and wrk in one of its own. */
+/** Debian packages by program. */
 const packages = { wrk: "wrk", pgbench: "postgresql" }
 
 const isThere = (program: string) =>

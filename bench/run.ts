@@ -1,14 +1,14 @@
-/** `npm run bench`: see README.md. */
+/** Runs the benchmark (`npm run bench`, see README.md). */
 import process from "node:process"
 import { cases, type Mode } from "./cases.ts"
 import { prepareDatabases } from "./data.ts"
-import { measureGrowth, measureMemory } from "./longer.ts"
+import { measureGrowth, measureMemory } from "./memoryAndGrowth.ts"
 import { options } from "./options.ts"
 import { startPostgres } from "./postgres.ts"
-import { writeReport, type TimingResult } from "./report.ts"
+import { type TimingResult, writeReport } from "./report.ts"
 import { checkRequirements } from "./requirements.ts"
-import { isFloor, serverNames, type Server, startServer, isMeasured } from "./servers/index.ts"
-import { type TimingFigures, type TimingTask, timeServer, timePgbench, type Timer } from "./timing.ts"
+import { isFloor, isMeasured, type Server, serverNames, startServer } from "./servers/index.ts"
+import { timePgbench, type Timer, timeServer, type TimingFigures, type TimingTask } from "./timing.ts"
 import { fetchEtags, verifyResponses } from "./verify.ts"
 
 const wanted = (name: string, mode?: Mode) =>
@@ -27,7 +27,7 @@ const tasks: ReadonlyArray<TimingTask> = cases.flatMap((of) =>
 )
 const chosen = cases.filter((of) => tasks.some((task) => task.of === of))
 
-/** What must be stopped, the last first. */
+/** Running servers, stopped in reverse order. */
 const running: Array<{ readonly stop: () => Promise<void> }> = []
 let stopping: Promise<void> | undefined
 const stopAll = () =>
@@ -47,7 +47,7 @@ const said = (figures: TimingFigures) => {
   return `${perSecond.toFixed(0).padStart(7)}/s  p99 ${p99?.toFixed(1) ?? "–"} ms  CPU ${cpu} µs`
 }
 
-/** Every server by turns inside a round, so that all have their share of the machine's moods. */
+/** Measures all servers in turn within a round, so that machine noise affects all of them. */
 const measureAll = async (
   servers: ReadonlyArray<Server>,
   timer: Timer,

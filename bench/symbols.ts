@@ -1,4 +1,4 @@
-/** The symbols that `data.sql` makes of numbers, and chance that is the same at every run. */
+/** Symbols as in `data.sql`, and reproducible random numbers. */
 
 const letters = (mixed: number, length: number) => {
   let symbol = ""
@@ -8,17 +8,17 @@ const letters = (mixed: number, length: number) => {
   return symbol
 }
 
-/** Of tickers that have runners, a screener row and filings. */
+/** Symbol of a ticker with runners, a screener row and filings. */
 export const tickerSymbol = (number: number) => letters(number * 7919 % 26 ** 4, 4)
 
-/** Of chains. */
+/** Symbol in a chain of ticker changes. */
 export const chainSymbol = (number: number) => letters(number * 100_003 % 26 ** 6, 6)
 
-/** Chains of three events have four symbols from 0, those of twelve have thirteen from 200,000. */
+/** Number ranges of chain symbols. A chain of n events has n + 1 symbols. */
 export const chainsOf3 = { first: 0, symbols: 200_000 }
 export const chainsOf12 = { first: 200_000, symbols: 650_000 }
 
-/** Mulberry32: a number below 1. */
+/** A mulberry32 generator of numbers from 0 to below 1. */
 export const makeRandom = (seed: number) => {
   let state = seed >>> 0
   return () => {
@@ -35,7 +35,7 @@ export const shuffle = <A>(
 ): ReadonlyArray<A> =>
   items.map((item) => ({ item, at: chance() })).toSorted((left, right) => left.at - right.at).map(({ item }) => item)
 
-/** Numbers below `size`, the nth of them 1/n times as often as the first. */
+/** Draws numbers below `size` by Zipf's law: the nth is 1/n as frequent as the first. */
 export const makeZipf = (
   size: number,
   length: number,

@@ -1,8 +1,8 @@
-/** One timing: a server, a case, a way to ask and a number of connections. */
-import { sendRequest, mapConcurrently, authHeaders } from "./ask.ts"
+/** Times one server with one case, mode and number of connections. */
+import { authHeaders, mapConcurrently, sendRequest } from "./httpClient.ts"
 import { type Case, type Mode, requestTarget } from "./cases.ts"
 import { runWrk } from "./load.ts"
-import { cpuMicroseconds, cpuMicrosecondsWithChildren } from "./measure.ts"
+import { cpuMicroseconds, cpuMicrosecondsWithChildren } from "./processUsage.ts"
 import { options } from "./options.ts"
 import { runPgbench } from "./pgbench.ts"
 import type { Postgres } from "./postgres.ts"
@@ -11,14 +11,14 @@ import { isTickerline, type Server } from "./servers/index.ts"
 
 export interface TimingFigures {
   readonly perSecond: number
-  /** Milliseconds; pgbench tells only the average. */
+  /** Milliseconds. pgbench reports only the average. */
   readonly p50: number | undefined
   readonly p99: number | undefined
   readonly max: number | undefined
-  /** Microseconds of processor a request. */
+  /** CPU time per request in microseconds. */
   readonly service: number | undefined
   readonly database: number
-  /** What the generator took of a core. */
+  /** CPU usage of the load generator, in cores. */
   readonly generator: number | undefined
 }
 
@@ -31,9 +31,9 @@ export interface TimingTask {
 export interface Timer {
   readonly postgres: Postgres
   readonly key: string
-  /** The tags of the popular answers. */
+  /** ETags of the popular responses. */
   readonly tags: ReadonlyArray<string>
-  /** How many bytes a body has on average, as it was verified. */
+  /** Verified average body size in bytes. */
   readonly bytes: (server: string, of: Case) => number
 }
 
@@ -54,7 +54,7 @@ const planOf = (
   return made
 }
 
-/** Thrice: answers are kept from the second time on, and repeated without a detour from the third. */
+/** Sends each popular request three times: the second fills the cache, the third uses the fast path. */
 const warm = async ({ port }: Server, of: Case, key: string) => {
   for (const _ of [1, 2, 3]) {
     await mapConcurrently(
@@ -64,7 +64,7 @@ const warm = async ({ port }: Server, of: Case, key: string) => {
   }
 }
 
-/** Between a cut answer and a whole one; the head is in neither. */
+/** Throws if responses are truncated. The verified size excludes headers. */
 const checkSize = ({ mode }: TimingTask, perResponse: number, verified: number) => {
   const wrong = mode === "304" ? perResponse > 1500 : perResponse < 0.8 * verified
   if (wrong) {
@@ -98,7 +98,7 @@ export const timeServer = async (
     cursors.set(place, sent.cursor)
     return sent
   }
-  // Code is made fast while it runs, so the first time it runs for longer.
+  // The first warm-up is longer, for JIT compilation.
   await sent(cursors.has(place) ? options.warmup : 5 * options.warmup)
   const before = [cpuMicroseconds(server.pid), cpuMicrosecondsWithChildren(timer.postgres.pid)] as const
   const found = await sent(seconds)

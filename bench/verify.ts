@@ -1,12 +1,12 @@
-/** Before anything is timed: do all give the same answer? */
-import { sendRequest, authHeaders, headerOf } from "./ask.ts"
-import { type QueryParameters, type Case, requestTarget, fillPlaceholder } from "./cases.ts"
-import { isFloor, isTickerline, type Server, isMeasured } from "./servers/index.ts"
+/** Verifies before timing that all servers return the same responses. */
+import { authHeaders, headerOf, sendRequest } from "./httpClient.ts"
+import { type Case, fillPlaceholder, type QueryParameters, requestTarget } from "./cases.ts"
+import { isFloor, isMeasured, isTickerline, type Server } from "./servers/index.ts"
 import * as PostGraphile from "./servers/queries.ts"
 
 const sampled = 16
 
-/** Of each kind; the counts and the last symbols are those that no timing reaches. */
+/** A sample of requests. Its placeholders and symbols are not used by any timing. */
 const sampleOf = ({ misses, popular }: Case) => ({
   popular: popular.slice(0, sampled),
   misses: misses.slice(-sampled).map((asked, at): QueryParameters =>
@@ -39,7 +39,7 @@ const bodyOf = async (server: Server, of: Case, asked: QueryParameters, key: str
 }
 
 export interface VerifiedSizes {
-  /** The average length of the bodies, by server and case. */
+  /** Average body size in bytes by server and case. */
   readonly bytes: ReadonlyMap<string, number>
   readonly notes: ReadonlyArray<string>
 }
@@ -72,7 +72,7 @@ const verifyCase = async (
   for (const { name } of servers) bytes.set(`${name} ${of.name}`, average)
 }
 
-/** The bytes are those of Tickerline or, where it is not measured, of the first of the others. */
+/** Compares with the responses of Tickerline, or of the first server if Tickerline is not measured. */
 export const verifyResponses = async (
   chosen: ReadonlyArray<Case>,
   servers: ReadonlyArray<Server>,
@@ -98,7 +98,7 @@ export const verifyResponses = async (
   return { bytes, notes: [...new Set(notes)] }
 }
 
-/** The tags of the popular answers; none where Tickerline gives no tags, or does not answer them with 304. */
+/** ETags of the popular responses; empty if Tickerline sends none or does not respond with 304. */
 export const fetchEtags = async (
   servers: ReadonlyArray<Server>,
   of: Case,

@@ -1,29 +1,36 @@
 /**
- * `npm run costs`: what a request takes of a processor, of PostgreSQL, of the network and of Redis, which are the inputs
- * of SCALING.md. Times of a processor hardly depend on who else uses the machine, so they can be taken on a busy one.
+ * `npm run costs`: measures CPU time, database work, bytes and Redis commands per request, the inputs of SCALING.md.
+ * CPU times hardly depend on other load, so a busy machine gives valid figures.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { sendRequest, authHeaders } from "../ask.ts"
+import { authHeaders, sendRequest } from "../httpClient.ts"
 import { type Case, type Mode, runners100Small, runners10Small } from "../cases.ts"
 import { type LoadResult, runWrk } from "../load.ts"
-import { cpuMicroseconds, cpuMicrosecondsWithChildren, memoryOf } from "../measure.ts"
+import { cpuMicroseconds, cpuMicrosecondsWithChildren, memoryOf } from "../processUsage.ts"
 import { options } from "../options.ts"
 import { query } from "../postgres.ts"
 import { makeCleanup, sleep } from "../processes.ts"
 import { median } from "../report.ts"
-import { writeRestRequest, writePlan, type RequestWriter } from "../requests.ts"
-import { type Service, startRedis, startService, type BenchEnvironment, startEnvironment, warmCache } from "./surroundings.ts"
+import { type RequestWriter, writePlan, writeRestRequest } from "../requests.ts"
+import {
+  type BenchEnvironment,
+  type Service,
+  startEnvironment,
+  startRedis,
+  startService,
+  warmCache,
+} from "./environment.ts"
 
 interface Taken {
-  /** Microseconds of processor a request: of the service, of PostgreSQL with all it does for it. */
+  /** CPU time per request in microseconds: service and PostgreSQL. */
   readonly service: number
   readonly database: number
   readonly redis: number
-  /** Bytes of the answer with its head, and of WAL. */
+  /** Bytes per request: response with headers, and WAL. */
   readonly bytes: number
   readonly wal: number
-  /** Pages of 8 KiB that PostgreSQL read from its own memory or elsewhere. */
+  /** 8 KiB pages that PostgreSQL accessed. */
   readonly pages: number
   readonly redisCommands: number
   readonly perSecond: number
@@ -71,7 +78,7 @@ const take = async (
     cursors.set(place, sent.cursor)
     return sent
   }
-  // V8 makes code fast by how often it ran, not by how long.
+  // V8 optimizes code by the number of runs, not by their duration.
   let before = 0
   for (let second = 0; before < 10_000 && second < 20; second += options.warmup) {
     before += (await send(options.warmup)).requests
@@ -87,7 +94,7 @@ const take = async (
   while (rounds.length < options.rounds) {
     const before = await now()
     const sent = await send(options.seconds)
-    // Until usage is written.
+    // Waits until usage is written.
     await sleep(600)
     const after = await now()
     const each = (name: keyof typeof before) => (after[name] - before[name]) / sent.requests
@@ -115,14 +122,17 @@ const take = async (
   }
 }
 
-/** What a process takes while nobody asks it, in microseconds of processor a second. */
+/** CPU time of idle processes, in microseconds per second. */
 const idle = async ({ postgres }: BenchEnvironment, { pid }: Service) => {
   const before = [cpuMicroseconds(pid), cpuMicrosecondsWithChildren(postgres.pid)] as const
   await sleep(10_000)
-  return { service: (cpuMicroseconds(pid) - before[0]) / 10, database: (cpuMicrosecondsWithChildren(postgres.pid) - before[1]) / 10 }
+  return {
+    service: (cpuMicroseconds(pid) - before[0]) / 10,
+    database: (cpuMicrosecondsWithChildren(postgres.pid) - before[1]) / 10,
+  }
 }
 
-/** A whole list of 50,000 rows, for a row. */
+/** CPU time per row of an export of 50,000 rows. */
 const whole = async ({ key, postgres }: BenchEnvironment, { pid, port }: Service) => {
   const before = [cpuMicroseconds(pid), cpuMicrosecondsWithChildren(postgres.pid)] as const
   let [rows, bytes] = [0, 0]
@@ -144,7 +154,8 @@ const connections = async ({ url }: BenchEnvironment) =>
     (await query(url, `select count(*) from pg_stat_activity where application_name like 'tickerline%'`))[0]?.["count"],
   )
 
-const nobody: RequestWriter = (of, asked, tag) => writeRestRequest("")(of, asked, tag).replace(/Authorization: .*\r\n/, "")
+const nobody: RequestWriter = (of, asked, tag) =>
+  writeRestRequest("")(of, asked, tag).replace(/Authorization: .*\r\n/, "")
 
 const compressed = (write: RequestWriter): RequestWriter => (of, asked, tag) =>
   write(of, asked, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")

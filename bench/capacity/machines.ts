@@ -1,21 +1,28 @@
 /**
- * `npm run machines`: what two machines answer beside one, where each has the same small share of a processor and
- * PostgreSQL, the generator and Redis have the rest: so the machine's own cores are not what ends it.
+ * `npm run machines`: compares the throughput of one and two services with the same small CPU limit. PostgreSQL, Redis
+ * and the load generator use the remaining CPU time, so that the services are the bottleneck.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { type Case, runners10Small } from "../cases.ts"
 import { runWrk } from "../load.ts"
-import { cpuMicroseconds, cpuMicrosecondsWithChildren } from "../measure.ts"
+import { cpuMicroseconds, cpuMicrosecondsWithChildren } from "../processUsage.ts"
 import { options } from "../options.ts"
-import { makeCleanup, type Cleanups } from "../processes.ts"
+import { type Cleanups, makeCleanup } from "../processes.ts"
 import { median } from "../report.ts"
-import { writeRestRequest, writePlan } from "../requests.ts"
+import { writePlan, writeRestRequest } from "../requests.ts"
 import { makeRandom, makeZipf } from "../symbols.ts"
-import { type CpuQuota, createCpuQuota } from "./shares.ts"
-import { type Service, startRedis, startService, type BenchEnvironment, startEnvironment, warmCache } from "./surroundings.ts"
+import { type CpuQuota, createCpuQuota } from "./cpuQuota.ts"
+import {
+  type BenchEnvironment,
+  type Service,
+  startEnvironment,
+  startRedis,
+  startService,
+  warmCache,
+} from "./environment.ts"
 
-/** Every other one was asked for before, by Zipf's law. */
+/** A case with 50 % repeated requests, drawn by Zipf's law. */
 const mixed: Case = (() => {
   const order = makeZipf(runners10Small.popular.length, runners10Small.misses.length, makeRandom(11))
   const misses = runners10Small.misses.flatMap((miss, at) => [miss, runners10Small.popular[order[at] ?? 0] ?? {}])
@@ -31,13 +38,13 @@ const asked = [
 interface Measured {
   readonly machines: number
   readonly perSecond: number
-  /** Microseconds of processor a request. */
+  /** CPU time per request in microseconds. */
   readonly service: number
   readonly database: number
-  /** What the generators took of a core. */
+  /** CPU usage of the load generators, in cores. */
   readonly generator: number
   readonly p99: number
-  /** Of the service's time slices those that were used up. */
+  /** Fraction of the service's scheduling periods that were throttled. */
   readonly throttled: number
 }
 
@@ -78,7 +85,7 @@ const measure = async (
   }
 }
 
-/** Started with all of the processor, so that code is made fast before it is measured, and then confined. */
+/** Starts a service without a CPU limit, warms it up, and then applies the limit. */
 const startMachine = async (
   name: string,
   around: BenchEnvironment,
@@ -87,7 +94,7 @@ const startMachine = async (
 ) => {
   const service = await startService(name, around.url, env)
   let made: CpuQuota | undefined
-  // From here on, for warming it takes its time. A share is given back when nothing runs in it.
+  // The limit applies after the warm-up. A control group can be removed only when it is empty.
   ends.push(async () => {
     await service.stop()
     made?.remove()
@@ -108,7 +115,12 @@ const columns = ["perSecond", "service", "database", "generator", "p99", "thrott
 
 type Found = Measured & { readonly counted: string; readonly asked: string }
 
-const both = async (outer: Cleanups, around: BenchEnvironment, counted: string, env: Readonly<Record<string, string>> = {}) => {
+const both = async (
+  outer: Cleanups,
+  around: BenchEnvironment,
+  counted: string,
+  env: Readonly<Record<string, string>> = {},
+) => {
   const machines: Array<Machine> = []
   const found: Array<Found> = []
   const { end, ends } = makeCleanup(outer)
@@ -119,7 +131,7 @@ const both = async (outer: Cleanups, around: BenchEnvironment, counted: string, 
     for (const what of asked) {
       const rounds: ReadonlyArray<Array<Measured>> = [[], []]
       for (let round = 0; round < options.rounds; round += 1) {
-        // By turns, so that both have their share of the machine's moods.
+        // Alternate, so that machine noise affects both.
         for (const count of [1, 2]) {
           const measured = await measure(around, machines.slice(0, count), what)
           console.log(`${what.name}, ${counted}, ${count}: ${measured.perSecond.toFixed(0)} a second`)

@@ -1,10 +1,10 @@
 /**
- * Capacity on paper: what so many requests a second take, from what one of them was measured to take. Pure: figures in,
- * numbers out; `tables.ts` shows them.
+ * Capacity model: resources needed for a request rate, calculated from the measured cost per request. `tables.ts`
+ * formats the results.
  */
 import figures from "./figures.json" with { type: "json" }
 
-/** `measured` by a script of this folder; `reckoned` from measured ones; `assumed`: put your own in. */
+/** `measured` by a script in this folder, `reckoned` (calculated) from measured figures, or `assumed`: replace with your own. */
 export type FigureSource = "assumed" | "measured" | "reckoned"
 
 export interface Figure {
@@ -12,14 +12,14 @@ export interface Figure {
   readonly value: number | null
   readonly unit: string
   readonly kind: string
-  /** With what it was measured, or where it is from. */
+  /** Method of measurement or source. */
   readonly how: string
   readonly when: string
 }
 
 export const all: Readonly<Record<keyof typeof figures, Figure>> = figures
 
-/** A figure that is still to be measured has no value, and nothing can be reckoned from it. */
+/** Value of a figure. Throws if it has not been measured yet. */
 const value = (name: keyof typeof figures) => {
   const { value } = all[name]
   if (value === null) throw new Error(`${name} has not been measured yet`)
@@ -29,19 +29,19 @@ const value = (name: keyof typeof figures) => {
 export const rates = [100, 10_000, 1_000_000] as const
 export const hitShares = [0, 0.5, 0.95] as const
 
-/** Microseconds of processor into cores that are busy. */
+/** Busy cores at a request rate, from microseconds of CPU time per request. */
 const cores = (rate: number, microseconds: number) => rate * microseconds / 1e6
 
-/** Of a core that may be busy; the rest is for bursts and for a machine that is gone. */
+/** Target utilization. The rest is headroom for bursts and for the loss of a machine. */
 const filled = () => value("utilisation")
 
 export interface MachinePlan {
   readonly count: number
-  /** Cores of each. */
+  /** Cores per machine. */
   readonly size: number
 }
 
-/** The small size where so many of them suffice, else as many of the usual one as it takes. */
+/** Uses `atLeast` small machines if they suffice, otherwise as many standard ones as needed. */
 const machines = (busy: number, atLeast: number): MachinePlan => {
   const [wanted, small, usual] = [busy / filled(), value("smallMachineCores"), value("machineCores")]
   return wanted <= small * atLeast
@@ -54,7 +54,7 @@ const bought = (kinds: ReadonlyArray<MachinePlan>) => kinds.reduce((sum, { count
 export interface CapacityNeed {
   readonly rate: number
   readonly hits: number
-  /** Cores that are busy. */
+  /** Busy cores. */
   readonly service: number
   readonly reading: number
   readonly writing: number
@@ -62,28 +62,28 @@ export interface CapacityNeed {
   readonly balancing: number
   readonly processes: number
   readonly connections: number
-  /** Gbit a second, before and after compression. */
+  /** Gbit/s before and after compression. */
   readonly network: number
   readonly compressed: number
-  /** MB a second. */
+  /** MB/s. */
   readonly wal: number
-  /** GB a day. */
+  /** GB per day. */
   readonly usage: number
   readonly services: MachinePlan
   readonly primaries: MachinePlan
   readonly replicas: MachinePlan
   readonly balancers: MachinePlan
   readonly redises: MachinePlan
-  /** USD for a million requests. */
+  /** USD per million requests. */
   readonly computing: number
   readonly storing: number
   readonly sending: number
 }
 
-/** PostgreSQL's time for reading alone: of a miss less what its row of usage takes, which a hit has as well. */
+/** CPU time of PostgreSQL for reading: a miss minus a hit, because both write a usage row. */
 const readingOf = () => value("postgresMiss") - value("postgresHit")
 
-/** Requests gather for a quarter of a second in each process; the more of them, the less a row costs. */
+/** Usage rows are batched for 250 ms per process. Larger batches cost less per row. */
 const writingOf = (rate: number, processes: number) => {
   const rows = rate / processes * 0.25
   return rows < 100 ? value("usageRowSmallBatch") : value("usageRow")
@@ -100,7 +100,7 @@ export const need = (rate: number, hits: number): CapacityNeed => {
   const writing = cores(rate, writingOf(rate, processes))
   const redis = cores(rate, value("redisRequest"))
   const balancing = cores(rate, value("balancer"))
-  // One of each can always be lost; of the primary the first replica takes the place.
+  // Any one machine may fail. A replica replaces the primary.
   const services = machines(service, 2)
   const primaries = machines(writing, 1)
   const replicas = machines(reading, rate > rates[0] ? 2 : 1)
@@ -129,7 +129,7 @@ export const need = (rate: number, hits: number): CapacityNeed => {
     balancers,
     redises,
     computing: bought([services, primaries, replicas, balancers, redises]) * value("coreHour") / millionsAnHour,
-    // A row lies there for as long as usage is kept, on the primary and each of its copies.
+    // Usage rows are stored for the retention period, on the primary and every replica.
     storing: value("usageBytes") * 1e6 / 1e9 * value("retentionMonths") * value("gigabyteMonth") * value("copies"),
     sending: bytes * 1e6 / 1e9 * value("gigabyteSent"),
   }
@@ -137,7 +137,7 @@ export const need = (rate: number, hits: number): CapacityNeed => {
 
 export interface Ceiling {
   readonly what: string
-  /** Requests a second at which it is full, by share of hits. */
+  /** Requests per second at capacity, by share of hits. */
   readonly at: ReadonlyArray<number>
   readonly add: string
 }
@@ -145,7 +145,7 @@ export interface Ceiling {
 const each = (of: (hits: number) => number) => hitShares.map(of)
 const always = (rate: number) => each(() => rate)
 
-/** What there is one of, and the rate at which it is full; the smallest comes first, at half of requests hits. */
+/** Capacity of resources that exist only once, smallest first at 50 % hits. */
 export const ceilings = (): ReadonlyArray<Ceiling> => {
   const size = value("machineCores")
   const big = value("largestMachineCores")

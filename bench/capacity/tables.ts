@@ -1,11 +1,11 @@
 /**
- * `npm run capacity` prints the tables of SCALING.md; with `--write` it puts them there, between the comments that name
- * each. A test holds the document to them.
+ * `npm run capacity` prints the tables of SCALING.md. With `--write` it writes them between the marker comments of the
+ * document. A test checks that the document is up to date.
  */
 import { readFileSync, writeFileSync } from "node:fs"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
-import { all, ceilings, type Figure, hitShares, type CapacityNeed, need, rates } from "./model.ts"
+import { all, type CapacityNeed, ceilings, type Figure, hitShares, need, rates } from "./model.ts"
 
 const document = fileURLToPath(new URL("../../SCALING.md", import.meta.url))
 
@@ -20,7 +20,7 @@ const rounded = (value: number) =>
     ? "0"
     : value.toPrecision(2)
 
-/** Columns of numbers end at the right. */
+/** Right-aligns numeric columns. */
 const isText = (name: string) => /^(Figure|Unit|Kind|How|When|What .*)$/.test(name)
 
 const table = (
@@ -43,7 +43,7 @@ const one = (figure: Figure) => [
   figure.when,
 ]
 
-/** By the name that stands in the document. */
+/** Tables by the name in the document's marker comments. */
 export const tables = (): Readonly<Record<string, string>> => ({
   inputs: table(
     ["Figure", "Value", "Unit", "Kind", "How", "When"],
@@ -119,7 +119,7 @@ export const tables = (): Readonly<Record<string, string>> => ({
   ),
 })
 
-/** The document with the tables in their places. */
+/** Replaces the tables in the document. */
 export const withTables = (text: string) =>
   Object.entries(tables()).reduce((whole, [name, made]) => {
     const place = new RegExp(

@@ -1,9 +1,9 @@
-/** How fast rows come in: PostgreSQL's own COPY, bare and beside all indexes, and `load` with all of its checks. */
+/** Measures loading speed: PostgreSQL's COPY without and with indexes, and `load` with its checks. */
 import { rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import type pg from "pg"
-import { cpuMicrosecondsWithChildren } from "../measure.ts"
+import { cpuMicrosecondsWithChildren } from "../processUsage.ts"
 import { options } from "../options.ts"
 import { dataFolder, type Postgres } from "../postgres.ts"
 import { runProgram } from "../processes.ts"
@@ -14,13 +14,13 @@ export interface LoadingResult {
   readonly rows: number
   readonly bytes: number
   readonly seconds: number
-  /** Microseconds of PostgreSQL's processor for a row. */
+  /** CPU time of PostgreSQL per row, in microseconds. */
   readonly database: number
 }
 
 const file = (name: string) => join(dataFolder, "growth", name)
 
-/** As `load` reads it: lists as JSON, columns that are made of others left out. */
+/** Columns in the format of `load`: lists as JSON, without generated columns. */
 const columnsOf = async (client: pg.Client, table: string) => {
   const { rows } = await client.query<{ readonly name: string; readonly written: string; readonly made: boolean }>(
     `select format('%I', attname) as name, attname = 'search' as made,
@@ -47,8 +47,12 @@ const timed = async (what: string, rows: number, path: string, postgres: Postgre
   return came
 }
 
-/** A million rows, or all there are. */
-export const measureCopy = async (client: pg.Client, table: Dataset, postgres: Postgres): Promise<ReadonlyArray<LoadingResult>> => {
+/** Copies up to a million rows. */
+export const measureCopy = async (
+  client: pg.Client,
+  table: Dataset,
+  postgres: Postgres,
+): Promise<ReadonlyArray<LoadingResult>> => {
   const path = file("rows.copy")
   const rows = Math.min(1_000_000, options.rows)
   const names = (await columnsOf(client, table)).map(({ name }) => name).join(", ")
@@ -67,7 +71,7 @@ export const measureCopy = async (client: pg.Client, table: Dataset, postgres: P
   }
 }
 
-/** `load` into a database of its own, twice as many rows the second time. */
+/** Runs `load` on a separate database, twice, with twice the rows the second time. */
 export const measureLoad = async (
   client: pg.Client,
   url: string,

@@ -1,8 +1,8 @@
-/** The figures of a dataset as tables in Markdown. */
-import type { LatencyResult } from "./asking.ts"
+/** Formats the results of a dataset as Markdown tables. */
+import type { LatencyResult } from "./latency.ts"
 import type { LoadingResult } from "./loading.ts"
 import type { FillTimes, Size } from "./tables.ts"
-import type { WriteResult } from "./writing.ts"
+import type { WriteResult } from "./usageWrites.ts"
 
 export interface GrowthOutcome {
   readonly date: string

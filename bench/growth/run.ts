@@ -1,4 +1,4 @@
-/** `npm run growth`: see ../README.md. */
+/** Measures large tables (`npm run growth`, see ../README.md). */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
@@ -8,12 +8,12 @@ import { options } from "../options.ts"
 import { dataFolder, type Postgres, query, startPostgres } from "../postgres.ts"
 import { makeCleanup } from "../processes.ts"
 import { startServer } from "../servers/index.ts"
-import { measureLatency, explainStatement } from "./asking.ts"
+import { explainStatement, measureLatency } from "./latency.ts"
 import { measureCopy, measureLoad } from "./loading.ts"
-import { alternativeStatements, growthQueries } from "./questions.ts"
-import { growthReport, type GrowthOutcome } from "./report.ts"
-import { type Dataset, datasets, fillDataset, datasetSources, measureSizes } from "./tables.ts"
-import { measureUsageWrites } from "./writing.ts"
+import { alternativeStatements, growthQueries } from "./queries.ts"
+import { type GrowthOutcome, growthReport } from "./report.ts"
+import { type Dataset, datasets, datasetSources, fillDataset, measureSizes } from "./tables.ts"
+import { measureUsageWrites } from "./usageWrites.ts"
 
 const wanted = datasets.filter((name) => options.datasets?.includes(name) ?? name !== "historical_float_pro")
 
@@ -27,17 +27,17 @@ const withClient = async <A>(url: string, work: (client: pg.Client) => Promise<A
   }
 }
 
-/** Rows that can be made again are not logged, and nobody cleans up while others are timed. */
+/** Settings for filling: no WAL for data that can be regenerated, and no autovacuum during timings. */
 const whileFilling = {
   wal_level: "minimal",
   max_wal_senders: 0,
   autovacuum: "off",
   synchronous_commit: "off",
-  // The first vacuum touches every page.
+  // The first vacuum modifies every page.
   full_page_writes: "off",
 }
 
-/** Says of each statement how it was executed. */
+/** Settings for requests: `auto_explain` logs the plan of each statement. */
 const whileAsking = {
   shared_preload_libraries: "auto_explain",
   "auto_explain.log_min_duration": "1ms",
@@ -52,7 +52,7 @@ const folderOfResults = join(import.meta.dirname, "../results")
 
 const marker = (dataset: Dataset) => join(dataFolder, "growth", `${dataset}.json`)
 
-/** What was filled is kept until another number of rows is wanted; then nothing of any dataset is. */
+/** Filled data is kept until a different number of rows is requested; then all datasets are deleted. */
 const outer = makeCleanup()
 
 const make = async (dataset: Dataset) => {
@@ -84,7 +84,7 @@ const make = async (dataset: Dataset) => {
   }
 }
 
-/** The account that has asked most, where usage is what is asked for. */
+/** API key. For the `usage` dataset it belongs to the account with the most requests. */
 const keyOf = async (url: string, dataset: Dataset) => {
   const name = dataset === "usage" ? "account 1" : "growth"
   return (await runServiceCommand(url, "keys", "create", "--account", name, "--tier", "ultimate")).trim()
@@ -112,7 +112,7 @@ const asked = async (postgres: Postgres, dataset: Dataset, client: pg.Client) =>
   }
 }
 
-/** How long it takes to let the oldest month go. */
+/** Measures dropping the oldest monthly partition. */
 const dropped = async (client: pg.Client) => {
   const { rows: [oldest] } = await client.query<{ readonly month: string }>(
     "select (date_trunc('month', min(requested_at)) + interval '1 month 1 day')::text as month from usage",
@@ -122,7 +122,7 @@ const dropped = async (client: pg.Client) => {
   return { names: rows.map(({ name }) => String(name)), milliseconds: performance.now() - began }
 }
 
-/** Each part is kept as soon as it is there: the later ones take long. */
+/** Runs all measurements. Each result is saved at once, because later ones take long. */
 const ask = async (dataset: Dataset, keep: (part: Partial<GrowthOutcome>) => void) => {
   const { end, ends } = makeCleanup(outer.ends)
   const postgres = await startPostgres({ folder: "growth", settings: whileAsking })
@@ -133,7 +133,9 @@ const ask = async (dataset: Dataset, keep: (part: Partial<GrowthOutcome>) => voi
       await client.query("create extension if not exists pg_buffercache; set statement_timeout = 0")
       keep({ answers: await asked(postgres, dataset, client) })
       const others = []
-      for (const { name, sql } of alternativeStatements(dataset)) others.push({ name, ...(await explainStatement(client, sql)) })
+      for (const { name, sql } of alternativeStatements(dataset)) {
+        others.push({ name, ...(await explainStatement(client, sql)) })
+      }
       keep({ others })
       if (dataset === "usage") {
         keep({ written: await measureUsageWrites(postgres, url) })

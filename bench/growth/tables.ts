@@ -1,4 +1,4 @@
-/** What the datasets that grow stand on, and how a table is filled: rows first, then its indexes, as `load` does it. */
+/** Datasets of the growth benchmark. Tables are filled like in `load`: rows first, then indexes. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type pg from "pg"
@@ -7,9 +7,9 @@ export const datasets = ["intraday_runners", "news", "usage", "historical_float_
 export type Dataset = typeof datasets[number]
 
 interface DatasetSource {
-  /** Steps of `../data.sql` that make the few rows which are multiplied. */
+  /** Steps of `../data.sql` that create the rows to multiply. */
   readonly from: ReadonlyArray<string>
-  /** Each is filled by the step of its name in `fill.sql`, one after the other. */
+  /** Tables in fill order. `fill.sql` has a step for each. */
   readonly tables: ReadonlyArray<string>
 }
 
@@ -20,7 +20,7 @@ export const datasetSources: Readonly<Record<Dataset, DatasetSource>> = {
   historical_float_pro: { from: ["tools", "daily_prices", "historical_float_pro"], tables: ["historical_float_pro"] },
 }
 
-/** By name, as `-- step: name` begins each. */
+/** SQL steps by name. Each step starts with `-- step: name`. */
 const stepsOf = (file: string) =>
   new Map(
     readFileSync(join(import.meta.dirname, file), "utf8").split(/^-- step: /m).slice(1).map((text) => {
@@ -38,7 +38,7 @@ const step = (steps: ReadonlyMap<string, string>, name: string) => {
   return found
 }
 
-/** Seconds. */
+/** Measures the duration in seconds. */
 const timed = async (what: string, work: () => Promise<unknown>) => {
   const began = performance.now()
   await work()
@@ -65,11 +65,11 @@ const definitions = async (client: pg.Client, table: string) => {
 export interface FillTimes {
   readonly table: string
   readonly rows: number
-  /** Seconds: of the rows, of each index, of `vacuum (analyze)`. */
+  /** Seconds for the rows, each index and `vacuum (analyze)`. */
   readonly times: ReadonlyArray<{ readonly what: string; readonly seconds: number }>
 }
 
-/** Rows are not logged (`wal_level=minimal`), for the table is made empty in the same transaction. */
+/** Rows skip the WAL (`wal_level=minimal`), because the same transaction truncates the table. */
 const fillTable = async (client: pg.Client, table: string, rows: number): Promise<FillTimes> => {
   const indexes = await definitions(client, table)
   await client.query("begin")
@@ -85,7 +85,11 @@ const fillTable = async (client: pg.Client, table: string, rows: number): Promis
   return { table, rows, times: [filled, ...built, cleaned] }
 }
 
-export const fillDataset = async (client: pg.Client, dataset: Dataset, rows: number): Promise<ReadonlyArray<FillTimes>> => {
+export const fillDataset = async (
+  client: pg.Client,
+  dataset: Dataset,
+  rows: number,
+): Promise<ReadonlyArray<FillTimes>> => {
   const { from, tables } = datasetSources[dataset]
   await client.query("set maintenance_work_mem = '1GB'; set max_parallel_maintenance_workers = 2")
   for (const name of from) {
@@ -102,7 +106,7 @@ export interface Size {
   readonly bytes: number
 }
 
-/** Of the table with its partitions: heap, what is kept beside it (TOAST), each index. */
+/** Sizes of the heap, the TOAST table and each index, including partitions. */
 export const measureSizes = async (client: pg.Client, table: string): Promise<ReadonlyArray<Size>> => {
   const { rows } = await client.query<{ readonly name: string; readonly bytes: string }>(
     `with parts as (select $1::regclass as oid union select relid from pg_partition_tree($1::regclass))

@@ -1,4 +1,4 @@
-/** `pg` as a team sets it up that knows its tables: numbers that a float holds, days and times as text. */
+/** A typical `pg` setup: numbers as floats, dates and times as text. */
 import process from "node:process"
 import pg from "pg"
 
@@ -23,7 +23,7 @@ export const pool = new pg.Pool({
 
 export type Row = Record<string, unknown>
 
-/** A statement that each connection prepares once. */
+/** Runs a prepared statement, prepared once per connection. */
 export const read = async (
   name: string,
   text: string,

@@ -1,4 +1,4 @@
-/** Express: queries are checked by the same JSON Schema, answers are written by `JSON.stringify`. */
+/** The Express server: JSON Schema validates queries, `JSON.stringify` serializes responses. */
 import { Ajv } from "ajv"
 import express from "express"
 import process from "node:process"

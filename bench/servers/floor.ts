@@ -1,11 +1,11 @@
 /**
- * What Node itself takes: `node:http` sends the answers that Tickerline gave, from memory. HEADERS=all sends its headers
- * too. The answers are fetched at the start from the PORT_OF_ORIGIN; FILE has a path on each line.
+ * The lower bound: `node:http` replays Tickerline's responses from memory. HEADERS=all includes its headers. The
+ * responses are fetched at the start from PORT_OF_ORIGIN; FILE has one path per line.
  */
 import { readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import process from "node:process"
-import { sendRequest, mapConcurrently, authHeaders } from "../ask.ts"
+import { authHeaders, mapConcurrently, sendRequest } from "../httpClient.ts"
 
 interface Kept {
   readonly body: Buffer
@@ -15,7 +15,7 @@ interface Kept {
 
 const env = (name: string) => process.env[name] ?? ""
 const all = env("HEADERS") === "all"
-/** Those that Node writes itself. */
+/** Headers that Node writes itself. */
 const ofConnection = /^(date|connection|keep-alive)$/i
 const plain = /^(content-type|content-length)$/i
 const ofBody = /^content-/i

@@ -1,14 +1,14 @@
-/** The servers that are compared: how each is started, and in what it takes part. */
+/** Servers in the comparison: how each is started, and which cases it is measured with. */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
-import { sendRequest } from "../ask.ts"
+import { sendRequest } from "../httpClient.ts"
 import { type Case, cases, type Mode, requestTarget } from "../cases.ts"
 import { options } from "../options.ts"
 import { dataFolder } from "../postgres.ts"
-import { type ProgramOptions, freePort, type RunningProgram, startProgram, waitUntil } from "../processes.ts"
-import { writeRestRequest, type RequestWriter } from "../requests.ts"
+import { freePort, type ProgramOptions, type RunningProgram, startProgram, waitUntil } from "../processes.ts"
+import { type RequestWriter, writeRestRequest } from "../requests.ts"
 import * as PostGraphile from "./queries.ts"
 
 export const serverNames = [
@@ -42,14 +42,14 @@ export interface Server extends RunningProgram {
 export interface ServerEnvironment {
   readonly databaseUrl: string
   readonly key: string
-  /** Where Tickerline answers, for those that repeat it. */
+  /** Port of Tickerline, for servers that replay its responses. */
   readonly origin: number
 }
 
 export const isTickerline = (name: string) => name.startsWith("tickerline")
 export const isFloor = (name: string) => name.startsWith("floor")
 
-/** A popular request costs those who keep nothing what any other does, so one of them is enough to show it. */
+/** Servers without a cache spend the same on a hit as on a miss, so one of them is enough for hits. */
 export const isMeasured = (
   name: ServerName | "pgbench",
   of: Case,
@@ -69,7 +69,7 @@ export const isMeasured = (
   return name !== "postgraphile" || PostGraphile.isExpressible(of)
 }
 
-/** The program itself: the npm package's own command is a wrapper, which would keep a signal from it. */
+/** Path of the program itself, because the npm wrapper does not forward signals. */
 const deno = () => {
   const path = `${join(options.tickerline, "node_modules/.bin")}:${process.env["PATH"] ?? ""}`
   const args = ["eval", "console.log(Deno.execPath())"]
@@ -80,7 +80,7 @@ const deno = () => {
   }).trim()
 }
 
-/** As its own project starts it: the words of that command from the given one on. */
+/** Arguments of the project's start command, from the given word on. */
 const started = (file: string, commands: "scripts" | "tasks", from: number): ReadonlyArray<string> => {
   const project = JSON.parse(readFileSync(join(options.tickerline, file), "utf8"))
   return String(project[commands].start).split(" ").slice(from)
@@ -102,7 +102,7 @@ const rival = (
   env: { NODE_ENV: "production", ...env },
 })
 
-/** The paths of all that is popular, for those that repeat what Tickerline answers. */
+/** Paths of all popular requests, for servers that replay Tickerline's responses. */
 const popularFile = () => {
   const [folder, file] = [
     join(dataFolder, "requests"),
@@ -137,7 +137,7 @@ const commandOf: Readonly<Record<ServerName, (around: ServerEnvironment) => Prog
   postgraphile: () => rival("postgraphile.ts"),
 }
 
-/** Started, and ready to answer. */
+/** Starts a server and waits until it is ready. */
 export const startServer = async (
   name: ServerName,
   around: ServerEnvironment,

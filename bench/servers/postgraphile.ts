@@ -1,4 +1,4 @@
-/** PostGraphile as it comes, with its filters: GraphQL over the same tables. */
+/** The PostGraphile server with its default filters: GraphQL over the same tables. */
 import { grafserv } from "postgraphile/grafserv/node"
 import { makePgService } from "postgraphile/adaptors/pg"
 import { PostGraphileAmberPreset } from "postgraphile/presets/amber"
@@ -11,7 +11,7 @@ const connectionString = process.env["DATABASE_URL"] ?? ""
 
 const instance = postgraphile({
   extends: [PostGraphileAmberPreset, PostGraphileConnectionFilterPreset],
-  // The endpoints' fixed conditions are on columns without an index of their own.
+  // Allows filters on unindexed columns, which the endpoints' fixed conditions need.
   disablePlugins: ["PgIndexBehaviorsPlugin"],
   pgServices: [
     makePgService({

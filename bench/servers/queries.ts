@@ -1,6 +1,6 @@
-/** The cases in GraphQL, as PostGraphile makes it of the tables. */
-import { sendRequest, authHeaders } from "../ask.ts"
-import { type QueryParameters, type Case, uniquePlaceholder, requestTarget } from "../cases.ts"
+/** The cases as GraphQL queries for PostGraphile. */
+import { authHeaders, sendRequest } from "../httpClient.ts"
+import { type Case, type QueryParameters, requestTarget, uniquePlaceholder } from "../cases.ts"
 import type { RequestWriter } from "../requests.ts"
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
 import { eastern, newYork } from "./times.ts"
@@ -9,10 +9,10 @@ interface Table {
   readonly field: string
   readonly filter: string
   readonly columns: Columns
-  /** Conditions that the endpoint has and nobody asks for. */
+  /** Fixed conditions of the endpoint. */
   readonly fixed: Readonly<Record<string, object>>
   readonly order: (sort: string) => string
-  /** What the endpoint computes, and PostGraphile would only with functions written for it. */
+  /** Computed columns that PostGraphile cannot provide without custom functions. */
   readonly missing: ReadonlyArray<string>
 }
 
@@ -114,7 +114,7 @@ export const writeGraphqlRequest: RequestWriter = (of, asked) => {
   ].join("\r\n")
 }
 
-/** A value in the form in which Tickerline prints it. */
+/** Formats a value like Tickerline. */
 const printed = (value: unknown, kind: Columns[string] | undefined) => {
   if (value === null || value === undefined) return null
   if (kind === "decimal" || kind === "whole") return Number(value)
@@ -137,7 +137,7 @@ interface RestAnswer {
   readonly has_more: boolean
 }
 
-/** Whether both tell the same of the same rows; throws where they do not. */
+/** Throws if the two responses differ in rows or values. */
 export const verifySameRows = async (
   graphql: number,
   other: number,

@@ -1,6 +1,6 @@
-/** The clocks of the tables, printed with -05:00, by text: what comes from PostgreSQL is "2026-06-01 09:30:00". */
+/** Formats local times with a UTC offset. PostgreSQL sends them as "2026-06-01 09:30:00". */
 
-/** The nth Sunday of a month, as a day. */
+/** Day of the nth Sunday of a month. */
 const sunday = (year: number, month: number, nth: number) => {
   const first = new Date(Date.UTC(year, month - 1, 1)).getUTCDay()
   return `${year}-${String(month).padStart(2, "0")}-${String(1 + (7 - first) % 7 + 7 * (nth - 1)).padStart(2, "0")}`
@@ -13,7 +13,7 @@ interface Summer {
 
 const summers = new Map<string, Summer>()
 
-/** Daylight time since 2007. */
+/** Whether US daylight saving time applies (rules since 2007). */
 const summerOf = (year: string): Summer => {
   const known = summers.get(year)
   if (known !== undefined) return known
@@ -25,7 +25,7 @@ const summerOf = (year: string): Summer => {
   return found
 }
 
-/** PostgreSQL leaves out zeros at the end of a fraction. */
+/** Pads the fraction, because PostgreSQL omits trailing zeros. */
 const padded = (text: string) => text.length === 19 ? text : text.padEnd(23, "0")
 
 export const eastern = (text: string) => `${text.slice(0, 10)}T${padded(text).slice(11)}-05:00`

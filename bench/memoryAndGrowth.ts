@@ -1,23 +1,23 @@
-/** What takes a server of its own: memory over many requests, and what a request costs where there are fewer rows. */
+/** Measurements on a fresh server: memory over many requests, and throughput with ten times the rows. */
 import { cases, runners10, runners10Small } from "./cases.ts"
 import { runWrk } from "./load.ts"
-import { memoryOf } from "./measure.ts"
+import { memoryOf } from "./processUsage.ts"
 import { options } from "./options.ts"
 import type { Postgres } from "./postgres.ts"
 import { median } from "./report.ts"
-import { writeRestRequest, writePlan } from "./requests.ts"
+import { writePlan, writeRestRequest } from "./requests.ts"
 import { startServer } from "./servers/index.ts"
 
 export interface MemoryResult {
   readonly requests: number
-  /** MiB. */
+  /** Resident memory in MiB: current and peak. */
   readonly now: number
   readonly most: number
 }
 
 export interface GrowthResult {
   readonly connections: number
-  /** Requests a second. */
+  /** Requests per second with many and with few rows. */
   readonly large: number
   readonly small: number
 }
@@ -26,7 +26,7 @@ type Keys = Readonly<Record<"bench" | "bench_small", string>>
 
 const requestsPerCase = 500_000
 
-/** Half of them rows, half of them chains, by turns. */
+/** Sends a million different requests, alternating between runners and lineages. */
 export const measureMemory = async (
   postgres: Postgres,
   keys: Keys,
@@ -64,7 +64,7 @@ export const measureMemory = async (
   }
 }
 
-/** Both databases in turn, so that noise is shared. */
+/** Measures both databases in turn, so that machine noise affects both. */
 export const measureGrowth = async (
   postgres: Postgres,
   keys: Keys,

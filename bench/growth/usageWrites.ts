@@ -1,30 +1,30 @@
-/** What a row of usage costs, written by the service's own recorder beside the rows that are there. */
+/** Measures the cost of writing usage rows with the service's recorder into a filled table. */
 import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { cpuMicroseconds, cpuMicrosecondsWithChildren } from "../measure.ts"
+import { cpuMicroseconds, cpuMicrosecondsWithChildren } from "../processUsage.ts"
 import type { Postgres } from "../postgres.ts"
 import { makeRandom, makeZipf } from "../symbols.ts"
 
 export interface WriteResult {
-  /** At once, each with a connection of its own. */
+  /** Concurrent writers, each with its own connection. */
   readonly writers: number
-  /** Whether their batches have accounts in common. */
+  /** Whether the writers' batches share accounts. */
   readonly accounts: "each its own" | "the same"
   readonly rowsABatch: number
   readonly rows: number
   readonly seconds: number
-  /** Microseconds of processor for a row. */
+  /** CPU time per row in microseconds. */
   readonly database: number
   readonly writer: number
-  /** Bytes of WAL for a row. */
+  /** WAL bytes per row. */
   readonly wal: number
 }
 
 const accounts = makeZipf(1000, 100_000, makeRandom(21))
 
-/** One of so many accounts, by Zipf's law. */
+/** A usage row of an account drawn by Zipf's law. */
 const row = (place: number, account: (number: number) => number): UsageRecord => ({
   requested_at: Date.now() - (place % 250),
   account_id: 1 + account(accounts[place % accounts.length] ?? 0),
@@ -53,14 +53,14 @@ interface Way {
   readonly writers: number
   readonly accounts: WriteResult["accounts"]
   readonly rowsABatch: number
-  /** Of each writer. */
+  /** Batches per writer. */
   readonly batches: number
 }
 
 const measure = Effect.fnUntraced(function* (postgres: Postgres, way: Way) {
   const { batches, rowsABatch, writers } = way
   const write = yield* makeUsageWriter
-  /** Two writers have the odd ones and the even ones, where each has its own. */
+  /** If accounts are separate, one writer gets the odd account numbers and the other the even ones. */
   const accountOf = (writer: number) => (number: number) =>
     way.accounts === "the same" ? number : Math.floor(number / writers) * writers + writer
   const writeAll = (writer: number, count: number) =>
@@ -116,7 +116,7 @@ const ways: ReadonlyArray<Way> = [
   { writers: 1, accounts: "the same", rowsABatch: 1, batches: 2000 },
 ]
 
-/** Accounts 1 to 1,000 must be there. A checkpoint is not near, so pages are logged in whole once and then no more. */
+/** Requires accounts 1 to 1,000. No checkpoint is near, so full-page images are written only once. */
 export const measureUsageWrites = (postgres: Postgres, url: string) =>
   Effect.forEach(ways, (way) => measure(postgres, way)).pipe(
     Effect.provide(

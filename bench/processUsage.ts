@@ -1,20 +1,20 @@
-/** What processes took, read from /proc. */
+/** Reads CPU time and memory of processes from /proc. */
 import { readdirSync, readFileSync } from "node:fs"
 
-/** Ticks of the processor's clock are hundredths of a second on Linux, whatever the machine. */
+/** A Linux clock tick is 1/100 s on every machine. */
 const microsecondsPerTick = 10_000
 
 interface Stat {
   readonly parent: number
   readonly own: number
-  /** Of children that have ended. */
+  /** CPU ticks of child processes that have ended. */
   readonly children: number
 }
 
 const readStat = (pid: number): Stat | undefined => {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8")
-    // The name of the program stands in brackets, and may hold spaces.
+    // The program name is in parentheses and may contain spaces.
     const [, parent, , , , , , , , , , user, system, childUser, childSystem] = text.slice(text.lastIndexOf(")") + 2)
       .split(" ").map(Number)
     return {
@@ -27,10 +27,10 @@ const readStat = (pid: number): Stat | undefined => {
   }
 }
 
-/** Microseconds of processor. */
+/** CPU time of a process in microseconds. */
 export const cpuMicroseconds = (pid: number) => (readStat(pid)?.own ?? 0) * microsecondsPerTick
 
-/** Of a process, its children and those that it had. */
+/** CPU time in microseconds, including running and ended child processes. */
 export const cpuMicrosecondsWithChildren = (pid: number) => {
   const stats = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((
     name,
@@ -51,7 +51,7 @@ const mebibytes = (pid: number, name: string) => {
   return Number(kilobytes ?? 0) / 1024
 }
 
-/** MiB in memory: now, and at most. */
+/** Resident memory in MiB: current (`now`) and peak (`most`). */
 export const memoryOf = (pid: number) => ({
   now: mebibytes(pid, "VmRSS"),
   most: mebibytes(pid, "VmHWM"),

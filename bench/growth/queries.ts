@@ -1,4 +1,4 @@
-/** What is asked of large tables: by the service over HTTP, and where another statement might do better, by it. */
+/** Requests to large tables, and alternative SQL statements to compare with. */
 import { tickerSymbol } from "../symbols.ts"
 import type { Dataset } from "./tables.ts"
 
@@ -14,7 +14,7 @@ export interface AlternativeStatement {
 
 const hundredTickers = (first: number) => Array.from({ length: 100 }, (_, at) => tickerSymbol(first + at)).join(",")
 
-/** The page of 100 rows that has so many before it. */
+/** Query parameters of the page of 100 rows after `rows` rows. */
 const pageAfter = (rows: number) => `limit=100&page=${1 + Math.floor(rows / 100)}`
 
 const runners = "/v1/intraday-runners?"
@@ -29,7 +29,7 @@ const deepPages = (path: string, rows: number): ReadonlyArray<GrowthQuery> =>
     path: `${path}${pageAfter(depth)}`,
   }))
 
-/** Ticker 1 has the most rows; number 3000 some. */
+/** Requests by dataset. Ticker 1 has the most rows, ticker 3000 few. */
 export const growthQueries = (dataset: Dataset, rows: number): ReadonlyArray<GrowthQuery> => {
   switch (dataset) {
     case "intraday_runners":
@@ -54,7 +54,7 @@ export const growthQueries = (dataset: Dataset, rows: number): ReadonlyArray<Gro
         { name: "estimate, everything", path: estimateOf(runners) },
         { name: "limit=all, one ticker", path: `${runners}ticker=${tickerSymbol(4)}&limit=all&format=csv` },
         { name: "limit=all, a month", path: `${runners}date_from=2016-06-01&date_to=2016-06-30&limit=all&format=csv` },
-        // PostgreSQL puts all of it on its disk first.
+        // PostgreSQL first writes the whole result to disk, so skip it for large tables.
         ...(rows > 2_000_000 ? [] : [{ name: "limit=all, everything", path: `${runners}limit=all&format=csv` }]),
       ]
     case "news":
@@ -88,7 +88,10 @@ export const growthQueries = (dataset: Dataset, rows: number): ReadonlyArray<Gro
         { name: "a rare endpoint", path: `${usage}endpoint=/v1/nasdaq-compliance` },
         { name: "a rare status", path: `${usage}status_code=503` },
         { name: "an endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/news&${pageAfter(9900)}` },
-        { name: "a rare endpoint, the 100th page of 100", path: `${usage}endpoint=/v1/split-status&${pageAfter(9900)}` },
+        {
+          name: "a rare endpoint, the 100th page of 100",
+          path: `${usage}endpoint=/v1/split-status&${pageAfter(9900)}`,
+        },
         { name: "daily sums", path: "/v1/usage/daily?limit=100" },
       ]
     case "historical_float_pro":
@@ -104,7 +107,10 @@ export const growthQueries = (dataset: Dataset, rows: number): ReadonlyArray<Gro
           name: "market cap, none, of a year",
           path: `${floats}min_market_cap=9000000000000&reported_date_from=2020-01-01&reported_date_to=2020-12-31`,
         },
-        { name: "market cap, none, of a ticker", path: `${floats}min_market_cap=9000000000000&ticker=${tickerSymbol(1)}` },
+        {
+          name: "market cap, none, of a ticker",
+          path: `${floats}min_market_cap=9000000000000&ticker=${tickerSymbol(1)}`,
+        },
         { name: "estimate, everything", path: estimateOf(floats) },
       ]
   }
@@ -112,7 +118,7 @@ export const growthQueries = (dataset: Dataset, rows: number): ReadonlyArray<Gro
 
 const shown = "anomaly_flagged and daily_volume_ratio > 9"
 
-/** How deep pages would be read otherwise. */
+/** Alternatives to the statements that read deep pages. */
 export const alternativeStatements = (dataset: Dataset): ReadonlyArray<AlternativeStatement> =>
   dataset !== "intraday_runners" ? [] : [
     {

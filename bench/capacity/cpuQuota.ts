@@ -1,17 +1,17 @@
-/** A machine made small: a share of the processor that a process may have, and is given, by Linux' control groups. */
+/** Limits the CPU of processes with Linux control groups, to simulate small machines. */
 import { existsSync, mkdirSync, readFileSync, rmdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 
 export interface CpuQuota {
-  /** A process with all of its threads; its end takes it out again. */
+  /** Adds a process with all its threads. It leaves the group when it exits. */
   readonly add: (pid: number) => void
-  /** Of the periods in which it ran, in how many it used up all that it may have. */
+  /** Fraction of scheduling periods since the last call in which the group was throttled. */
   readonly throttled: () => number
   readonly remove: () => void
 }
 
-/** Microseconds; shorter than usual, so that nobody waits for long. */
+/** Shorter than the default, so that throttled processes wait only briefly. */
 const periodMicroseconds = 10_000
 
 const legacyRoot = "/sys/fs/cgroup/cpu"
@@ -21,14 +21,14 @@ const isUnified = () => existsSync(join(unifiedRoot, "cgroup.controllers"))
 
 const number = (text: string, name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(text)?.[1] ?? 0)
 
-/** `cores`: 0.25 is a quarter of one. As root, on Linux. */
+/** Creates a control group limited to `cores`, such as 0.25. Requires root on Linux. */
 export const createCpuQuota = (name: string, cores: number): CpuQuota => {
   const folder = join(isUnified() ? unifiedRoot : legacyRoot, `tickerline-${name}-${process.pid}`)
   const quota = Math.round(cores * periodMicroseconds)
   try {
     if (isUnified()) writeFileSync(join(unifiedRoot, "cgroup.subtree_control"), "+cpu")
     mkdirSync(folder)
-    // What else runs on the machine shall have what is left.
+    // High weight: other processes get the remaining CPU time.
     const settings = isUnified()
       ? { "cpu.max": `${quota} ${periodMicroseconds}`, "cpu.weight": "10000" }
       : { "cpu.cfs_period_us": periodMicroseconds, "cpu.cfs_quota_us": quota, "cpu.shares": "100000" }

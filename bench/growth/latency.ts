@@ -1,19 +1,19 @@
-/** How long answers from large tables take: of a cold machine, and once what they read is in memory. */
+/** Measures the latency of requests to large tables with cold and warm caches. */
 import { spawnSync } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type pg from "pg"
-import { sendRequest, authHeaders } from "../ask.ts"
-import { cpuMicrosecondsWithChildren } from "../measure.ts"
+import { authHeaders, sendRequest } from "../httpClient.ts"
+import { cpuMicrosecondsWithChildren } from "../processUsage.ts"
 import { dataFolder, type Postgres } from "../postgres.ts"
-import type { GrowthQuery } from "./questions.ts"
+import type { GrowthQuery } from "./queries.ts"
 
 const folder = join(dataFolder, "growth")
 const log = join(dataFolder, "postgres.log")
 
 /**
- * Nothing of the tables is in memory any more: neither in PostgreSQL's own nor in that of the kernel. Files of less than
- * a megabyte, PostgreSQL's catalogue among them, stay.
+ * Evicts the tables from PostgreSQL's buffer cache and the kernel's page cache. Files below 1 MB, such as the system
+ * catalogue, stay cached.
  */
 export const evictCaches = async (client: pg.Client) => {
   await client.query("checkpoint")
@@ -39,7 +39,7 @@ interface LoggedPlan {
   readonly plan: Plan
 }
 
-/** What `auto_explain` has logged since, of the service's connections. */
+/** Plans that `auto_explain` has logged since a position in the log. */
 const plansSince = (from: number): ReadonlyArray<LoggedPlan> => {
   const text = readFileSync(log).subarray(from).toString()
   return Array.from(
@@ -65,7 +65,7 @@ const allSteps = (plan: Plan): ReadonlyArray<string> => [
   ...(plan.Plans ?? []).flatMap(allSteps),
 ]
 
-/** Each once: what is done to a month is done to all. */
+/** Distinct plan nodes. All monthly partitions have the same nodes. */
 const steps = (plan: Plan) => Array.from(new Set(allSteps(plan)))
 
 export interface LatencyResult {
@@ -73,14 +73,14 @@ export interface LatencyResult {
   readonly path: string
   readonly status: number
   readonly bytes: number
-  /** Milliseconds until the answer is complete. */
+  /** Milliseconds until the response is complete, with cold caches. */
   readonly cold: number
-  /** The best and the median of five, after the cold one. */
+  /** Best and median of five warm requests, in milliseconds. */
   readonly best: number
   readonly median: number
-  /** What PostgreSQL took of a processor for one warm answer, in milliseconds. */
+  /** CPU time of PostgreSQL per warm request, in milliseconds. */
   readonly database: number
-  /** Pages of 8 KiB that PostgreSQL touched, and those it had not in its own memory when cold. */
+  /** 8 KiB pages that PostgreSQL accessed, and those read from outside its buffer cache. */
   readonly touched: number | undefined
   readonly read: number | undefined
   readonly plan: string | undefined
@@ -108,7 +108,7 @@ export const measureLatency = async (
   const [longest] = plansSince(from).toSorted((one, other) => other.milliseconds - one.milliseconds)
   const before = cpuMicrosecondsWithChildren(postgres.pid)
   const warm: Array<number> = []
-  // What fails after half a minute fails again.
+  // A slow request is repeated only once.
   const times = cold.took > 10_000 ? 1 : 5
   while (warm.length < times) warm.push((await once()).took)
   const sorted = warm.toSorted((one, other) => one - other)
@@ -128,7 +128,7 @@ export const measureLatency = async (
   }
 }
 
-/** A statement on its own: the best of three, in milliseconds, and the pages it touched. */
+/** Runs a statement three times. Returns the best time in milliseconds, the pages accessed and the plan. */
 export const explainStatement = async (client: pg.Client, sql: string) => {
   const found: Array<{ readonly took: number; readonly plan: Plan }> = []
   while (found.length < 3) {

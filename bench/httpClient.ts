@@ -1,4 +1,4 @@
-/** Single requests, for what is not timed. */
+/** Sends single HTTP requests that are not part of a timing. */
 import { Agent, request } from "node:http"
 
 export interface HttpResponse {
@@ -49,7 +49,7 @@ export const authHeaders = (key: string) => ({
   authorization: `Bearer ${key}`,
 })
 
-/** Many at once, as many as the agent has connections. */
+/** Runs `one` for all items; the agent limits the number of connections. */
 export const mapConcurrently = <A, B>(
   items: ReadonlyArray<A>,
   one: (item: A) => Promise<B>,

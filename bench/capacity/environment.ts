@@ -1,12 +1,12 @@
-/** The service, its PostgreSQL and its Redis, as both measurements of this folder need them. */
+/** Starts the service, PostgreSQL and Redis for the measurements in this folder. */
 import { join } from "node:path"
 import process from "node:process"
-import { sendRequest, mapConcurrently, authHeaders, headerOf } from "../ask.ts"
-import { type Case, runners10Small, requestTarget } from "../cases.ts"
+import { authHeaders, headerOf, mapConcurrently, sendRequest } from "../httpClient.ts"
+import { type Case, requestTarget, runners10Small } from "../cases.ts"
 import { prepareDatabases } from "../data.ts"
 import { options } from "../options.ts"
 import { dataFolder, type Postgres, startPostgres } from "../postgres.ts"
-import { freePort, runProgram, type RunningProgram, startProgram, waitUntil } from "../processes.ts"
+import { freePort, type RunningProgram, runProgram, startProgram, waitUntil } from "../processes.ts"
 
 export interface BenchEnvironment {
   readonly postgres: Postgres
@@ -30,7 +30,7 @@ export interface Service extends RunningProgram {
   readonly port: number
 }
 
-/** As `npm start` starts it. */
+/** Starts the service like `npm start`. */
 export const startService = async (
   name: string,
   url: string,
@@ -49,7 +49,7 @@ export const startService = async (
 
 export interface Redis extends RunningProgram {
   readonly url: string
-  /** How many commands it has had. */
+  /** Number of commands processed. */
   readonly commands: () => Promise<number>
 }
 
@@ -57,7 +57,8 @@ export const startRedis = async (): Promise<Redis> => {
   const [port, log] = [await freePort(), join(dataFolder, "redis.log")]
   const args = ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--appendonly", "no"]
   const running = await startProgram({ program: "redis-server", args, cwd: dataFolder }, log)
-  const cli = (...words: ReadonlyArray<string>) => runProgram({ program: "redis-cli", args: ["-p", String(port), ...words] })
+  const cli = (...words: ReadonlyArray<string>) =>
+    runProgram({ program: "redis-cli", args: ["-p", String(port), ...words] })
   await waitUntil("Redis", running, log, async () => (await cli("ping")).startsWith("PONG"))
   return {
     ...running,
@@ -66,11 +67,14 @@ export const startRedis = async (): Promise<Redis> => {
   }
 }
 
-/** Thrice: answers are kept from the second time on, and repeated without a detour from the third. Their tags. */
+/** Sends each popular request three times, to fill the cache and reach the fast path. Returns the ETags. */
 export const warmCache = async (port: number, key: string, of: Case = runners10Small) => {
   let tags: ReadonlyArray<string> = []
   for (const _ of [1, 2, 3]) {
-    const answers = await mapConcurrently(of.popular, (asked) => sendRequest(port, requestTarget(of, asked), authHeaders(key)))
+    const answers = await mapConcurrently(
+      of.popular,
+      (asked) => sendRequest(port, requestTarget(of, asked), authHeaders(key)),
+    )
     tags = answers.map((answer) => headerOf(answer, "etag") ?? "")
   }
   return tags
