@@ -35,7 +35,7 @@ const drawTickers = (among: number, seed: number) => {
   )
 }
 
-const integersFrom = (first: number, count: number) => Array.from({ length: count }, (_, at) => first + at)
+const integersFrom = (first: number, count: number) => Array.from({ length: count }, (_, index) => first + index)
 
 const popularAmong = (among: number) =>
   shuffle(integersFrom(1, among), makeRandom(1)).slice(0, popularCount).map(tickerSymbol)
@@ -179,8 +179,8 @@ export const cases: ReadonlyArray<Case> = [
   },
 ]
 
-export const requestTarget = ({ path }: Pick<Case, "path">, asked: QueryParameters) =>
-  `${path}?${Object.entries(asked).map(([name, value]) => `${name}=${value}`).join("&")}`
+export const requestTarget = ({ path }: Pick<Case, "path">, parameters: QueryParameters) =>
+  `${path}?${Object.entries(parameters).map(([name, value]) => `${name}=${value}`).join("&")}`
 
 /** Replaces the placeholder with a number. */
 export const fillPlaceholder = (text: string, count: number) => text.replaceAll(uniquePlaceholder, String(count))

@@ -4,7 +4,7 @@ import { type BenchmarkOutcome, markdownTable, medianOf, type TimingResult } fro
 
 interface Goal {
   readonly name: string
-  readonly value: (of: BenchmarkOutcome) => number
+  readonly value: (outcome: BenchmarkOutcome) => number
   readonly limit: number
   /** `limit` is a maximum instead of a minimum. */
   readonly atMost?: true
@@ -18,26 +18,26 @@ const findResult = (
   mode: Mode,
   connections: number,
 ) =>
-  results.find((of) =>
-    of.server === server && of.case === name && of.mode === mode &&
-    of.connections === connections
+  results.find((result) =>
+    result.server === server && result.case === name && result.mode === mode &&
+    result.connections === connections
   )
 
 const rateOf = (
-  of: BenchmarkOutcome,
+  outcome: BenchmarkOutcome,
   server: TimingResult["server"],
   name: string,
   mode: Mode,
 ) => {
-  const found = findResult(of, server, name, mode, 32)
+  const found = findResult(outcome, server, name, mode, 32)
   return found === undefined || found.failures.length > 0 ? Number.NaN : medianOf(found, "perSecond")
 }
 
-const rateRatio = (name: string, mode: Mode, rival: TimingResult["server"]) => (of: BenchmarkOutcome) =>
-  rateOf(of, "tickerline", name, mode) / rateOf(of, rival, name, mode)
+const rateRatio = (name: string, mode: Mode, rival: TimingResult["server"]) => (outcome: BenchmarkOutcome) =>
+  rateOf(outcome, "tickerline", name, mode) / rateOf(outcome, rival, name, mode)
 
-const tailRatio = (mode: Mode) => (of: BenchmarkOutcome) => {
-  const found = findResult(of, "tickerline", "runners-10", mode, 256)
+const tailRatio = (mode: Mode) => (outcome: BenchmarkOutcome) => {
+  const found = findResult(outcome, "tickerline", "runners-10", mode, 256)
   return found === undefined ? Number.NaN : medianOf(found, "p99") / medianOf(found, "p50")
 }
 

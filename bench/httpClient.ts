@@ -17,7 +17,7 @@ export const sendRequest = (
 ) =>
   new Promise<HttpResponse>((resolve, reject) => {
     const method = body === undefined ? "GET" : "POST"
-    const asked = request({
+    const clientRequest = request({
       agent,
       host: "127.0.0.1",
       port,
@@ -31,18 +31,18 @@ export const sendRequest = (
       response.on("end", () =>
         resolve({
           status: response.statusCode ?? 0,
-          headers: response.rawHeaders.flatMap((name, at, all) =>
-            at % 2 === 0 ? [[name, all[at + 1] ?? ""] as const] : []
+          headers: response.rawHeaders.flatMap((name, index, all) =>
+            index % 2 === 0 ? [[name, all[index + 1] ?? ""] as const] : []
           ),
           body: Buffer.concat(chunks),
         }))
     })
-    asked.on("error", reject)
-    asked.end(body)
+    clientRequest.on("error", reject)
+    clientRequest.end(body)
   })
 
-export const headerOf = ({ headers }: HttpResponse, wanted: string) =>
-  headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
+export const headerOf = ({ headers }: HttpResponse, header: string) =>
+  headers.find(([name]) => name.toLowerCase() === header)?.[1]
 
 export const authHeaders = (key: string) => ({
   accept: "application/json",

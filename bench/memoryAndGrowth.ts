@@ -37,8 +37,8 @@ export const measureMemory = async (
     origin: 0,
   })
   try {
-    const asked = cases.filter(({ name }) => name === "runners-10" || name === "lineage-12").map((of) => ({
-      plan: writePlan("memory", of, "miss", writeRestRequest(keys.bench), []),
+    const asked = cases.filter(({ name }) => name === "runners-10" || name === "lineage-12").map((benchCase) => ({
+      plan: writePlan("memory", benchCase, "miss", writeRestRequest(keys.bench), []),
       cursor: 0,
     }))
     while (asked.some(({ cursor }) => cursor < requestsPerCase)) {
@@ -72,18 +72,18 @@ export const measureGrowth = async (
   const sides = []
   try {
     for (
-      const [database, of] of [["bench", runners10], [
+      const [database, benchCase] of [["bench", runners10], [
         "bench_small",
         runners10Small,
       ]] as const
     ) {
-      const around = {
+      const environment = {
         databaseUrl: postgres.url(database),
         key: keys[database],
         origin: 0,
       }
-      const server = await startServer("tickerline", around)
-      const plan = writePlan(database, of, "miss", server.write, [])
+      const server = await startServer("tickerline", environment)
+      const plan = writePlan(database, benchCase, "miss", server.write, [])
       sides.push({ server, plan, cursor: 0 })
     }
     const found: Array<GrowthResult> = []

@@ -104,7 +104,7 @@ const line = (result: TimingResult) => {
 const sections = (results: ReadonlyArray<TimingResult>) => {
   const groups = Map.groupBy(
     results,
-    (of) => `${of.case}, ${of.mode}, ${of.connections} connections`,
+    (benchCase) => `${benchCase.case}, ${benchCase.mode}, ${benchCase.connections} connections`,
   )
   return Array.from(
     groups,

@@ -7,8 +7,8 @@ import { makeRandom, makeZipf } from "./symbols.ts"
 
 /** Builds a raw request from query parameters. Servers with another API have their own writer. */
 export type RequestWriter = (
-  of: Case,
-  asked: QueryParameters,
+  benchCase: Case,
+  parameters: QueryParameters,
   tag: string | undefined,
 ) => string
 
@@ -23,9 +23,9 @@ export interface RequestPlan {
 const folder = join(dataFolder, "requests")
 const separator = "\x1E"
 
-export const writeRestRequest = (key: string): RequestWriter => (of, asked, tag) =>
+export const writeRestRequest = (key: string): RequestWriter => (benchCase, parameters, tag) =>
   [
-    `GET ${requestTarget(of, asked)} HTTP/1.1`,
+    `GET ${requestTarget(benchCase, parameters)} HTTP/1.1`,
     "Host: 127.0.0.1",
     "Accept: application/json",
     `Authorization: Bearer ${key}`,
@@ -40,26 +40,26 @@ export const hasCounter = ({ misses: [first] }: Case) =>
 /** `tags` are the ETags of the popular responses, for mode `304`. */
 export const writePlan = (
   name: string,
-  of: Case,
+  benchCase: Case,
   mode: Mode,
   write: RequestWriter,
   tags: ReadonlyArray<string>,
 ): RequestPlan => {
   mkdirSync(folder, { recursive: true })
-  const requests = join(folder, `${name}-${of.name}-${mode}`)
-  const asked = mode === "miss" ? of.misses : of.popular
+  const requests = join(folder, `${name}-${benchCase.name}-${mode}`)
+  const parameters = mode === "miss" ? benchCase.misses : benchCase.popular
   writeFileSync(
     requests,
-    asked.map((one, at) => write(of, one, mode === "304" ? tags[at] : undefined)).join(separator),
+    parameters.map((one, index) => write(benchCase, one, mode === "304" ? tags[index] : undefined)).join(separator),
   )
   if (mode === "miss") {
     return {
       requests,
       order: "",
-      most: hasCounter(of) ? Infinity : of.misses.length,
+      most: hasCounter(benchCase) ? Infinity : benchCase.misses.length,
     }
   }
   const order = join(folder, "zipf")
-  writeFileSync(order, makeZipf(of.popular.length, 100_000, makeRandom(10)).join("\n"))
+  writeFileSync(order, makeZipf(benchCase.popular.length, 100_000, makeRandom(10)).join("\n"))
   return { requests, order, most: Infinity }
 }

@@ -20,12 +20,12 @@ const isChosen = (name: string) => options.servers === undefined || options.serv
 const connectionsOf = (name: string) =>
   (name === "runners-10" ? [1, 32, 256] : [32]).filter((count) => options.connections?.includes(count) ?? true)
 
-const tasks: ReadonlyArray<TimingTask> = cases.flatMap((of) =>
-  of.modes.filter((mode) => wanted(of.name, mode)).flatMap((mode) =>
-    connectionsOf(of.name).map((connections) => ({ of, mode, connections }))
+const tasks: ReadonlyArray<TimingTask> = cases.flatMap((benchCase) =>
+  benchCase.modes.filter((mode) => wanted(benchCase.name, mode)).flatMap((mode) =>
+    connectionsOf(benchCase.name).map((connections) => ({ benchCase, mode, connections }))
   )
 )
-const chosen = cases.filter((of) => tasks.some((task) => task.of === of))
+const chosen = cases.filter((benchCase) => tasks.some((task) => task.benchCase === benchCase))
 
 /** Running servers, stopped in reverse order. */
 const running: Array<{ readonly stop: () => Promise<void> }> = []
@@ -59,13 +59,13 @@ const measureAll = async (
   const results = tasks.flatMap((task) =>
     contenders.flatMap((server) => {
       const name = server === "pgbench" ? server : server.name
-      if (!isMeasured(name, task.of, task.mode, task.connections)) return []
+      if (!isMeasured(name, task.benchCase, task.mode, task.connections)) return []
       if (task.mode === "304" && timer.tags.length === 0) return []
       const rounds: Array<TimingFigures> = []
       const failures: Array<string> = []
       const result = {
         server: name,
-        case: task.of.name,
+        case: task.benchCase.name,
         mode: task.mode,
         connections: task.connections,
         rounds,
@@ -113,13 +113,13 @@ const main = async () => {
     `The bodies of ${chosen.map(({ name }) => name).join(", ")} are the same`,
   )
   const asked304 = tasks.find(({ mode }) => mode === "304")
-  const tags = asked304 === undefined ? [] : await fetchEtags(servers, asked304.of, keys.bench)
+  const tags = asked304 === undefined ? [] : await fetchEtags(servers, asked304.benchCase, keys.bench)
   const unsupported = asked304 !== undefined && tags.length === 0 ? ["304: not supported, no answer has an ETag."] : []
   const results = await measureAll(servers, {
     postgres,
     key: keys.bench,
     tags,
-    bytes: (server, of) => bytes.get(`${server} ${of.name}`) ?? 0,
+    bytes: (server, benchCase) => bytes.get(`${server} ${benchCase.name}`) ?? 0,
   })
   for (const server of servers.toReversed()) await server.stop()
   const growth = options.growth ? await measureGrowth(postgres, keys) : []

@@ -23,7 +23,7 @@ export interface TimingFigures {
 }
 
 export interface TimingTask {
-  readonly of: Case
+  readonly benchCase: Case
   readonly mode: Mode
   readonly connections: number
 }
@@ -34,7 +34,7 @@ export interface Timer {
   /** ETags of the popular responses. */
   readonly tags: ReadonlyArray<string>
   /** Verified average body size in bytes. */
-  readonly bytes: (server: string, of: Case) => number
+  readonly bytes: (server: string, benchCase: Case) => number
 }
 
 const plans = new Map<string, RequestPlan>()
@@ -42,24 +42,24 @@ const cursors = new Map<string, number>()
 
 const planOf = (
   server: Server,
-  { mode, of }: TimingTask,
+  { mode, benchCase }: TimingTask,
   tags: ReadonlyArray<string>,
 ) => {
   const writer = server.name === "postgraphile" ? "graphql" : "rest"
-  const name = `${writer} ${of.name} ${mode}`
+  const name = `${writer} ${benchCase.name} ${mode}`
   const known = plans.get(name)
   if (known !== undefined) return known
-  const made = writePlan(writer, of, mode, server.write, tags)
+  const made = writePlan(writer, benchCase, mode, server.write, tags)
   plans.set(name, made)
   return made
 }
 
 /** Sends each popular request three times: the second fills the cache, the third uses the fast path. */
-const warm = async ({ port }: Server, of: Case, key: string) => {
+const warm = async ({ port }: Server, benchCase: Case, key: string) => {
   for (const _ of [1, 2, 3]) {
     await mapConcurrently(
-      of.popular,
-      (asked) => sendRequest(port, requestTarget(of, asked), authHeaders(key)),
+      benchCase.popular,
+      (parameters) => sendRequest(port, requestTarget(benchCase, parameters), authHeaders(key)),
     )
   }
 }
@@ -80,12 +80,12 @@ export const timeServer = async (
   timer: Timer,
   seconds = options.seconds,
 ): Promise<TimingFigures> => {
-  const { connections, mode, of } = task
+  const { connections, mode, benchCase } = task
   const plan = planOf(server, task, timer.tags)
   if (mode !== "miss" && isTickerline(server.name)) {
-    await warm(server, of, timer.key)
+    await warm(server, benchCase, timer.key)
   }
-  const place = `${server.pid} ${of.name} ${mode}`
+  const place = `${server.pid} ${benchCase.name} ${mode}`
   const sent = async (duration: number) => {
     const cursor = cursors.get(place) ?? 0
     const sent = await runWrk({
@@ -103,7 +103,7 @@ export const timeServer = async (
   const before = [cpuMicroseconds(server.pid), cpuMicrosecondsWithChildren(timer.postgres.pid)] as const
   const found = await sent(seconds)
   const after = [cpuMicroseconds(server.pid), cpuMicrosecondsWithChildren(timer.postgres.pid)] as const
-  checkSize(task, found.bytesPerResponse, timer.bytes(server.name, of))
+  checkSize(task, found.bytesPerResponse, timer.bytes(server.name, benchCase))
   return {
     ...found,
     service: (after[0] - before[0]) / found.requests,
@@ -112,13 +112,13 @@ export const timeServer = async (
 }
 
 export const timePgbench = async (
-  { connections, of }: TimingTask,
+  { connections, benchCase }: TimingTask,
   { postgres }: Timer,
 ): Promise<TimingFigures> => {
   const before = cpuMicrosecondsWithChildren(postgres.pid)
   const { perSecond, requests } = await runPgbench(
     postgres,
-    of.name,
+    benchCase.name,
     connections,
     Math.ceil(options.seconds),
   )

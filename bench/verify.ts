@@ -9,30 +9,30 @@ const sampled = 16
 /** A sample of requests. Its placeholders and symbols are not used by any timing. */
 const sampleOf = ({ misses, popular }: Case) => ({
   popular: popular.slice(0, sampled),
-  misses: misses.slice(-sampled).map((asked, at): QueryParameters =>
+  misses: misses.slice(-sampled).map((parameters, index): QueryParameters =>
     Object.fromEntries(
-      Object.entries(asked).map((
+      Object.entries(parameters).map((
         [name, value],
-      ) => [name, fillPlaceholder(value, 9_000_000_000 + at)]),
+      ) => [name, fillPlaceholder(value, 9_000_000_000 + index)]),
     )
   ),
 })
 
 const firstDifference = (left: string, right: string) => {
-  const at = Array.from(left).findIndex((letter, place) => letter !== right[place])
-  const from = Math.max(0, (at < 0 ? left.length : at) - 60)
+  const index = Array.from(left).findIndex((letter, place) => letter !== right[place])
+  const from = Math.max(0, (index < 0 ? left.length : index) - 60)
   return `  …${left.slice(from, from + 160)}…\n  …${right.slice(from, from + 160)}…`
 }
 
-const bodyOf = async (server: Server, of: Case, asked: QueryParameters, key: string) => {
+const bodyOf = async (server: Server, benchCase: Case, parameters: QueryParameters, key: string) => {
   const { body, status } = await sendRequest(
     server.port,
-    requestTarget(of, asked),
+    requestTarget(benchCase, parameters),
     authHeaders(key),
   )
   if (status !== 200) {
     throw new Error(
-      `${server.name} answers ${status} to ${requestTarget(of, asked)}: ${body.toString()}`,
+      `${server.name} answers ${status} to ${requestTarget(benchCase, parameters)}: ${body.toString()}`,
     )
   }
   return body.toString()
@@ -45,31 +45,31 @@ export interface VerifiedSizes {
 }
 
 const verifyCase = async (
-  of: Case,
+  benchCase: Case,
   servers: ReadonlyArray<Server>,
   key: string,
   bytes: Map<string, number>,
 ) => {
   const [first, ...others] = servers.filter(({ name }) => name !== "postgraphile")
-  const sample = sampleOf(of)
+  const sample = sampleOf(benchCase)
   let length = 0
-  for (const [at, asked] of [...sample.popular, ...sample.misses].entries()) {
+  for (const [index, parameters] of [...sample.popular, ...sample.misses].entries()) {
     if (first === undefined) return
-    const expected = await bodyOf(first, of, asked, key)
+    const expected = await bodyOf(first, benchCase, parameters, key)
     length += expected.length
     for (const other of others) {
-      const kept = isMeasured(other.name, of, "hit", 32) &&
-        at < sample.popular.length
+      const kept = isMeasured(other.name, benchCase, "hit", 32) &&
+        index < sample.popular.length
       if (isFloor(other.name) && !kept) continue
-      const found = await bodyOf(other, of, asked, key)
+      const found = await bodyOf(other, benchCase, parameters, key)
       if (found !== expected) {
-        const what = `${other.name} differs from ${first.name} on ${requestTarget(of, asked)}`
+        const what = `${other.name} differs from ${first.name} on ${requestTarget(benchCase, parameters)}`
         throw new Error(`${what}:\n${firstDifference(expected, found)}`)
       }
     }
   }
   const average = length / (sample.popular.length + sample.misses.length)
-  for (const { name } of servers) bytes.set(`${name} ${of.name}`, average)
+  for (const { name } of servers) bytes.set(`${name} ${benchCase.name}`, average)
 }
 
 /** Compares with the responses of Tickerline, or of the first server if Tickerline is not measured. */
@@ -80,18 +80,18 @@ export const verifyResponses = async (
 ): Promise<VerifiedSizes> => {
   const bytes = new Map<string, number>()
   const notes: Array<string> = []
-  for (const of of chosen) {
-    await verifyCase(of, servers, key, bytes)
+  for (const benchCase of chosen) {
+    await verifyCase(benchCase, servers, key, bytes)
     const graphql = servers.find(({ name }) => name === "postgraphile")
-    if (graphql !== undefined && PostGraphile.isExpressible(of)) {
+    if (graphql !== undefined && PostGraphile.isExpressible(benchCase)) {
       const compared = await PostGraphile.verifySameRows(
         graphql.port,
         servers[0]?.port ?? 0,
-        of,
-        sampleOf(of),
+        benchCase,
+        sampleOf(benchCase),
         key,
       )
-      bytes.set(`postgraphile ${of.name}`, compared.bytes)
+      bytes.set(`postgraphile ${benchCase.name}`, compared.bytes)
       notes.push(...compared.notes)
     }
   }
@@ -101,15 +101,15 @@ export const verifyResponses = async (
 /** ETags of the popular responses; empty if Tickerline sends none or does not respond with 304. */
 export const fetchEtags = async (
   servers: ReadonlyArray<Server>,
-  of: Case,
+  benchCase: Case,
   key: string,
 ): Promise<ReadonlyArray<string>> => {
   const first = servers.find(({ name }) => isTickerline(name))
   if (first === undefined) return []
   const tags: Array<string> = []
-  for (const asked of of.popular) {
+  for (const parameters of benchCase.popular) {
     const tag = headerOf(
-      await sendRequest(first.port, requestTarget(of, asked), authHeaders(key)),
+      await sendRequest(first.port, requestTarget(benchCase, parameters), authHeaders(key)),
       "etag",
     )
     if (tag === undefined) return []
@@ -118,11 +118,11 @@ export const fetchEtags = async (
   for (
     const { name, port } of servers.filter(({ name }) => isTickerline(name) || isFloor(name))
   ) {
-    for (const at of [0, 1, of.popular.length - 1]) {
-      const headers = { ...authHeaders(key), "if-none-match": tags[at] ?? "" }
+    for (const index of [0, 1, benchCase.popular.length - 1]) {
+      const headers = { ...authHeaders(key), "if-none-match": tags[index] ?? "" }
       const { status } = await sendRequest(
         port,
-        requestTarget(of, of.popular[at] ?? {}),
+        requestTarget(benchCase, benchCase.popular[index] ?? {}),
         headers,
       )
       if (status !== 304) {

@@ -38,7 +38,7 @@ interface Taken {
 
 interface Asked {
   readonly name: string
-  readonly of: Case
+  readonly benchCase: Case
   readonly mode: Mode
   readonly write: RequestWriter
   readonly expect?: number
@@ -56,15 +56,15 @@ const counters = async ({ url }: BenchEnvironment) => {
 const cursors = new Map<string, number>()
 
 const take = async (
-  around: BenchEnvironment,
+  environment: BenchEnvironment,
   service: Service,
   redis: Awaited<ReturnType<typeof startRedis>> | undefined,
   asked: Asked,
   tags: ReadonlyArray<string>,
 ): Promise<Taken> => {
-  const plan = writePlan(`costs-${asked.name}`, asked.of, asked.mode, asked.write, tags)
+  const plan = writePlan(`costs-${asked.name}`, asked.benchCase, asked.mode, asked.write, tags)
   const send = async (seconds: number): Promise<LoadResult> => {
-    const place = `${service.pid} ${asked.of.name} ${asked.mode}`
+    const place = `${service.pid} ${asked.benchCase.name} ${asked.mode}`
     const cursor = cursors.get(place) ?? 0
     const { expect } = asked
     const sent = await runWrk({
@@ -85,10 +85,10 @@ const take = async (
   }
   const now = async () => ({
     service: cpuMicroseconds(service.pid),
-    database: cpuMicrosecondsWithChildren(around.postgres.pid),
+    database: cpuMicrosecondsWithChildren(environment.postgres.pid),
     redis: redis === undefined ? 0 : cpuMicroseconds(redis.pid),
     redisCommands: (await redis?.commands()) ?? 0,
-    ...(await counters(around)),
+    ...(await counters(environment)),
   })
   const rounds: Array<Taken> = []
   while (rounds.length < options.rounds) {
@@ -154,55 +154,58 @@ const connections = async ({ url }: BenchEnvironment) =>
     (await query(url, `select count(*) from pg_stat_activity where application_name like 'tickerline%'`))[0]?.["count"],
   )
 
-const nobody: RequestWriter = (of, asked, tag) =>
-  writeRestRequest("")(of, asked, tag).replace(/Authorization: .*\r\n/, "")
+const nobody: RequestWriter = (benchCase, asked, tag) =>
+  writeRestRequest("")(benchCase, asked, tag).replace(/Authorization: .*\r\n/, "")
 
-const compressed = (write: RequestWriter): RequestWriter => (of, asked, tag) =>
-  write(of, asked, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
+const compressed = (write: RequestWriter): RequestWriter => (benchCase, asked, tag) =>
+  write(benchCase, asked, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
 
 const main = async () => {
   const { end, ends } = makeCleanup()
-  const around = await startEnvironment()
-  ends.push(around.end)
+  const environment = await startEnvironment()
+  ends.push(environment.end)
   try {
-    const write = writeRestRequest(around.key)
-    const service = await startService("costs", around.url)
+    const write = writeRestRequest(environment.key)
+    const service = await startService("costs", environment.url)
     ends.push(service.stop)
-    const tags = await warmCache(service.port, around.key)
+    const tags = await warmCache(service.port, environment.key)
     const found: Record<string, unknown> = {}
     const tell = (name: string, value: object) => {
       found[name] = value
       const shown = Object.entries(value).map(([what, number]) => `${what} ${Number(number).toFixed(2)}`)
       console.log(`${name.padEnd(22)} ${shown.join("  ")}`)
     }
-    tell("idle", await idle(around, service))
+    tell("idle", await idle(environment, service))
     const asked: ReadonlyArray<Asked> = [
-      { name: "miss", of: runners10Small, mode: "miss", write },
-      { name: "miss100", of: runners100Small, mode: "miss", write },
-      { name: "hit", of: runners10Small, mode: "hit", write },
-      { name: "unchanged", of: runners10Small, mode: "304", write },
-      { name: "compressed", of: runners10Small, mode: "miss", write: compressed(write) },
-      { name: "unauthorized", of: runners10Small, mode: "hit", write: nobody, expect: 401 },
+      { name: "miss", benchCase: runners10Small, mode: "miss", write },
+      { name: "miss100", benchCase: runners100Small, mode: "miss", write },
+      { name: "hit", benchCase: runners10Small, mode: "hit", write },
+      { name: "unchanged", benchCase: runners10Small, mode: "304", write },
+      { name: "compressed", benchCase: runners10Small, mode: "miss", write: compressed(write) },
+      { name: "unauthorized", benchCase: runners10Small, mode: "hit", write: nobody, expect: 401 },
     ]
-    for (const one of asked) tell(one.name, await take(around, service, undefined, one, tags))
-    tell("whole", await whole(around, service))
-    tell("process", { connections: await connections(around), ...memoryOf(service.pid) })
+    for (const one of asked) tell(one.name, await take(environment, service, undefined, one, tags))
+    tell("whole", await whole(environment, service))
+    tell("process", { connections: await connections(environment), ...memoryOf(service.pid) })
     await service.stop()
     const redis = await startRedis()
     ends.push(redis.stop)
-    const shared = await startService("costs-redis", around.url, { REDIS_URL: redis.url })
+    const shared = await startService("costs-redis", environment.url, { REDIS_URL: redis.url })
     ends.push(shared.stop)
-    await warmCache(shared.port, around.key)
+    await warmCache(shared.port, environment.key)
     for (const one of asked.filter(({ name }) => name === "miss" || name === "hit")) {
-      tell(`${one.name} with Redis`, await take(around, shared, redis, one, tags))
+      tell(`${one.name} with Redis`, await take(environment, shared, redis, one, tags))
     }
     await shared.stop()
-    const strict = await startService("costs-limited", around.url, { REDIS_URL: redis.url, RATE_LIMIT_ULTIMATE: "1" })
+    const strict = await startService("costs-limited", environment.url, {
+      REDIS_URL: redis.url,
+      RATE_LIMIT_ULTIMATE: "1",
+    })
     ends.push(strict.stop)
-    await sendRequest(strict.port, "/v1/intraday-runners", authHeaders(around.key))
-    await sendRequest(strict.port, "/v1/intraday-runners", authHeaders(around.key))
-    const limited: Asked = { name: "limited", of: runners10Small, mode: "hit", write, expect: 429 }
-    tell("limited", await take(around, strict, redis, limited, tags))
+    await sendRequest(strict.port, "/v1/intraday-runners", authHeaders(environment.key))
+    await sendRequest(strict.port, "/v1/intraday-runners", authHeaders(environment.key))
+    const limited: Asked = { name: "limited", benchCase: runners10Small, mode: "hit", write, expect: 429 }
+    tell("limited", await take(environment, strict, redis, limited, tags))
     const file = join(
       import.meta.dirname,
       `../results/costs-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`,

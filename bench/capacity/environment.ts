@@ -68,12 +68,12 @@ export const startRedis = async (): Promise<Redis> => {
 }
 
 /** Sends each popular request three times, to fill the cache and reach the fast path. Returns the ETags. */
-export const warmCache = async (port: number, key: string, of: Case = runners10Small) => {
+export const warmCache = async (port: number, key: string, benchCase: Case = runners10Small) => {
   let tags: ReadonlyArray<string> = []
   for (const _ of [1, 2, 3]) {
     const answers = await mapConcurrently(
-      of.popular,
-      (asked) => sendRequest(port, requestTarget(of, asked), authHeaders(key)),
+      benchCase.popular,
+      (parameters) => sendRequest(port, requestTarget(benchCase, parameters), authHeaders(key)),
     )
     tags = answers.map((answer) => headerOf(answer, "etag") ?? "")
   }

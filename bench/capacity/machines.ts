@@ -30,9 +30,9 @@ const mixed: Case = (() => {
 })()
 
 const asked = [
-  { name: "hits", of: runners10Small, mode: "hit" },
-  { name: "half of them hits", of: mixed, mode: "miss" },
-  { name: "misses", of: runners10Small, mode: "miss" },
+  { name: "hits", benchCase: runners10Small, mode: "hit" },
+  { name: "half of them hits", benchCase: mixed, mode: "miss" },
+  { name: "misses", benchCase: runners10Small, mode: "miss" },
 ] as const
 
 interface Measured {
@@ -60,7 +60,7 @@ const measure = async (
   machines: ReadonlyArray<Machine>,
   what: typeof asked[number],
 ): Promise<Measured> => {
-  const plan = writePlan("machines", what.of, what.mode, writeRestRequest(key), [])
+  const plan = writePlan("machines", what.benchCase, what.mode, writeRestRequest(key), [])
   const send = (seconds: number) =>
     Promise.all(machines.map(async ({ service: { port } }) => {
       const cursor = cursors.get(`${port} ${what.name}`) ?? 0
@@ -88,19 +88,19 @@ const measure = async (
 /** Starts a service without a CPU limit, warms it up, and then applies the limit. */
 const startMachine = async (
   name: string,
-  around: BenchEnvironment,
+  environment: BenchEnvironment,
   env: Readonly<Record<string, string>>,
   ends: Cleanups,
 ) => {
-  const service = await startService(name, around.url, env)
+  const service = await startService(name, environment.url, env)
   let made: CpuQuota | undefined
   // The limit applies after the warm-up. A control group can be removed only when it is empty.
   ends.push(async () => {
     await service.stop()
     made?.remove()
   })
-  await warmCache(service.port, around.key)
-  const plan = writePlan("machines", runners10Small, "miss", writeRestRequest(around.key), [])
+  await warmCache(service.port, environment.key)
+  const plan = writePlan("machines", runners10Small, "miss", writeRestRequest(environment.key), [])
   let cursor = 0
   for (let second = 0; cursor < 20_000 && second < 30; second += options.warmup) {
     cursor = (await runWrk({ port: service.port, plan, cursor, connections: 16, seconds: options.warmup })).cursor
@@ -117,7 +117,7 @@ type Found = Measured & { readonly counted: string; readonly asked: string }
 
 const both = async (
   outer: Cleanups,
-  around: BenchEnvironment,
+  environment: BenchEnvironment,
   counted: string,
   env: Readonly<Record<string, string>> = {},
 ) => {
@@ -126,14 +126,14 @@ const both = async (
   const { end, ends } = makeCleanup(outer)
   try {
     for (const name of ["machine-1", "machine-2"]) {
-      machines.push(await startMachine(name, around, env, ends))
+      machines.push(await startMachine(name, environment, env, ends))
     }
     for (const what of asked) {
       const rounds: ReadonlyArray<Array<Measured>> = [[], []]
       for (let round = 0; round < options.rounds; round += 1) {
         // Alternate, so that machine noise affects both.
         for (const count of [1, 2]) {
-          const measured = await measure(around, machines.slice(0, count), what)
+          const measured = await measure(environment, machines.slice(0, count), what)
           console.log(`${what.name}, ${counted}, ${count}: ${measured.perSecond.toFixed(0)} a second`)
           rounds[count - 1]?.push(measured)
         }
@@ -182,13 +182,13 @@ const table = (found: ReadonlyArray<Found>) => {
 const main = async () => {
   const { end, ends } = makeCleanup()
   try {
-    const around = await startEnvironment()
-    ends.push(around.end)
+    const environment = await startEnvironment()
+    ends.push(environment.end)
     const redis = await startRedis()
     ends.push(() => redis.stop())
     const found = [
-      ...(await both(ends, around, "without Redis")),
-      ...(await both(ends, around, "in Redis", { REDIS_URL: redis.url })),
+      ...(await both(ends, environment, "without Redis")),
+      ...(await both(ends, environment, "in Redis", { REDIS_URL: redis.url })),
     ]
     const folder = join(import.meta.dirname, "../results")
     mkdirSync(folder, { recursive: true })

@@ -142,7 +142,7 @@ export interface Ceiling {
   readonly add: string
 }
 
-const each = (of: (hits: number) => number) => hitShares.map(of)
+const each = (compute: (hits: number) => number) => hitShares.map(compute)
 const always = (rate: number) => each(() => rate)
 
 /** Capacity of resources that exist only once, smallest first at 50 % hits. */

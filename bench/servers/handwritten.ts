@@ -95,11 +95,11 @@ const statementOf = ({ filters, text }: List) => {
   }
 }
 
-const list = (of: List): Endpoint => {
-  const statement = statementOf(of)
-  const names = Object.keys(of.filters)
-  const easternColumns = Object.keys(of.columns).filter((name) => of.columns[name] === "eastern")
-  const newYorkColumns = Object.keys(of.columns).filter((name) => of.columns[name] === "newYork")
+const list = (specification: List): Endpoint => {
+  const statement = statementOf(specification)
+  const names = Object.keys(specification.filters)
+  const easternColumns = Object.keys(specification.columns).filter((name) => specification.columns[name] === "eastern")
+  const newYorkColumns = Object.keys(specification.columns).filter((name) => specification.columns[name] === "newYork")
 
   const print = (row: Row) => {
     for (const name of easternColumns) {
@@ -112,19 +112,19 @@ const list = (of: List): Endpoint => {
   }
 
   return {
-    path: of.path,
+    path: specification.path,
     query: {
       ...Object.fromEntries(
-        Object.entries(of.filters).map(([name, [schema]]) => [name, schema]),
+        Object.entries(specification.filters).map(([name, [schema]]) => [name, schema]),
       ),
-      ...(of.sorts === undefined ? {} : { sort: { enum: of.sorts, default: "ticker" } }),
+      ...(specification.sorts === undefined ? {} : { sort: { enum: specification.sorts, default: "ticker" } }),
       ...paging,
     },
-    answer: envelope(of.columns),
+    answer: envelope(specification.columns),
     handle: async (query) => {
       const sent = names.filter((name) => query[name] !== undefined)
       const [page, limit] = [Number(query["page"]), Number(query["limit"])]
-      const { name, text } = statement(query, sent, of.path)
+      const { name, text } = statement(query, sent, specification.path)
       const rows = await read(name, text, [
         ...sent.map((name) => query[name]),
         limit + 1,

@@ -52,11 +52,11 @@ export const isFloor = (name: string) => name.startsWith("floor")
 /** Servers without a cache spend the same on a hit as on a miss, so one of them is enough for hits. */
 export const isMeasured = (
   name: ServerName | "pgbench",
-  of: Case,
+  benchCase: Case,
   mode: Mode,
   connections: number,
 ) => {
-  const isMain = of.name === "runners-10" || of.name === "runners-100"
+  const isMain = benchCase.name === "runners-10" || benchCase.name === "runners-100"
   if (isTickerline(name)) {
     return name === "tickerline" || connections === 32 || mode === "hit"
   }
@@ -66,7 +66,7 @@ export const isMeasured = (
   if (mode === "hit" || (connections !== 32 && name !== "pgbench")) {
     return false
   }
-  return name !== "postgraphile" || PostGraphile.isExpressible(of)
+  return name !== "postgraphile" || PostGraphile.isExpressible(benchCase)
 }
 
 /** Path of the program itself, because the npm wrapper does not forward signals. */
@@ -109,10 +109,10 @@ const popularFile = () => {
     join(dataFolder, "requests/popular"),
   ]
   mkdirSync(folder, { recursive: true })
-  const shown = cases.filter((of) => isMeasured("floor", of, "hit", 32))
+  const shown = cases.filter((benchCase) => isMeasured("floor", benchCase, "hit", 32))
   writeFileSync(
     file,
-    shown.flatMap((of) => of.popular.map((asked) => requestTarget(of, asked))).join(
+    shown.flatMap((benchCase) => benchCase.popular.map((asked) => requestTarget(benchCase, asked))).join(
       "\n",
     ),
   )
@@ -127,27 +127,27 @@ const floor = ({ key, origin }: ServerEnvironment, headers: string) =>
     FILE: popularFile(),
   })
 
-const commandOf: Readonly<Record<ServerName, (around: ServerEnvironment) => ProgramOptions>> = {
+const commandOf: Readonly<Record<ServerName, (environment: ServerEnvironment) => ProgramOptions>> = {
   tickerline: () => tickerline(process.execPath, started("package.json", "scripts", 1)),
   "tickerline-deno": () => tickerline(deno(), started("deno.json", "tasks", 2)),
   fastify: () => rival("fastify.ts"),
   express: () => rival("express.ts"),
-  floor: (around) => floor(around, "few"),
-  "floor-headers": (around) => floor(around, "all"),
+  floor: (environment) => floor(environment, "few"),
+  "floor-headers": (environment) => floor(environment, "all"),
   postgraphile: () => rival("postgraphile.ts"),
 }
 
 /** Starts a server and waits until it is ready. */
 export const startServer = async (
   name: ServerName,
-  around: ServerEnvironment,
+  environment: ServerEnvironment,
 ): Promise<Server> => {
   const [port, log] = [await freePort(), join(dataFolder, `${name}.log`)]
-  const command = commandOf[name](around)
+  const command = commandOf[name](environment)
   const env = {
     ...command.env,
     PORT: String(port),
-    DATABASE_URL: around.databaseUrl,
+    DATABASE_URL: environment.databaseUrl,
   }
   const running = await startProgram({ ...command, env }, log)
   await waitUntil(serverTitles[name], running, log, async () => {
@@ -161,6 +161,6 @@ export const startServer = async (
     ...running,
     name,
     port,
-    write: name === "postgraphile" ? PostGraphile.writeGraphqlRequest : writeRestRequest(around.key),
+    write: name === "postgraphile" ? PostGraphile.writeGraphqlRequest : writeRestRequest(environment.key),
   }
 }
