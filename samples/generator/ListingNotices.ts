@@ -83,12 +83,14 @@ const bidPriceNotices = (
   isDelisted: boolean,
   from = 0,
 ): ReadonlyArray<ListingNotice> => {
-  const low = findStreakEnd(closes, from, 30, (close) => close < dollarInTicks)
-  if (low === null || low >= lastSession) return []
-  const well = findStreakEnd(closes, low + 1, 10, (close) => close >= dollarInTicks)
-  const regainedDay = well === null || well >= lastSession ? null : dayOfSession(well + 1)
-  const notice = makeBidPriceNotice(dayOfSession(low + 1), regainedDay, isDelisted)
-  return well === null ? [notice] : [notice, ...bidPriceNotices(closes, isDelisted, well + 1)]
+  const deficiencySession = findStreakEnd(closes, from, 30, (close) => close < dollarInTicks)
+  if (deficiencySession === null || deficiencySession >= lastSession) return []
+  const regainedSession = findStreakEnd(closes, deficiencySession + 1, 10, (close) => close >= dollarInTicks)
+  const regainedDay = regainedSession === null || regainedSession >= lastSession
+    ? null
+    : dayOfSession(regainedSession + 1)
+  const notice = makeBidPriceNotice(dayOfSession(deficiencySession + 1), regainedDay, isDelisted)
+  return regainedSession === null ? [notice] : [notice, ...bidPriceNotices(closes, isDelisted, regainedSession + 1)]
 }
 
 const makeDeficiencyNotice = ({ kind, regainedSession, session }: Deficiency, isDelisted: boolean): ListingNotice => {
@@ -150,7 +152,7 @@ const noteColumns = (name: string, deficiency: string, day: Day) => ({
 const noticeColumns = ({ company }: CompanyHistory, notice: ListingNotice, step: NoticeType, day: Day) => {
   const [deficiency, rule, risk] = deficiencyRules[notice.kind]
   const isOver = step === "compliance_regained"
-  const noted = company.randomFor(`note ${notice.kind} ${step} ${day}`).chance(0.7)
+  const hasNotes = company.randomFor(`note ${notice.kind} ${step} ${day}`).chance(0.7)
   return {
     ticker: symbolOn(company, day),
     company: notice.kind === "other" ? null : company.name,
@@ -165,7 +167,7 @@ const noticeColumns = ({ company }: CompanyHistory, notice: ListingNotice, step:
     regained_date: mapNullable(notice.regainedDay, formatDate),
     risk: isOver ? null : risk,
     status: notice.status,
-    ...(noted ? noteColumns(company.name, deficiency, day) : { added_date: null, notes: null, notes_updated: null }),
+    ...(hasNotes ? noteColumns(company.name, deficiency, day) : { added_date: null, notes: null, notes_updated: null }),
     last_updated: formatEvening(day),
   }
 }

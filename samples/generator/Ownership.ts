@@ -94,7 +94,7 @@ export const ownershipTables = ({ company, documents }: CompanyHistory) => {
     .filter((table) => table.holders.length > 0)
 }
 
-/** Columns of a placeholder row (§2.7): all null. */
+/** Columns of a placeholder row (§2.7, ownership): all null. */
 const placeholderColumns = {
   owner_name: null,
   owner_cik: null,
@@ -114,22 +114,22 @@ const placeholderColumns = {
 const ownerColumns = ({ company, prices }: CompanyHistory, holder: Holder, day: Day) => {
   const { cik, name, stake, title, type } = holder
   const random = company.randomFor(`${name} ${day}`)
-  const known = type !== null
+  const hasType = type !== null
   const shares = divideRounded((prices.sharesOutstanding[sessionOn(day)] ?? 0) * stake, 10_000)
   const shared = type === "five_percent_owner" ? divideRounded(shares, 4) : 0
   return {
-    owner_name: known ? name : null,
+    owner_name: hasType ? name : null,
     owner_cik: cik,
     owner_type: type,
     title,
-    common_shares_amount: known ? shares : null,
+    common_shares_amount: hasType ? shares : null,
     preferred_shares_amount: random.chance(0.2) ? random.integer(0, 5000) : null,
     options_amount: type === "executive" ? random.integer(0, 400_000) : null,
     warrants_amount: random.chance(0.15) ? random.integer(1, 90_000) : null,
     shares_underlying_convertibles: random.chance(0.1) ? random.integer(1, 50_000) : null,
-    percent_of_class: known ? formatFraction(stake) : null,
-    sole_voting_shares: known ? shares - shared : null,
-    shared_voting_shares: known ? shared : null,
+    percent_of_class: hasType ? formatFraction(stake) : null,
+    sole_voting_shares: hasType ? shares - shared : null,
+    shared_voting_shares: hasType ? shared : null,
     // A holder without a type gets a date, otherwise the row would be a placeholder.
     event_date: type === "executive" || type === null ? formatDate(day - 30) : null,
   }
