@@ -1,40 +1,40 @@
-/** The days of the fictional market: real trading days of the US, at fixed dates, so that every run gives the same. */
+/** US trading days of the fictional market. The range is fixed, so that every run gives the same data. */
 import { DateTime } from "effect"
 
-/** Whole days since 1970-01-01. */
+/** Days since 1970-01-01. */
 export type Day = number
 
-const dayMillis = 86_400_000
+const millisPerDay = 86_400_000
 
-/** The day of `YYYY-MM-DD`. */
-export const dayOf = (date: string): Day => DateTime.toEpochMillis(DateTime.makeUnsafe(date)) / dayMillis
+/** Parses `YYYY-MM-DD`. */
+export const parseDate = (date: string): Day => DateTime.toEpochMillis(DateTime.makeUnsafe(date)) / millisPerDay
 
-const dates = new Map<Day, string>()
+const dateCache = new Map<Day, string>()
 
-/** `YYYY-MM-DD` */
-export const dateOf = (day: Day): string => {
-  const known = dates.get(day)
+/** Formats a day as `YYYY-MM-DD`. */
+export const formatDate = (day: Day): string => {
+  const known = dateCache.get(day)
   if (known !== undefined) return known
-  const date = DateTime.formatIsoDate(DateTime.makeUnsafe(day * dayMillis))
-  dates.set(day, date)
+  const date = DateTime.formatIsoDate(DateTime.makeUnsafe(day * millisPerDay))
+  dateCache.set(day, date)
   return date
 }
 
 /** 0 is Sunday. */
-const weekday = (day: Day) => (day + 4) % 7
+const weekdayOf = (day: Day) => (day + 4) % 7
 
-const first = (year: number, month: number) => dayOf(`${year}-${String(month).padStart(2, "0")}-01`)
+const firstOfMonth = (year: number, month: number) => parseDate(`${year}-${String(month).padStart(2, "0")}-01`)
 
-/** The n-th such weekday of the month. */
-const nth = (year: number, month: number, wanted: number, n: number) => {
-  const start = first(year, month)
-  return start + (wanted - weekday(start) + 7) % 7 + 7 * (n - 1)
+/** The n-th given weekday of a month. */
+const nthWeekday = (year: number, month: number, weekday: number, n: number) => {
+  const start = firstOfMonth(year, month)
+  return start + (weekday - weekdayOf(start) + 7) % 7 + 7 * (n - 1)
 }
 
-/** A holiday on a Sunday is kept on Monday, one on a Saturday on Friday. */
-const observed = (day: Day) => weekday(day) === 0 ? day + 1 : weekday(day) === 6 ? day - 1 : day
+/** A Sunday holiday is observed on Monday, a Saturday holiday on Friday. */
+const observedDay = (day: Day) => weekdayOf(day) === 0 ? day + 1 : weekdayOf(day) === 6 ? day - 1 : day
 
-/** Two days before Easter Sunday, by the anonymous Gregorian rule. */
+/** Two days before Easter Sunday, by the anonymous Gregorian algorithm. */
 const goodFriday = (year: number) => {
   const century = Math.floor(year / 100)
   const golden = year % 19
@@ -42,87 +42,93 @@ const goodFriday = (year: number) => {
   const epact = (leaps + 19 * golden + 15) % 30
   const moon = epact - (epact > 28 || (epact === 28 && golden > 10) ? 1 : 0)
   const shift = (year + Math.floor(year / 4) + moon + 2 - century + Math.floor(century / 4)) % 7
-  return first(year, 3) + 27 + moon - shift - 2
+  return firstOfMonth(year, 3) + 27 + moon - shift - 2
 }
 
-const thanksgiving = (year: number) => nth(year, 11, 4, 4)
+const thanksgiving = (year: number) => nthWeekday(year, 11, 4, 4)
 
-/** The exchange does not close in the old year for a New Year's Day that falls on a Saturday. */
-const newYear = (year: number) => weekday(first(year, 1)) === 6 ? first(year, 1) : observed(first(year, 1))
+/** A New Year's Day on a Saturday is not observed in the old year. */
+const newYearsHoliday = (year: number) =>
+  weekdayOf(firstOfMonth(year, 1)) === 6 ? firstOfMonth(year, 1) : observedDay(firstOfMonth(year, 1))
 
-const holidays = (year: number) => [
-  newYear(year),
-  nth(year, 1, 1, 3),
-  nth(year, 2, 1, 3),
+const holidaysOf = (year: number) => [
+  newYearsHoliday(year),
+  nthWeekday(year, 1, 1, 3),
+  nthWeekday(year, 2, 1, 3),
   goodFriday(year),
-  nth(year, 6, 1, 1) - 7,
-  observed(dayOf(`${year}-06-19`)),
-  observed(dayOf(`${year}-07-04`)),
-  nth(year, 9, 1, 1),
+  nthWeekday(year, 6, 1, 1) - 7,
+  observedDay(parseDate(`${year}-06-19`)),
+  observedDay(parseDate(`${year}-07-04`)),
+  nthWeekday(year, 9, 1, 1),
   thanksgiving(year),
-  observed(dayOf(`${year}-12-25`)),
+  observedDay(parseDate(`${year}-12-25`)),
 ]
 
 const years = [2024, 2025, 2026]
 
-/** And a national day of mourning. */
-const closed = new Set([...years.flatMap(holidays), dayOf("2025-01-09")])
+/** Exchange holidays, including the national day of mourning on 2025-01-09. */
+const holidayDays = new Set([...years.flatMap(holidaysOf), parseDate("2025-01-09")])
 
-/** Days that may end at 13:00; nothing remarkable happens on them. */
-export const short = new Set(years.flatMap((year) => [
-  dayOf(`${year}-07-03`),
+/** Days that may close at 13:00. The generator schedules no gaps on them. */
+export const earlyCloseDays = new Set(years.flatMap((year) => [
+  parseDate(`${year}-07-03`),
   thanksgiving(year) + 1,
-  dayOf(`${year}-12-24`),
+  parseDate(`${year}-12-24`),
 ]))
 
-/** The last day of the market: everything known is known on its evening. */
-export const today = dayOf("2026-11-13")
-const start = dayOf("2024-11-13")
+/** Last day of the market. Rows describe the state on its evening. */
+export const today = parseDate("2026-11-13")
+const firstDay = parseDate("2024-11-13")
 
-const span = Array.from({ length: today - start + 1 }, (_, after) => start + after)
+const calendarDays = Array.from({ length: today - firstDay + 1 }, (_, after) => firstDay + after)
 
-/** Two years of trading days; a session is named by its place in this list. */
-export const tradingDays: ReadonlyArray<Day> = span.filter((day) =>
-  weekday(day) !== 0 && weekday(day) !== 6 && !closed.has(day)
+/** Two years of trading days. A session number is an index in this list. */
+export const tradingDays: ReadonlyArray<Day> = calendarDays.filter((day) =>
+  weekdayOf(day) !== 0 && weekdayOf(day) !== 6 && !holidayDays.has(day)
 )
 
-/** The place of the last session. */
-export const last = tradingDays.length - 1
+/** Number of the last session. */
+export const lastSession = tradingDays.length - 1
 
-const places = new Map(tradingDays.map((day, place) => [day, place]))
+const sessionByDay = new Map(tradingDays.map((day, index) => [day, index]))
 
-/** The session of this day, or the last one before it; 0 for days before the market began. */
+/** Session on `day` or the last one before it; 0 for days before the market starts. */
 export const sessionOn = (day: Day): number => {
-  for (let near = Math.min(day, today); near >= start; near--) {
-    const place = places.get(near)
-    if (place !== undefined) return place
+  for (let near = Math.min(day, today); near >= firstDay; near--) {
+    const index = sessionByDay.get(near)
+    if (index !== undefined) return index
   }
   return 0
 }
 
-/** The trading day nearest to, and not before, this one. */
-export const tradingDay = (day: Day): Day => closed.has(day) || weekday(day) % 6 === 0 ? tradingDay(day + 1) : day
+/** First trading day on or after `day`. */
+export const toTradingDay = (day: Day): Day =>
+  holidayDays.has(day) || weekdayOf(day) % 6 === 0 ? toTradingDay(day + 1) : day
 
-/** The day of a session; one beyond the last lies in the future. */
-export const dayAt = (session: number): Day =>
-  session > last ? tradingDay(today + Math.ceil((session - last) * 1.4)) : tradingDays[Math.max(0, session)] ?? today
+/** Day of a session. Sessions after the last one get estimated future days. */
+export const dayOfSession = (session: number): Day =>
+  session > lastSession
+    ? toTradingDay(today + Math.ceil((session - lastSession) * 1.4))
+    : tradingDays[Math.max(0, session)] ?? today
 
-const two = (number: number) => String(number).padStart(2, "0")
+const padTwo = (number: number) => String(number).padStart(2, "0")
 
-/** `2026-06-01 09:30:00`: a wall clock, the seconds counted from midnight. */
-export const clock = (day: Day, seconds: number) =>
-  `${dateOf(day)} ${two(Math.floor(seconds / 3600))}:${two(Math.floor(seconds / 60) % 60)}:${two(seconds % 60)}`
+/** Formats local time as `2026-06-01 09:30:00`, from seconds since midnight. */
+export const formatLocalTime = (day: Day, seconds: number) =>
+  `${formatDate(day)} ${padTwo(Math.floor(seconds / 3600))}:${padTwo(Math.floor(seconds / 60) % 60)}:${
+    padTwo(seconds % 60)
+  }`
 
-const isDaylight = (day: Day) => {
-  const year = Number(dateOf(day).slice(0, 4))
-  return day >= nth(year, 3, 0, 2) && day < nth(year, 11, 0, 1)
+const isDaylightSaving = (day: Day) => {
+  const year = Number(formatDate(day).slice(0, 4))
+  return day >= nthWeekday(year, 3, 0, 2) && day < nthWeekday(year, 11, 0, 1)
 }
 
-/** `2026-06-01T13:30:00Z`: the instant that New York's clock names. */
-export const instant = (day: Day, seconds: number) => {
-  const utc = seconds + (isDaylight(day) ? 4 : 5) * 3600
-  return `${clock(day + Math.floor(utc / 86_400), utc % 86_400).replace(" ", "T")}Z`
+/** Formats New York time as a UTC instant: `2026-06-01T13:30:00Z`. */
+export const formatUtcInstant = (day: Day, seconds: number) => {
+  const utc = seconds + (isDaylightSaving(day) ? 4 : 5) * 3600
+  return `${formatLocalTime(day + Math.floor(utc / 86_400), utc % 86_400).replace(" ", "T")}Z`
 }
 
-/** Seconds from midnight. */
-export const hour = (hours: number, minutes = 0) => hours * 3600 + minutes * 60
+/** Seconds since midnight. */
+export const timeOfDay = (hours: number, minutes = 0) => hours * 3600 + minutes * 60

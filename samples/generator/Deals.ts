@@ -1,69 +1,92 @@
-/** What a company got for its new shares, and by which filings it was allowed to sell them. */
-import { type Day, dayAt, sessionOn, today, tradingDay } from "./Calendar.ts"
-import type { Company } from "./Company.ts"
-import { quoted, worth } from "./Decimals.ts"
+/** Capital raises, their terms, and the shelf registration behind them. */
+import { type Day, dayOfSession, sessionOn, today, toTradingDay } from "./Calendar.ts"
+import type { Company } from "./Companies.ts"
+import { roundToTick, valueInCents } from "./Decimals.ts"
 import { banks } from "./Names.ts"
-import type { Raise } from "./Plot.ts"
-import type { Prices } from "./Prices.ts"
+import type { PriceHistory } from "./PriceSimulation.ts"
+import type { PlannedRaise } from "./Scenarios.ts"
 
+/** A completed capital raise. */
 export interface Deal {
-  readonly place: number
-  readonly kind: Raise["kind"]
+  /** Position among the deals of the company, from 0. */
+  readonly index: number
+  readonly kind: PlannedRaise["kind"]
   readonly day: Day
   readonly shares: number
-  /** Ticks a share; of a note or a preferred share, the price at which it converts. */
-  readonly price: number
-  /** Cents. */
-  readonly gross: number
-  /** Null: the company sold by itself. */
+  /** Price per share in ticks; the conversion price of a note or preferred share. */
+  readonly priceTicks: number
+  /** Gross proceeds in cents. */
+  readonly grossCents: number
+  /** Placement agent or underwriter; null if the company sold the shares itself. */
   readonly bank: string | null
-  /** Sold from the shelf registration. */
-  readonly shelf: boolean
+  /** The shares are sold under the shelf registration. */
+  readonly isFromShelf: boolean
 }
 
-export const dealsOf = (company: Company, { closes, outstanding }: Prices): ReadonlyArray<Deal> => {
-  const of = company.dice("deals")
-  return company.plot.raises.map(({ kind, part, session }, place) => {
+export const simulateDeals = (company: Company, { closes, sharesOutstanding }: PriceHistory): ReadonlyArray<Deal> => {
+  const random = company.randomFor("deals")
+  return company.scenario.raises.map(({ kind, dilution, session }, index) => {
     const before = closes[session - 1] ?? 0
-    const price = quoted(before * (kind === "atm" ? of.between(0.97, 1.02) : of.between(0.72, 0.9)))
-    const held = outstanding[session - 1] ?? 0
-    const shares = kind === "note" ? Math.round(held * part) : (outstanding[session] ?? 0) - held
-    const bank = kind === "line" || of.chance(0.2) ? null : of.pick(banks)
-    const shelf = kind === "atm" || kind === "offering" || kind === "direct"
-    return { place, kind, day: dayAt(session), shares, price, gross: worth(price, shares), bank, shelf }
+    const priceTicks = roundToTick(before * (kind === "atm" ? random.between(0.97, 1.02) : random.between(0.72, 0.9)))
+    const sharesBefore = sharesOutstanding[session - 1] ?? 0
+    const shares = kind === "note"
+      ? Math.round(sharesBefore * dilution)
+      : (sharesOutstanding[session] ?? 0) - sharesBefore
+    const bank = kind === "line" || random.chance(0.2) ? null : random.pick(banks)
+    const isFromShelf = kind === "atm" || kind === "offering" || kind === "direct"
+    return {
+      index,
+      kind,
+      day: dayOfSession(session),
+      shares,
+      priceTicks,
+      grossCents: valueInCents(priceTicks, shares),
+      bank,
+      isFromShelf,
+    }
   })
 }
 
-/** The registration statement behind everything sold from the shelf. */
-export interface Shelf {
-  readonly filed: Day
-  readonly effective: Day
-  /** It ends after three years. */
-  readonly expires: Day
-  /** Cents. */
-  readonly amount: number
+/** A shelf registration statement. */
+export interface ShelfRegistration {
+  readonly filedDay: Day
+  readonly effectiveDay: Day
+  /** Three years after the effective day. */
+  readonly expiryDay: Day
+  readonly amountCents: number
 }
 
-const sizes = [2_500_000_000, 5_000_000_000, 7_500_000_000, 10_000_000_000, 20_000_000_000, 30_000_000_000]
+/** Usual shelf sizes in cents. */
+const shelfSizes = [2_500_000_000, 5_000_000_000, 7_500_000_000, 10_000_000_000, 20_000_000_000, 30_000_000_000]
 
-export const shelfOf = ({ plot }: Company, deals: ReadonlyArray<Deal>): Shelf | null => {
-  const sold = deals.filter(({ shelf }) => shelf)
-  const from = sold[0]?.day ?? (plot.holders === "institutions" && plot.exchange === "NYSE" ? today - 400 : null)
+/** The shelf registration of a company that sells from one; null for other companies. */
+export const makeShelfRegistration = ({ scenario }: Company, deals: ReadonlyArray<Deal>): ShelfRegistration | null => {
+  const sales = deals.filter(({ isFromShelf }) => isFromShelf)
+  const from = sales[0]?.day ??
+    (scenario.ownershipData === "institutions" && scenario.exchange === "NYSE" ? today - 400 : null)
   if (from === null) return null
-  const filed = tradingDay(from - 75)
-  const total = sold.reduce((sum, { gross }) => sum + gross, 0)
-  const amount = sizes.find((size) => size > total * 1.25) ?? 2 * 50_000_000_000
-  return { filed, effective: tradingDay(filed + 21), expires: filed + 21 + 1096, amount: sold.length ? amount : 1e11 }
+  const filedDay = toTradingDay(from - 75)
+  const total = sales.reduce((sum, { grossCents }) => sum + grossCents, 0)
+  const amount = shelfSizes.find((size) => size > total * 1.25) ?? 2 * 50_000_000_000
+  return {
+    filedDay,
+    effectiveDay: toTradingDay(filedDay + 21),
+    expiryDay: filedDay + 21 + 1096,
+    amountCents: sales.length ? amount : 1e11,
+  }
 }
 
-/** Sold from the shelf up to a day, in cents; within a year of it, where asked. */
-export const soldUntil = (deals: ReadonlyArray<Deal>, day: Day, since: Day = 0) =>
-  deals.filter((deal) => deal.shelf && deal.day <= day && deal.day > since).reduce((sum, { gross }) => sum + gross, 0)
+/** Gross proceeds of shelf sales after `since` and up to `day`, in cents. */
+export const shelfSalesUntil = (deals: ReadonlyArray<Deal>, day: Day, since: Day = 0) =>
+  deals.filter((deal) => deal.isFromShelf && deal.day <= day && deal.day > since).reduce(
+    (sum, { grossCents }) => sum + grossCents,
+    0,
+  )
 
-/** What became of a share between two days: `from` of them are `to` by now, 20 and 1 after a reverse split. */
-export const splitSince = ({ plot }: Company, day: Day, until: Day = today) => {
-  const { split } = plot
-  const passed = split?.effective !== undefined && sessionOn(day) < split.effective &&
+/** Split ratio between two days: `from` shares on `day` are `to` shares on `until`. */
+export const splitRatioSince = ({ scenario }: Company, day: Day, until: Day = today) => {
+  const { split } = scenario
+  const hasSplit = split?.effective !== undefined && sessionOn(day) < split.effective &&
     sessionOn(until) >= split.effective
-  return passed ? { from: split.from, to: split.to } : { from: 1, to: 1 }
+  return hasSplit ? { from: split.from, to: split.to } : { from: 1, to: 1 }
 }

@@ -1,15 +1,15 @@
-/** Rows of dilution_data: warrants and convertibles of the deals, counted in shares of today. */
-import { dateOf, dayOf, sessionOn } from "./Calendar.ts"
-import { type Company, evening, symbolOn } from "./Company.ts"
-import { type Deal, splitSince } from "./Deals.ts"
-import { money, price, quotient } from "./Decimals.ts"
-import type { Document } from "./Documents.ts"
-import { find, type History } from "./Market.ts"
+/** Rows of dilution_data: warrants and convertibles issued in deals, adjusted for later splits. */
+import { formatDate, parseDate, sessionOn } from "./Calendar.ts"
+import { type Company, formatEvening, symbolOn } from "./Companies.ts"
+import { type Deal, splitRatioSince } from "./Deals.ts"
+import { divideRounded, formatCents, formatPrice } from "./Decimals.ts"
+import { type Document, findDocument } from "./Documents.ts"
+import type { CompanyHistory } from "./Market.ts"
 import { banks, funds } from "./Names.ts"
-import type { Dice } from "./Random.ts"
-import { fileNumber } from "./RegistrationRows.ts"
+import type { RandomSource } from "./Random.ts"
+import { fileNumberOf } from "./RegistrationRows.ts"
 
-const warrantColumns = {
+const emptyWarrantColumns = {
   warrants_amount: null,
   warrants_remaining: null,
   warrants_exercise_price: null,
@@ -18,7 +18,7 @@ const warrantColumns = {
   expiration_date: null,
 }
 
-const convertibleColumns = {
+const emptyConvertibleColumns = {
   conversion_price: null,
   conversion_price_type: null,
   offering_amount: null,
@@ -28,138 +28,147 @@ const convertibleColumns = {
   maturity_date: null,
 }
 
-/** Shares and ticks of a deal, after the splits since. */
-const counted = (company: Company, { day }: Deal) => {
-  const { from, to } = splitSince(company, day)
+/** Converts share counts and prices of a deal to today's shares. */
+const makeSplitAdjuster = (company: Company, { day }: Deal) => {
+  const { from, to } = splitRatioSince(company, day)
   return {
-    shares: (count: number) => quotient(count * to, from),
-    ticks: (count: number) => quotient(count * from, to),
+    shares: (count: number) => divideRounded(count * to, from),
+    ticks: (count: number) => divideRounded(count * from, to),
   }
 }
 
-const clauses = ["Full ratchet", "Weighted average", "Share combination event", "Reset to 100% of 5-day low"] as const
+const protectionClauses = [
+  "Full ratchet",
+  "Weighted average",
+  "Share combination event",
+  "Reset to 100% of 5-day low",
+] as const
 
-/** The least price under the protection, in whole tenths of a cent. */
-const protection = (of: Dice, ticks: number) => {
-  if (of.chance(0.5)) return { floor_price: null, price_protection: null, price_protection_clause: null }
-  const kind = of.pick(clauses)
+/** Price protection of a security. The floor price is a multiple of 0.001 USD. */
+const priceProtectionColumns = (random: RandomSource, ticks: number) => {
+  if (random.chance(0.5)) return { floor_price: null, price_protection: null, price_protection_clause: null }
+  const kind = random.pick(protectionClauses)
   return {
-    floor_price: of.chance(0.8) ? price(10 * Math.ceil(ticks / 50)) : null,
+    floor_price: random.chance(0.8) ? formatPrice(10 * Math.ceil(ticks / 50)) : null,
     price_protection: kind,
-    price_protection_clause: of.chance(0.7) ? `"${kind}": never below the floor, where there is one` : null,
+    price_protection_clause: random.chance(0.7) ? `"${kind}": never below the floor, where there is one` : null,
   }
 }
 
-const advanced = (of: Dice, { company }: History, deal: Deal, ticks: number) => ({
-  ...protection(of, ticks),
+const termColumns = (random: RandomSource, { company }: CompanyHistory, deal: Deal, ticks: number) => ({
+  ...priceProtectionColumns(random, ticks),
   bank: deal.bank,
-  owners: of.chance(0.3) ? [] : of.chance(0.4) ? [of.pick(funds), "O'Neil_50% Opportunities"] : [of.pick(funds)],
-  reset_date: of.chance(0.3) ? dateOf(deal.day + 200) : null,
-  beneficial_ownership_blocker_percentage: of.chance(0.7) ? of.pick(["4.99", "9.99"]) : null,
-  registration_file_no: deal.shelf ? fileNumber(company, "shelf") : null,
+  owners: random.chance(0.3)
+    ? []
+    : random.chance(0.4)
+    ? [random.pick(funds), "O'Neil_50% Opportunities"]
+    : [random.pick(funds)],
+  reset_date: random.chance(0.3) ? formatDate(deal.day + 200) : null,
+  beneficial_ownership_blocker_percentage: random.chance(0.7) ? random.pick(["4.99", "9.99"]) : null,
+  registration_file_no: deal.isFromShelf ? fileNumberOf(company, "shelf") : null,
 })
 
-const warrant = (of: Dice, history: History, deal: Deal, part: number) => {
-  const { shares, ticks } = counted(history.company, deal)
-  const amount = shares(quotient(deal.shares * part, 100))
-  const remaining = quotient(amount * of.whole(1000, 10_000), 10_000)
-  const exercise = ticks(quotient(deal.price * of.whole(100, 130), 100))
+const warrantColumnsOf = (random: RandomSource, history: CompanyHistory, deal: Deal, part: number) => {
+  const { shares, ticks } = makeSplitAdjuster(history.company, deal)
+  const amount = shares(divideRounded(deal.shares * part, 100))
+  const remaining = divideRounded(amount * random.integer(1000, 10_000), 10_000)
+  const exercise = ticks(divideRounded(deal.priceTicks * random.integer(100, 130), 100))
   return {
-    ...convertibleColumns,
-    ...warrantColumns,
+    ...emptyConvertibleColumns,
+    ...emptyWarrantColumns,
     security_type: "warrant",
-    details: `Common warrants at $${price(exercise)}`,
+    details: `Common warrants at $${formatPrice(exercise)}`,
     warrants_amount: amount,
-    warrants_remaining: of.chance(0.9) ? remaining : null,
-    warrants_exercise_price: price(exercise),
-    exercisable_date: of.chance(0.9) ? dateOf(deal.day + (deal.shelf ? 0 : 183)) : null,
-    expiration_date: of.chance(0.9) ? dateOf(deal.day + 1826) : null,
+    warrants_remaining: random.chance(0.9) ? remaining : null,
+    warrants_exercise_price: formatPrice(exercise),
+    exercisable_date: random.chance(0.9) ? formatDate(deal.day + (deal.isFromShelf ? 0 : 183)) : null,
+    expiration_date: random.chance(0.9) ? formatDate(deal.day + 1826) : null,
     underlying_shares_remaining: remaining,
-    ...advanced(of, history, deal, exercise),
+    ...termColumns(random, history, deal, exercise),
   }
 }
 
-const prefunded = (of: Dice, history: History, deal: Deal) => {
-  const { shares, ticks } = counted(history.company, deal)
-  const amount = shares(quotient(deal.shares, 4))
+const prefundedWarrantColumns = (random: RandomSource, history: CompanyHistory, deal: Deal) => {
+  const { shares, ticks } = makeSplitAdjuster(history.company, deal)
+  const amount = shares(divideRounded(deal.shares, 4))
   return {
-    ...warrant(of, history, deal, 25),
+    ...warrantColumnsOf(random, history, deal, 25),
     security_type: "prefunded_warrant",
-    details: `Pre-funded warrants at $${price(ticks(1))}`,
+    details: `Pre-funded warrants at $${formatPrice(ticks(1))}`,
     warrants_amount: amount,
     warrants_remaining: 0,
-    warrants_exercise_price: price(ticks(1)),
-    prefunded_cost: price(ticks(Math.max(1, deal.price - 1))),
+    warrants_exercise_price: formatPrice(ticks(1)),
+    prefunded_cost: formatPrice(ticks(Math.max(1, deal.priceTicks - 1))),
     expiration_date: null,
     underlying_shares_remaining: 0,
   }
 }
 
-const convertible = (of: Dice, history: History, deal: Deal) => {
-  const { ticks } = counted(history.company, deal)
-  const conversion = ticks(deal.price)
+const convertibleColumnsOf = (random: RandomSource, history: CompanyHistory, deal: Deal) => {
+  const { ticks } = makeSplitAdjuster(history.company, deal)
+  const conversion = ticks(deal.priceTicks)
   const isNote = deal.kind === "note"
-  const debt = quotient(deal.gross * of.whole(0, 10_000), 10_000)
+  const debt = divideRounded(deal.grossCents * random.integer(0, 10_000), 10_000)
   return {
-    ...convertibleColumns,
-    ...warrantColumns,
+    ...emptyConvertibleColumns,
+    ...emptyWarrantColumns,
     security_type: isNote ? "convertible_note" : "convertible_preferred",
     details: isNote
       ? "Senior convertible notes, 10% original issue discount"
       : "Series A-1 convertible preferred shares",
-    conversion_price: of.chance(0.95) ? price(conversion) : null,
-    conversion_price_type: of.chance(0.9) ? (isNote ? "variable" : "fixed") : null,
-    offering_amount: money(deal.gross),
-    convertible_debt_remaining: isNote ? money(debt) : null,
-    interest_rate_percentage: isNote ? of.pick(["0", "7.5", "8.25", "12"]) : null,
-    convertible_date: of.chance(0.9) ? dateOf(deal.day + 30) : null,
-    maturity_date: isNote ? dateOf(deal.day + 730) : null,
-    underlying_shares_remaining: of.chance(0.9) ? quotient(debt * 100, conversion) : null,
-    ...advanced(of, history, deal, conversion),
+    conversion_price: random.chance(0.95) ? formatPrice(conversion) : null,
+    conversion_price_type: random.chance(0.9) ? (isNote ? "variable" : "fixed") : null,
+    offering_amount: formatCents(deal.grossCents),
+    convertible_debt_remaining: isNote ? formatCents(debt) : null,
+    interest_rate_percentage: isNote ? random.pick(["0", "7.5", "8.25", "12"]) : null,
+    convertible_date: random.chance(0.9) ? formatDate(deal.day + 30) : null,
+    maturity_date: isNote ? formatDate(deal.day + 730) : null,
+    underlying_shares_remaining: random.chance(0.9) ? divideRounded(debt * 100, conversion) : null,
+    ...termColumns(random, history, deal, conversion),
   }
 }
 
-const securities = (of: Dice, history: History, deal: Deal) => ({
-  offering: [warrant(of, history, deal, 50)],
-  direct: [warrant(of, history, deal, 100), prefunded(of, history, deal)],
-  note: [convertible(of, history, deal), warrant(of, history, deal, 35)],
-  preferred: [convertible(of, history, deal)],
+const securityColumns = (random: RandomSource, history: CompanyHistory, deal: Deal) => ({
+  offering: [warrantColumnsOf(random, history, deal, 50)],
+  direct: [warrantColumnsOf(random, history, deal, 100), prefundedWarrantColumns(random, history, deal)],
+  note: [convertibleColumnsOf(random, history, deal), warrantColumnsOf(random, history, deal, 35)],
+  preferred: [convertibleColumnsOf(random, history, deal)],
   atm: [],
   line: [],
 }[deal.kind])
 
-/** Where a security is known from; an old one is known from a report only. */
-const source = (deal: Deal, document: Document | undefined) => ({
-  registered: document === undefined ? null : deal.shelf,
-  filed_at: dateOf(deal.day),
+/** Source filing of a security. Legacy securities have no filing. */
+const sourceColumns = (deal: Deal, document: Document | undefined) => ({
+  registered: document === undefined ? null : deal.isFromShelf,
+  filed_at: formatDate(deal.day),
   form_type: document?.form ?? null,
   accession_number: document?.accession ?? null,
   document_url: document?.url ?? null,
-  last_updated: evening(deal.day),
+  last_updated: formatEvening(deal.day),
 })
 
-/** Warrants from before the market began, of those who raise money now. */
-const old = ({ company: { plot }, prices }: History): ReadonlyArray<Deal> =>
-  plot.raises.length < 3 ? [] : [{
-    place: 99,
+/** Warrants of 2023 for companies with at least three raises. */
+const legacyDeals = ({ company: { scenario }, prices }: CompanyHistory): ReadonlyArray<Deal> =>
+  scenario.raises.length < 3 ? [] : [{
+    index: 99,
     kind: "offering",
-    day: dayOf("2023-06-08"),
-    shares: quotient(prices.outstanding[sessionOn(0)] ?? 0, 10),
-    price: 60_000,
-    gross: 0,
+    day: parseDate("2023-06-08"),
+    shares: divideRounded(prices.sharesOutstanding[sessionOn(0)] ?? 0, 10),
+    priceTicks: 60_000,
+    grossCents: 0,
     bank: banks[3],
-    shelf: false,
+    isFromShelf: false,
   }]
 
-export const dilutionData = (history: History) => {
-  const of = history.company.dice("dilution")
-  return [...old(history), ...history.deals].flatMap((deal) => {
-    const document = find(history, `raise:${deal.place}`)
-    return securities(of, history, deal).map((security, place) => ({
-      id: `${document?.id ?? `${history.company.cik}-23-old`}-${place + 1}`,
+export const buildDilutionDataRows = (history: CompanyHistory) => {
+  const random = history.company.randomFor("dilution")
+  return [...legacyDeals(history), ...history.deals].flatMap((deal) => {
+    const document = findDocument(history, `raise:${deal.index}`)
+    return securityColumns(random, history, deal).map((security, index) => ({
+      id: `${document?.id ?? `${history.company.cik}-23-old`}-${index + 1}`,
       ticker: symbolOn(history.company, deal.day),
       ...security,
-      ...source(deal, document),
+      ...sourceColumns(deal, document),
     }))
   })
 }

@@ -1,43 +1,344 @@
-/** Everything that a company files and says, in order; other tables refer to it by key. */
-import { dateOf, type Day } from "./Calendar.ts"
-import { address, type Company } from "./Company.ts"
+/** SEC filings and press releases of a company. Other tables refer to them by key. */
+import {
+  type Day,
+  dayOfSession,
+  formatDate,
+  lastSession,
+  parseDate,
+  timeOfDay,
+  today,
+  toTradingDay,
+} from "./Calendar.ts"
+import { type Company, filingUrl, renamesOf } from "./Companies.ts"
+import type { Deal, ShelfRegistration } from "./Deals.ts"
+import { formatMillions, formatPrice } from "./Decimals.ts"
+import type { ListingNotice } from "./ListingNotices.ts"
+import type { CompanyHistory } from "./Market.ts"
+import { newsTopics } from "./NewsTopics.ts"
+import type { PriceHistory } from "./PriceSimulation.ts"
 
-export interface Draft {
-  /** What other tables find it by: `raise:2`, `split:effective`. */
+/** A document before it is numbered. */
+export interface DocumentDraft {
+  /** Key for references from other tables, such as `raise:2` or `split:effective`. */
   readonly key: string
   readonly day: Day
-  /** Seconds from midnight; null: nobody noted the time. */
+  /** Seconds since midnight; null if unknown. */
   readonly time: number | null
-  /** An SEC form, or `news`. */
+  /** SEC form type, or `news` for a press release. */
   readonly form: string
   readonly title: string | null
   readonly summary?: string
   readonly tags?: ReadonlyArray<string>
 }
 
-export interface Document extends Draft {
+export interface Document extends DocumentDraft {
   readonly id: string
-  /** Null: news, which have none. */
+  /** SEC accession number; null for press releases. */
   readonly accession: string | null
   readonly url: string
 }
 
-export const isNews = ({ form }: Draft) => form === "news"
+export const findDocument = ({ documents }: CompanyHistory, key: string) =>
+  documents.find((document) => document.key === key)
 
-const when = ({ day, time }: Draft) => day * 86_400 + (time ?? 86_399)
+const newsForm = "news"
 
-/** In order of time, numbered as the SEC numbers filings: filer, year, count. */
-export const documentsOf = (company: Company, drafts: ReadonlyArray<Draft>): ReadonlyArray<Document> => {
+export const isNews = ({ form }: DocumentDraft) => form === newsForm
+
+const timestampOf = ({ day, time }: DocumentDraft) => day * 86_400 + (time ?? 86_399)
+
+/** Sorts documents by time and numbers them like SEC accession numbers: filer, year, sequence. */
+export const numberDocuments = (company: Company, drafts: ReadonlyArray<DocumentDraft>): ReadonlyArray<Document> => {
   const counts = { filings: 0, news: 0 }
-  return drafts.toSorted((one, other) => when(one) - when(other)).map((draft) => {
+  return drafts.toSorted((one, other) => timestampOf(one) - timestampOf(other)).map((draft) => {
     const count = isNews(draft) ? ++counts.news : ++counts.filings
-    const year = dateOf(draft.day).slice(2, 4)
+    const year = formatDate(draft.day).slice(2, 4)
     const id = `${company.cik}-${year}-${isNews(draft) ? "n" : ""}${String(count).padStart(isNews(draft) ? 5 : 6, "0")}`
     return {
       ...draft,
       id,
       accession: isNews(draft) ? null : id,
-      url: isNews(draft) ? `https://example.com/news/${id}` : address(company, `${id}.htm`),
+      url: isNews(draft) ? `https://example.com/news/${id}` : filingUrl(company, `${id}.htm`),
     }
   })
 }
+
+/** SEC form names; foreign issuers file different forms. */
+const formNamesOf = ({ country }: Company) =>
+  country === "US"
+    ? { annual: "10-K", interim: "10-Q", current: "8-K", shelf: "S-3", full: "S-1" }
+    : { annual: "20-F", interim: "6-K", current: "6-K", shelf: "F-3", full: "F-1" }
+
+const interimReportDates = [
+  "2024-11-21",
+  "2025-05-15",
+  "2025-08-14",
+  "2025-11-13",
+  "2026-05-14",
+  "2026-08-13",
+  "2026-11-12",
+]
+const annualReportDates = ["2025-03-28", "2026-03-27"]
+
+/** Day of the IPO; null for companies that were already listed or have no prices. */
+export const ipoDay = ({ scenario }: Company): Day | null =>
+  scenario.firstSession === null || scenario.firstSession === 0 ? null : dayOfSession(scenario.firstSession)
+
+const periodicReports = (company: Company): ReadonlyArray<DocumentDraft> => {
+  const random = company.randomFor("periodic")
+  const forms = formNamesOf(company)
+  const earliestDay = (ipoDay(company) ?? 0) + 20
+  const reports = [
+    ...annualReportDates.map((date) => [date, forms.annual]),
+    ...interimReportDates.map((date) => [date, forms.interim]),
+  ]
+  return reports.flatMap(([date = "", form = ""], index): ReadonlyArray<DocumentDraft> => {
+    const day = toTradingDay(parseDate(date) - random.integer(0, 9))
+    const time = random.chance(0.85)
+      ? timeOfDay(random.integer(6, 16), random.integer(0, 59)) + random.integer(0, 59)
+      : null
+    if (
+      day < earliestDay || company.scenario.ownershipData === "none" ||
+      (company.scenario.firstSession === null && index > 1)
+    ) return []
+    const title = random.chance(0.9) ? `${form} of ${company.name}` : null
+    return [{ key: `periodic:${index}`, day, time, form, title, tags: [] }]
+  })
+}
+
+/** Ownership filings by kind of holder data: form, approximate date, and holders listed in it. */
+const ownershipForms = {
+  full: [["SC 13G", "2025-02-12", "funds"], ["DEF 14A", "2025-04-25", "all"], ["DEF 14A", "2026-04-24", "all"], [
+    "4",
+    "2026-09-15",
+    "none",
+  ]],
+  institutions: [["DEF 14A", "2025-04-11", "all"], ["DEF 14A", "2026-04-10", "all"], [
+    "SC 13G/A",
+    "2026-02-13",
+    "funds",
+  ]],
+  placeholders: [["3", "2025-06-20", "none"], ["SC 13D", "2026-03-06", "none"]],
+  none: [],
+} as const
+
+/** Document keys are `owners:all:…`, `owners:funds:…` and, without holders, `owners:none:…`. */
+const ownershipFilings = (company: Company): ReadonlyArray<DocumentDraft> => {
+  const random = company.randomFor("ownership filings")
+  return ownershipForms[company.scenario.ownershipData].flatMap(
+    ([form, date, holders], index): ReadonlyArray<DocumentDraft> => {
+      const day = toTradingDay(parseDate(date) + random.integer(-5, 5))
+      if (day <= (ipoDay(company) ?? 0)) return []
+      const title = `${form}: holders of ${company.name}`
+      return [{
+        key: `owners:${holders}:${index}`,
+        day,
+        time: timeOfDay(16, random.integer(5, 59)),
+        form,
+        title,
+        tags: ["ownership"],
+      }]
+    },
+  )
+}
+
+const ipoDocuments = (company: Company): ReadonlyArray<DocumentDraft> => {
+  const day = ipoDay(company)
+  if (day === null) return []
+  const form = formNamesOf(company).full
+  const title = `${company.name} goes public`
+  return [
+    { key: "ipo:filed", day: toTradingDay(day - 48), time: timeOfDay(15, 2), form, title, tags: ["ipo"] },
+    { key: "ipo", day, time: timeOfDay(6, 1), form: "424B4", title, tags: ["ipo"] },
+    {
+      key: "ipo:news",
+      day,
+      time: timeOfDay(8),
+      form: newsForm,
+      title,
+      summary: "The first trade is today.",
+      tags: ["ipo"],
+    },
+  ]
+}
+
+/** Day on which the shares of a private placement are registered for resale; may lie in the future. */
+const resaleRegistrationDay = ({ day }: Deal) => toTradingDay(day + 24)
+
+const registrationFilings = (
+  company: Company,
+  deals: ReadonlyArray<Deal>,
+  shelf: ShelfRegistration | null,
+): ReadonlyArray<DocumentDraft> => {
+  const forms = formNamesOf(company)
+  const tags = ["registration"]
+  const resales = deals.filter((deal) =>
+    (deal.kind === "note" || deal.kind === "preferred") && resaleRegistrationDay(deal) <= today
+  )
+  return [
+    ...(shelf === null ? [] : [{
+      key: "shelf",
+      day: shelf.filedDay,
+      time: timeOfDay(17, 12),
+      form: forms.shelf,
+      title: "Shelf registration",
+      tags,
+    }]),
+    ...resales.map((deal) => ({
+      key: `resale:${deal.index}`,
+      day: resaleRegistrationDay(deal),
+      time: null,
+      form: forms.full,
+      title: "Resale by holders",
+      tags,
+    })),
+    ...(company.randomFor("pending").chance(0.2) && company.scenario.firstSession !== null
+      ? [{ key: "pending", day: today - 24, time: timeOfDay(9, 5), form: forms.full, title: "Proposed offering", tags }]
+      : []),
+  ]
+}
+
+/** Filings that the SEC requires. */
+export const makeMandatoryFilings = (
+  company: Company,
+  deals: ReadonlyArray<Deal>,
+  shelf: ShelfRegistration | null,
+): ReadonlyArray<DocumentDraft> => [
+  ...periodicReports(company),
+  ...ownershipFilings(company),
+  ...ipoDocuments(company),
+  ...registrationFilings(company, deals, shelf),
+]
+
+/** The news that causes a gap, followed by the SEC filing: the evening before, or in the morning. */
+const gapAnnouncements = (company: Company, { gapDays }: PriceHistory): ReadonlyArray<DocumentDraft> => {
+  const random = company.randomFor("gaps")
+  return gapDays.flatMap(({ gap: { startsEveningBefore, session, topic: name } }): ReadonlyArray<DocumentDraft> => {
+    if (name === null) return []
+    const { form, summary, tags, title } = newsTopics[name]
+    const day = dayOfSession(startsEveningBefore ? session - 1 : session)
+    const time = startsEveningBefore
+      ? timeOfDay(16, random.integer(1, 5))
+      : timeOfDay(7, random.integer(0, 59)) + random.integer(0, 59)
+    const content = { day, title: `${company.name} ${title}`, summary, tags }
+    return [
+      { ...content, key: `gap:${session}:news`, time, form: newsForm },
+      ...(form === null ? [] : [{
+        ...content,
+        key: `gap:${session}`,
+        time: time + random.integer(60, 900),
+        form: formNamesOf(company).current,
+      }]),
+    ]
+  })
+}
+
+const dealForm = (company: Company, { isFromShelf, kind }: Deal) =>
+  isFromShelf ? "424B5" : kind === "line" ? formNamesOf(company).full : formNamesOf(company).current
+
+const dealNames = {
+  offering: "underwritten offering",
+  direct: "registered direct offering",
+  atm: "at-the-market program",
+  line: "equity line",
+  note: "convertible notes",
+  preferred: "convertible preferred shares",
+} as const
+
+const dealTags = {
+  offering: "underwritten",
+  direct: "registered-direct",
+  atm: "atm",
+  line: "equity-line",
+  note: "convertible-note",
+  preferred: "convertible-preferred",
+} as const
+
+const dealAnnouncements = (company: Company, deals: ReadonlyArray<Deal>): ReadonlyArray<DocumentDraft> =>
+  deals.flatMap((deal) => {
+    const { day, grossCents, kind, index, shares } = deal
+    const content = {
+      day,
+      title: `${company.name} prices ${formatMillions(grossCents)} ${dealNames[kind]}`,
+      summary: `${shares.toLocaleString("en-US")} shares at $${formatPrice(deal.priceTicks)}.`,
+      tags: ["offering", dealTags[kind]],
+    }
+    return [
+      { ...content, key: `raise:${index}`, time: timeOfDay(8, 15), form: dealForm(company, deal) },
+      ...(kind === "atm" || kind === "line"
+        ? []
+        : [{ ...content, key: `raise:${index}:news`, time: timeOfDay(7, 45), form: newsForm }]),
+    ]
+  })
+
+/** The steps of a split so far. */
+const splitAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> => {
+  const { split } = company.scenario
+  if (split === undefined) return []
+  const { current } = formNamesOf(company)
+  const step = (key: string, session: number | undefined, form: string, title: string): ReadonlyArray<DocumentDraft> =>
+    session === undefined || session > lastSession ? [] : [{
+      key,
+      day: dayOfSession(session),
+      time: timeOfDay(16, 31),
+      form,
+      title: `${company.name} ${title}`,
+      tags: ["split"],
+    }]
+  const share = `one share for ${split.from}`
+  const description = split.from > split.to ? `reverse split, ${share}` : `split, ${split.to} shares for one`
+  return [
+    ...step("split:vote", split.voteFiled, "DEF 14A", `asks its holders for a ${description}`),
+    ...(dayOfSession(split.vote) < today
+      ? step("split:approved", split.vote, current, `may make a ${description}`)
+      : []),
+    ...step("split:withdrawn", split.withdrawn, current, `will not make a ${description}`),
+    ...(split.effective === undefined ? [] : [
+      ...step("split:announced", split.effective - 6, current, `announces a ${description}`),
+      ...step("split:news", split.effective - 6, newsForm, `announces a ${description}`),
+      ...step("split:effective", split.effective, current, `has made a ${description}`),
+    ]),
+  ]
+}
+
+const noticeAnnouncements = (company: Company, notices: ReadonlyArray<ListingNotice>): ReadonlyArray<DocumentDraft> =>
+  notices.flatMap(({ day, delistingDay, kind, regainedDay }, index) => {
+    const { current } = formNamesOf(company)
+    const announce = (key: string, announcedDay: Day | null, title: string): ReadonlyArray<DocumentDraft> =>
+      announcedDay === null ? [] : [{
+        key,
+        day: announcedDay,
+        time: timeOfDay(16, 12),
+        form: current,
+        title: `${company.name} ${title}`,
+        tags: ["nasdaq"],
+      }]
+    return [
+      ...announce(`notice:${index}`, day, `is told of a deficiency (${kind})`),
+      ...announce(`notice:${index}:determined`, delistingDay, "is to be delisted, and appeals"),
+      ...announce(`notice:${index}:regained`, regainedDay, `is compliant again (${kind})`),
+    ]
+  })
+
+const renameAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> =>
+  renamesOf(company).flatMap(({ day, former, next }, index) => {
+    const content = { day, title: `${company.name} trades as ${next}, no longer as ${former}`, tags: ["symbol-change"] }
+    return [
+      { ...content, key: `rename:${index}:news`, time: timeOfDay(6, 30), form: newsForm },
+      { ...content, key: `rename:${index}`, time: timeOfDay(6, 35), form: formNamesOf(company).current },
+    ]
+  })
+
+/** Press releases and filings about events of the company. */
+export const makeAnnouncements = (
+  company: Company,
+  prices: PriceHistory,
+  deals: ReadonlyArray<Deal>,
+  notices: ReadonlyArray<ListingNotice>,
+): ReadonlyArray<DocumentDraft> => [
+  ...gapAnnouncements(company, prices),
+  ...dealAnnouncements(company, deals),
+  ...splitAnnouncements(company),
+  ...noticeAnnouncements(company, notices),
+  ...renameAnnouncements(company),
+]

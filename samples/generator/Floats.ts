@@ -1,17 +1,19 @@
-/** How many shares there were and who could trade them, filing by filing. */
-import { type Day, sessionOn } from "./Calendar.ts"
-import { type Company, renamesOf } from "./Company.ts"
-import { quotient } from "./Decimals.ts"
-import type { Document } from "./Documents.ts"
-import { ipoDay } from "./Filings.ts"
-import { sharesOf } from "./Holders.ts"
-import type { Prices } from "./Prices.ts"
-import type { Dice } from "./Random.ts"
+/** Share counts and floats by filing, and the rows of float_outstanding and historical_float_pro. */
+import { type Day, formatDate, sessionOn, today } from "./Calendar.ts"
+import { type Company, formatEvening, renamesOf, symbolOn } from "./Companies.ts"
+import { divideRounded, formatCents, formatFraction, formatRatio, mapNullable } from "./Decimals.ts"
+import { type Document, ipoDay } from "./Documents.ts"
+import type { CompanyHistory } from "./Market.ts"
+import { ownershipTables, sumOwnership } from "./Ownership.ts"
+import type { PriceHistory } from "./PriceSimulation.ts"
+import { closeOn, marketCapOf } from "./PriceStatistics.ts"
+import type { RandomSource } from "./Random.ts"
 
-export interface Float {
+/** Share counts that one filing discloses; null if it does not disclose a count. */
+export interface FloatReport {
   readonly document: Document
-  readonly reported: Day | null
-  /** Numbers of shares; null: the filing does not tell. */
+  /** Day for which the shares are counted. */
+  readonly reportedDay: Day | null
   readonly outstanding: number | null
   readonly insiders: number | null
   readonly affiliates: number | null
@@ -20,49 +22,129 @@ export interface Float {
   readonly tradable: number | null
 }
 
-/** Filings that tell the number of shares: reports, the prospectus, sales of shares and splits. */
-const tells = ({ form, key }: Document) =>
+/** Periodic reports, IPO prospectuses, shelf sales and splits disclose share counts. */
+const disclosesShareCount = ({ form, key }: Document) =>
   key.startsWith("periodic") || key === "ipo" || key === "split:effective" ||
   (key.startsWith("raise") && form === "424B5")
 
-/** A report counts the shares some days before it is filed, be it a Sunday; others on their day. */
-const reportedOf = (of: Dice, company: Company, { day, key }: Document): Day | null => {
+/** Periodic reports count shares a few days before filing, weekends included; other filings on the filing day. */
+const reportedDayOf = (random: RandomSource, company: Company, { day, key }: Document): Day | null => {
   if (!key.startsWith("periodic")) return day
-  if (of.chance(0.04)) return null
-  const renamed = renamesOf(company).findLast((rename) => rename.day <= day)?.day ?? 0
-  return Math.max(day - of.whole(1, 9), renamed, ipoDay(company) ?? 0)
+  if (random.chance(0.04)) return null
+  const lastRename = renamesOf(company).findLast((rename) => rename.day <= day)?.day ?? 0
+  return Math.max(day - random.integer(1, 9), lastRename, ipoDay(company) ?? 0)
 }
 
-const floatOf = (of: Dice, company: Company, { outstanding: counts }: Prices, document: Document): Float => {
-  const reported = reportedOf(of, company, document)
-  const outstanding = of.chance(0.02) ? null : counts[sessionOn(reported ?? document.day)] ?? null
-  const parts = sharesOf(company)
-  const held = (part: number | null) =>
-    outstanding === null || part === null ? null : quotient(outstanding * part, 10_000)
-  const [insiders, affiliates] = [held(parts.insiders), held(parts.affiliates)]
+const makeFloatReport = (
+  random: RandomSource,
+  company: Company,
+  { sharesOutstanding }: PriceHistory,
+  document: Document,
+): FloatReport => {
+  const reportedDay = reportedDayOf(random, company, document)
+  const outstanding = random.chance(0.02) ? null : sharesOutstanding[sessionOn(reportedDay ?? document.day)] ?? null
+  const totals = sumOwnership(company)
+  const sharesOf = (stake: number | null) =>
+    outstanding === null || stake === null ? null : divideRounded(outstanding * stake, 10_000)
+  const [insiders, affiliates] = [sharesOf(totals.insiders), sharesOf(totals.affiliates)]
   const float = outstanding === null || insiders === null || affiliates === null
     ? null
     : outstanding - insiders - affiliates
-  const young = ipoDay(company) !== null && document.day < (ipoDay(company) ?? 0) + 180
-  const part = company.plot.holders === "institutions" ? 0 : young ? 2500 : of.whole(0, 800)
-  const restricted = float === null || of.chance(0.05) ? null : quotient(float * part, 10_000)
+  const isLockedUp = ipoDay(company) !== null && document.day < (ipoDay(company) ?? 0) + 180
+  const restrictedPart = company.scenario.ownershipData === "institutions"
+    ? 0
+    : isLockedUp
+    ? 2500
+    : random.integer(0, 800)
+  const restricted = float === null || random.chance(0.05) ? null : divideRounded(float * restrictedPart, 10_000)
   const tradable = float === null || restricted === null ? null : float - restricted
-  return { document, reported, outstanding, insiders, affiliates, float, restricted, tradable }
+  return { document, reportedDay, outstanding, insiders, affiliates, float, restricted, tradable }
 }
 
-/** In the order in which they were filed. */
-export const floatsOf = (company: Company, prices: Prices, documents: ReadonlyArray<Document>) => {
-  const of = company.dice("floats")
-  return documents.filter(tells).map((document) => floatOf(of, company, prices, document))
+/** Float reports in filing order. */
+export const makeFloatReports = (company: Company, prices: PriceHistory, documents: ReadonlyArray<Document>) => {
+  const random = company.randomFor("floats")
+  return documents.filter(disclosesShareCount).map((document) => makeFloatReport(random, company, prices, document))
 }
 
-/** The newest by the day it is for, undated ones last, then by the day it was filed. */
-export const newestOf = (floats: ReadonlyArray<Float>): Float | undefined =>
+/** Newest report by reported day (unknown days last), then by filing time. */
+export const newestFloatReport = (floats: ReadonlyArray<FloatReport>): FloatReport | undefined =>
   floats.toSorted((one, other) =>
-    (other.reported ?? 0) - (one.reported ?? 0) || other.document.day - one.document.day ||
+    (other.reportedDay ?? 0) - (one.reportedDay ?? 0) || other.document.day - one.document.day ||
     (other.document.time ?? 0) - (one.document.time ?? 0)
   )[0]
 
-/** What was known on a day. */
-export const knownOn = (floats: ReadonlyArray<Float>, day: Day) =>
+/** Latest report with a share count that was filed on or before `day`. */
+export const latestFloatReportOn = (floats: ReadonlyArray<FloatReport>, day: Day) =>
   floats.findLast(({ document, outstanding }) => document.day <= day && outstanding !== null)
+
+export const ownershipPercentColumns = (company: Company) => {
+  const { affiliates, insiders, institutions } = sumOwnership(company)
+  return {
+    insider_percent: mapNullable(insiders, formatFraction),
+    affiliate_percent: mapNullable(affiliates, formatFraction),
+    institutions_percent: mapNullable(institutions, formatFraction),
+  }
+}
+
+/** Depositary share columns. Half a share stays exact because the ratio is formatted from integers. */
+const adrColumns = ({ scenario: { adsRatio } }: Company) => ({
+  is_adr: adsRatio !== null,
+  ads_ratio: mapNullable(adsRatio, (shares) => formatRatio(shares * 2, 2)),
+})
+
+/** Company columns that several tables repeat. */
+export const companyColumns = (company: Company) => {
+  const { country, industry, scenario: { delisted, exchange, firstSession }, sector } = company
+  return {
+    company: firstSession === null && exchange === null ? null : company.name,
+    country: exchange === null ? null : country,
+    sector,
+    industry,
+    exchange: delisted === undefined ? exchange : "OTC",
+  }
+}
+
+/** URL of the latest filing that lists holders. */
+export const ownershipSourceUrl = (history: CompanyHistory) => ownershipTables(history).at(-1)?.document.url ?? null
+
+export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
+  const { company, floats } = history
+  return floats.map(({ affiliates, document, float, insiders, outstanding, reportedDay, restricted }, index) => ({
+    ticker: symbolOn(company, document.day),
+    filed_at: formatDate(document.day),
+    form_type: index === 2 && company.number % 9 === 0 ? null : document.form,
+    document_url: index === 3 && company.number % 9 === 0 ? null : document.url,
+    reported_date: mapNullable(reportedDay, formatDate),
+    outstanding_shares: outstanding,
+    float,
+    restricted_shares: restricted,
+    affiliate_shares: affiliates,
+    insider_shares: insiders,
+    ...ownershipPercentColumns(company),
+    cik: company.scenario.exchange === null ? null : company.cik,
+    ...adrColumns(company),
+    details: document.title,
+    last_updated: formatEvening(document.day),
+  }))
+}
+
+export const buildFloatOutstandingRows = (history: CompanyHistory) => {
+  const { company, floats } = history
+  const newest = newestFloatReport(floats)
+  return [{
+    ticker: symbolOn(company, today),
+    ...companyColumns(company),
+    float: newest?.float ?? null,
+    outstanding: newest?.outstanding ?? null,
+    tradable_float: newest?.tradable ?? null,
+    market_cap: mapNullable(marketCapOf(closeOn(history), newest?.outstanding), formatCents),
+    ...ownershipPercentColumns(company),
+    ...adrColumns(company),
+    reported_date: mapNullable(newest?.reportedDay ?? null, formatDate),
+    filed_at: mapNullable(newest?.document.day ?? null, formatDate),
+    ownership_source_url: ownershipSourceUrl(history),
+    document_url: newest?.document.url ?? null,
+    last_updated: formatEvening(today),
+  }]
+}

@@ -1,4 +1,4 @@
-/** Invented names. Characters that filters and files must take as text are among them on purpose. */
+/** Invented names. Some contain characters that SQL patterns and CSV files must escape. */
 
 export const banks = [
   "O'Neil_50% & Partners",
@@ -10,13 +10,13 @@ export const banks = [
   "100% Harbor Markets",
 ] as const
 
-/** With what became of the companies they took public. */
+/** `liquidationHistory` rates the companies that the underwriter took public. */
 export const underwriters = [
-  { name: "Pinnacle_Wisp Securities", known: true, history: "high" },
-  { name: "Eight O'Clock Capital", known: true, history: "high" },
-  { name: "Red Lantern 88% Markets", known: true, history: "medium" },
-  { name: "Fairweather & Daughters", known: false, history: "low" },
-  { name: "Novice Bridge LLC", known: false, history: null },
+  { name: "Pinnacle_Wisp Securities", isKnown: true, liquidationHistory: "high" },
+  { name: "Eight O'Clock Capital", isKnown: true, liquidationHistory: "high" },
+  { name: "Red Lantern 88% Markets", isKnown: true, liquidationHistory: "medium" },
+  { name: "Fairweather & Daughters", isKnown: false, liquidationHistory: "low" },
+  { name: "Novice Bridge LLC", isKnown: false, liquidationHistory: null },
 ] as const
 
 export const people = [
@@ -74,11 +74,12 @@ const industries = {
   Holdings: [null, null],
 } as const
 
-/** Sector and industry, by the last word of a company's name. */
-export const businessOf = (name: string): readonly [sector: string | null, industry: string | null] =>
+/** Sector and industry, derived from the last word of a company name. */
+export const sectorAndIndustryOf = (name: string): readonly [sector: string | null, industry: string | null] =>
   Object.entries(industries).find(([word]) => name.endsWith(word))?.[1] ?? [null, null]
 
-export const trades = [
+/** Last words of generated company names. */
+export const businesses = [
   "Therapeutics",
   "Biosciences",
   "Robotics",
@@ -111,14 +112,15 @@ const syllables = [
   "sta",
 ]
 
-/** A made-up word for a number: `Nax-cor-ba`. */
-export const stem = (number: number) => {
-  const part = (place: number) => syllables[Math.floor(number / 15 ** place) % 15] ?? ""
-  const word = part(0) + part(1) + part(2) + (number >= 15 ** 3 ? part(3) : "") + (number >= 15 ** 4 ? part(4) : "")
+/** A unique invented word for a number, such as `Naxcorba`. */
+export const inventWord = (number: number) => {
+  const syllable = (index: number) => syllables[Math.floor(number / 15 ** index) % 15] ?? ""
+  const word = syllable(0) + syllable(1) + syllable(2) + (number >= 15 ** 3 ? syllable(3) : "") +
+    (number >= 15 ** 4 ? syllable(4) : "")
   return word.charAt(0).toUpperCase() + word.slice(1)
 }
 
-/** Cities of US states and capitals abroad; the companies in them are invented. */
+/** US states and cities. */
 export const cities = [
   ["CA", "San Diego"],
   ["MA", "Boston"],

@@ -1,28 +1,33 @@
-/** Rows of news: what companies filed and said. */
-import { clock, dateOf, hour } from "./Calendar.ts"
-import { companyOf, symbolOn } from "./Company.ts"
-import { cast } from "./Cast.ts"
+/** Rows of news: filings and press releases. */
+import { formatDate, formatLocalTime, timeOfDay } from "./Calendar.ts"
+import { makeCompany, namedCompanies, symbolOn } from "./Companies.ts"
 import { type Document, isNews } from "./Documents.ts"
-import type { History } from "./Market.ts"
+import type { CompanyHistory } from "./Market.ts"
 import { people, publishers } from "./Names.ts"
 
-/** A partnership is news of the partner too: the next company of the market. */
-const tickersOf = ({ company }: History, { day, tags = [] }: Document) => {
+/** Symbols that the document concerns. Partnership news also lists the partner, the next company in the market. */
+const tickersOf = ({ company }: CompanyHistory, { day, tags = [] }: Document) => {
   const own = symbolOn(company, day)
   if (!tags.includes("partnership")) return tags.includes("registration") ? [] : [own]
   const { number, seed } = company
-  return [own, symbolOn(companyOf(seed, number - (number % cast.length) + ((number + 1) % cast.length)), day)]
+  return [
+    own,
+    symbolOn(
+      makeCompany(seed, number - (number % namedCompanies.length) + ((number + 1) % namedCompanies.length)),
+      day,
+    ),
+  ]
 }
 
-const bodyOf = ({ company }: History, { summary, title }: Document) =>
+const bodyOf = ({ company }: CompanyHistory, { summary, title }: Document) =>
   `${title}.\n\n${summary ?? ""} This text, and ${company.name} itself, are made up.`
 
-export const news = (history: History) => {
-  const of = history.company.dice("news")
+export const buildNewsRows = (history: CompanyHistory) => {
+  const random = history.company.randomFor("news")
   return history.documents.map((document) => {
     const { accession, day, form, id, summary, tags, time, title, url } = document
-    const said = isNews(document)
-    const seen = clock(day, (time ?? hour(17)) + of.whole(1, 59))
+    const isPressRelease = isNews(document)
+    const createdAt = formatLocalTime(day, (time ?? timeOfDay(17)) + random.integer(1, 59))
     return {
       id,
       ticker: symbolOn(history.company, day),
@@ -30,16 +35,16 @@ export const news = (history: History) => {
       form_type: form,
       title,
       summary: summary ?? null,
-      body: said && of.chance(0.9) ? bodyOf(history, document) : null,
-      author: said && of.chance(0.8) ? of.pick(people) : null,
-      publisher: said ? of.pick(publishers) : null,
+      body: isPressRelease && random.chance(0.9) ? bodyOf(history, document) : null,
+      author: isPressRelease && random.chance(0.8) ? random.pick(people) : null,
+      publisher: isPressRelease ? random.pick(publishers) : null,
       tags: tags ?? [],
       accession_number: accession,
-      document_url: of.chance(0.98) ? url : null,
-      filed_at: dateOf(day),
-      filed_at_time: time === null ? null : clock(day, time),
-      created_at: seen,
-      last_updated: of.chance(0.9) ? seen : clock(day, hour(20, 30)),
+      document_url: random.chance(0.98) ? url : null,
+      filed_at: formatDate(day),
+      filed_at_time: time === null ? null : formatLocalTime(day, time),
+      created_at: createdAt,
+      last_updated: random.chance(0.9) ? createdAt : formatLocalTime(day, timeOfDay(20, 30)),
     }
   })
 }

@@ -1,20 +1,20 @@
-/** Rows of registrations: the shelf as it stands today, and each sale as it stood on its day. */
-import { babyShelf } from "./BabyShelf.ts"
-import { dateOf, type Day, today } from "./Calendar.ts"
-import { type Company, evening, symbolOn } from "./Company.ts"
-import { type Deal, soldUntil } from "./Deals.ts"
-import { maybe, money, price, quotient, worth } from "./Decimals.ts"
-import type { Document } from "./Documents.ts"
-import { ipoDay } from "./Filings.ts"
-import { find, type History } from "./Market.ts"
+/** Rows of registrations: the shelf as of today, and each sale as of its day. */
+import { type Day, formatDate, today } from "./Calendar.ts"
+import { type Company, formatEvening, symbolOn } from "./Companies.ts"
+import { type Deal, shelfSalesUntil } from "./Deals.ts"
+import { divideRounded, formatCents, formatPrice, mapNullable, valueInCents } from "./Decimals.ts"
+import { type Document, findDocument, ipoDay } from "./Documents.ts"
+import { latestFloatReportOn } from "./Floats.ts"
+import type { CompanyHistory } from "./Market.ts"
+import { highestClose60Days } from "./PriceStatistics.ts"
 
 const statements = ["shelf", "line", "resale", "ipo", "pending"] as const
 
-/** `333-900000`: one for each statement of a company. */
-export const fileNumber = ({ number }: Company, statement: typeof statements[number]) =>
+/** SEC file number, such as `333-900000`; one per registration statement of a company. */
+export const fileNumberOf = ({ number }: Company, statement: typeof statements[number]) =>
   `333-${900_000 + number * 10 + statements.indexOf(statement)}`
 
-const plain = {
+const emptyColumns = {
   effective_date: null,
   effective_status: false,
   expiration_date: null,
@@ -34,119 +34,156 @@ const plain = {
   details: null,
 }
 
-type Type = "shelf" | "equity_line" | "offering" | "resale"
+type RegistrationType = "shelf" | "equity_line" | "offering" | "resale"
 
-const head = ({ company }: History, { day, form, id, title }: Document, type: Type, file: string) => ({
+const headerColumns = (
+  { company }: CompanyHistory,
+  { day, form, id, title }: Document,
+  type: RegistrationType,
+  file: string,
+) => ({
   id: `${id}-r`,
   ticker: symbolOn(company, day),
   headline: title ?? `${form} of ${company.name}`,
   type,
   form_type: form,
   file_no: file,
-  filed_at: dateOf(day),
-  ...plain,
+  filed_at: formatDate(day),
+  ...emptyColumns,
 })
 
-const tail = (day: Day, { url }: Document, has = true) => ({
+const sourceColumns = (day: Day, { url }: Document, has = true) => ({
   document_url: has ? url : null,
-  last_updated: evening(day),
+  last_updated: formatEvening(day),
 })
 
-/** What was sold from the shelf by a day, in cents. */
-const sold = ({ deals }: History, day: Day) => ({
-  amount_sold_to_date: money(soldUntil(deals, day)),
-  amount_sold_12_months: money(soldUntil(deals, day, day - 365)),
-})
+/** USD 75 million in cents. Companies with a smaller public float are subject to the baby-shelf limit. */
+const babyShelfThreshold = 7_500_000_000
 
-const shelfRow = (history: History, document: Document) => {
-  const { company, deals, shelf } = history
-  if (shelf === null) return []
-  const total = soldUntil(deals, today)
-  return [{
-    ...head(history, document, "shelf", fileNumber(company, "shelf")),
-    effective_date: dateOf(shelf.effective),
-    effective_status: true,
-    expiration_date: dateOf(shelf.expires),
-    offering_amount: money(shelf.amount),
-    total_raised: money(total),
-    ...sold(history, today),
-    ...babyShelf(history, today, shelf.amount - total),
-    details: total === 0 ? null : `${deals.filter((deal) => deal.shelf).length} sales so far`,
-    ...tail(today, document),
-  }]
-}
-
-const saleRow = (history: History, document: Document, deal: Deal) => {
-  const left = (history.shelf?.amount ?? 0) - soldUntil(history.deals, deal.day)
-  const atm = deal.kind === "atm"
+/** The SEC's baby-shelf rule: shelf sales within twelve months may not exceed a third of the public float. */
+const babyShelfColumns = (history: CompanyHistory, day: Day, remaining: number) => {
+  const high = highestClose60Days(history, day)
+  const float = latestFloatReportOn(history.floats, day)?.float ?? null
+  if (high === null || float === null) {
+    return {
+      high_60_day: mapNullable(high, formatPrice),
+      baby_shelf_raisable_amount: null,
+      calculated_raisable_amount: null,
+      over_baby_shelf: null,
+      price_to_exceed_baby_shelf: null,
+    }
+  }
+  const value = valueInCents(high, float)
+  const isOver = value >= babyShelfThreshold
+  const third = Math.max(0, divideRounded(value, 3) - shelfSalesUntil(history.deals, day, day - 365))
   return {
-    ...head(history, document, "offering", fileNumber(history.company, "shelf")),
-    effective_date: dateOf(history.shelf?.effective ?? deal.day),
-    effective_status: true,
-    expiration_date: maybe(history.shelf?.expires ?? null, dateOf),
-    // An open program may sell as much again as it has sold.
-    offering_amount: money(atm ? deal.gross * 2 : deal.gross),
-    shares_registered: atm ? null : deal.shares,
-    is_atm: atm,
-    bank: deal.bank,
-    amount_remaining_atm: atm ? money(deal.gross) : null,
-    total_raised: money(deal.gross),
-    ...sold(history, deal.day),
-    ...babyShelf(history, deal.day, left),
-    details: `${deal.shares} shares at $${price(deal.price)}`,
-    ...tail(deal.day, document),
+    high_60_day: formatPrice(high),
+    baby_shelf_raisable_amount: isOver ? null : formatCents(third),
+    calculated_raisable_amount: formatCents(isOver ? remaining : Math.min(remaining, third)),
+    over_baby_shelf: isOver,
+    price_to_exceed_baby_shelf: isOver ? null : formatPrice(Math.ceil((babyShelfThreshold * 100) / float)),
   }
 }
 
-const dealRows = (history: History) =>
-  history.deals.flatMap((deal) => {
-    const { company } = history
-    const document = find(history, `raise:${deal.place}`)
-    const resale = find(history, `resale:${deal.place}`)
-    const sale = document !== undefined && deal.shelf ? [saleRow(history, document, deal)] : []
-    const line = document !== undefined && deal.kind === "line"
-      ? [{
-        ...head(history, document, "equity_line", fileNumber(company, "line")),
-        effective_date: dateOf(deal.day + 20),
-        effective_status: true,
-        offering_amount: money(deal.gross * 3),
-        shares_registered: deal.shares * 3,
-        total_raised: money(deal.gross),
-        ...tail(deal.day, document),
-      }]
-      : []
-    const again = resale === undefined ? [] : [{
-      ...head(history, resale, "resale", fileNumber(company, "resale")),
-      effective_date: dateOf(resale.day + 9),
-      effective_status: true,
-      shares_registered: deal.shares,
-      ...tail(resale.day, resale, false),
-    }]
-    return [...sale, ...line, ...again]
-  })
+/** Shelf sales up to a day, in total and within twelve months. */
+const salesColumns = ({ deals }: CompanyHistory, day: Day) => ({
+  amount_sold_to_date: formatCents(shelfSalesUntil(deals, day)),
+  amount_sold_12_months: formatCents(shelfSalesUntil(deals, day, day - 365)),
+})
 
-/** The public offering itself, and one that is only proposed. */
-const otherRows = (history: History) => {
-  const { company, prices } = history
-  const filed = find(history, "ipo:filed")
-  const pending = find(history, "pending")
-  const day = ipoDay(company)
-  const shares = quotient(prices.outstanding[company.plot.first ?? 0] ?? 0, 5)
-  const gone = filed === undefined || day === null ? [] : [{
-    ...head(history, filed, "offering", fileNumber(company, "ipo")),
-    effective_date: dateOf(day - 1),
+const makeShelfRows = (history: CompanyHistory, document: Document) => {
+  const { company, deals, shelf } = history
+  if (shelf === null) return []
+  const total = shelfSalesUntil(deals, today)
+  return [{
+    ...headerColumns(history, document, "shelf", fileNumberOf(company, "shelf")),
+    effective_date: formatDate(shelf.effectiveDay),
     effective_status: true,
-    shares_registered: shares,
-    total_raised: money(worth(prices.closes[company.plot.first ?? 0] ?? 0, shares)),
-    ...tail(day, filed),
-  }]
-  return pending === undefined ? gone : [...gone, {
-    ...head(history, pending, "offering", fileNumber(company, "pending")),
-    ...tail(pending.day, pending),
+    expiration_date: formatDate(shelf.expiryDay),
+    offering_amount: formatCents(shelf.amountCents),
+    total_raised: formatCents(total),
+    ...salesColumns(history, today),
+    ...babyShelfColumns(history, today, shelf.amountCents - total),
+    details: total === 0 ? null : `${deals.filter((deal) => deal.isFromShelf).length} sales so far`,
+    ...sourceColumns(today, document),
   }]
 }
 
-export const registrations = (history: History) => {
-  const shelf = find(history, "shelf")
-  return [...(shelf === undefined ? [] : shelfRow(history, shelf)), ...dealRows(history), ...otherRows(history)]
+const makeSaleRow = (history: CompanyHistory, document: Document, deal: Deal) => {
+  const remaining = (history.shelf?.amountCents ?? 0) - shelfSalesUntil(history.deals, deal.day)
+  const atm = deal.kind === "atm"
+  return {
+    ...headerColumns(history, document, "offering", fileNumberOf(history.company, "shelf")),
+    effective_date: formatDate(history.shelf?.effectiveDay ?? deal.day),
+    effective_status: true,
+    expiration_date: mapNullable(history.shelf?.expiryDay ?? null, formatDate),
+    // An at-the-market program has sold half of its amount.
+    offering_amount: formatCents(atm ? deal.grossCents * 2 : deal.grossCents),
+    shares_registered: atm ? null : deal.shares,
+    is_atm: atm,
+    bank: deal.bank,
+    amount_remaining_atm: atm ? formatCents(deal.grossCents) : null,
+    total_raised: formatCents(deal.grossCents),
+    ...salesColumns(history, deal.day),
+    ...babyShelfColumns(history, deal.day, remaining),
+    details: `${deal.shares} shares at $${formatPrice(deal.priceTicks)}`,
+    ...sourceColumns(deal.day, document),
+  }
+}
+
+const makeDealRows = (history: CompanyHistory) =>
+  history.deals.flatMap((deal) => {
+    const { company } = history
+    const document = findDocument(history, `raise:${deal.index}`)
+    const resale = findDocument(history, `resale:${deal.index}`)
+    const sale = document !== undefined && deal.isFromShelf ? [makeSaleRow(history, document, deal)] : []
+    const line = document !== undefined && deal.kind === "line"
+      ? [{
+        ...headerColumns(history, document, "equity_line", fileNumberOf(company, "line")),
+        effective_date: formatDate(deal.day + 20),
+        effective_status: true,
+        offering_amount: formatCents(deal.grossCents * 3),
+        shares_registered: deal.shares * 3,
+        total_raised: formatCents(deal.grossCents),
+        ...sourceColumns(deal.day, document),
+      }]
+      : []
+    const resaleRows = resale === undefined ? [] : [{
+      ...headerColumns(history, resale, "resale", fileNumberOf(company, "resale")),
+      effective_date: formatDate(resale.day + 9),
+      effective_status: true,
+      shares_registered: deal.shares,
+      ...sourceColumns(resale.day, resale, false),
+    }]
+    return [...sale, ...line, ...resaleRows]
+  })
+
+/** The IPO and a pending offering. */
+const makeIpoAndPendingRows = (history: CompanyHistory) => {
+  const { company, prices } = history
+  const filed = findDocument(history, "ipo:filed")
+  const pending = findDocument(history, "pending")
+  const day = ipoDay(company)
+  const shares = divideRounded(prices.sharesOutstanding[company.scenario.firstSession ?? 0] ?? 0, 5)
+  const ipoRows = filed === undefined || day === null ? [] : [{
+    ...headerColumns(history, filed, "offering", fileNumberOf(company, "ipo")),
+    effective_date: formatDate(day - 1),
+    effective_status: true,
+    shares_registered: shares,
+    total_raised: formatCents(valueInCents(prices.closes[company.scenario.firstSession ?? 0] ?? 0, shares)),
+    ...sourceColumns(day, filed),
+  }]
+  return pending === undefined ? ipoRows : [...ipoRows, {
+    ...headerColumns(history, pending, "offering", fileNumberOf(company, "pending")),
+    ...sourceColumns(pending.day, pending),
+  }]
+}
+
+export const buildRegistrationsRows = (history: CompanyHistory) => {
+  const shelf = findDocument(history, "shelf")
+  return [
+    ...(shelf === undefined ? [] : makeShelfRows(history, shelf)),
+    ...makeDealRows(history),
+    ...makeIpoAndPendingRows(history),
+  ]
 }

@@ -1,8 +1,9 @@
-/** Rows of split_status, step by step, and what pump_and_dump_tracker counts of them. */
-import { dateOf, dayAt, today } from "./Calendar.ts"
-import { type Company, evening, symbolOn } from "./Company.ts"
-import { find, type History } from "./Market.ts"
-import type { Split } from "./Plot.ts"
+/** Rows of split_status, one per step, and the effective splits. */
+import { dayOfSession, formatDate, today } from "./Calendar.ts"
+import { type Company, formatEvening, symbolOn } from "./Companies.ts"
+import { findDocument } from "./Documents.ts"
+import type { CompanyHistory } from "./Market.ts"
+import type { StockSplit } from "./Scenarios.ts"
 
 const steps = [
   { key: "split:vote", action_type: "pending_vote" },
@@ -12,8 +13,11 @@ const steps = [
   { key: "split:effective", action_type: "split_effective" },
 ] as const
 
-/** Before the board decides there is only a range; only what was decided has a ratio and a day. */
-const terms = ({ effective, from, to, vote, voteFiled }: Split, action: typeof steps[number]["action_type"]) => {
+/** A reverse split has a ratio range until the board decides; then it has a ratio and an effective date. */
+const termColumns = (
+  { effective, from, to, vote, voteFiled }: StockSplit,
+  action: typeof steps[number]["action_type"],
+) => {
   const decided = action === "split_announced" || action === "split_effective"
   const range = !decided && from > to
   return {
@@ -21,36 +25,36 @@ const terms = ({ effective, from, to, vote, voteFiled }: Split, action: typeof s
     split_to: decided || !range ? to : null,
     split_ratio_min: range ? from / 2 : null,
     split_ratio_max: range ? from * 2.5 : null,
-    vote_date: decided ? null : dateOf(dayAt(vote)),
-    approved_date: action === "vote_approved" || action === "withdrawn" ? dateOf(dayAt(vote)) : null,
-    authority_expires_date: range ? dateOf(dayAt(voteFiled) + 400) : null,
-    effective_date: decided && effective !== undefined ? dateOf(dayAt(effective)) : null,
+    vote_date: decided ? null : formatDate(dayOfSession(vote)),
+    approved_date: action === "vote_approved" || action === "withdrawn" ? formatDate(dayOfSession(vote)) : null,
+    authority_expires_date: range ? formatDate(dayOfSession(voteFiled) + 400) : null,
+    effective_date: decided && effective !== undefined ? formatDate(dayOfSession(effective)) : null,
   }
 }
 
-export const splitStatus = (history: History) => {
+export const buildSplitStatusRows = (history: CompanyHistory) => {
   const { company } = history
-  const { split } = company.plot
+  const { split } = company.scenario
   if (split === undefined) return []
   return steps.flatMap(({ action_type, key }) => {
-    const document = find(history, key)
+    const document = findDocument(history, key)
     if (document === undefined) return []
     const { day, form, id, title, url } = document
     return [{
       id,
       ticker: symbolOn(company, day),
       action_type,
-      ...terms(split, action_type),
+      ...termColumns(split, action_type),
       executed: action_type === "split_effective",
       details: action_type === "withdrawn" ? null : title,
-      filed_at: dateOf(day),
+      filed_at: formatDate(day),
       form_type: form,
       document_url: action_type === "vote_approved" ? null : url,
-      last_updated: evening(day),
+      last_updated: formatEvening(day),
     }]
   })
 }
 
-/** The splits that have taken effect. */
-export const splitsDone = ({ plot: { split } }: Company) =>
-  split?.effective !== undefined && dayAt(split.effective) <= today ? [dayAt(split.effective)] : []
+/** Days of the splits that have taken effect. */
+export const effectiveSplitDays = ({ scenario: { split } }: Company) =>
+  split?.effective !== undefined && dayOfSession(split.effective) <= today ? [dayOfSession(split.effective)] : []

@@ -1,45 +1,51 @@
-/** The tables of the market, by name; a row's keys are the columns. */
-import { nasdaqCompliance } from "./ComplianceRows.ts"
-import { dilutionData } from "./DilutionRows.ts"
-import { afterhoursStats, premarketStats } from "./ExtendedRows.ts"
-import { floatOutstanding, historicalFloatPro } from "./FloatRows.ts"
-import type { History } from "./Market.ts"
-import { news } from "./NewsRows.ts"
-import { ownership } from "./OwnershipRows.ts"
-import { pumpAndDumpTracker } from "./PumpRows.ts"
-import { registrations } from "./RegistrationRows.ts"
-import { researchReports } from "./ReportRows.ts"
-import { screener } from "./ScreenerRows.ts"
-import { gapStats, intradayRunners } from "./SessionRows.ts"
-import { splitStatus } from "./SplitRows.ts"
-import { dailyPrices, historicalTickers, tickerChanges } from "./TickerRows.ts"
+/** The function that builds the sample rows of each table. */
+import { buildDilutionDataRows } from "./DilutionRows.ts"
+import { buildFloatOutstandingRows, buildHistoricalFloatProRows } from "./Floats.ts"
+import {
+  buildAfterhoursStatsRows,
+  buildGapStatsRows,
+  buildIntradayRunnersRows,
+  buildPremarketStatsRows,
+} from "./GapDayRows.ts"
+import { buildNasdaqComplianceRows } from "./ListingNotices.ts"
+import type { CompanyHistory } from "./Market.ts"
+import { buildNewsRows } from "./NewsRows.ts"
+import { buildOwnershipRows } from "./Ownership.ts"
+import { buildPumpAndDumpTrackerRows } from "./PumpAndDumpRows.ts"
+import { buildRegistrationsRows } from "./RegistrationRows.ts"
+import { buildResearchReportsRows } from "./ResearchReportRows.ts"
+import { buildScreenerRows } from "./ScreenerRows.ts"
+import { buildSplitStatusRows } from "./SplitRows.ts"
+import { buildDailyPricesRows, buildHistoricalTickersRows, buildTickerChangesRows } from "./TickerRows.ts"
 
-/** Lists become JSON, null an empty cell (D31). */
-export type Cell = string | number | boolean | null | ReadonlyArray<string>
+/** A list is written as JSON, null as an empty cell (D31, loading data). */
+export type SampleCell = string | number | boolean | null | ReadonlyArray<string>
 
-export interface Row {
-  readonly [column: string]: Cell
+/** A row by column name. */
+export interface SampleRow {
+  readonly [column: string]: SampleCell
 }
 
-export const tables = {
-  daily_prices: dailyPrices,
-  gap_stats: gapStats,
-  premarket_stats: premarketStats,
-  afterhours_stats: afterhoursStats,
-  intraday_runners: intradayRunners,
-  news,
-  dilution_data: dilutionData,
-  registrations,
-  pump_and_dump_tracker: pumpAndDumpTracker,
-  float_outstanding: floatOutstanding,
-  historical_float_pro: historicalFloatPro,
-  ownership,
-  nasdaq_compliance: nasdaqCompliance,
-  split_status: splitStatus,
-  research_reports: researchReports,
-  screener,
-  ticker_changes: tickerChanges,
-  historical_tickers: historicalTickers,
-} satisfies { readonly [table: string]: (history: History) => ReadonlyArray<Row> }
+/** Row builders by table name. */
+export const rowBuilders = {
+  daily_prices: buildDailyPricesRows,
+  gap_stats: buildGapStatsRows,
+  premarket_stats: buildPremarketStatsRows,
+  afterhours_stats: buildAfterhoursStatsRows,
+  intraday_runners: buildIntradayRunnersRows,
+  news: buildNewsRows,
+  dilution_data: buildDilutionDataRows,
+  registrations: buildRegistrationsRows,
+  pump_and_dump_tracker: buildPumpAndDumpTrackerRows,
+  float_outstanding: buildFloatOutstandingRows,
+  historical_float_pro: buildHistoricalFloatProRows,
+  ownership: buildOwnershipRows,
+  nasdaq_compliance: buildNasdaqComplianceRows,
+  split_status: buildSplitStatusRows,
+  research_reports: buildResearchReportsRows,
+  screener: buildScreenerRows,
+  ticker_changes: buildTickerChangesRows,
+  historical_tickers: buildHistoricalTickersRows,
+} satisfies { readonly [table: string]: (history: CompanyHistory) => ReadonlyArray<SampleRow> }
 
-export type Table = keyof typeof tables
+export type TableName = keyof typeof rowBuilders

@@ -1,20 +1,21 @@
 /** Rows of daily_prices, ticker_changes and historical_tickers. */
-import { dateOf, dayOf, hour, instant, today } from "./Calendar.ts"
-import { renamesOf, symbolOn } from "./Company.ts"
-import { price } from "./Decimals.ts"
-import { closesOf, type History } from "./Market.ts"
+import { formatDate, formatUtcInstant, parseDate, timeOfDay, today } from "./Calendar.ts"
+import { renamesOf, symbolOn } from "./Companies.ts"
+import { formatPrice } from "./Decimals.ts"
+import type { CompanyHistory } from "./Market.ts"
+import { dailyClosesOf } from "./PriceStatistics.ts"
 
-export const dailyPrices = (history: History) =>
-  closesOf(history).map(({ close, day }) => ({
+export const buildDailyPricesRows = (history: CompanyHistory) =>
+  dailyClosesOf(history).map(({ close, day }) => ({
     ticker: symbolOn(history.company, day),
-    date: dateOf(day),
-    close: price(close),
+    date: formatDate(day),
+    close: formatPrice(close),
   }))
 
 const source = "made up"
 
-/** Events that move nothing: unconfirmed, taken back, blocked by hand, or not before 2099. */
-const idle = ({ company: { number, role: { symbols } } }: History) => {
+/** Symbol changes that have no effect: estimated, backfilled, reverted, blocked or dated 2099. */
+const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: CompanyHistory) => {
   const [first, second, third, fourth] = symbols
   if (second === undefined || third === undefined || fourth === undefined) return []
   const event = (old_ticker: string, new_ticker: string, date: string, status: string) => ({
@@ -25,7 +26,7 @@ const idle = ({ company: { number, role: { symbols } } }: History) => {
     company_name: null,
     status,
     source,
-    recorded_at: instant(today, hour(18, 5)),
+    recorded_at: formatUtcInstant(today, timeOfDay(18, 5)),
   })
   return number % 3 === 0 ? [event(fourth, first, "2099-01-05", "confirmed")] : [
     event(fourth, first, "2026-08-03", "estimated"),
@@ -35,26 +36,26 @@ const idle = ({ company: { number, role: { symbols } } }: History) => {
   ]
 }
 
-export const tickerChanges = (history: History) => {
+export const buildTickerChangesRows = (history: CompanyHistory) => {
   const { company } = history
   const events = renamesOf(company).map(({ day, former, next }) => ({
     old_ticker: former,
     new_ticker: next,
-    effective_date: dateOf(day),
+    effective_date: formatDate(day),
     cik: company.cik,
     company_name: company.name,
     status: "confirmed",
     source,
-    recorded_at: instant(day, hour(18, 5)),
+    recorded_at: formatUtcInstant(day, timeOfDay(18, 5)),
   }))
-  return company.plot.renames.length > 1 ? [...events, ...idle(history)] : events
+  return company.scenario.renames.length > 1 ? [...events, ...makeIneffectiveChanges(history)] : events
 }
 
-/** Names of before the market began, known without an event: some with the day they were given up. */
-export const historicalTickers = ({ company }: History) => {
+/** Former symbols without a change event; some have the date on which they ended. */
+export const buildHistoricalTickersRows = ({ company }: CompanyHistory) => {
   const { number } = company
   if (number % 7 !== 0) return []
   const former_ticker = `H${String(number % 100_000).padStart(3, "0")}`
-  const date = number % 2 === 0 ? null : dateOf(dayOf("2019-05-06") + (number % 365))
+  const date = number % 2 === 0 ? null : formatDate(parseDate("2019-05-06") + (number % 365))
   return [{ ticker: symbolOn(company, today), former_ticker, date }]
 }

@@ -2,11 +2,11 @@
 import { Effect, FileSystem, Option, Path, Redacted, Ref, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { SqlClient } from "effect/sql"
-import { generate } from "../../samples/generator/Generate.ts"
 import { ensureAccount, type NewAccount } from "../accounts/Accounts.ts"
 import { makeApiKeyHasher } from "../accounts/keys/ApiKey.ts"
 import { createApiKey } from "../accounts/keys/ApiKeys.ts"
 import { loadLockName } from "../db/AdvisoryLocks.ts"
+import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import { datasets } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadFile } from "../load/Load.ts"
@@ -42,7 +42,7 @@ const appendCsvRows = Effect.fnUntraced(function* (from: string, to: string) {
 const writeSampleMarket = Effect.fnUntraced(function* (folder: string) {
   const path = yield* Path.Path
   const samples = yield* path.fromFileUrl(samplesUrl)
-  yield* generate({ folder, scale: 1, seed: 1 })
+  yield* writeMarketFiles({ folder, scale: 1, seed: 1 })
   for (const { file, table } of shippedFiles) {
     yield* appendCsvRows(path.join(samples, file), path.join(folder, `${table}.csv`))
   }

@@ -1,8 +1,8 @@
 /** The `generate` command: writes the files of a fictional market. */
 import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
-import { cast } from "../../samples/generator/Cast.ts"
-import { generate } from "../../samples/generator/Generate.ts"
+import { namedCompanies } from "../../samples/generator/Companies.ts"
+import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 const Scale = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
@@ -15,7 +15,7 @@ export const generateCommand = Command.make(
     ),
     scale: Flag.Int("scale").pipe(
       Flag.withSchema(Scale),
-      Flag.withDescription(`Size of the market, as a multiple of ${cast.length} companies`),
+      Flag.withDescription(`Size of the market, as a multiple of ${namedCompanies.length} companies`),
       Flag.withDefault(1),
     ),
     seed: Flag.Int("seed").pipe(
@@ -24,7 +24,7 @@ export const generateCommand = Command.make(
     ),
   },
   Effect.fnUntraced(function* (options) {
-    const [duration, rowsByTable] = yield* Effect.timed(withProgressDisplay(generate(options)))
+    const [duration, rowsByTable] = yield* Effect.timed(withProgressDisplay(writeMarketFiles(options)))
     const total = Object.values(rowsByTable).reduce((sum, rows) => sum + rows, 0)
     for (const [table, rows] of Object.entries(rowsByTable)) yield* Console.log(`${table}.csv: ${rows} rows`)
     yield* Console.error(`${total} rows in ${Duration.toSeconds(duration).toFixed(1)} s`)

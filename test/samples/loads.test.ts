@@ -1,4 +1,4 @@
-/** Sample data: PostgreSQL takes all of it. */
+/** Loads the generated sample data into PostgreSQL. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { datasets } from "../../src/load/Datasets.ts"
 import { loadFile } from "../../src/load/Load.ts"
-import { generate } from "../../samples/generator/Generate.ts"
+import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import * as Service from "../support/Service.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
@@ -15,13 +15,13 @@ const TestLayer = Layer.unwrap(
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
 layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
-  it.effect("README, samples: every file loads whole, and the tables fit together", () =>
+  it.effect("loads every row of every file, with prices for most share counts (README, samples)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
       const sql = yield* SqlClient.SqlClient
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-market-" })
-      const counts: Readonly<Record<string, number>> = yield* generate({ folder, scale: 1, seed: 1 })
+      const counts: Readonly<Record<string, number>> = yield* writeMarketFiles({ folder, scale: 1, seed: 1 })
       for (const { table } of datasets) {
         const loaded = yield* loadFile(
           { dataset: table, file: `${folder}/${table}.csv`, append: false },
@@ -29,7 +29,7 @@ layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
         )
         assert.deepStrictEqual([loaded.rows, loaded.dropped], [counts[table], 0], table)
       }
-      // §2.6: where shares and their day are known, most rows find a close; those without prices do not.
+      // §2.6 (market cap): most rows with shares and a reported date have a close; companies without prices have none.
       const [caps] = yield* sql<{ readonly found: number; readonly missing: number }>`
         select count(close)::int as found, (count(*) - count(close))::int as missing
         from historical_float_pro as f left join lateral (

@@ -1,4 +1,4 @@
-/** Sample data: the generated files are right, fictional, the same every time, and fit together. */
+/** The generated sample files are valid, fictional, reproducible and consistent. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Result, Schema, Stream } from "effect"
@@ -8,8 +8,8 @@ import { fileURLToPath } from "node:url"
 import { makeRowValidator } from "../../src/load/RowValidation.ts"
 import { datasets } from "../../src/load/Datasets.ts"
 import { readRows } from "../../src/load/FileReader.ts"
-import { generate, type Wanted } from "../../samples/generator/Generate.ts"
-import { type Table, tables } from "../../samples/generator/Tables.ts"
+import { type MarketFilesOptions, writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
+import { rowBuilders, type TableName } from "../../samples/generator/Tables.ts"
 
 /** The last day of the market. */
 const today = "2026-11-13"
@@ -23,18 +23,20 @@ const folder = Effect.flatMap(
   (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-market-" }),
 )
 
-const generated = Effect.fnUntraced(function* (wanted: Partial<Wanted> & { readonly seed: number }) {
-  const home = yield* folder
-  return { home, counts: yield* generate({ folder: home, scale: 1, ...wanted }) }
-})
+const generateMarketFiles = Effect.fnUntraced(
+  function* (options: Partial<MarketFilesOptions> & { readonly seed: number }) {
+    const home = yield* folder
+    return { home, counts: yield* writeMarketFiles({ folder: home, scale: 1, ...options }) }
+  },
+)
 
-const rowsOf = (home: string, table: string) =>
+const readTable = (home: string, table: string) =>
   Effect.map(
     Stream.runCollect(readRows(`${home}/${table}.csv`, lists)),
     (rows): ReadonlyArray<Cells> => rows.map(({ cells }) => cells),
   )
 
-/** The small market, written once and read once. */
+/** The small market, generated and parsed once for all tests. */
 class Market extends Context.Service<
   Market,
   { readonly home: string; readonly counts: object; readonly rows: (table: string) => ReadonlyArray<Cells> }
@@ -42,10 +44,10 @@ class Market extends Context.Service<
   static readonly layer = Layer.effect(
     Market,
     Effect.gen(function* () {
-      const { counts, home } = yield* generated({ seed: 1 })
+      const { counts, home } = yield* generateMarketFiles({ seed: 1 })
       const read = yield* Effect.forEach(
-        Object.keys(tables),
-        (table) => Effect.map(rowsOf(home, table), (rows) => [table, rows] as const),
+        Object.keys(rowBuilders),
+        (table) => Effect.map(readTable(home, table), (rows) => [table, rows] as const),
       )
       const all = new Map<string, ReadonlyArray<Cells>>(read)
       return { home, counts, rows: (table) => all.get(table) ?? [] }
@@ -53,39 +55,41 @@ class Market extends Context.Service<
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-/** The text of a cell; empty where there is none. */
+/** Text of a cell; empty if the cell is null. */
 const text = (row: Cells | undefined, column: string) => {
   const cell = row?.[column]
   return typeof cell === "string" ? cell : ""
 }
 
-const words = (row: Cells, column: string) => {
+const listOf = (row: Cells, column: string) => {
   const cell = row[column]
   return typeof cell === "object" && cell !== null ? cell : []
 }
 
-/** A decimal as a whole number of its last digits: exact. */
-const exact = (decimal: string, digits = 4) => {
+/** Parses a decimal exactly, as an integer scaled by 10^digits. */
+const parseDecimal = (decimal: string, digits = 4) => {
   const [whole = "0", part = ""] = decimal.replace("-", "").split(".")
   const count = BigInt(whole + part.padEnd(digits, "0"))
   return decimal.startsWith("-") ? -count : count
 }
 
-const units = (row: Cells | undefined, column: string, digits = 4) => exact(text(row, column) || "0", digits)
+const scaledInteger = (row: Cells | undefined, column: string, digits = 4) =>
+  parseDecimal(text(row, column) || "0", digits)
 
-/** Halves away from zero. */
-const divided = (dividend: bigint, divisor: bigint): bigint =>
-  dividend < 0n ? -divided(-dividend, divisor) : (2n * dividend + divisor) / (2n * divisor)
+/** Integer division that rounds half away from zero. */
+const divideRounded = (dividend: bigint, divisor: bigint): bigint =>
+  dividend < 0n ? -divideRounded(-dividend, divisor) : (2n * dividend + divisor) / (2n * divisor)
 
-/** How far the one lies above the other, in ten-thousandths of a percent. */
-const above = (value: bigint, reference: bigint) => divided((value - reference) * 1_000_000n, reference)
+/** Change from `reference` to `value` in ten-thousandths of a percent. */
+const percentChange = (value: bigint, reference: bigint) => divideRounded((value - reference) * 1_000_000n, reference)
 
-const cents = (ticks: bigint, shares: bigint) => divided(ticks * shares, 100n)
+const valueInCents = (ticks: bigint, shares: bigint) => divideRounded(ticks * shares, 100n)
 
-const before = (date: string, days: number) => new Date(Date.parse(date) - days * 86_400_000).toISOString().slice(0, 10)
+const daysBefore = (date: string, days: number) =>
+  new Date(Date.parse(date) - days * 86_400_000).toISOString().slice(0, 10)
 
-/** By the symbol of today: every symbol a company ever had. */
-const current = (changes: ReadonlyArray<Cells>) => {
+/** Returns a function that maps any symbol of a company to its current symbol. */
+const makeCurrentSymbol = (changes: ReadonlyArray<Cells>) => {
   const next = new Map(
     changes.filter((row) => row["status"] === "confirmed" && text(row, "effective_date") <= today)
       .map((row) => [text(row, "old_ticker"), text(row, "new_ticker")]),
@@ -107,37 +111,38 @@ const groupedBy = (rows: ReadonlyArray<Cells>, keyOf: (row: Cells) => string) =>
   return groups
 }
 
-/** What the tests below compare with: closes by company in order of days, and where each day stands among them. */
+/** Closes by company in chronological order, and lookups by symbol and date. */
 const prices = Effect.map(Market, ({ rows }) => {
-  const company = current(rows("ticker_changes"))
+  const company = makeCurrentSymbol(rows("ticker_changes"))
   const closes = groupedBy(rows("daily_prices"), (row) => company(text(row, "ticker")))
-  const of = (symbol: string) => closes.get(company(symbol)) ?? []
-  const on = (symbol: string, date: string) => of(symbol).findIndex((row) => row["date"] === date)
-  return { company, of, on, symbols: closes }
+  const closesOf = (symbol: string) => closes.get(company(symbol)) ?? []
+  const indexOn = (symbol: string, date: string) => closesOf(symbol).findIndex((row) => row["date"] === date)
+  return { company, closesOf, indexOn, symbols: closes }
 })
 
-const hashOf = (home: string) => {
+const hashFolder = (home: string) => {
   const hash = createHash("sha256")
   readdirSync(home).toSorted().forEach((name) => hash.update(name).update(readFileSync(`${home}/${name}`)))
   return hash.digest("hex")
 }
 
-const file = (path: string) => readFileSync(fileURLToPath(new URL(`../../samples/${path}`, import.meta.url)), "utf8")
+const readSample = (path: string) =>
+  readFileSync(fileURLToPath(new URL(`../../samples/${path}`, import.meta.url)), "utf8")
 
 layer(Market.layer)("the fictional market", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Files
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("README, samples: the same seed gives the same bytes, another one others", () =>
+  it.effect("generates identical files for the same seed and other files for another seed (README, samples)", () =>
     Effect.gen(function* () {
       const { home } = yield* Market
-      const [again, other] = [yield* generated({ seed: 1 }), yield* generated({ seed: 2 })]
-      assert.strictEqual(hashOf(again.home), hashOf(home))
-      assert.notStrictEqual(hashOf(other.home), hashOf(home))
+      const [again, other] = [yield* generateMarketFiles({ seed: 1 }), yield* generateMarketFiles({ seed: 2 })]
+      assert.strictEqual(hashFolder(again.home), hashFolder(home))
+      assert.notStrictEqual(hashFolder(other.home), hashFolder(home))
     }))
 
-  it.effect("README, samples: there is a file for every dataset and no other, small enough for a first start", () =>
+  it.effect("writes one file per dataset, with 20,000 to 40,000 rows in less than 3 MB (README, samples)", () =>
     Effect.gen(function* () {
       const { counts, home } = yield* Market
       const names = readdirSync(home).map((name) => name.replace(/\.csv$/, "")).toSorted()
@@ -151,7 +156,7 @@ layer(Market.layer)("the fictional market", (it) => {
     }))
 
   it.effect.each(datasets)(
-    "D31 every row of $table is one that load takes, and no key comes twice",
+    "generates $table rows that pass the checks of load, with unique keys (D31)",
     (dataset) =>
       Effect.gen(function* () {
         const { counts, home } = yield* Market
@@ -166,12 +171,12 @@ layer(Market.layer)("the fictional market", (it) => {
   )
 
   it.effect.each(datasets)(
-    "README, samples: $table shows every column both filled and, where it may be, null",
+    "fills every column of $table, and leaves every nullable column empty in some row (README, samples)",
     (dataset) =>
       Effect.gen(function* () {
         const { rows } = yield* Market
         const all = rows(dataset.table)
-        const isEmpty = (row: Cells, column: string) => text(row, column) === "" && words(row, column).length === 0
+        const isEmpty = (row: Cells, column: string) => text(row, column) === "" && listOf(row, column).length === 0
         const columns = Object.keys(dataset.row.fields)
         assert.deepStrictEqual(columns.filter((column) => all.every((row) => isEmpty(row, column))), [])
         const always = dataset.table === "ticker_changes" ? ["source", "recorded_at"] : []
@@ -179,16 +184,16 @@ layer(Market.layer)("the fictional market", (it) => {
           .map(([column]) => column)
         assert.deepStrictEqual(nullable.filter((column) => !all.some((row) => isEmpty(row, column))), always)
         const arrays = columns.filter((column) => lists.has(column))
-        assert.deepStrictEqual(arrays.filter((column) => !all.some((row) => words(row, column).length > 1)), [])
+        assert.deepStrictEqual(arrays.filter((column) => !all.some((row) => listOf(row, column).length > 1)), [])
         assert.deepStrictEqual(arrays.filter((column) => !all.some((row) => isEmpty(row, column))), [])
       }),
   )
 
-  it.effect("README, samples: every word of every enum comes up", () =>
+  it.effect("uses every value of every enum (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const levels = ["high", "medium", "low"]
-      const enums: ReadonlyArray<readonly [Table, string, ReadonlyArray<string>]> = [
+      const enums: ReadonlyArray<readonly [TableName, string, ReadonlyArray<string>]> = [
         ["dilution_data", "security_type", [
           "warrant",
           "prefunded_warrant",
@@ -238,17 +243,17 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("README, samples: nothing can be taken for real: symbols, names, CIKs and addresses", () =>
+  it.effect("marks symbols, names, CIKs and URLs as fictional (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const used = new Set(
         ["facts/ticker_changes.csv", "fictional/ticker_changes.csv"].flatMap((path) =>
-          file(path).split("\n").slice(1).flatMap((line) => line.split(",").slice(0, 2))
+          readSample(path).split("\n").slice(1).flatMap((line) => line.split(",").slice(0, 2))
         ),
       )
       const columns = ["ticker", "old_ticker", "new_ticker", "former_ticker"]
-      for (const row of Object.keys(tables).flatMap((table) => rows(table))) {
-        const symbols = [...columns.map((column) => text(row, column)).filter(Boolean), ...words(row, "tickers")]
+      for (const row of Object.keys(rowBuilders).flatMap((table) => rows(table))) {
+        const symbols = [...columns.map((column) => text(row, column)).filter(Boolean), ...listOf(row, "tickers")]
         for (const symbol of symbols) {
           if (!/^(?=.*[0-9])[A-Z0-9.-]{1,6}$/.test(symbol) || used.has(symbol)) assert.fail(symbol)
         }
@@ -263,11 +268,11 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isTrue(symbols.some((symbol) => symbol.includes("-")))
     }))
 
-  it.effect("README, samples: a larger market has symbols of its own for every company", () =>
+  it.effect("gives every company of a larger market its own symbols (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const { counts, home } = yield* generated({ seed: 1, scale: 12, only: ["screener"] })
-      const large = yield* rowsOf(home, "screener")
+      const { counts, home } = yield* generateMarketFiles({ seed: 1, scale: 12, only: ["screener"] })
+      const large = yield* readTable(home, "screener")
       const symbols = new Set(large.map((row) => text(row, "ticker")))
       assert.strictEqual(symbols.size, 12 * rows("screener").length)
       assert.strictEqual(counts["screener"], symbols.size)
@@ -280,7 +285,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Days
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("README, samples: sessions are on trading days, in summer and in winter", () =>
+  it.effect("places sessions on trading days, in summer and in winter (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const days = new Set(rows("daily_prices").map((row) => text(row, "date")))
@@ -310,7 +315,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("§4.4 only what may lie in the future does", () =>
+  it.effect("writes future dates only to columns that allow them (§4.4)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const allowed = new Set([
@@ -324,7 +329,7 @@ layer(Market.layer)("the fictional market", (it) => {
         "nasdaq_compliance.compliance_deadline",
         "ticker_changes.effective_date",
       ])
-      const future = Object.keys(tables).flatMap((table) =>
+      const future = Object.keys(rowBuilders).flatMap((table) =>
         rows(table).flatMap((row) =>
           Object.entries(row).filter(([, cell]) =>
             typeof cell === "string" && /^\d{4}-\d{2}-\d{2}($|[ T])/.test(cell) && cell > `${today}T99`
@@ -334,7 +339,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.deepStrictEqual([...new Set(future)].toSorted(), [...allowed].toSorted())
     }))
 
-  it.effect("§2.6 reported dates fall on weekends too, and some are missing", () =>
+  it.effect("includes reported dates on weekends and missing reported dates (§2.6)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const days = new Set(rows("daily_prices").map((row) => text(row, "date")))
@@ -348,28 +353,32 @@ layer(Market.layer)("the fictional market", (it) => {
   // Sessions
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("README, samples: a gap agrees with the closes of its day and of the day before, and its percentages are exact", () =>
+  it.effect("computes gaps exactly from the closes of the day and the day before (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const { of, on } = yield* prices
+      const { closesOf, indexOn } = yield* prices
       for (const row of rows("gap_stats")) {
         const [symbol, date] = [text(row, "ticker"), text(row, "date")]
-        const place = on(symbol, date)
-        assert.strictEqual(text(row, "market_close"), text(of(symbol)[place], "close"), `${symbol} ${date}`)
-        assert.strictEqual(text(row, "previous_day_close"), text(of(symbol)[place - 1], "close"), `${symbol} ${date}`)
-        assert.strictEqual(symbol, text(of(symbol)[place], "ticker"))
+        const index = indexOn(symbol, date)
+        assert.strictEqual(text(row, "market_close"), text(closesOf(symbol)[index], "close"), `${symbol} ${date}`)
+        assert.strictEqual(
+          text(row, "previous_day_close"),
+          text(closesOf(symbol)[index - 1], "close"),
+          `${symbol} ${date}`,
+        )
+        assert.strictEqual(symbol, text(closesOf(symbol)[index], "ticker"))
         const [open, high, low, close, previous] = [
-          units(row, "market_open"),
-          units(row, "high_price"),
-          units(row, "low_price"),
-          units(row, "market_close"),
-          units(row, "previous_day_close"),
+          scaledInteger(row, "market_open"),
+          scaledInteger(row, "high_price"),
+          scaledInteger(row, "low_price"),
+          scaledInteger(row, "market_close"),
+          scaledInteger(row, "previous_day_close"),
         ]
         assert.isTrue(low <= open && low <= close && open <= high && close <= high)
-        assert.strictEqual(units(row, "gap_percentage"), above(open, previous))
-        assert.strictEqual(units(row, "percentage_gain"), above(high, previous))
-        assert.strictEqual(units(row, "open_to_high_pct"), above(high, open))
-        assert.strictEqual(units(row, "open_to_low_pct"), above(low, open))
+        assert.strictEqual(scaledInteger(row, "gap_percentage"), percentChange(open, previous))
+        assert.strictEqual(scaledInteger(row, "percentage_gain"), percentChange(high, previous))
+        assert.strictEqual(scaledInteger(row, "open_to_high_pct"), percentChange(high, open))
+        assert.strictEqual(scaledInteger(row, "open_to_low_pct"), percentChange(low, open))
         assert.strictEqual(text(row, "close_under_50pct_of_range"), String(2n * close < high + low))
         assert.strictEqual(text(row, "gap_filled"), String(open > previous ? low <= previous : high >= previous))
         for (const column of ["high_time", "low_time", "spike_start_time", "gap_fill_time"]) {
@@ -378,13 +387,14 @@ layer(Market.layer)("the fictional market", (it) => {
         }
         assert.isTrue(text(row, "high_time") === "" || text(row, "spike_start_time") <= text(row, "high_time"))
         assert.strictEqual(
-          units(row, "volume", 0),
-          units(row, "premarket_volume", 0) + units(row, "rth_volume", 0) + units(row, "afterhours_volume", 0),
+          scaledInteger(row, "volume", 0),
+          scaledInteger(row, "premarket_volume", 0) + scaledInteger(row, "rth_volume", 0) +
+            scaledInteger(row, "afterhours_volume", 0),
         )
       }
     }))
 
-  it.effect("README, samples: an intraday runner is the gap of its day, and its sums are exact", () =>
+  it.effect("repeats the gap of the day in intraday_runners, with exact sums (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const gaps = new Map(rows("gap_stats").map((row) => [`${row["ticker"]} ${row["date"]}`, row]))
@@ -396,9 +406,9 @@ layer(Market.layer)("the fictional market", (it) => {
         }
         if (text(row, "dollar_volume") === "") continue
         assert.strictEqual(
-          units(row, "dollar_volume", 2),
-          units(row, "premarket_dollar_volume", 2) + units(row, "rth_dollar_volume", 2) +
-            units(row, "afterhours_dollar_volume", 2),
+          scaledInteger(row, "dollar_volume", 2),
+          scaledInteger(row, "premarket_dollar_volume", 2) + scaledInteger(row, "rth_dollar_volume", 2) +
+            scaledInteger(row, "afterhours_dollar_volume", 2),
         )
       }
       const ratios = rows("intraday_runners").map((row) => text(row, "daily_volume_ratio"))
@@ -411,33 +421,39 @@ layer(Market.layer)("the fictional market", (it) => {
       )
     }))
 
-  it.effect("README, samples: what was traded before the open and after hours is part of the gap's day", () =>
+  it.effect("includes premarket and after-hours trading in the gap day (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const { of, on } = yield* prices
+      const { closesOf, indexOn } = yield* prices
       const gaps = new Map(rows("gap_stats").map((row) => [`${row["ticker"]} ${row["date"]}`, row]))
-      let evenings = 0
+      let eveningRuns = 0
       for (const table of ["premarket_stats", "afterhours_stats"] as const) {
         const part = table.replace("_stats", "")
         for (const row of rows(table)) {
           const [symbol, date] = [text(row, "ticker"), text(row, "date")]
-          const place = on(symbol, date)
-          const reference = of(symbol)[part === "premarket" ? place - 1 : place]
+          const index = indexOn(symbol, date)
+          const reference = closesOf(symbol)[part === "premarket" ? index - 1 : index]
           assert.strictEqual(text(row, "reference_close"), text(reference, "close"), `${table} ${symbol} ${date}`)
-          const close = units(row, "reference_close")
-          assert.strictEqual(units(row, "percentage_gain"), above(units(row, "high_price"), close))
+          const close = scaledInteger(row, "reference_close")
+          assert.strictEqual(
+            scaledInteger(row, "percentage_gain"),
+            percentChange(scaledInteger(row, "high_price"), close),
+          )
           if (text(row, "close_price") !== "") {
-            assert.strictEqual(units(row, "change_percentage"), above(units(row, "close_price"), close))
             assert.strictEqual(
-              units(row, "dollar_volume", 2),
-              cents(units(row, "vwap"), units(row, "volume", 0)),
+              scaledInteger(row, "change_percentage"),
+              percentChange(scaledInteger(row, "close_price"), close),
+            )
+            assert.strictEqual(
+              scaledInteger(row, "dollar_volume", 2),
+              valueInCents(scaledInteger(row, "vwap"), scaledInteger(row, "volume", 0)),
             )
           }
           const gap = gaps.get(`${symbol} ${date}`)
           if (gap === undefined) {
-            evenings++
-            // The run of an evening before: the gap is that of the next session.
-            assert.isTrue(gaps.has(`${symbol} ${text(of(symbol)[place + 1], "date")}`))
+            eveningRuns++
+            // After-hours trading on the evening before a gap.
+            assert.isTrue(gaps.has(`${symbol} ${text(closesOf(symbol)[index + 1], "date")}`))
             continue
           }
           if (gap[`${part}_high`] === null) continue
@@ -446,30 +462,30 @@ layer(Market.layer)("the fictional market", (it) => {
           assert.strictEqual(text(row, "volume"), text(gap, `${part}_volume`))
         }
       }
-      assert.isAbove(evenings, 10)
+      assert.isAbove(eveningRuns, 10)
     }))
 
-  it.effect("README, samples: a session's forms and tags are those of the news of that day and the evening before", () =>
+  it.effect("takes the forms and tags of a session from the news of that day and the day before (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const { company, of, on } = yield* prices
+      const { company, closesOf, indexOn } = yield* prices
       const news = groupedBy(rows("news"), (row) => company(text(row, "ticker")))
       let filed = 0
       for (const row of rows("gap_stats")) {
         const [symbol, date] = [text(row, "ticker"), text(row, "date")]
-        const eve = text(of(symbol)[on(symbol, date) - 1], "date")
+        const eve = text(closesOf(symbol)[indexOn(symbol, date) - 1], "date")
         const near = (news.get(company(symbol)) ?? []).filter((item) =>
           text(item, "filed_at") >= eve && text(item, "filed_at") <= date
         )
         const forms = new Set(near.map((item) => text(item, "form_type")).filter((form) => form !== "news"))
-        assert.sameMembers([...words(row, "filing_types")], [...forms])
-        assert.sameMembers([...words(row, "all_tags")], [...new Set(near.flatMap((item) => words(item, "tags")))])
+        assert.sameMembers([...listOf(row, "filing_types")], [...forms])
+        assert.sameMembers([...listOf(row, "all_tags")], [...new Set(near.flatMap((item) => listOf(item, "tags")))])
         filed += forms.size
       }
       assert.isAbove(filed, 50)
     }))
 
-  it.effect("README, samples: a research report repeats the session it is about", () =>
+  it.effect("repeats the figures of the session in its research report (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const gaps = groupedBy(rows("gap_stats"), (row) => `${row["ticker"]} ${row["percentage_gain"]}`)
@@ -487,19 +503,19 @@ layer(Market.layer)("the fictional market", (it) => {
   // Companies
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("README, samples: the screener shows the newest of everything", () =>
+  it.effect("shows current figures in the screener (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const { company, of } = yield* prices
+      const { company, closesOf } = yield* prices
       const floats = new Map(rows("float_outstanding").map((row) => [row["ticker"], row]))
       const split = new Set(
         rows("split_status").filter((row) => row["executed"] === "true").map((row) => company(text(row, "ticker"))),
       )
-      const mine = (table: Table, symbol: string) =>
+      const mine = (table: TableName, symbol: string) =>
         rows(table).filter((row) => company(text(row, "ticker")) === symbol)
       for (const row of rows("screener")) {
         const symbol = text(row, "ticker")
-        const closes = of(symbol)
+        const closes = closesOf(symbol)
         assert.strictEqual(text(row, "price"), text(closes.at(-1), "close"), symbol)
         const shared = [
           "float",
@@ -518,29 +534,37 @@ layer(Market.layer)("the fictional market", (it) => {
           assert.deepStrictEqual(row[column], floats.get(symbol)?.[column], `${symbol} ${column}`)
         )
         if (closes.length === 0 || row["outstanding"] === null) assert.isNull(row["market_cap"])
-        else assert.strictEqual(units(row, "market_cap", 2), cents(units(row, "price"), units(row, "outstanding", 0)))
+        else {
+          const expected = valueInCents(scaledInteger(row, "price"), scaledInteger(row, "outstanding", 0))
+          assert.strictEqual(scaledInteger(row, "market_cap", 2), expected)
+        }
         const gaps = mine("gap_stats", symbol)
         assert.strictEqual(text(row, "num_gaps"), String(gaps.length))
         const shown = mine("intraday_runners", symbol).filter((runner) =>
           runner["anomaly_flagged"] === "true" && Number(text(runner, "daily_volume_ratio")) > 9
         )
         assert.strictEqual(text(row, "num_runners"), String(shown.length))
-        // Across a split the closes are adjusted; here, those that had none.
+        // Gains are adjusted for splits, so compare only companies without one.
         if (split.has(symbol) || closes.length === 0) continue
-        const year = closes.filter((price) => text(price, "date") > before(today, 365)).map((price) =>
-          units(price, "close")
+        const year = closes.filter((price) => text(price, "date") > daysBefore(today, 365)).map((price) =>
+          scaledInteger(price, "close")
         )
-        assert.strictEqual(units(row, "high_365"), year.reduce((most, close) => close > most ? close : most))
-        assert.strictEqual(units(row, "low_365"), year.reduce((least, close) => close < least ? close : least))
+        assert.strictEqual(scaledInteger(row, "high_365"), year.reduce((most, close) => close > most ? close : most))
+        assert.strictEqual(scaledInteger(row, "low_365"), year.reduce((least, close) => close < least ? close : least))
         for (const days of [1, 2, 3, 7, 14, 30, 60, 90, 180, 365]) {
-          const then = closes.findLast((price) => text(price, "date") <= before(today, days))
+          const then = closes.findLast((price) => text(price, "date") <= daysBefore(today, days))
           if (then === undefined) assert.isNull(row[`gain_${days}_day`])
-          else assert.strictEqual(units(row, `gain_${days}_day`), above(units(row, "price"), units(then, "close")))
+          else {
+            assert.strictEqual(
+              scaledInteger(row, `gain_${days}_day`),
+              percentChange(scaledInteger(row, "price"), scaledInteger(then, "close")),
+            )
+          }
         }
       }
     }))
 
-  it.effect("README, samples: float_outstanding is the newest row of historical_float_pro; the tradable float is a difference", () =>
+  it.effect("copies the newest row of historical_float_pro to float_outstanding and subtracts restricted shares (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company } = yield* prices
@@ -563,16 +587,17 @@ layer(Market.layer)("the fictional market", (it) => {
           assert.isTrue(newest["float"] === null || newest["restricted_shares"] === null)
         } else {
           assert.strictEqual(
-            units(row, "tradable_float", 0),
-            units(newest, "float", 0) - units(newest, "restricted_shares", 0),
+            scaledInteger(row, "tradable_float", 0),
+            scaledInteger(newest, "float", 0) - scaledInteger(newest, "restricted_shares", 0),
           )
         }
       }
       const known = rows("historical_float_pro").filter((row) => row["float"] !== null)
       known.forEach((row) =>
         assert.strictEqual(
-          units(row, "float", 0),
-          units(row, "outstanding_shares", 0) - units(row, "insider_shares", 0) - units(row, "affiliate_shares", 0),
+          scaledInteger(row, "float", 0),
+          scaledInteger(row, "outstanding_shares", 0) - scaledInteger(row, "insider_shares", 0) -
+            scaledInteger(row, "affiliate_shares", 0),
         )
       )
       const fractions = ["insider_percent", "affiliate_percent", "institutions_percent"]
@@ -581,17 +606,19 @@ layer(Market.layer)("the fictional market", (it) => {
       )
     }))
 
-  it.effect("§2.6 a split moves the closes by its ratio, and the shares the other way; the tracker counts it", () =>
+  it.effect("adjusts closes and share counts by the split ratio, and counts the split in the tracker (§2.6)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const { company, of, on } = yield* prices
+      const { company, closesOf, indexOn } = yield* prices
       const splits = rows("split_status").filter((row) => row["action_type"] === "split_effective")
       assert.isAbove(splits.length, 4)
       for (const row of splits) {
         const [symbol, date] = [text(row, "ticker"), text(row, "effective_date")]
         const ratio = Number(text(row, "split_from")) / Number(text(row, "split_to"))
-        const place = on(symbol, date)
-        const [was, is] = [of(symbol)[place - 1], of(symbol)[place]].map((price) => Number(text(price, "close")))
+        const index = indexOn(symbol, date)
+        const [was, is] = [closesOf(symbol)[index - 1], closesOf(symbol)[index]].map((price) =>
+          Number(text(price, "close"))
+        )
         assert.approximately((is ?? 0) / (was ?? 1) / ratio, 1, 0.2, symbol)
         const floats = rows("historical_float_pro").filter((float) =>
           company(text(float, "ticker")) === company(symbol) && float["outstanding_shares"] !== null &&
@@ -606,23 +633,23 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("README, samples: a bid-price notice follows thirty closes below a dollar, its end ten above", () =>
+  it.effect("sends a bid-price notice after thirty closes below a dollar and ends it after ten above (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
-      const { of, on } = yield* prices
-      const letters = rows("nasdaq_compliance").filter((row) => row["deficiency_type"] === "bid_price")
-      assert.isAbove(letters.length, 8)
-      for (const row of letters) {
+      const { closesOf, indexOn } = yield* prices
+      const notices = rows("nasdaq_compliance").filter((row) => row["deficiency_type"] === "bid_price")
+      assert.isAbove(notices.length, 8)
+      for (const row of notices) {
         const [symbol, kind] = [text(row, "ticker"), text(row, "notice_type")]
-        const place = on(symbol, text(row, "date"))
-        const closes = (many: number) =>
-          of(symbol).slice(place - many, place).map((price) => Number(text(price, "close")))
+        const index = indexOn(symbol, text(row, "date"))
+        const closes = (count: number) =>
+          closesOf(symbol).slice(index - count, index).map((price) => Number(text(price, "close")))
         if (kind === "deficiency") assert.isTrue(closes(30).every((close) => close < 1), symbol)
         if (kind === "compliance_regained") assert.isTrue(closes(10).every((close) => close >= 1), symbol)
       }
     }))
 
-  it.effect("README, samples: warrants and convertibles come from filings that the news show, on their day", () =>
+  it.effect("refers from warrants, convertibles and owners to a filing in news with the same date (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const filings = new Map(rows("news").map((row) => [text(row, "accession_number"), row]))
@@ -636,7 +663,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("README, samples: what is sold from a shelf adds up, filing by filing", () =>
+  it.effect("accumulates shelf sales filing by filing (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company } = yield* prices
@@ -650,15 +677,15 @@ layer(Market.layer)("the fictional market", (it) => {
         )
         let sum = 0n
         for (const sale of sales) {
-          sum += units(sale, "total_raised", 2)
-          assert.strictEqual(units(sale, "amount_sold_to_date", 2), sum)
+          sum += scaledInteger(sale, "total_raised", 2)
+          assert.strictEqual(scaledInteger(sale, "amount_sold_to_date", 2), sum)
         }
-        assert.strictEqual(units(shelf, "amount_sold_to_date", 2), sum)
-        assert.isTrue(units(shelf, "offering_amount", 2) >= sum)
+        assert.strictEqual(scaledInteger(shelf, "amount_sold_to_date", 2), sum)
+        assert.isTrue(scaledInteger(shelf, "offering_amount", 2) >= sum)
       }
     }))
 
-  it.effect("README, samples: the day a company is renamed, all its rows carry the new symbol", () =>
+  it.effect("uses the new symbol in all rows from the day of a rename (README, samples)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const changes = rows("ticker_changes").filter((row) =>
@@ -686,7 +713,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("§2.7 some tickers have placeholders only, and some have them after a table of holders", () =>
+  it.effect("includes tickers with placeholder owners only, and tickers whose newest filing has only placeholders (§2.7)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const fields = [
@@ -712,19 +739,19 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isTrue(tickers.some((all) => newest(all).every(isPlaceholder) && !all.every(isPlaceholder)))
       for (const row of rows("ownership").filter((one) => one["sole_voting_shares"] !== null)) {
         assert.strictEqual(
-          units(row, "sole_voting_shares", 0) + units(row, "shared_voting_shares", 0),
-          units(row, "common_shares_amount", 0),
+          scaledInteger(row, "sole_voting_shares", 0) + scaledInteger(row, "shared_voting_shares", 0),
+          scaledInteger(row, "common_shares_amount", 0),
         )
       }
     }))
 
-  it.effect("D16 texts and numbers that are easily spoilt are there", () =>
+  it.effect("includes texts with special characters and prices that floating point cannot hold (D16)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const banks = rows("dilution_data").map((row) => text(row, "bank")).join("\n")
       for (const mark of ["%", "_", "'", '"', "&"]) assert.include(banks, mark)
       const closes = rows("daily_prices").map((row) => text(row, "close"))
-      // A price that is no float: as one, times 10,000, it is not whole.
+      // Such a price times 10,000 is not an integer in floating point.
       assert.isTrue(closes.some((close) => !Number.isInteger(Number(close) * 10_000)))
       const suspects = rows("pump_and_dump_tracker").map((row) => text(row, "lock_up_expiration"))
       assert.isTrue(suspects.some((date) => date > today) && suspects.some((date) => date !== "" && date < today))

@@ -1,15 +1,15 @@
-/** What news are about. */
+/** News topics with their texts and tags. */
 
-export interface Topic {
+export interface NewsTopic {
   readonly tags: ReadonlyArray<string>
-  /** The form in which the company files the same news; null: it does not. */
+  /** SEC form in which the company files the news; null if it files none. */
   readonly form: string | null
-  /** What stands after the company's name. */
+  /** Headline after the company name. */
   readonly title: string
   readonly summary: string
 }
 
-export const topics = {
+export const newsTopics = {
   trial: {
     tags: ["fda", "phase-2", "clinical-trial"],
     form: "8-K",
@@ -52,9 +52,9 @@ export const topics = {
     title: "is praised in chat groups that nobody signs",
     summary: "No filing and no announcement explains the volume.",
   },
-} as const satisfies { readonly [name: string]: Topic }
+} as const satisfies { readonly [name: string]: NewsTopic }
 
-export type TopicName = keyof typeof topics
+export type NewsTopicName = keyof typeof newsTopics
 
-/** What a company announces by itself. */
-export const topicNames = ["trial", "contract", "partnership", "earnings", "merger", "crypto"] as const
+/** Topics that a company announces itself. */
+export const companyTopicNames = ["trial", "contract", "partnership", "earnings", "merger", "crypto"] as const

@@ -1,0 +1,158 @@
+/** The fictional companies: their static data, their scenarios and their symbols over time. */
+import { type Day, dayOfSession, formatDate } from "./Calendar.ts"
+import { businesses, cities, inventWord, sectorAndIndustryOf } from "./Names.ts"
+import { makeRandomSource, type RandomSource } from "./Random.ts"
+import { type Scenario, scenarios } from "./Scenarios.ts"
+
+export interface Company {
+  readonly seed: number
+  /** Position in the market, from 0. */
+  readonly number: number
+  /** Separate random sequence per purpose, so that a change to one table leaves the others unchanged. */
+  readonly randomFor: (purpose: string) => RandomSource
+  readonly name: string
+  readonly profile: CompanyProfile
+  readonly scenario: Scenario
+  readonly cik: string
+  readonly country: string
+  readonly state: string | null
+  readonly city: string | null
+  readonly sector: string | null
+  readonly industry: string | null
+}
+
+/** An unassigned CIK. Every second one has leading zeros, because clients often drop them. */
+const makeCik = (number: number) => String((number % 2 === 0 ? 9_990_001_000 : 999_001_000) + number).padStart(10, "0")
+
+const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+
+/** Three letters and three digits: 17.6 million symbols, all longer than those of the named companies. */
+const makeSymbol = (number: number) => {
+  const letter = (index: number) => alphabet.charAt(Math.floor(number / 1000 / 26 ** index) % 26)
+  return `${letter(2)}${letter(1)}${letter(0)}${String(number % 1000).padStart(3, "0")}`
+}
+
+/** Larger markets repeat the scenarios of the small one with invented names and four symbols per company. */
+const profileOf = (number: number, random: RandomSource): CompanyProfile => {
+  const base = namedCompanies[number % namedCompanies.length] ?? { scenario: "largeCap", name: "", symbols: ["NON3"] }
+  if (number < namedCompanies.length) return base
+  return {
+    scenario: base.scenario,
+    name: `${inventWord(number)} ${random.pick(businesses)}`,
+    symbols: [makeSymbol(4 * number), ...[1, 2, 3].map((more) => makeSymbol(4 * number + more))],
+  }
+}
+
+export const makeCompany = (seed: number, number: number): Company => {
+  const random = makeRandomSource(seed, number, "company")
+  const profile = profileOf(number, random)
+  const scenario = scenarios[profile.scenario](random)
+  const country = random.pick(scenario.countries)
+  const [state, city] = random.pick(cities)
+  const [sector, industry] = sectorAndIndustryOf(profile.name)
+  const isHome = country === "US" && scenario.firstSession !== null
+  return {
+    seed,
+    number,
+    randomFor: (purpose) => makeRandomSource(seed, number, purpose),
+    name: `${profile.name} (fictional)`,
+    profile,
+    scenario,
+    cik: makeCik(number),
+    country,
+    state: isHome ? state : null,
+    city: isHome ? city : null,
+    sector,
+    industry,
+  }
+}
+
+/** Symbol changes, oldest first. */
+export const renamesOf = ({ scenario, profile }: Company) =>
+  scenario.renames.map((session, index) => ({
+    day: dayOfSession(session),
+    former: profile.symbols[index] ?? "",
+    next: profile.symbols[index + 1] ?? "",
+  }))
+
+/** The company's symbol on a day. */
+export const symbolOn = (company: Company, day: Day) =>
+  renamesOf(company).findLast((rename) => rename.day <= day)?.next ?? company.profile.symbols[0]
+
+/** Example: `https://example.com/filings/9990001000/…` */
+export const filingUrl = ({ cik }: Company, ...path: ReadonlyArray<string>) =>
+  ["https://example.com/filings", cik, ...path].join("/")
+
+/** Example: `2026-06-01 18:05:00`, the usual `last_updated` time. */
+export const formatEvening = (day: Day) => `${formatDate(day)} 18:05:00`
+
+export type ScenarioName = keyof typeof scenarios
+
+/** Name, scenario and symbols of a company. */
+export interface CompanyProfile {
+  /** Symbols in chronological order; a scenario uses one more than it has renames. */
+  readonly symbols: readonly [string, ...ReadonlyArray<string>]
+  readonly name: string
+  readonly scenario: ScenarioName
+}
+
+const makeProfile = (scenario: ScenarioName, name: string, ...symbols: CompanyProfile["symbols"]): CompanyProfile => ({
+  scenario,
+  name,
+  symbols,
+})
+
+/** The companies of the small market. */
+export const namedCompanies: ReadonlyArray<CompanyProfile> = [
+  makeProfile("fullLifecycle", "Gapwell Therapeutics", "GAP7", "GPW8"),
+  makeProfile("serialIssuer", "Deltarix Biosciences", "DLT5"),
+  makeProfile("pumpAndDump", "Pumpernik Holdings", "PMP1"),
+  makeProfile("largeCap", "Bigsley Foods", "BIG1"),
+  makeProfile("delistingAppeal", "Sinkara Media", "SNK1"),
+  makeProfile("frequentRenames", "Renamara Software", "RNM1", "RNM2", "RNM3", "RNM4"),
+  makeProfile("foreignIssuer", "Nordquell Shipping", "NDQ2"),
+  makeProfile("unpriced", "Quietus Mining", "QT01"),
+  makeProfile("forwardSplit", "Forwarda Semiconductors", "FWD3"),
+  makeProfile("spac", "Spacelot Acquisition", "SPC1"),
+  makeProfile("fullLifecycle", "Orbanta Robotics", "ORB3", "ORB4"),
+  makeProfile("serialIssuer", "Myconurel Therapeutics", "MYC2"),
+  makeProfile("pumpAndDump", "Luxivan Technology", "LUX8"),
+  makeProfile("largeCap", "Atlamere Insurance", "ATL6"),
+  makeProfile("delisted", "Delistra Apparel", "DEL6"),
+  makeProfile("serialIssuer", "Quarkline Semiconductors", "QRK8"),
+  makeProfile("pumpAndDump", "Zhanvora Education", "ZHN3"),
+  makeProfile("largeCap", "Duomark Stores", "DUO1.B"),
+  makeProfile("lateFiler", "Latterly Logistics", "LAT4"),
+  makeProfile("pendingSplitVote", "Votanda Energy", "VOT4"),
+  makeProfile("fullLifecycle", "Voltigo Batteries", "VLT4", "VLT5"),
+  makeProfile("serialIssuer", "Helivox Diagnostics", "HLV3"),
+  makeProfile("pumpAndDump", "Kelimu Logistics", "KLM6"),
+  makeProfile("largeCap", "Cornholt Rail", "CRN2"),
+  makeProfile("bidPriceExtension", "Fallowin Apparel", "FAL2"),
+  makeProfile("foreignIssuer", "Keystaff Health", "KEY2-A"),
+  makeProfile("withdrawnSplit", "Withdray Mining", "WDR5"),
+  makeProfile("unlisted", "Shellbourne Holdings", "SHL2"),
+  makeProfile("fullLifecycle", "Nimbara Software", "NIM8", "NIM9"),
+  makeProfile("serialIssuer", "Aquaforge Energy", "AQF4"),
+  makeProfile("pumpAndDump", "Sanguro Foods", "SGR5"),
+  makeProfile("largeCap", "Medantiv Health", "MED7"),
+  makeProfile("delisted", "Drapeway Stores", "DRP3"),
+  makeProfile("lateFiler", "Procrastine Media", "PRC6"),
+  makeProfile("serialIssuer", "Brenwick Mining", "BRN6"),
+  makeProfile("pumpAndDump", "Takoru Media", "TKO4"),
+  makeProfile("largeCap", "Techalon Systems", "TCH4"),
+  makeProfile("bidPriceNotice", "Lowenta Mining", "LOW4"),
+  makeProfile("foreignIssuer", "Oestermark Power", "OST3"),
+  makeProfile("forwardSplit", "Trebledo Software", "TRB6"),
+  makeProfile("spac", "Unisonder Acquisition", "UNI2"),
+  makeProfile("fullLifecycle", "Solquist Energy", "SOL9", "SLQ1"),
+  makeProfile("serialIssuer", "Novaquill Software", "NVQ7"),
+  makeProfile("pumpAndDump", "Harkvale Holdings", "HKV9"),
+  makeProfile("largeCap", "Retalia Stores", "RET3"),
+  makeProfile("frequentRenames", "Aliasson Systems", "ALI1", "ALI2", "ALI3", "ALI4"),
+  makeProfile("pendingSplitVote", "Ballotine Devices", "BLT7"),
+  makeProfile("serialIssuer", "Thermavale Devices", "THR2"),
+  makeProfile("pumpAndDump", "Bolinbao Technology", "BOL2"),
+  makeProfile("largeCap", "Utelor Power", "UTL5"),
+  makeProfile("nameOnly", "Vanishora Holdings", "VAN0"),
+]

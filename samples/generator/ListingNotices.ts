@@ -1,0 +1,182 @@
+/**
+ * Nasdaq listing notices and the rows of nasdaq_compliance. Bid-price notices are derived from the closes; all other
+ * notices come from the scenario.
+ */
+import {
+  type Day,
+  dayOfSession,
+  formatDate,
+  formatLocalTime,
+  lastSession,
+  timeOfDay,
+  today,
+  toTradingDay,
+} from "./Calendar.ts"
+import { formatEvening, symbolOn } from "./Companies.ts"
+import { mapNullable } from "./Decimals.ts"
+import { findDocument } from "./Documents.ts"
+import type { CompanyHistory } from "./Market.ts"
+import type { PriceHistory } from "./PriceSimulation.ts"
+import type { Deficiency, Scenario } from "./Scenarios.ts"
+
+/** A compliance case: the first notice and its outcome. */
+export interface ListingNotice {
+  readonly day: Day
+  readonly kind: Deficiency["kind"] | "bid_price"
+  readonly deadline: Day | null
+  readonly regainedDay: Day | null
+  /** Day of the hearing before the exchange's panel. */
+  readonly hearingDay: Day | null
+  readonly status: "active" | "extended" | "appealed" | "resolved" | "delisted"
+  /** Day of the exchange's delisting decision; the company appeals. */
+  readonly delistingDay: Day | null
+}
+
+/** One US dollar in ticks. */
+const dollarInTicks = 10_000
+/** Days that Nasdaq allows a company to regain compliance; one extension doubles them. */
+const curePeriodDays = 180
+
+/** First session from `from` on that completes `length` consecutive closes that match; null if none does. */
+const findStreakEnd = (
+  closes: ReadonlyArray<number>,
+  from: number,
+  length: number,
+  matches: (close: number) => boolean,
+) => {
+  let count = 0
+  for (let session = from; session <= lastSession; session++) {
+    const close = closes[session] ?? 0
+    count = close > 0 && matches(close) ? count + 1 : 0
+    if (count === length) return session
+  }
+  return null
+}
+
+const makeBidPriceNotice = (day: Day, regainedDay: Day | null, isDelisted: boolean): ListingNotice => {
+  const delistingDay = regainedDay === null && today - day > 2 * curePeriodDays + 7
+    ? toTradingDay(day + 2 * curePeriodDays + 1)
+    : null
+  const status = regainedDay !== null
+    ? "resolved"
+    : isDelisted && delistingDay !== null
+    ? "delisted"
+    : delistingDay !== null
+    ? "appealed"
+    : today - day > curePeriodDays
+    ? "extended"
+    : "active"
+  return {
+    day,
+    kind: "bid_price",
+    deadline: day + ((regainedDay ?? today) - day > curePeriodDays ? 2 * curePeriodDays : curePeriodDays),
+    regainedDay,
+    hearingDay: delistingDay === null ? null : delistingDay + 45,
+    status,
+    delistingDay,
+  }
+}
+
+/** Thirty closes below one dollar lead to a notice in the next session; ten at or above it restore compliance. */
+const bidPriceNotices = (
+  closes: ReadonlyArray<number>,
+  isDelisted: boolean,
+  from = 0,
+): ReadonlyArray<ListingNotice> => {
+  const deficiencySession = findStreakEnd(closes, from, 30, (close) => close < dollarInTicks)
+  if (deficiencySession === null || deficiencySession >= lastSession) return []
+  const regainedSession = findStreakEnd(closes, deficiencySession + 1, 10, (close) => close >= dollarInTicks)
+  const regainedDay = regainedSession === null || regainedSession >= lastSession
+    ? null
+    : dayOfSession(regainedSession + 1)
+  const notice = makeBidPriceNotice(dayOfSession(deficiencySession + 1), regainedDay, isDelisted)
+  return regainedSession === null ? [notice] : [notice, ...bidPriceNotices(closes, isDelisted, regainedSession + 1)]
+}
+
+const makeDeficiencyNotice = ({ kind, regainedSession, session }: Deficiency, isDelisted: boolean): ListingNotice => {
+  const day = dayOfSession(session)
+  return {
+    day,
+    kind,
+    deadline: kind === "other"
+      ? null
+      : day + (kind === "late_filing" || kind === "stockholders_equity" ? 60 : curePeriodDays),
+    regainedDay: regainedSession === undefined ? null : dayOfSession(regainedSession),
+    hearingDay: null,
+    status: regainedSession !== undefined ? "resolved" : isDelisted ? "delisted" : "active",
+    delistingDay: null,
+  }
+}
+
+export const makeListingNotices = (prices: PriceHistory, scenario: Scenario): ReadonlyArray<ListingNotice> =>
+  scenario.exchange !== "NASDAQ" ? [] : [
+    ...bidPriceNotices(prices.closes, scenario.delisted !== undefined),
+    ...scenario.deficiencies.map((deficiency) => makeDeficiencyNotice(deficiency, scenario.delisted !== undefined)),
+  ].toSorted((one, other) => one.day - other.day)
+
+const deficiencyRules = {
+  bid_price: ["Minimum bid price below $1.00 for 30 consecutive business days", "5550(a)(2)", "high"],
+  market_value_listed_securities: ["Market value of listed securities below $35 million", "5550(b)(2)", "medium"],
+  market_value_public_shares: ["Market value of publicly held shares too low", "5450(b)(1)(C)", "medium"],
+  stockholders_equity: ["Stockholders' equity below $2.5 million", "5550(b)(1)", "medium"],
+  public_holders: ["Fewer than 300 public holders", "5550(a)(3)", "low"],
+  late_filing: ["Periodic report not filed in time", "5250(c)(1)", "high"],
+  audit_committee: ["Audit committee with one member instead of three", "5605(c)(2)(A)", "low"],
+  annual_meeting: ["No annual meeting within a year", "5620(a)", "low"],
+  other: ["Listing fee not paid", null, null],
+} as const satisfies { readonly [Kind in ListingNotice["kind"]]: readonly [string, string | null, string | null] }
+
+type NoticeType = "deficiency" | "plan_required" | "staff_determination" | "public_reprimand" | "compliance_regained"
+
+const firstNoticeType = ({ kind }: ListingNotice): NoticeType =>
+  kind === "late_filing" || kind === "stockholders_equity" ? "plan_required" : "deficiency"
+
+/** Notices of a case so far, with their days and document key suffixes. */
+const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType, Day, key: string]> => {
+  const { day, delistingDay, kind, regainedDay } = notice
+  return [
+    [firstNoticeType(notice), day, ""],
+    ...(delistingDay === null ? [] : [["staff_determination", delistingDay, ":determined"] as const]),
+    ...(kind === "audit_committee" ? [["public_reprimand", day + 21, ":reprimand"] as const] : []),
+    ...(regainedDay === null ? [] : [["compliance_regained", regainedDay, ":regained"] as const]),
+  ]
+}
+
+/** Analyst notes on a notice. */
+const noteColumns = (name: string, deficiency: string, day: Day) => ({
+  added_date: formatDate(Math.min(today, day + 1)),
+  notes: `${name}: "${deficiency}"; 100% made up`,
+  notes_updated: formatLocalTime(day, timeOfDay(16, 45)),
+})
+
+const noticeColumns = ({ company }: CompanyHistory, notice: ListingNotice, step: NoticeType, day: Day) => {
+  const [deficiency, rule, risk] = deficiencyRules[notice.kind]
+  const isOver = step === "compliance_regained"
+  const hasNotes = company.randomFor(`note ${notice.kind} ${step} ${day}`).chance(0.7)
+  return {
+    ticker: symbolOn(company, day),
+    company: notice.kind === "other" ? null : company.name,
+    market: company.scenario.shares > 50_000 ? "Nasdaq Global Market" : "Nasdaq Capital Market",
+    date: formatDate(day),
+    deficiency,
+    deficiency_type: notice.kind,
+    rule,
+    notice_type: step,
+    compliance_deadline: isOver ? null : mapNullable(notice.deadline, formatDate),
+    hearing_date: step === "staff_determination" ? mapNullable(notice.hearingDay, formatDate) : null,
+    regained_date: mapNullable(notice.regainedDay, formatDate),
+    risk: isOver ? null : risk,
+    status: notice.status,
+    ...(hasNotes ? noteColumns(company.name, deficiency, day) : { added_date: null, notes: null, notes_updated: null }),
+    last_updated: formatEvening(day),
+  }
+}
+
+export const buildNasdaqComplianceRows = (history: CompanyHistory) =>
+  history.notices.flatMap((notice, index) =>
+    noticeSteps(notice).map(([step, day, key]) => ({
+      id: `${history.company.cik}-c${index + 1}${key.replace(":", "-")}`,
+      ...noticeColumns(history, notice, step, day),
+      document_url: findDocument(history, `notice:${index}${key}`)?.url ?? null,
+    }))
+  )

@@ -1,0 +1,80 @@
+/** Writes a generated market to a folder, one CSV file per table, in the format of `load` (D31, loading data). */
+import { Effect, FileSystem, Path, Stream } from "effect"
+import { Csv } from "effect/encoding"
+import { Progress } from "../../src/observability/Progress.ts"
+import { namedCompanies } from "./Companies.ts"
+import { type CompanyHistory, generateMarket, type MarketOptions } from "./Market.ts"
+import { rowBuilders, type SampleCell, type SampleRow, type TableName } from "./Tables.ts"
+
+export interface MarketFilesOptions extends MarketOptions {
+  /** Created if missing; existing files of the same names are overwritten. */
+  readonly folder: string
+  /** Tables to write; all if absent. */
+  readonly only?: ReadonlyArray<TableName>
+}
+
+/** Number of rows written per table. */
+export type RowCounts = { readonly [table: string]: number }
+
+/** Number of companies whose rows are in memory at a time. */
+const batchSize = 20
+
+const formatCell = (cell: SampleCell) =>
+  cell === null
+    ? undefined
+    : typeof cell === "string"
+    ? cell
+    : typeof cell === "object"
+    ? JSON.stringify(cell)
+    : `${cell}`
+
+const formatRow = (row: SampleRow) => {
+  const cells: Record<string, string | undefined> = {}
+  for (const column in row) cells[column] = formatCell(row[column] ?? null)
+  return cells
+}
+
+/** Opens a table's file. The first rows are preceded by the header. */
+const openTableWriter = Effect.fnUntraced(function* (folder: string, table: TableName) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  const file = yield* fs.open(path.join(folder, `${table}.csv`), { flag: "w" })
+  const buildRows: (history: CompanyHistory) => ReadonlyArray<SampleRow> = rowBuilders[table]
+  let written = 0
+  const append = Effect.fnUntraced(function* (histories: ReadonlyArray<CompanyHistory>) {
+    const rows = histories.flatMap(buildRows)
+    const [first] = rows
+    if (first === undefined) return
+    const options = { columns: Object.keys(first), headers: written === 0, newline: "\n" } as const
+    yield* Stream.fromIterable(rows.map(formatRow)).pipe(
+      Stream.pipeThroughChannel(Csv.encode(options)),
+      Stream.runForEach((bytes) => file.writeAll(bytes)),
+    )
+    written += rows.length
+  })
+  return { table, append, count: () => written }
+})
+
+/** Writes the market. The same options give identical files; memory use does not depend on the scale. */
+export const writeMarketFiles = Effect.fnUntraced(
+  function* ({ folder, only, ...options }: MarketFilesOptions) {
+    const fs = yield* FileSystem.FileSystem
+    yield* fs.makeDirectory(folder, { recursive: true })
+    const chosen = Object.keys(rowBuilders).filter((table): table is TableName =>
+      only?.some((one) => one === table) ?? true
+    )
+    const writers = yield* Effect.forEach(chosen, (table) => openTableWriter(folder, table))
+    const progress = yield* Progress
+    const total = options.scale * namedCompanies.length
+    Object.assign(progress, { label: "sample data", done: 0, total, count: 0, unit: "rows" })
+    yield* Stream.fromIterable(generateMarket(options), { chunkSize: batchSize }).pipe(
+      Stream.runForEachArray(Effect.fnUntraced(function* (histories) {
+        yield* Effect.forEach(writers, ({ append }) => append(histories), { discard: true })
+        progress.done += histories.length
+        progress.count = writers.reduce((sum, { count }) => sum + count(), 0)
+      })),
+    )
+    return Object.fromEntries(writers.map(({ count, table }) => [table, count()])) satisfies RowCounts
+  },
+  Effect.scoped,
+)

@@ -1,0 +1,159 @@
+/** Shareholders, and the rows of ownership: one row per holder and filing, or a placeholder if a filing lists none. */
+import { type Day, formatDate, sessionOn } from "./Calendar.ts"
+import { type Company, formatEvening, symbolOn } from "./Companies.ts"
+import { divideRounded, formatFraction } from "./Decimals.ts"
+import type { Document } from "./Documents.ts"
+import type { CompanyHistory } from "./Market.ts"
+import { funds, people } from "./Names.ts"
+import type { RandomSource } from "./Random.ts"
+
+export interface Holder {
+  readonly name: string
+  readonly cik: string | null
+  readonly type: "executive" | "director" | "ten_percent_owner" | "five_percent_owner" | null
+  readonly title: string | null
+  /** Ten-thousandths of the shares outstanding. */
+  readonly stake: number
+}
+
+const ownerCik = (name: string) => String(9_990_900_000 + [...people, ...funds].findIndex((known) => known === name))
+
+const makeIndividual = (index: number, type: Holder["type"], title: string | null, stake: number): Holder => {
+  const name = people[index % people.length] ?? people[0]
+  return { name, cik: type === null ? null : ownerCik(name), type, title, stake }
+}
+
+const makeFund = (index: number, type: Holder["type"], stake: number): Holder => {
+  const name = funds[index % funds.length] ?? funds[0]
+  return { name, cik: ownerCik(name), type, title: null, stake }
+}
+
+/** Officers with large stakes, one or two funds, and in most cases a holder above 10 %. */
+const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray<Holder> => [
+  makeIndividual(index, "executive", "Chief Executive Officer", random.integer(200, 1200)),
+  makeIndividual(index + 1, "executive", "Chief Financial Officer", random.integer(20, 250)),
+  makeIndividual(index + 2, "director", "Chair of the Board", random.integer(0, 90)),
+  makeIndividual(index + 3, "director", "Director", 0),
+  makeIndividual(index + 4, null, null, 0),
+  ...(random.chance(0.6) ? [makeFund(index, "ten_percent_owner", random.integer(1000, 2200))] : []),
+  makeFund(index + 1, "five_percent_owner", random.integer(500, 990)),
+]
+
+/** Officers with tiny stakes and no holder above 10 %, so that affiliates hold a reported 0 %. */
+const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray<Holder> => [
+  makeIndividual(index, "executive", "Chief Executive Officer", random.integer(3, 30)),
+  makeIndividual(index + 1, "director", "Director", random.integer(1, 5)),
+  makeFund(index, "five_percent_owner", random.integer(600, 980)),
+  makeFund(index + 1, "five_percent_owner", random.integer(600, 980)),
+  makeFund(index + 2, "five_percent_owner", random.integer(500, 700)),
+]
+
+/** The company's holders; empty if its filings list none. */
+export const makeHolders = (company: Company): ReadonlyArray<Holder> => {
+  const random = company.randomFor("holders")
+  const index = company.number % 60
+  const { ownershipData } = company.scenario
+  if (ownershipData === "full") return makeSmallCapHolders(random, index)
+  return ownershipData === "institutions" ? makeLargeCapHolders(random, index) : []
+}
+
+/** Total stakes in ten-thousandths of the shares outstanding; null if unknown. */
+export interface OwnershipTotals {
+  readonly insiders: number | null
+  readonly affiliates: number | null
+  readonly institutions: number | null
+}
+
+/** Total stakes by group. A listed company without a holder list reports 0 for institutions. */
+export const sumOwnership = (company: Company): OwnershipTotals => {
+  const holders = makeHolders(company)
+  const sum = (...types: ReadonlyArray<Holder["type"]>) =>
+    holders.filter(({ type }) => types.includes(type)).reduce((total, { stake }) => total + stake, 0)
+  if (holders.length === 0) {
+    return { insiders: null, affiliates: null, institutions: company.scenario.exchange === null ? null : 0 }
+  }
+  const otherInstitutions = company.randomFor("institutions").integer(
+    0,
+    company.scenario.ownershipData === "institutions" ? 4000 : 900,
+  )
+  return {
+    insiders: sum("executive", "director"),
+    affiliates: sum("ten_percent_owner"),
+    institutions: sum("ten_percent_owner", "five_percent_owner") + otherInstitutions,
+  }
+}
+
+const isListedIn = ({ key }: Document, { type }: Holder) =>
+  key === "ipo" || key.startsWith("owners:all") || (key.startsWith("owners:funds") && type === "five_percent_owner")
+
+/** Filings that list holders, with those holders; oldest first. */
+export const ownershipTables = ({ company, documents }: CompanyHistory) => {
+  const holders = makeHolders(company)
+  return documents
+    .map((document) => ({ document, holders: holders.filter((holder) => isListedIn(document, holder)) }))
+    .filter((table) => table.holders.length > 0)
+}
+
+/** Columns of a placeholder row (§2.7, ownership): all null. */
+const placeholderColumns = {
+  owner_name: null,
+  owner_cik: null,
+  owner_type: null,
+  title: null,
+  common_shares_amount: null,
+  preferred_shares_amount: null,
+  options_amount: null,
+  warrants_amount: null,
+  shares_underlying_convertibles: null,
+  percent_of_class: null,
+  sole_voting_shares: null,
+  shared_voting_shares: null,
+  event_date: null,
+}
+
+const ownerColumns = ({ company, prices }: CompanyHistory, holder: Holder, day: Day) => {
+  const { cik, name, stake, title, type } = holder
+  const random = company.randomFor(`${name} ${day}`)
+  const hasType = type !== null
+  const shares = divideRounded((prices.sharesOutstanding[sessionOn(day)] ?? 0) * stake, 10_000)
+  const shared = type === "five_percent_owner" ? divideRounded(shares, 4) : 0
+  return {
+    owner_name: hasType ? name : null,
+    owner_cik: cik,
+    owner_type: type,
+    title,
+    common_shares_amount: hasType ? shares : null,
+    preferred_shares_amount: random.chance(0.2) ? random.integer(0, 5000) : null,
+    options_amount: type === "executive" ? random.integer(0, 400_000) : null,
+    warrants_amount: random.chance(0.15) ? random.integer(1, 90_000) : null,
+    shares_underlying_convertibles: random.chance(0.1) ? random.integer(1, 50_000) : null,
+    percent_of_class: hasType ? formatFraction(stake) : null,
+    sole_voting_shares: hasType ? shares - shared : null,
+    shared_voting_shares: hasType ? shared : null,
+    // A holder without a type gets a date, otherwise the row would be a placeholder.
+    event_date: type === "executive" || type === null ? formatDate(day - 30) : null,
+  }
+}
+
+export const buildOwnershipRows = (history: CompanyHistory) => {
+  const { company, documents } = history
+  const tables = new Map(ownershipTables(history).map(({ document, holders }) => [document, holders]))
+  return documents.filter((document) => tables.has(document) || document.key.startsWith("owners")).flatMap(
+    (document) => {
+      const { accession, day, form, key, url } = document
+      const owners = (tables.get(document) ?? []).map((holder) => ownerColumns(history, holder, day))
+      // One filing has a placeholder next to real holders, which the API must hide.
+      const rows = owners.length === 0 || key === "owners:all:1" ? [...owners, placeholderColumns] : owners
+      return rows.map((owner) => ({
+        ticker: symbolOn(company, day),
+        reported_date: key === "owners:funds:0" ? null : formatDate(day - 20),
+        filed_at: formatDate(day),
+        form_type: form,
+        accession_number: accession,
+        document_url: key.startsWith("owners:none") ? null : url,
+        ...owner,
+        last_updated: formatEvening(day),
+      }))
+    },
+  )
+}

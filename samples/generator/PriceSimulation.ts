@@ -1,0 +1,140 @@
+/** Simulates the daily closes and volumes of a company, and its gap days. */
+import { earlyCloseDays, lastSession, tradingDays } from "./Calendar.ts"
+import { roundToTick } from "./Decimals.ts"
+import { type EveningRun, type GapDay, simulateEveningRun, simulateGapDay, totalVolume } from "./GapDays.ts"
+import type { RandomSource } from "./Random.ts"
+import type { Gap, Scenario } from "./Scenarios.ts"
+
+/** Arrays are indexed by session. */
+export interface PriceHistory {
+  readonly sharesOutstanding: ReadonlyArray<number>
+  /** Closes in ticks, not adjusted for splits; 0 if there is no close. */
+  readonly closes: ReadonlyArray<number>
+  /** Shares traded. */
+  readonly volumes: ReadonlyArray<number>
+  readonly gapDays: ReadonlyArray<GapDay>
+  readonly eveningRuns: ReadonlyArray<EveningRun>
+}
+
+const allSessions = tradingDays.map((_, session) => session)
+
+/** Applies capital raises and the split to the share count. Notes add no shares. */
+const simulateSharesOutstanding = ({ raises, shares, split }: Scenario): ReadonlyArray<number> => {
+  const added = new Map(raises.map(({ kind, dilution, session }) => [session, kind === "note" ? 0 : dilution]))
+  let count = shares * 1000
+  return allSessions.map((session) => {
+    count += Math.round(count * (added.get(session) ?? 0))
+    if (split?.effective === session) count = Math.floor((count * split.to) / split.from)
+    return count
+  })
+}
+
+/** Target price in dollars, interpolated linearly. */
+const interpolatePath = (pricePath: Scenario["pricePath"], session: number) => {
+  const after = pricePath.findIndex(([at]) => at > session)
+  const [from, start] = pricePath[after < 0 ? pricePath.length - 1 : Math.max(0, after - 1)] ?? [0, 1]
+  const [to, end] = pricePath[Math.max(0, after)] ?? [0, 1]
+  return after <= 0 ? start : start + ((end - start) * (session - from)) / (to - from)
+}
+
+const plannedSessions = ({ gaps, raises, renames, split, deficiencies }: Scenario) =>
+  [...gaps, ...raises, ...deficiencies].map(({ session }) => session).concat(renames, split?.effective ?? [])
+
+/** Random gaps away from planned events. Some have exactly nine times the average volume, the runner threshold. */
+const makeRandomGaps = (random: RandomSource, scenario: Scenario): ReadonlyArray<Gap> => {
+  const planned = plannedSessions(scenario)
+  return Array.from({ length: scenario.randomGaps }, (_, index): Gap => {
+    const open = random.chance(0.3) ? random.between(-0.18, -0.03) : random.between(0.03, 8 * scenario.volatility)
+    const high = random.between(0.01, 6 * scenario.volatility)
+    return {
+      session: random.integer((scenario.firstSession ?? 0) + 3, lastSession - 1),
+      open,
+      high,
+      close: random.between(-high, high),
+      volumeMultiple: index === 0 && random.chance(0.3) ? 9 : random.between(1.5, 18),
+      topic: random.chance(0.25) ? "promotion" : null,
+      startsEveningBefore: false,
+      isFlagged: random.chance(0.8),
+    }
+  }).filter(({ session }, index, all) =>
+    planned.every((other) => Math.abs(other - session) > 3) &&
+    all.findIndex((other) => Math.abs(other.session - session) <= 1) === index
+  )
+}
+
+const skipEarlyCloses = (session: number): number =>
+  earlyCloseDays.has(tradingDays[session] ?? 0) ? skipEarlyCloses(session + 1) : session
+
+/** Planned and random gaps by session, moved off early-close days; none in the first two sessions. */
+const scheduleGaps = (random: RandomSource, scenario: Scenario) =>
+  new Map(
+    [...scenario.gaps, ...makeRandomGaps(random, scenario)]
+      .map((gap): [number, Gap] => [skipEarlyCloses(gap.session), { ...gap, session: skipEarlyCloses(gap.session) }])
+      .filter(([session]) =>
+        scenario.firstSession !== null && session > scenario.firstSession + 1 && session <= lastSession
+      ),
+  )
+
+const meanVolumeBefore = (volumes: ReadonlyArray<number>, firstSession: number, session: number) => {
+  const before = volumes.slice(Math.max(firstSession, session - 60), session)
+  return Math.max(1, Math.round(before.reduce((sum, volume) => sum + volume, 0) / Math.max(1, before.length)))
+}
+
+/** A random walk around the price path. A gap moves the price off the path; the effect decays by 10 % per session. */
+const makePriceWalk = (random: RandomSource, { pricePath, raises, split, volatility }: Scenario) => {
+  const raiseSessions = new Set(
+    raises.filter(({ kind }) => kind !== "atm" && kind !== "line").map(({ session }) => session),
+  )
+  let deviation = 0
+  let gapFactor = 1
+  const base = (session: number) => {
+    const splitFactor = split?.effective !== undefined && session >= split.effective ? split.from / split.to : 1
+    return interpolatePath(pricePath, session) * 10_000 * splitFactor * (1 + deviation)
+  }
+  return {
+    nextClose: (session: number) => {
+      deviation = 0.8 * deviation + (random.next() - 0.5) * volatility
+      gapFactor = 1 + (gapFactor - 1) * 0.9
+      if (raiseSessions.has(session)) gapFactor *= 0.9
+      return roundToTick(base(session) * gapFactor)
+    },
+    setClose: (session: number, close: number) => {
+      gapFactor = close / base(session)
+    },
+  }
+}
+
+export const simulatePrices = (random: RandomSource, scenario: Scenario): PriceHistory => {
+  const sharesOutstanding = simulateSharesOutstanding(scenario)
+  const closes = allSessions.map(() => 0)
+  const volumes = allSessions.map(() => 0)
+  const prices = {
+    sharesOutstanding,
+    closes,
+    volumes,
+    gapDays: new Array<GapDay>(),
+    eveningRuns: new Array<EveningRun>(),
+  }
+  if (scenario.firstSession === null) return prices
+  const gaps = scheduleGaps(random, scenario)
+  const walk = makePriceWalk(random, scenario)
+  for (let session = scenario.firstSession; session <= lastSession; session++) {
+    const gap = gaps.get(session)
+    const previous = closes[session - 1] ?? 0
+    if (gap === undefined) {
+      closes[session] = walk.nextClose(session)
+      volumes[session] = Math.round((sharesOutstanding[session] ?? 0) * scenario.turnover * random.between(0.4, 1.6))
+      continue
+    }
+    const averageVolume = meanVolumeBefore(volumes, scenario.firstSession, session)
+    const day = simulateGapDay(random, gap, previous, averageVolume)
+    if (gap.startsEveningBefore) {
+      prices.eveningRuns.push(simulateEveningRun(random, session - 1, previous, day.regular.open, averageVolume))
+    }
+    prices.gapDays.push(day)
+    closes[session] = day.regular.close
+    volumes[session] = totalVolume(day)
+    walk.setClose(session, day.regular.close)
+  }
+  return prices
+}

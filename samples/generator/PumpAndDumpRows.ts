@@ -1,0 +1,108 @@
+/** Rows of pump_and_dump_tracker: small companies with their IPO, liquidations and risk ratings. */
+import { dayOfSession, formatDate, today } from "./Calendar.ts"
+import { formatEvening, symbolOn } from "./Companies.ts"
+import { divideRounded, formatCents, mapNullable } from "./Decimals.ts"
+import { findDocument, ipoDay } from "./Documents.ts"
+import { companyColumns, newestFloatReport } from "./Floats.ts"
+import type { CompanyHistory } from "./Market.ts"
+import { underwriters } from "./Names.ts"
+import { closeOn, findLiquidationDays, marketCapOf, percentGainOver } from "./PriceStatistics.ts"
+import { effectiveSplitDays } from "./SplitRows.ts"
+
+const countryRisk = (country: string) =>
+  ["CN", "HK", "MY", "SG"].includes(country) ? "high" : country === "JP" ? "medium" : country === "US" ? "low" : null
+
+const floatRisk = (tradable: number) => tradable < 6_000_000 ? "high" : tradable < 15_000_000 ? "medium" : "low"
+
+/** Existing holders may not sell until 180 days after the IPO. */
+const lockUpColumns = ({ company, prices }: CompanyHistory) => {
+  const day = ipoDay(company)
+  const shares = prices.sharesOutstanding[company.scenario.firstSession ?? 0] ?? 0
+  return {
+    lock_up_expiration: day === null ? null : formatDate(day + 180),
+    lock_up_shares: day === null ? null : divideRounded(shares * 3, 5),
+  }
+}
+
+/** IPO date, lock-up and underwriter. */
+const ipoColumns = (history: CompanyHistory) => {
+  const { company } = history
+  const underwriter = ipoDay(company) === null ? null : company.randomFor("underwriter").pick(underwriters)
+  return {
+    ipo_date: mapNullable(ipoDay(company), formatDate),
+    ...lockUpColumns(history),
+    underwriters: underwriter?.name ?? null,
+    known_underwriter: underwriter?.isKnown ?? false,
+    liquidation_history: underwriter?.liquidationHistory ?? null,
+    underwriter_risk: underwriter?.liquidationHistory ?? null,
+  }
+}
+
+const scamColumns = (
+  { company: { name, scenario } }: CompanyHistory,
+  liquidationCount: number,
+  promotionDate: string | null,
+) => ({
+  scam_risk: scenario.firstSession === null
+    ? null
+    : liquidationCount > 0
+    ? "high"
+    : promotionDate === null
+    ? "low"
+    : "medium",
+  scam_description: liquidationCount > 0
+    ? `${name} lost more than 50% in a day; "tips" in chat groups came before`
+    : null,
+})
+
+const prospectusColumns = (history: CompanyHistory) => ({
+  document_url: findDocument(history, "ipo")?.url ?? null,
+  filed_at: mapNullable(findDocument(history, "ipo:filed")?.day ?? null, formatDate),
+  effective_date: mapNullable(ipoDay(history.company), (day) => formatDate(day - 1)),
+})
+
+/** Date of the last anonymous promotion. */
+const lastPromotionDate = ({ prices: { gapDays } }: CompanyHistory) => {
+  const lastPromotion = gapDays.findLast(({ gap: { topic } }) => topic === "promotion")
+  return lastPromotion === undefined ? null : formatDate(dayOfSession(lastPromotion.session))
+}
+
+const sizeColumns = (history: CompanyHistory) => {
+  const newest = newestFloatReport(history.floats)
+  const tradable = newest?.tradable ?? null
+  return {
+    tradable_float: tradable,
+    outstanding_shares: newest?.outstanding ?? null,
+    market_cap: mapNullable(marketCapOf(closeOn(history), newest?.outstanding), formatCents),
+    float_risk: mapNullable(tradable, floatRisk),
+  }
+}
+
+/** Skips companies held by institutions. */
+export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
+  const { company } = history
+  if (company.scenario.ownershipData === "institutions") return []
+  const liquidationDays = findLiquidationDays(history)
+  const splits = effectiveSplitDays(company)
+  const promotionDate = lastPromotionDate(history)
+  return [{
+    ticker: symbolOn(company, today),
+    ...companyColumns(company),
+    ...ipoColumns(history),
+    number_liquidations: liquidationDays.length,
+    last_liquidation_date: mapNullable(liquidationDays.at(-1) ?? null, formatDate),
+    ...sizeColumns(history),
+    is_adr: company.scenario.adsRatio !== null,
+    gain_1_day: percentGainOver(history, 1),
+    gain_7_day: percentGainOver(history, 7),
+    gain_14_day: percentGainOver(history, 14),
+    gain_30_day: percentGainOver(history, 30),
+    num_splits: splits.length,
+    last_split_date: mapNullable(splits.at(-1) ?? null, formatDate),
+    country_risk: countryRisk(company.country),
+    ...scamColumns(history, liquidationDays.length, promotionDate),
+    last_post_date: promotionDate,
+    ...prospectusColumns(history),
+    last_updated: formatEvening(today),
+  }]
+}

@@ -1,0 +1,359 @@
+/**
+ * Scenarios: the planned events of a company over two years. Prices, notices, floats and filings are derived from them.
+ * Days are session numbers (see `Calendar.ts`). Prices are USD per share of the first day, before any split.
+ */
+import { lastSession } from "./Calendar.ts"
+import { companyTopicNames, type NewsTopicName } from "./NewsTopics.ts"
+import type { RandomSource } from "./Random.ts"
+
+/** A day on which the open differs markedly from the previous close. */
+export interface Gap {
+  readonly session: number
+  /** Open relative to the previous close, as a fraction: 0.2 is +20 %. */
+  readonly open: number
+  /** High relative to the open, as a fraction. */
+  readonly high: number
+  /** Close relative to the open, as a fraction. */
+  readonly close: number
+  /** Volume as a multiple of the average volume. */
+  readonly volumeMultiple: number
+  /** Topic of the news behind the gap; null if there is no news. */
+  readonly topic: NewsTopicName | null
+  /** The news is published the evening before, so the price already rises after hours. */
+  readonly startsEveningBefore: boolean
+  /** The anomaly detector flags this day. */
+  readonly isFlagged: boolean
+}
+
+/** A capital raise that the scenario plans. */
+export interface PlannedRaise {
+  readonly session: number
+  /** `direct` is a registered direct offering, `line` an equity line, `note` a convertible note. */
+  readonly kind: "offering" | "direct" | "atm" | "line" | "note" | "preferred"
+  /** New shares as a fraction of the shares outstanding. */
+  readonly dilution: number
+}
+
+export interface StockSplit {
+  /** `from` old shares become `to` new shares: 20 to 1 is a reverse split. */
+  readonly from: number
+  readonly to: number
+  /** Session in which the proxy statement is filed. */
+  readonly voteFiled: number
+  /** Session of the shareholder vote. */
+  readonly vote: number
+  /** Session in which the split takes effect; absent if the board has not carried it out. */
+  readonly effective?: number
+  /** Session in which the board withdraws the split. */
+  readonly withdrawn?: number
+}
+
+/** A breach of a Nasdaq listing rule other than the minimum bid price. */
+export interface Deficiency {
+  readonly session: number
+  readonly kind:
+    | "late_filing"
+    | "stockholders_equity"
+    | "audit_committee"
+    | "annual_meeting"
+    | "public_holders"
+    | "market_value_listed_securities"
+    | "market_value_public_shares"
+    | "other"
+  /** Session in which the company regains compliance. */
+  readonly regainedSession?: number
+}
+
+export interface Scenario {
+  readonly exchange: "NASDAQ" | "NYSE" | "NYSE American" | "OTC" | null
+  readonly countries: readonly [string, ...ReadonlyArray<string>]
+  /** Ordinary shares per American depositary share; null if the shares are not ADSs. */
+  readonly adsRatio: number | null
+  /** Session of the first trade; above 0 the company goes public then. Null if it has no prices. */
+  readonly firstSession: number | null
+  /** Target prices; the price moves along straight lines between them. */
+  readonly pricePath: ReadonlyArray<readonly [session: number, dollars: number]>
+  /** Width of the daily random move, as a fraction of the price. */
+  readonly volatility: number
+  /** Shares outstanding on the first day, in thousands. */
+  readonly shares: number
+  /** Fraction of the shares outstanding that trades on a normal day. */
+  readonly turnover: number
+  readonly gaps: ReadonlyArray<Gap>
+  /** Number of random gaps to attempt in addition to `gaps`. */
+  readonly randomGaps: number
+  readonly raises: ReadonlyArray<PlannedRaise>
+  readonly split?: StockSplit
+  /** Sessions in which the ticker symbol changes. */
+  readonly renames: ReadonlyArray<number>
+  readonly deficiencies: ReadonlyArray<Deficiency>
+  /** Holders that the ownership filings list. */
+  readonly ownershipData: "full" | "institutions" | "placeholders" | "none"
+  /** Session of the delisting. */
+  readonly delisted?: number
+}
+
+/** A gap whose unspecified properties are random. */
+const makeGap = (random: RandomSource, session: number, open: number, overrides: Partial<Gap> = {}): Gap => {
+  const high = random.between(0.08, 0.3 + open)
+  return {
+    session,
+    open,
+    high,
+    close: random.between(-0.25, high * 0.8),
+    volumeMultiple: random.between(15, 90),
+    topic: random.pick(companyTopicNames),
+    startsEveningBefore: random.chance(0.5),
+    isFlagged: true,
+    ...overrides,
+  }
+}
+
+/** Default values of a scenario. */
+const defaults = {
+  exchange: "NASDAQ",
+  countries: ["US"],
+  adsRatio: null,
+  firstSession: 0,
+  volatility: 0.05,
+  turnover: 0.012,
+  gaps: [],
+  randomGaps: 10,
+  raises: [],
+  renames: [],
+  deficiencies: [],
+  ownershipData: "full",
+} as const satisfies Partial<Scenario>
+
+/** A large company with a calm price, held by institutions; affiliates hold exactly 0 %. */
+const largeCap = (random: RandomSource): Scenario => ({
+  ...defaults,
+  exchange: "NYSE",
+  pricePath: [[0, random.between(40, 120)], [250, random.between(45, 130)], [lastSession, random.between(50, 150)]],
+  volatility: 0.015,
+  shares: random.integer(150_000, 900_000),
+  turnover: 0.004,
+  gaps: [
+    makeGap(random, 180 + random.integer(0, 40), -0.11, {
+      high: 0.03,
+      close: 0.012,
+      topic: "earnings",
+      volumeMultiple: 5,
+    }),
+  ],
+  randomGaps: 7,
+  raises: [],
+  ownershipData: "institutions",
+})
+
+/** A foreign company whose depositary shares (ADSs) trade in the US. */
+const foreignIssuer = (random: RandomSource): Scenario => ({
+  ...defaults,
+  countries: ["NO", "DE", "SE", "IE"],
+  adsRatio: random.pick([0.5, 2, 10]),
+  pricePath: [[0, random.between(8, 14)], [300, random.between(9, 20)], [lastSession, random.between(9, 18)]],
+  volatility: 0.03,
+  shares: random.integer(60_000, 120_000),
+  gaps: [makeGap(random, 330 + random.integer(0, 30), 0.18, { topic: "contract", volumeMultiple: 20 })],
+  deficiencies: [{ session: 210, kind: "annual_meeting", regainedSession: 260 }],
+})
+
+/** A company that files reports but has no prices. */
+const unpriced = (random: RandomSource): Scenario => ({
+  ...defaults,
+  exchange: "OTC",
+  firstSession: null,
+  pricePath: [],
+  shares: random.integer(3_000, 90_000),
+  randomGaps: 0,
+  ownershipData: "placeholders",
+})
+
+/** A rising price followed by a three-for-one forward split. */
+const forwardSplit = (random: RandomSource): Scenario => ({
+  ...defaults,
+  pricePath: [[0, random.between(60, 90)], [380, random.between(240, 300)], [lastSession, random.between(250, 330)]],
+  volatility: 0.03,
+  shares: random.integer(30_000, 60_000),
+  gaps: [makeGap(random, 352, 0.15, { topic: "earnings", volumeMultiple: 12 })],
+  split: { from: 1, to: 3, voteFiled: 360, vote: 376, effective: 395 },
+})
+
+/** A special-purpose acquisition company that trades close to USD 10. */
+const spac = (random: RandomSource): Scenario => ({
+  ...defaults,
+  firstSession: random.integer(60, 140),
+  pricePath: [[0, 10], [lastSession, 10.8]],
+  volatility: 0.002,
+  shares: 28_750,
+  turnover: 0.002,
+  gaps: [],
+  randomGaps: 1,
+  deficiencies: [{ session: 410, kind: random.pick(["public_holders", "other"]) }],
+  ownershipData: "institutions",
+})
+
+/** Late filings, a compliance plan and a reprimand over the audit committee. */
+const lateFiler = (random: RandomSource): Scenario => ({
+  ...defaults,
+  pricePath: [[0, random.between(2, 4)], [lastSession, random.between(1.6, 3)]],
+  shares: random.integer(12_000, 30_000),
+  gaps: [makeGap(random, 300, 0.25)],
+  deficiencies: [
+    { session: 100 + random.integer(0, 20), kind: "late_filing", regainedSession: 150 },
+    { session: 360, kind: "late_filing" },
+    { session: 250, kind: "audit_committee", regainedSession: 330 },
+  ],
+})
+
+/** A proposed reverse split whose shareholder vote is still ahead. */
+const pendingSplitVote = (random: RandomSource): Scenario => ({
+  ...defaults,
+  exchange: "NYSE American",
+  pricePath: [[0, random.between(1.8, 2.5)], [lastSession, random.between(1.2, 1.6)]],
+  shares: random.integer(30_000, 60_000),
+  gaps: [makeGap(random, 444, 0.2)],
+  split: { from: 50, to: 1, voteFiled: 470 + random.integer(0, 10), vote: lastSession + 14 },
+})
+
+/** A reverse split that shareholders approve and the board withdraws. */
+const withdrawnSplit = (random: RandomSource): Scenario => ({
+  ...defaults,
+  pricePath: [[0, 2], [lastSession, 2.6]],
+  shares: random.integer(30_000, 60_000),
+  gaps: [makeGap(random, 230, 0.3)],
+  split: { from: 10, to: 1, voteFiled: 250, vote: 275, withdrawn: 300 + random.integer(0, 20) },
+})
+
+/** Price spikes, dilution, a bid-price deficiency, a reverse split that restores compliance, and a new symbol. */
+const fullLifecycle = (random: RandomSource): Scenario => {
+  const shift = random.integer(-12, 12)
+  const at = (session: number) => session + shift
+  return {
+    ...defaults,
+    pricePath: [[0, random.between(3.5, 5)], [at(90), 2.6], [at(170), 1.3], [at(205), 0.62], [at(350), 0.34], [
+      lastSession,
+      0.2,
+    ]],
+    shares: random.integer(14_000, 22_000),
+    gaps: [
+      makeGap(random, at(60), 0.85, { volumeMultiple: 74, startsEveningBefore: true, close: 0.12 }),
+      makeGap(random, at(120), 0.4, { startsEveningBefore: false }),
+      makeGap(random, at(410), 0.55, { startsEveningBefore: true }),
+    ],
+    raises: [
+      { session: at(61), kind: "offering", dilution: 0.25 },
+      { session: at(121), kind: "direct", dilution: 0.2 },
+      { session: at(190), kind: "note", dilution: 0.1 },
+      { session: at(240), kind: "line", dilution: 0.15 },
+      { session: at(411), kind: "atm", dilution: 0.3 },
+    ],
+    split: { from: 20, to: 1, voteFiled: at(262), vote: at(285), effective: at(340) },
+    renames: [at(435)],
+  }
+}
+
+/** A company that repeatedly sells shares from its shelf registration. */
+const serialIssuer = (random: RandomSource): Scenario => {
+  const at = (session: number) => session + random.integer(-15, 15)
+  const days = [at(55), at(150), at(270), at(380), at(455)]
+  return {
+    ...defaults,
+    exchange: random.pick(["NASDAQ", "NASDAQ", "NYSE American"]),
+    pricePath: [[0, random.between(4, 9)], [200, random.between(3, 12)], [350, random.between(2.5, 6)], [
+      lastSession,
+      random.between(2, 9),
+    ]],
+    shares: random.integer(18_000, 45_000),
+    gaps: days.map((day) => makeGap(random, day, random.between(0.2, 0.7))),
+    raises: days.map((day, index) => ({
+      session: day + 1,
+      kind: index % 2 === 0
+        ? random.pick(["atm", "offering", "direct"])
+        : random.pick(["direct", "preferred", "offering"]),
+      dilution: random.between(0.06, 0.2),
+    })),
+    deficiencies: random.chance(0.4)
+      ? [{ session: at(300), kind: "stockholders_equity", regainedSession: at(420) }]
+      : [],
+  }
+}
+
+/** A small IPO that is promoted and then loses most of its value in one day. */
+const pumpAndDump = (random: RandomSource): Scenario => {
+  const firstSession = random.pick([40, 110, 180, 260, 330, 400, 440, 465])
+  const top = firstSession + Math.min(random.integer(25, 60), lastSession - firstSession - 4)
+  const price = random.between(4, 6)
+  const times = random.between(3, 7)
+  return {
+    ...defaults,
+    countries: ["HK", "CN", "SG", "MY", "JP", "US"],
+    adsRatio: random.chance(0.3) ? random.pick([2, 5, 0.5]) : null,
+    firstSession,
+    pricePath: [[firstSession, price], [top - 1, price * times], [top, price * times * 0.25], [
+      lastSession,
+      price * random.between(0.3, 0.5),
+    ]],
+    shares: random.integer(9_000, 16_000),
+    gaps: [
+      makeGap(random, firstSession + 6, 0.35, { topic: null, startsEveningBefore: false }),
+      makeGap(random, top - 4, 0.3, { topic: "promotion", startsEveningBefore: false }),
+      {
+        session: top,
+        open: -0.12,
+        high: 0.04,
+        close: -0.72,
+        volumeMultiple: random.between(40, 120),
+        topic: null,
+        startsEveningBefore: false,
+        isFlagged: true,
+      },
+    ],
+    randomGaps: 4,
+    raises: [],
+    ownershipData: random.pick(["full", "full", "placeholders"]),
+  }
+}
+
+/** A price that falls below one dollar around session `low`, which triggers a bid-price deficiency. */
+const bidPriceDecline = (low: number, overrides: Partial<Scenario> = {}) => (random: RandomSource): Scenario => ({
+  ...defaults,
+  pricePath: [[0, 2.2], [low + random.integer(0, 15), 0.8], [lastSession, random.between(0.1, 0.4)]],
+  volatility: 0.04,
+  shares: random.integer(40_000, 90_000),
+  turnover: 0.03,
+  gaps: [makeGap(random, 140, 0.3, { close: -0.2 }), makeGap(random, 220, -0.25, { high: 0.05, close: -0.1 })],
+  raises: [{ session: 141, kind: "direct", dilution: 0.2 }, { session: 200, kind: "note", dilution: 0.08 }],
+  deficiencies: [{ session: 320, kind: random.pick(["market_value_listed_securities", "market_value_public_shares"]) }],
+  ...overrides,
+})
+
+/** Three symbol changes in two years. */
+const frequentRenames = (random: RandomSource): Scenario => ({
+  ...serialIssuer(random),
+  renames: [120, 260, 430].map((session) => session + random.integer(-10, 10)),
+})
+
+/** Scenarios by name. */
+export const scenarios = {
+  fullLifecycle,
+  serialIssuer,
+  pumpAndDump,
+  largeCap,
+  bidPriceNotice: bidPriceDecline(415),
+  bidPriceExtension: bidPriceDecline(290),
+  delistingAppeal: bidPriceDecline(50),
+  delisted: bidPriceDecline(45, { delisted: 375 }),
+  frequentRenames,
+  foreignIssuer,
+  unpriced,
+  /** Unpriced, and its exchange is unknown. */
+  unlisted: (random: RandomSource): Scenario => ({ ...unpriced(random), exchange: null }),
+  /** Only the name is known. */
+  nameOnly: (random: RandomSource): Scenario => ({ ...unpriced(random), exchange: null, ownershipData: "none" }),
+  forwardSplit,
+  spac,
+  lateFiler,
+  pendingSplitVote,
+  withdrawnSplit,
+}
