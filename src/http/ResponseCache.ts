@@ -13,7 +13,9 @@ import { Account, hasCredit, isPathAllowed } from "../accounts/keys/Authenticati
 import { conflictingCredentials, parseCredential } from "../accounts/keys/Credentials.ts"
 import { RateLimit, type RateLimitResult } from "../accounts/limits/RateLimit.ts"
 import { CacheBytesConfig } from "../lists/QueryCache.ts"
+import { repeatInBackground } from "../observability/BackgroundFibers.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
+import { getMonotonicMillis } from "../observability/MonotonicTime.ts"
 import { RequestMetrics } from "../observability/RequestMetrics.ts"
 import { negotiateFormat } from "../rows/Formats.ts"
 import { getNextDateChange } from "../rules/Dates.ts"
@@ -28,8 +30,6 @@ type AccountOfKey = typeof Account.Service
 export const keyTtlMillis = 500
 
 const maxKeys = 10_000
-
-export const getMonotonicMillis = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
 
 /** The result of a key lookup. */
 export interface RecentKey {
@@ -48,9 +48,7 @@ export const makeRecentKeys = Effect.gen(function* () {
   const deleteExpired = Effect.sync(() => {
     for (const [digest, key] of keys) if (!isCurrent(key)) keys.delete(digest)
   })
-  yield* Effect.forkScoped(
-    Effect.withTracerEnabled(Effect.forever(Effect.delay(deleteExpired, Duration.millis(keyTtlMillis / 2))), false),
-  )
+  yield* repeatInBackground(deleteExpired, Duration.millis(keyTtlMillis / 2))
 
   const find = (key: string): AccountOfKey | undefined => {
     if (key === "" || keys.size === 0) return undefined

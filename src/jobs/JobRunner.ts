@@ -5,7 +5,7 @@
 import { DateTime, Duration, Effect, Latch, Layer, Metric, Option, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HealthProbe } from "../db/health/HealthProbe.ts"
-import { monotonicMillis } from "../db/MonotonicTime.ts"
+import { monotonicMillis } from "../observability/MonotonicTime.ts"
 import { addForkedFinalizer, forkUntraced } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
 import type { Job, JobRun, ReleaseDuration } from "./Job.ts"

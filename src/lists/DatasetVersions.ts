@@ -6,9 +6,10 @@ import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Duration, Effect, Layer, Metric, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { makePoll, pollTimeout, type ServerState, stateTtl, versionOf } from "../db/replicas/ServerState.ts"
-import { monotonicMillis } from "../db/MonotonicTime.ts"
+import { monotonicMillis } from "../observability/MonotonicTime.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnection } from "../db/pool/Session.ts"
+import { repeatInBackground } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 
 const pollInterval = Duration.millis(250)
@@ -83,7 +84,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
       const tryPoll = Effect.catch(Effect.timeout(poll, pollTimeout), reportFailure)
       yield* tryPoll
       // Not traced, because a poll belongs to no request.
-      yield* Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(Effect.delay(tryPoll, pollInterval)), false))
+      yield* repeatInBackground(tryPoll, pollInterval)
 
       const isYounger = (ageMillis: number) => state !== undefined && now() - state.polledAt <= ageMillis
 

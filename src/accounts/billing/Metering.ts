@@ -3,7 +3,7 @@
  * and are never dropped; while too many wait, requests are refused, because unrecorded requests cannot be billed.
  */
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
-import { addForkedFinalizer } from "../../observability/BackgroundFibers.ts"
+import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { makeRefusalCounter } from "./RefusalCounter.ts"
@@ -187,7 +187,7 @@ export class Metering extends Context.Service<Metering, {
           if (count() < maxBatchRows) yield* Effect.sleep(delay)
           yield* persist
           if (count() === 0) hasRows.closeUnsafe()
-        }).pipe(Effect.forever, Effect.withTracerEnabled(false), Effect.forkScoped))
+        }).pipe(Effect.forever, forkUntraced))
       return Metering.of({ requireCapacity, hasCapacity, record })
     }),
   )

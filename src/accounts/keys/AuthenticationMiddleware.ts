@@ -1,7 +1,8 @@
 /** D2 (API keys): the server side of `Authentication`, which turns a key into an account or a 401. */
 import { Cache, Cause, Clock, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { getMonotonicMillis, keyTtlMillis, ResponseCache } from "../../http/ResponseCache.ts"
+import { keyTtlMillis, ResponseCache } from "../../http/ResponseCache.ts"
+import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
 import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKey.ts"
 import { Account, Authentication } from "./Authentication.ts"

@@ -5,7 +5,7 @@
 import { Cache, Clock, Config, Duration, Effect, Option, Result, Schema } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { IpNetwork, NetAddress } from "effect/net"
-import { getMonotonicMillis } from "../../http/ResponseCache.ts"
+import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { setResponseHeaders } from "../../http/RequestContext.ts"
 import { RateLimitExceeded } from "../AccountErrors.ts"
 

@@ -2,7 +2,9 @@
  * D18 (rate limits): this process's share of the token buckets. Requests take tokens that the process holds; a
  * background fiber obtains more from PostgreSQL, for many accounts at once. docs/decisions/0010-rate-limit-buckets.md.
  */
-import { Clock, Data, Deferred, Duration, Effect, Queue } from "effect"
+import { Data, Deferred, Duration, Effect, Queue } from "effect"
+import { forkUntraced, repeatInBackground } from "../../observability/BackgroundFibers.ts"
+import { monotonicMillis } from "../../observability/MonotonicTime.ts"
 import { makeTokenBucketStore, type TokenGrant, type TokenRequest } from "./TokenBucketStore.ts"
 
 /** How long a share may be used before it is synchronized again, ms. */
@@ -98,8 +100,7 @@ const applyGrant = (share: Share, { granted, used }: TokenGrant, now: number) =>
 /** Fails at once while PostgreSQL does not answer. */
 export const makeSharedTokenBuckets = Effect.gen(function* () {
   const requestTokens = yield* makeTokenBucketStore
-  const clock = yield* Clock.Clock
-  const getMillis = () => Number(clock.monotonicTimeNanosUnsafe()) / 1e6
+  const getMillis = yield* monotonicMillis
   const shares = new Map<number, Share>()
   const queue = yield* Queue.unbounded<Share>()
   let unavailable: TokenStoreUnavailable | undefined
@@ -209,9 +210,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
 
   // Opens the connection, so that the first request does not wait for it; without PostgreSQL it is opened later.
   yield* Effect.ignore(Effect.timeout(requestTokens([]), "2 seconds"))
-  const runInBackground = (work: Effect.Effect<void>) =>
-    Effect.forkScoped(Effect.withTracerEnabled(Effect.forever(work), false))
-  yield* runInBackground(worker)
-  yield* runInBackground(Effect.delay(releaseIdleShares, shareTtlMillis / 2))
+  yield* forkUntraced(Effect.forever(worker))
+  yield* repeatInBackground(releaseIdleShares, Duration.millis(shareTtlMillis / 2))
   return { consume, isUnavailable: () => unavailable !== undefined }
 })

@@ -12,7 +12,7 @@ import { type SqlClient, SqlError, SqlSchema } from "effect/sql"
 import type { Socket } from "node:net"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
-import { monotonicMillis } from "../MonotonicTime.ts"
+import { monotonicMillis } from "../../observability/MonotonicTime.ts"
 import { DirectConnection } from "../pool/Session.ts"
 
 const probeInterval = Duration.millis(500)

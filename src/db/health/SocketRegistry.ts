@@ -5,7 +5,7 @@
  */
 import { Effect, Redacted } from "effect"
 import { connect, Socket, type TcpNetConnectOpts } from "node:net"
-import { monotonicMillis } from "../MonotonicTime.ts"
+import { monotonicMillis } from "../../observability/MonotonicTime.ts"
 
 export interface SocketRegistry {
   /** Opens a socket for the driver; fails at once while connections are blocked. */

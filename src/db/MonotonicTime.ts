@@ -1,8 +1,0 @@
-/** Monotonic time, for measuring durations: unlike the wall clock, nobody can set it back. */
-import { Clock, Effect } from "effect"
-
-/** A function that reads the monotonic clock, in milliseconds. `TestClock` drives it in tests. */
-export const monotonicMillis = Effect.map(
-  Clock.Clock,
-  (clock) => () => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000,
-)

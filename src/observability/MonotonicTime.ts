@@ -1,0 +1,8 @@
+/** Monotonic time, for measuring durations: unlike the wall clock, nobody can set it back. */
+import { Clock, Effect } from "effect"
+
+/** Reads the monotonic clock, in milliseconds. `TestClock` drives it in tests. */
+export const getMonotonicMillis = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
+
+/** A function that reads the monotonic clock, in milliseconds. */
+export const monotonicMillis = Effect.map(Clock.Clock, (clock) => () => getMonotonicMillis(clock))
