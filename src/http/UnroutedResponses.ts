@@ -40,7 +40,7 @@ const refuseMethod = (method: string, target: string, path: string, pages: Reado
     ? path
     : Option.getOrUndefined(findEndpoint(path))?.row.path
   if (knownPath === undefined) return respondNotFound(path)
-  const message = `${knownPath} answers ${allowedMethods}, not ${method}.`
+  const message = `${knownPath} supports ${allowedMethods}, not ${method}.`
   return respondWrongMethod(new MethodNotAllowed({ error: { message } }))
 }
 

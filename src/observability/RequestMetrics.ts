@@ -75,7 +75,7 @@ export class RequestMetrics extends Context.Service<RequestMetrics, {
 
       const log = ({ target, ...request }: AnsweredRequest) =>
         Effect.runForkWith(context)(
-          Effect.annotateLogs(Effect.logDebug("answered"), { ...request, target: redactKeys(target) }),
+          Effect.annotateLogs(Effect.logDebug("Request completed"), { ...request, target: redactKeys(target) }),
         )
 
       const record = (request: AnsweredRequest) => {

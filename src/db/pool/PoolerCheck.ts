@@ -13,7 +13,7 @@ import { describeSqlError } from "../SqlState.ts"
 import {
   alterRoleStatements,
   makeSessionConfig,
-  PoolerPrepares,
+  PoolerPreparedStatementsConfig,
   quoteIdentifier,
   roleHasTimeoutsSql,
   sessionTimeouts,
@@ -156,7 +156,7 @@ const checkPooledConnection = Effect.fnUntraced(function* (setting: string, url:
   const connection = yield* connect(setting, url, true)
   const session = yield* readSession(connection)
   if (session.different.length > 0) return yield* makeSettingsError(setting, session)
-  if ((yield* PoolerPrepares) && !(yield* supportsPreparedStatements(connection))) {
+  if ((yield* PoolerPreparedStatementsConfig) && !(yield* supportsPreparedStatements(connection))) {
     return yield* new DatabaseUrlError({
       message: `DATABASE_POOLER_PREPARES is true, but the pooler in ${setting} does not separate the prepared ` +
         "statements of its clients. Unset it, or use PgBouncer 1.21 or newer with max_prepared_statements = 200.",
