@@ -27,8 +27,8 @@ process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   process.kill(process.pid, "SIGTERM")
 })
 
-/** A signal is the normal end of the service, but cuts any other command short. */
-const exitCodeOf = (exit: Exit.Exit<unknown, unknown>) => {
+/** A signal is the normal way to stop the service, but an error for any other command. */
+const getExitCode = (exit: Exit.Exit<unknown, unknown>) => {
   if (Exit.isSuccess(exit)) return 0
   if (!Cause.hasInterruptsOnly(exit.cause)) return toExitCode(exit.cause)
   return isServing ? 0 : signalExitCode ?? toExitCode(exit.cause)
@@ -36,5 +36,5 @@ const exitCodeOf = (exit: Exit.Exit<unknown, unknown>) => {
 
 NodeRuntime.runMain(Effect.provide(runCommandLine(onServe), NodeServices.layer), {
   disableErrorReporting: true,
-  teardown: (exit, end) => end(exitCodeOf(exit)),
+  teardown: (exit, end) => end(getExitCode(exit)),
 })

@@ -1,4 +1,4 @@
-/** D2, D3, D13, D18: errors about the key, tier, balance or rate limit. Other errors are in `rules/Errors.ts`. */
+/** Errors about the key (D2), tier (D3), balance (D13) or rate limit (D18). Others are in `rules/Errors.ts`. */
 import { ErrorReporter, Schema } from "effect"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 import { makeErrorFields, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
@@ -40,7 +40,7 @@ export class InsufficientTier extends Schema.Error<InsufficientTier>("Insufficie
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 403 for an endpoint that the key is not limited to. */
+/** 403 for a key that is limited to other endpoints. */
 export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("EndpointNotAllowed")(
   makeErrorFieldsWithDetails(
     "endpoint_not_allowed",
@@ -52,7 +52,7 @@ export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("Endpoi
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 402 for a prepaid balance that is used up; no data are read (D13). */
+/** 402 for a prepaid balance that is used up, before any data is read (D13). */
 export class InsufficientCredits extends Schema.Error<InsufficientCredits>("InsufficientCredits")(
   makeErrorFieldsWithDetails("insufficient_credits", Schema.Struct({ balance_microdollars: Schema.Int })),
   { httpApiStatus: 402, description: "The account's prepaid balance is used up." },

@@ -24,7 +24,7 @@ export interface NewAccount {
   readonly name: string
   readonly tier: Tier
   readonly email: string | null
-  /** Starts with a balance of 0; otherwise the account is billed later. */
+  /** A prepaid account starts with a balance of 0; otherwise the account is billed later. */
   readonly prepaid: boolean
 }
 
@@ -94,14 +94,14 @@ export const setAccountTier = Effect.fnUntraced(function* (name: string, tier: T
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
-/** Sets the address for emails; null: no emails. */
+/** Sets the email address; null turns off all emails. */
 export const setContactEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set contact_email = ${email} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
-/** Sets whether the account gets emails about new features. It always gets those about changes to its requests. */
+/** Turns emails about new features on or off. Emails about changes that affect its requests are always sent. */
 export const setNewsPreference = Effect.fnUntraced(function* (name: string, news: boolean) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set news = ${news} where name = ${name} returning account_id`
@@ -164,7 +164,7 @@ const AccountRow = Schema.Struct({
   contact_email: Schema.NullOr(Schema.String),
 })
 
-/** Every account, oldest first. */
+/** Returns all accounts, oldest first. */
 export const listAccounts = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({

@@ -1,4 +1,7 @@
-/** D3, D13, D18, D27: the contract of authorization; `AuthorizationMiddleware.ts` implements it. */
+/**
+ * The contract of authorization: tiers (D3), balances (D13), rate limits (D18) and prices (D27).
+ * `AuthorizationMiddleware.ts` implements it.
+ */
 import { HttpApiMiddleware } from "effect/http-api"
 import { DatabasePoolTimeout } from "../rules/Errors.ts"
 import type { Account } from "./keys/Authentication.ts"

@@ -1,4 +1,4 @@
-/** D3, D13, D18, D27, D29: the server side of `Authorization` and `Billing`. */
+/** The implementation of `Authorization` and `Billing` (D3, tiers; D13, balances; D18, rate limits; D29, usage). */
 import { Clock, Context, Effect, Layer } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
@@ -18,7 +18,7 @@ const checkAccess = (account: AuthenticatedAccount, { annotations, path }: HttpA
   const { endpoints, tier } = account
   const required_tier = Context.get(annotations, RequiredTier)
   if (!meetsTier(tier, required_tier)) {
-    const message = `This endpoint needs the tier ${required_tier}; the account has ${tier}.`
+    const message = `This endpoint requires the tier ${required_tier}; the account has ${tier}.`
     return Effect.fail(new InsufficientTier({ error: { message, details: { required_tier, tier } } }))
   }
   if (endpoints !== null && !isPathAllowed(account, path)) {
@@ -39,7 +39,7 @@ export const authorizationLayer = Layer.effect(
     const rateLimit = yield* RateLimit
     const clock = yield* Clock.Clock
 
-    /** Adds the cost header and records the request, once the response is complete; for an export, at its end. */
+    /** Once the response is complete, adds the cost header and records the request; for an export, at its end. */
     const recordUsage = (context: RequestContext, { account_id, key_id }: AuthenticatedAccount, endpoint: string) => {
       const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
         metering.record({
@@ -107,8 +107,8 @@ const limitToBalance = Effect.fnUntraced(
     if (computeCost(streamed.expectedBytes, price) > balance_microdollars / 2) {
       const cost = computeCost(yield* streamed.measureBytes, price)
       if (cost > balance_microdollars) {
-        const message = `The whole list costs ${cost} microdollars, more than is left of the prepaid balance. ` +
-          "Add credit, or ask for less of it."
+        const message = `The export costs ${cost} microdollars, more than the remaining prepaid balance. ` +
+          "Add credit, or reduce the export."
         return yield* new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
       }
     }
@@ -116,7 +116,7 @@ const limitToBalance = Effect.fnUntraced(
   },
 )
 
-/** The balance is up to half a second old and lacks requests not recorded yet, so requests may take it below zero. */
+/** The balance is up to half a second old and excludes unrecorded requests, so requests may take it below zero. */
 export const billingLayer = Layer.effect(
   Billing,
   Effect.gen(function* () {

@@ -10,7 +10,7 @@ import { RateLimitBasicConfig, RateLimitProConfig, RateLimitUltimateConfig } fro
 import { EndpointPrices, PricePerGbMicrodollars } from "../catalogue/PriceList.ts"
 import { PoolSize, PoolTimeout } from "../db/Database.ts"
 import { TickerlineHome } from "../db/embedded/EmbeddedPostgres.ts"
-import { DatabaseUrl, DirectUrl, PoolerPrepares } from "../db/pool/Session.ts"
+import { DatabaseUrl, DirectUrl, PoolerPreparedStatementsConfig } from "../db/pool/Session.ts"
 import { ReplicaUrls } from "../db/replicas/ReadRouter.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
@@ -67,7 +67,7 @@ export const settings: Readonly<Record<string, Setting>> = {
     unset: "if there is no pooler",
     isSecret: true,
   },
-  DATABASE_POOLER_PREPARES: { read: PoolerPrepares, expected: boolean, example: "true" },
+  DATABASE_POOLER_PREPARES: { read: PoolerPreparedStatementsConfig, expected: boolean, example: "true" },
   DATABASE_READ_URLS: {
     read: ReplicaUrls,
     expected: "URLs of PostgreSQL replicas, separated by spaces or commas",

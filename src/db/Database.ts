@@ -10,7 +10,7 @@ import { makePoolQueue } from "./pool/PoolQueue.ts"
 import { DirectConnection, makeSessionConfig } from "./pool/Session.ts"
 import { describeSqlError, isConnectionLost, isLockTimeout, isStatementTimeout } from "./SqlState.ts"
 
-/** For a server that stops responding; otherwise the server itself ends a statement after 30 seconds. */
+/** For a server that stops responding; a working server itself ends a statement after 30 seconds. */
 const readTimeout = Duration.seconds(36)
 
 export interface DatabaseClientOptions {
@@ -71,7 +71,7 @@ const connectionRetry: RetryPolicy = {
 }
 
 const withRetry = ({ counter, delay, times, when }: RetryPolicy) => <A, E, R>(query: Effect.Effect<A, E, R>) =>
-  // Only a failed attempt pays for the schedule.
+  // The schedule is created only after a failed attempt.
   Effect.catchIf(query, when, () =>
     query.pipe(
       Effect.retry({ while: when, schedule: Schedule.spaced(delay), times: times - 1 }),
@@ -109,7 +109,7 @@ export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("ticke
 const isReadFailure = (error: unknown): error is ReadFailure =>
   SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
-/** Errors that a retry may cure become 503; all others are bugs. */
+/** Errors that a retry may resolve become 503; all others are bugs. */
 const toApiError = (error: ReadFailure) =>
   isLockTimeout(error) || isStatementTimeout(error)
     ? Effect.fail(makeDataRefreshingError())
@@ -143,7 +143,7 @@ export const retryRead = <A, R>(query: Read<A, R>) =>
 export class Database extends Context.Service<Database, {
   /**
    * Runs a query once its partition of the pool has a free connection. The partition defaults to the request's
-   * endpoint. Work for several endpoints names its own, so that it never queues behind one with a locked table.
+   * endpoint. Work for several endpoints uses its own, so that it never queues behind an endpoint with a locked table.
    */
   readonly read: <A, R>(
     query: Effect.Effect<A, ReadFailure, R>,

@@ -15,7 +15,7 @@ export const isLockTimeout = (error: unknown) => reasonOf(error)?._tag === "Lock
 /** The statement ran for longer than `statement_timeout`. */
 export const isStatementTimeout = (error: unknown) => reasonOf(error)?._tag === "StatementTimeoutError"
 
-/** Replay on a standby waits for a query no longer than `max_standby_streaming_delay`, and then cancels it. */
+/** A standby canceled the query because replay had waited for it for `max_standby_streaming_delay`. */
 export const isRecoveryConflict = (error: unknown) => reasonOf(error)?._tag === "SerializationError"
 
 /** The connection ended or could not be opened: shutdown, startup, or too many clients. */
@@ -25,7 +25,7 @@ export const isConnectionLost = (error: unknown) => {
     hasSqlState(error, /^(57P0[1-5]|53300)$/)
 }
 
-/** The server lacks disk space, memory or another resource, but still has connections to give. */
+/** The server lacks disk space, memory or another resource, but still accepts connections. */
 export const isOutOfResources = (error: unknown) => hasSqlState(error, /^53[124]/)
 
 /** The server's own message, without the driver's wrapper. */

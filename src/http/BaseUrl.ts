@@ -7,7 +7,7 @@ const WebUrl = Schema.URLFromString.check(
   }),
 )
 
-/** Without a trailing slash. */
+/** The base URL without a trailing slash, if it is set. */
 export const BaseUrlConfig = Config.option(Config.schema(WebUrl, "BASE_URL")).pipe(
   Config.map(Option.map((url) => url.href.replace(/\/$/, ""))),
 )

@@ -42,7 +42,7 @@ export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string):
 /** For content that is public and changes only with a release. */
 export const staticCacheHeaders = { "Cache-Control": "public, max-age=300" }
 
-/** Returns a function that answers a request with these bytes and their ETag, or with 304. */
+/** Returns a function that makes the response: these bytes and their ETag, or a 304. */
 export const makeConditionalResponder = (
   bytes: Uint8Array,
   contentType: string,

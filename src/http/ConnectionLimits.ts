@@ -20,7 +20,7 @@ export interface ConnectionTimeouts {
   /** Until the complete request has arrived. */
   readonly request: Duration.Duration
   /**
-   * Until the client has received the response, more than twice the time of the slowest query.
+   * Until the client has received the response: more than twice the duration of the slowest query.
    * A streamed response may take longer while the client reads at least `minProgressBytes` per timeout.
    */
   readonly response: Duration.Duration
@@ -40,7 +40,7 @@ const minProgressBytes = 65_536
 /** Pipelined requests per connection before the service stops reading from it. */
 const maxQueuedRequests = 32
 
-/** Longer than the 60 seconds of usual load balancers, which would otherwise reuse a closing connection. */
+/** Longer than the usual 60 seconds of load balancers, which would otherwise reuse a closing connection. */
 const keepAliveTimeout = Duration.seconds(75)
 
 const hasBody = ({ headers }: IncomingMessage) =>
@@ -82,7 +82,7 @@ interface QueueEntry {
 }
 
 interface Connection {
-  /** The first entry is being answered. */
+  /** Requests in order of arrival; the first one is in progress. */
   readonly queue: Array<QueueEntry>
   readonly timer: NodeJS.Timeout
   /** The response being sent. */
@@ -107,7 +107,7 @@ export const makeHttpServer = (
   const connections = new Map<Duplex, Connection>()
   let isShuttingDown = false
 
-  /** Sends a protocol error after the earlier responses; it replaces the request that could not be parsed. */
+  /** Sends a protocol error after the earlier responses, in place of the request that could not be parsed. */
   const reject = (socket: Duplex, status: number) => {
     const queue = connections.get(socket)?.queue ?? []
     const last = queue.at(-1)
@@ -116,7 +116,7 @@ export const makeHttpServer = (
     enqueue(queue, makeErrorEntry(socket, status))
   }
 
-  /** Handles a request after all earlier responses on its connection have been received. */
+  /** Handles a request once all earlier responses on its connection are complete. */
   const handleInOrder = (request: IncomingMessage, response: ServerResponse) => {
     const { socket } = request
     const connection = connections.get(socket)
@@ -154,7 +154,7 @@ export const makeHttpServer = (
   }
 
   const server = createServer({
-    // A missing Host is answered with 400 by the middleware, with all headers.
+    // Without a Host, the middleware responds with a 400 that has all headers.
     requireHostHeader: false,
     shouldUpgradeCallback: () => false,
     maxHeaderSize: maxHeadBytes,

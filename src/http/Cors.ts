@@ -1,9 +1,9 @@
-/** CORS (D10): browser code of the origins in `CORS_ORIGINS` may call the API. By default there are none. */
+/** CORS (D10): web pages of the origins in `CORS_ORIGINS` may call the API. By default no origin may. */
 import { Config, Effect, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { exposedHeaders } from "../rules/ResponseHeaders.ts"
 
-/** The methods of every endpoint. */
+/** The methods that every endpoint supports. */
 export const allowedMethods = "GET, HEAD"
 
 const parseOrigins = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")

@@ -1,4 +1,4 @@
-/** The outermost middleware: request id, headers and compression of every response (D12, D14). */
+/** The outermost middleware: the request id (D12), the headers (D14) and the compression of every response. */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { getBodyBytes } from "../accounts/billing/Pricing.ts"
@@ -20,7 +20,7 @@ export const DocumentationPaths = Context.Reference<ReadonlySet<string>>("ticker
   defaultValue: () => new Set(),
 })
 
-/** Headers by status (§7.2, D2, D10). */
+/** Headers that depend on the status (§7.2, errors). */
 const statusHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { "WWW-Authenticate": "Bearer" },
   405: { Allow: allowedMethods },
@@ -51,10 +51,10 @@ const addHeaders = (context: RequestContext, base: string, response: HttpServerR
   })
 }
 
-/** An estimate brings its own context. */
+/** Makes the context of a request. For an estimate, the caller has provided one. */
 const resolveContext = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const given = yield* RequestContext
-  if (given.purpose === "estimate") return given
+  const provided = yield* RequestContext
+  if (provided.purpose === "estimate") return provided
   return makeRequestContext({
     id: resolveRequestId(request.headers["x-request-id"]),
     target: request.url,

@@ -16,8 +16,8 @@ const formatKibibytes = (bytes: number) => `${bytes / 1024} KiB`
 
 const messages: Readonly<Record<number, string>> = {
   400: "The request is not valid HTTP.",
-  408: "The request did not arrive in time. Send it without a pause.",
-  413: `No endpoint reads a request body, and this one exceeds ${formatKibibytes(maxBodyBytes)}. ` +
+  408: "The request did not arrive in time. Send it without pauses.",
+  413: `No endpoint reads a request body, and this body exceeds ${formatKibibytes(maxBodyBytes)}. ` +
     "Send the request without a body.",
   431: `The URL and the headers exceed ${formatKibibytes(maxHeadBytes)} together, or there are more than ` +
     `${maxHeaderCount} headers. Send a shorter request.`,

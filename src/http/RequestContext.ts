@@ -43,7 +43,7 @@ export interface RequestContext {
   account_id: number | undefined
   /** The declared path and required tier of a priced endpoint, once the account has been authorized. */
   endpoint: { readonly path: string; readonly required_tier: Tier } | undefined
-  /** Set if the response is an export. */
+  /** Undefined if the response is not an export. */
   streamedExport: StreamedExport | undefined
   /** Microdollars per gigabyte (D27, billing). */
   price: number
@@ -69,7 +69,7 @@ export const makeRequestContext = (
   price: 0,
 })
 
-/** The context of the current request. Outside a request it is an empty one that nobody reads. */
+/** The context of the current request. Outside a request it is an unused placeholder. */
 export const RequestContext = Context.Reference<RequestContext>("tickerline/http/RequestContext", {
   defaultValue: () => makeRequestContext({ id: "", target: "/" }),
 })

@@ -83,7 +83,7 @@ export interface CachedResponse {
   readonly body: Uint8Array | undefined
 }
 
-/** A response with any other header may concern a single account and is not stored. */
+/** Whether all headers are safe to cache. Any other header may be specific to one account. */
 const isStorable = ({ headers }: HttpServerResponse.HttpServerResponse) =>
   Object.keys(headers).every((name) => sharedHeaders.has(name) || perRequestHeaders.has(name))
 
@@ -96,7 +96,7 @@ const selectHeaders = (
 ) =>
   Object.entries(headers).flatMap(([name, value]) => sharedHeaders.has(name) && isIncluded(name) ? [name, value] : [])
 
-/** The key has the target byte for byte, the accepted encodings and the negotiated format. */
+/** The cache key: the accepted encodings, the negotiated format, and the target byte for byte. */
 const makeKey = (target: string, acceptEncoding: string | undefined, accept: string | undefined) => {
   const format = negotiateFormat(accept)
   return `${acceptEncoding ?? ""} ${format === "json" ? "" : format}${target}`
@@ -110,7 +110,7 @@ const isCacheable = ({ headers, method }: IncomingMessage) =>
   method === "GET" && headers.host !== undefined && headers.origin === undefined && headers.expect === undefined &&
   headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
 
-/** Responses by raw request. An entry is valid while its query result is current and the date does not change. */
+/** Responses by raw request. An entry is valid while its query result is current, until the date changes. */
 export const makeResponseStore = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   // The fast path creates no spans.
@@ -163,7 +163,7 @@ export const makeResponseStore = Effect.gen(function* () {
     return response
   }
 
-  /** Undefined if there is no valid response, or if `If-None-Match` is anything but the stored ETag. */
+  /** Returns undefined without a valid response, and if `If-None-Match` is anything but the stored ETag. */
   const find = (request: IncomingMessage): CachedResponse | undefined => {
     if (!isCacheable(request)) return undefined
     const { headers, url = "" } = request
@@ -181,7 +181,7 @@ export const makeResponseStore = Effect.gen(function* () {
 })
 
 export class ResponseCache extends Context.Service<ResponseCache, {
-  /** Remembers the account of a key. `digest` is the key's SHA-256, hexadecimal. */
+  /** Caches the account of a key. `digest` is the key's SHA-256, hexadecimal. */
   readonly addKey: (digest: string, key: RecentKey) => void
   /** Stores a response that came from the query cache. Returns the response unchanged. */
   readonly store: Effect.Success<typeof makeResponseStore>["store"]
@@ -200,7 +200,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
 
-      /** The account, unless a check fails; the regular path then sends the error. */
+      /** Returns the account; undefined if a check fails, so that the regular path sends the error. */
       const authorize = (request: IncomingMessage, { path, required_tier }: CachedResponse) => {
         const key = parseCredential(request.rawHeaders)
         const account = key === conflictingCredentials ? undefined : recentKeys.find(key)
@@ -266,10 +266,10 @@ export class ResponseCache extends Context.Service<ResponseCache, {
           exit._tag === "Failure" || exit.value.refusal !== undefined
             ? next()
             : send(request, response, cached, account, exit.value.headers, startedAt, arrivedAt)
-        const counting = Effect.runForkWith(context)(rateLimit.count(account))
-        const counted = counting.pollUnsafe()
-        if (counted === undefined) counting.addObserver(proceed)
-        else proceed(counted)
+        const fiber = Effect.runForkWith(context)(rateLimit.count(account))
+        const exit = fiber.pollUnsafe()
+        if (exit === undefined) fiber.addObserver(proceed)
+        else proceed(exit)
       }
       return ResponseCache.of({ addKey: recentKeys.add, store, respond })
     }),

@@ -1,4 +1,4 @@
-/** Responses that no endpoint produces: 301, 400, 404, 405, 410 of a removed version, and the answer to OPTIONS. */
+/** Responses that no endpoint produces: 301, 400, 404, 405, 410 for a removed version, and those to OPTIONS. */
 import { Effect, Layer, Option, Predicate, Schema } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { findEndpoint, suggestEndpoint } from "../catalogue/Endpoints.ts"
@@ -34,13 +34,13 @@ export const respondNotFound = (path: string) =>
   )
 
 const refuseMethod = (method: string, target: string, path: string, pages: ReadonlySet<string>): ErrorResponse => {
-  const known = isLegacyTarget(target)
+  const knownPath = isLegacyTarget(target)
     ? `${legacyPrefix}*`
     : pages.has(path)
     ? path
     : Option.getOrUndefined(findEndpoint(path))?.row.path
-  if (known === undefined) return respondNotFound(path)
-  const message = `${known} answers ${allowedMethods}, not ${method}.`
+  if (knownPath === undefined) return respondNotFound(path)
+  const message = `${knownPath} supports ${allowedMethods}, not ${method}.`
   return respondWrongMethod(new MethodNotAllowed({ error: { message } }))
 }
 
@@ -69,7 +69,7 @@ export const respondBeforeRouting = (
   return method === "GET" || method === "HEAD" ? Option.none() : Option.some(refuseMethod(method, url, path, pages))
 }
 
-/** Adds the deprecation headers of the endpoint, which responses without routing carry, too (D14). */
+/** Adds the endpoint's deprecation headers, which its unrouted responses have too (D14, headers). */
 export const addEndpointDeprecation = (path: string) =>
   Option.match(Option.flatMap(findEndpoint(path), ({ deprecation }) => deprecation), {
     onNone: () => Effect.void,
@@ -85,7 +85,7 @@ export const checkVersion = Effect.fnUntraced(function* (path: string) {
   return Option.map(removal, respondRemoved)
 })
 
-/** A permanent redirect that keeps path and query (§9.1). `BASE_URL` may have a path of its own. */
+/** A permanent redirect that keeps path and query (§9.1, redirects). `BASE_URL` may contain a path. */
 const legacyRedirect = Layer.unwrap(Effect.map(BaseUrl, (base) => {
   const basePath = getBasePath(base)
   return HttpRouter.add(

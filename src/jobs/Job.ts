@@ -1,4 +1,4 @@
-/** The declaration of a background job. Each room declares its own; `Server.ts` lists them all. */
+/** The declaration of a background job. Each module declares its own jobs; `Server.ts` lists them all. */
 import type { Duration, Effect, Option } from "effect"
 import type { Statement } from "effect/sql"
 
@@ -12,7 +12,7 @@ export interface JobLease {
   readonly holderCondition: Statement.Fragment
 }
 
-/** How long this process leaves the job to others, for example because it cannot reach a server that they can. */
+/** How long other processes should run the job, for example because this one cannot reach a server. */
 export type ReleaseDuration = Duration.Duration
 
 /** One run of a job. It is interrupted when the lease is lost. */

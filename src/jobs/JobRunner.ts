@@ -16,9 +16,9 @@ interface JobState {
   readonly name: string
   readonly every: Duration.Duration
   leaseExpiresAt: number
-  /** Until then, this process does not take the lease. */
+  /** Time until which this process does not take the lease. */
   releasedUntil: number
-  /** Open while this process holds the lease, as of the last renewal. */
+  /** A latch that is open while this process holds the lease, as of the last renewal. */
   readonly isHolder: Latch.Latch
 }
 
@@ -48,7 +48,7 @@ const failureCounter = (job: string) =>
     incremental: true,
   })
 
-/** Runs a job again and again while this process holds its lease. `release` gives the lease to other processes. */
+/** Runs a job repeatedly while this process holds its lease. `release` makes the lease free for other processes. */
 const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
   const now = yield* monotonicMillis
   const { every, name } = job

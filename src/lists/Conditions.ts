@@ -22,13 +22,13 @@ const getIntegerBound = (comparison: Comparison, bound: string) => {
 /** Escapes the wildcards of `like`. */
 const escapePattern = (text: string) => text.replace(/[%_\\]/g, "\\$&")
 
-/** Removes nine or more dashes in a row: PostgreSQL refuses more than 32 negations. */
-const removeRulers = (text: string) => text.replace(/(-[^\p{L}\p{N}"-]*){9,}/gu, " ")
+/** Removes runs of nine or more dashes, because PostgreSQL rejects more than 32 negations. */
+const removeDashRuns = (text: string) => text.replace(/(-[^\p{L}\p{N}"-]*){9,}/gu, " ")
 
 /** Asserts that a decoded value has the type of its operator. */
 const assertType = <Value>(is: (value: unknown) => value is Value, value: unknown): Value => {
   if (is(value)) return value
-  throw new TypeError(`A filter was given ${typeof value}, which its operator does not take`)
+  throw new TypeError(`A filter has a value of the type ${typeof value}, which its operator does not support`)
 }
 
 const isTextArray = (value: unknown): value is ReadonlyArray<string> =>
@@ -36,16 +36,16 @@ const isTextArray = (value: unknown): value is ReadonlyArray<string> =>
 
 const isTextOrBoolean = Predicate.or(Predicate.isString, Predicate.isBoolean)
 
-/** Builds the conditions of a column. `hasTicker`: the request also filters by ticker. */
+/** Builds the conditions of a column. `hasTicker`: whether the request also filters by ticker. */
 type ConditionBuilder = (column: string, value: unknown, hasTicker?: boolean) => Fragments
 
-/** The SQL of each operator, for a statement that names the column itself. */
+/** Returns the condition builders by operator, also for statements that write their own `where` clause. */
 export const makeColumnConditions = (
   sql: SqlClient.SqlClient,
 ): Readonly<Record<ColumnOperator, ConditionBuilder>> => {
   /**
-   * PostgreSQL does not use a value behind `select` for planning. It keeps one plan, which uses the index on the
-   * ticker; planning each execution would take longer than the execution.
+   * The planner does not know a value in a subquery, so PostgreSQL reuses one generic plan, which uses the index on
+   * the ticker. Planning each execution would take longer than the execution itself.
    */
   const compareUnplanned = (column: string, comparison: Comparison, exact: Statement.Fragment) => [
     sql`${sql(column)} ${sql.literal(comparison)} (select ${exact})`,
@@ -99,13 +99,13 @@ export const makeColumnConditions = (
       sql`lowered(${sql(column)}) @> array[${lower(assertType(Predicate.isString, value))}]`,
     ],
     matchesWords: (column, value) => [
-      sql`${sql(column)} @@ websearch_to_tsquery('english', ${removeRulers(assertType(Predicate.isString, value))})`,
+      sql`${sql(column)} @@ websearch_to_tsquery('english', ${removeDashRuns(assertType(Predicate.isString, value))})`,
     ],
   }
 }
 
 interface CompiledFilter {
-  /** The parameter; without it there is no condition. */
+  /** The parameter. A request without it has no condition. */
   readonly name: string
   readonly build: (query: DecodedQuery) => Fragments
 }

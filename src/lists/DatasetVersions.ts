@@ -1,6 +1,6 @@
 /**
  * The current version of each dataset (D17, caching), polled from the primary every 250 ms over a connection outside
- * the pool. A version is unknown 900 ms after its poll; then neither the caches nor the replicas are used.
+ * the pool. A version expires 900 ms after its poll; without versions, neither caches nor replicas are used.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Duration, Effect, Layer, Metric, Scope } from "effect"
@@ -28,7 +28,7 @@ export interface TableVersions {
   readonly current: () => string | undefined
 }
 
-/** A replica may be about to become the primary, but it lags behind by an unknown amount. */
+/** The polled server is a replica. Its lag is unknown, even if it is about to become the primary. */
 class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string }> {}
 
 export class DatasetVersions extends Context.Service<DatasetVersions, {

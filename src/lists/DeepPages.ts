@@ -1,6 +1,6 @@
 /**
  * Pages with a large offset (D8). PostgreSQL skips the earlier rows in an index and reads only the rows of the page
- * from the table, which takes a hundredth of the time of reading all of them.
+ * from the table, which is about a hundred times as fast as reading all of them.
  */
 import type { SqlClient, Statement } from "effect/sql"
 

@@ -10,7 +10,7 @@ import type { ExportCursor } from "./ExportCursors.ts"
 /** The export ended early. The client sees an incomplete body. */
 class ExportAborted extends Data.TaggedError("ExportAborted")<{ readonly message: string }> {}
 
-/** For clients that read slowly. `ConnectionLimits.ts` disconnects a client that does not read at all. */
+/** Limit for clients that read slowly. `ConnectionLimits.ts` disconnects a client that does not read at all. */
 const maxDurationMillis = Duration.toMillis(Duration.hours(1))
 
 /** Large enough that fetching costs little per row, small enough that encoding does not delay other requests. */
@@ -21,7 +21,7 @@ const [firstChunkRows, maxChunkRows] = [10, 5_000]
 const computeChunkRows = (requested: number, rows: number, bytes: number) =>
   Math.max(1, Math.min(maxChunkRows, requested * 4, Math.floor((targetChunkBytes * rows) / Math.max(1, bytes))))
 
-/** Reads the complete list to count the results that are groups of rows. */
+/** Counts results that are groups of rows, which requires reading the complete list. */
 const countResults = Effect.fnUntraced(function* (results: ResultEncoder, cursor: ExportCursor) {
   const { end, write } = makeFileWriter(results, "ndjson")
   let count = 0
@@ -130,7 +130,7 @@ export const sendExport = Effect.fnUntraced(function* ({ format, results }: Expo
     trailers: {},
     endListeners: [],
   }
-  /** Notifies each listener once. */
+  /** Calls each listener once, however the stream ends. */
   const end = (status: number) => {
     for (const notify of streamedExport.endListeners.splice(0)) notify(status)
   }

@@ -23,7 +23,7 @@ export const MaxExportsConfig = Config.schema(
   "WHOLE_LISTS",
 ).pipe(Config.withDefault(4))
 
-/** Limits the commit, during which PostgreSQL reads the rows and ignores `statement_timeout` (§8, limits). */
+/** Time limit for the commit, which reads all rows and for which `statement_timeout` does not apply (§8, limits). */
 export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/lists/ExportReadTimeout", {
   defaultValue: () => Duration.seconds(30),
 })
@@ -145,8 +145,8 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       })
 
       /**
-       * Prefers a replica, unless a pooler stands in front of it: a cursor needs a session. A replica takes no
-       * advisory locks; if a table swap cancels the query there, the primary is used.
+       * Prefers a replica, unless there is a pooler: a cursor needs a session. A replica cannot take the advisory
+       * locks; if a table swap cancels the query there, the primary is used.
        */
       const declareAnywhere = (options: CursorOptions) => {
         const { tables, version } = options

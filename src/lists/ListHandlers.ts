@@ -28,7 +28,7 @@ interface ListRequest<Query> {
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
 
-/** The parameter takes precedence over the header; then the response does not vary by `Accept`. */
+/** The parameter takes precedence over `Accept`; the response varies by `Accept` only without it. */
 const resolveFormat = Effect.fnUntraced(function* ({ format }: PageQuery) {
   if (format !== undefined) return format
   const { headers } = yield* HttpServerRequest.HttpServerRequest

@@ -12,7 +12,7 @@ import { allRows, encodePage, getRowRange, type PageQuery, type ResponseContent 
 import { compileConditions } from "./Conditions.ts"
 import { type DeepPageOptions, makeDeepPage, type PageClauses } from "./DeepPages.ts"
 
-/** The SQL that the pipeline contributes to the statement of a list. A statement that only counts has no order. */
+/** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
 export interface ListClauses extends PageClauses {
   /** The selected columns, in the order of the JSON. */
   readonly columns: Statement.Fragment
@@ -52,7 +52,7 @@ const Total = Schema.Struct({ total: Schema.BigInt })
 const unfilteredParameters = new Set(["page", "limit", "format", "sort", "account_id"])
 
 /**
- * Whether PostgreSQL must plan the statement for its values, because it has filters but no ticker.
+ * Whether PostgreSQL must plan the statement for its values: it has filters, but not the ticker.
  * A prepared statement gets a generic plan after five executions, which may scan the table for a rare value.
  */
 const needsCustomPlan = (query: PageQuery) => {
@@ -62,7 +62,7 @@ const needsCustomPlan = (query: PageQuery) => {
 
 const isResultEncoder = (row: RowModels | ResultEncoder): row is ResultEncoder => "encodeCsvRecord" in row
 
-/** Returns a function that compiles the definition of a list. */
+/** Makes the function that compiles list definitions. */
 export const makeListQueryFactory = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database

@@ -16,13 +16,13 @@ import { type AnnotatedEndpoint, getTables } from "../rules/EndpointAnnotations.
 import { type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
 import { DatasetVersions } from "./DatasetVersions.ts"
 
-/** The size of the query cache and of the response cache: half of `CACHE_MEGABYTES` each. 0 turns both off. */
+/** The maximum size of each cache, query and response: half of `CACHE_MEGABYTES`. 0 turns both off. */
 export const CacheBytesConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 })),
   "CACHE_MEGABYTES",
 ).pipe(Config.withDefault(64), Config.map((megabytes) => Math.max(1, megabytes * 524_288)))
 
-/** Estimated memory of an entry without its body and key. */
+/** Estimated memory of an entry, excluding its body and key. */
 const entryOverheadBytes = 512
 
 interface CachedResult extends Omit<ResponseContent, "text"> {
@@ -53,7 +53,7 @@ const estimateSize = ({ body }: CachedResult, key: string) => entryOverheadBytes
 
 const minRememberedKeys = 10_000
 
-/** Returns a function that tells whether a key was requested recently: one of the last 10,000 to 20,000 keys. */
+/** Returns a function that checks whether a key is one of the last 10,000 to 20,000 requested keys. */
 const makeRepetitionDetector = () => {
   let [current, previous] = [new Set<string>(), new Set<string>()]
   return (key: string) => {
@@ -104,7 +104,7 @@ export class QueryCache extends Context.Service<QueryCache, {
         const handlerId = handlerCount++
         const pendingReads = new Map<string, Listeners<E>>()
 
-        /** Reads from a server that has the version: the primary or a replica. */
+        /** Reads from the primary, or from a replica that has the version. */
         const readVersion = (query: Query, version: string) =>
           makeReplicaReader === undefined
             ? read(query)
@@ -129,7 +129,7 @@ export class QueryCache extends Context.Service<QueryCache, {
             }))
         }
 
-        /** Waits for a pending read of the same result, or starts one. It starts again if the read is interrupted. */
+        /** Waits for a pending read of the same result, or starts one. If that one is interrupted, starts another. */
         const readOnce = (key: string, query: Query, version: string): Effect.Effect<CachedResult, E> =>
           Effect.suspend(() => {
             const pendingKey = `${version} ${key}`

@@ -28,11 +28,11 @@ export const initializeCounters = (...counters: ReadonlyArray<Metric.Metric<numb
   Effect.forEach(counters, (counter) => Metric.update(counter, 0), { discard: true })
 
 /** Registers a gauge until the scope closes. */
-export const registerGauge = ({ name, read, ...about }: CallbackMetric) =>
-  Effect.asVoid(register(Metric.gauge(name, about), (value) => ({ value }), read))
+export const registerGauge = ({ name, read, ...options }: CallbackMetric) =>
+  Effect.asVoid(register(Metric.gauge(name, options), (value) => ({ value }), read))
 
 /** Registers a counter until the scope closes. Its value must never decrease. */
-export const registerCounter = ({ name, read, ...about }: CallbackMetric) =>
+export const registerCounter = ({ name, read, ...options }: CallbackMetric) =>
   Effect.asVoid(
-    register(Metric.counter(name, { ...about, incremental: true }), (count) => ({ count, incremental: true }), read),
+    register(Metric.counter(name, { ...options, incremental: true }), (count) => ({ count, incremental: true }), read),
   )

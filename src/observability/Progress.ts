@@ -67,7 +67,7 @@ export interface ProgressFigures {
   readonly texts: ReadonlyArray<string>
 }
 
-/** Returns the percentage, time, count and speed, the most important first. */
+/** Formats the percentage, time, count and speed, in order of importance. */
 export const computeFigures = (
   state: ProgressState,
   samples: ReadonlyArray<ProgressSample>,

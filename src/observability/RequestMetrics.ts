@@ -57,7 +57,7 @@ const makeEndpointMetrics = (endpoint: string) => {
 
 export class RequestMetrics extends Context.Service<RequestMetrics, {
   readonly record: (request: AnsweredRequest) => void
-  /** Records a request by its context. The request inside an estimate is not recorded. */
+  /** Records a request from its context, except the inner request of an estimate. */
   readonly recordFromContext: (method: string, status: number, context: RequestContext, milliseconds: number) => void
 }>()("tickerline/observability/RequestMetrics") {
   static readonly layer = Layer.effect(
@@ -75,7 +75,7 @@ export class RequestMetrics extends Context.Service<RequestMetrics, {
 
       const log = ({ target, ...request }: AnsweredRequest) =>
         Effect.runForkWith(context)(
-          Effect.annotateLogs(Effect.logDebug("answered"), { ...request, target: redactKeys(target) }),
+          Effect.annotateLogs(Effect.logDebug("Request completed"), { ...request, target: redactKeys(target) }),
         )
 
       const record = (request: AnsweredRequest) => {

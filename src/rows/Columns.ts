@@ -120,7 +120,7 @@ declare global {
   }
 }
 
-/** Digits that exceed the precision of a float, as a lossless JSON parser returns them. */
+/** Whether the value is a decimal that exceeds the precision of a float, as a lossless JSON parser returns it. */
 const isLosslessDecimal = (value: unknown) =>
   typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) && String(Number(value)) !== value
 
@@ -128,8 +128,8 @@ const isJsonNumber = (value: unknown) =>
   typeof value === "number" || isLosslessDecimal(value) || ("isRawJSON" in JSON && JSON.isRawJSON(value))
 
 /**
- * A decimal keeps all stored digits (D16). Inside the service it is text; in JSON it is a number without trailing
- * zeros. `JSON.rawJSON` writes digits that exceed the precision of a float.
+ * The JSON number of a decimal (D16), without trailing zeros. Inside the service a decimal is text with all stored
+ * digits; `JSON.rawJSON` writes those that exceed the precision of a float.
  */
 const JsonNumber = Schema.Json.check(
   Schema.makeFilter(isJsonNumber, { expected: "a number", toJsonSchema: () => ({ type: "number" }) }),
@@ -177,7 +177,7 @@ const getNullableEncoder = ({ ast }: Schema.Top) => {
   return encode === undefined ? {} : { encodeValue: encodeNullable(encode) }
 }
 
-/** The column may be null, which is never printed as `""` or `0`. */
+/** Makes a column nullable. Null is never printed as `""` or `0`. */
 export const nullableColumn = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
 ) =>

@@ -9,7 +9,7 @@ export const csvNewline = "\r\n"
 /** Tells Excel that a file is UTF-8. */
 export const byteOrderMark = "\uFEFF"
 
-/** A formula, which a spreadsheet would execute: some skip leading white space or accept full-width signs. */
+/** Text that a spreadsheet may execute as a formula. Some skip leading white space or accept full-width signs. */
 const formula = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/
 
 const needsQuotes = /[",\r\n]/

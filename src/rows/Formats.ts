@@ -64,7 +64,7 @@ const jsonAccepts = new Set([undefined, "*/*", "application/json", "application/
 
 /**
  * Returns the format with the highest quality; on a tie the more specific one, then JSON.
- * A client that accepts none of the three gets JSON instead of a 406, because it can read the errors, too.
+ * A client that accepts none of the three gets JSON instead of a 406, because error responses are JSON as well.
  */
 export const negotiateFormat = (accept: string | undefined): ListFormat =>
   accept === undefined || jsonAccepts.has(accept) ? "json" : chooseFormat(accept)

@@ -51,7 +51,7 @@ const findResultStarts = ({ isSameResult }: ResultEncoder, rows: ReadonlyArray<R
 export const takeResults = (encoder: ResultEncoder, rows: ReadonlyArray<RowValues>, count: number) =>
   encoder.isSameResult === undefined ? rows.slice(0, count) : rows.slice(0, findResultStarts(encoder, rows)[count])
 
-/** A part of a file. */
+/** A part of a file, with the number of results and rows in it. */
 export interface EncodedChunk {
   readonly text: string
   readonly results: number
@@ -104,6 +104,6 @@ const makeNdjsonWriter = (encoder: ResultEncoder): FileWriter => {
   return { header: "", write, end }
 }
 
-/** Creates a writer for one file. It is stateful: a result may continue in the next chunk. */
+/** Creates a writer for one file. It is stateful, because a group of rows may span two calls of `write`. */
 export const makeFileWriter = (encoder: ResultEncoder, format: "csv" | "ndjson"): FileWriter =>
   format === "csv" ? makeCsvWriter(encoder) : makeNdjsonWriter(encoder)

@@ -27,7 +27,7 @@ export interface RowModel {
   readonly json: { readonly fields: Fields }
 }
 
-/** The driver's values of a row, in the order of the selected columns. */
+/** A row as the driver returns it: its values, in the order of the selected columns. */
 export type RowValues = ReadonlyArray<unknown>
 
 /** A value in the database does not match its schema. */
@@ -86,7 +86,7 @@ const compileJsonEncoder = (model: RowModel, columns: ReadonlyArray<string>) => 
   }
 }
 
-/** A record has a cell for every column; those of other models are empty. */
+/** A record has a cell for every column. Cells of other models' columns are empty. */
 const compileCsvEncoder = (model: RowModel, columns: ReadonlyArray<string>) => {
   const compiled = compileColumns(model, columns)
   const cells = columns.map((name, index) => ({

@@ -88,7 +88,7 @@ const formatDigits = (time: number) => {
   return `"${formatDate(day)}${clock}${fraction}-05:00"`
 }
 
-/** `getShift` returns the difference between the printed and the stored digits, ms. */
+/** `getShift` returns the milliseconds to add to the stored digits to get the printed ones. */
 const makeTimeEncoder = (
   select: Schema.Codec<unknown, unknown>,
   getShift: (time: number) => number,
@@ -120,7 +120,7 @@ const makeNewYorkShift = () => {
 /** The first and last time that print with a year from 1 to 9999 (D34). The tables have the same constraints. */
 const [earliest, latest] = [Date.parse("0001-01-02T00:00:00Z"), Date.parse("9999-12-31T23:59:59.999-05:00")]
 
-/** True for text that is not a time, because another check reports it. */
+/** Whether the year is printable. Also true for text that is not a time, which another check reports. */
 const hasPrintableYear = (text: string) => {
   const clock = text.replace(zonePattern, "")
   if (!wallClockPattern.test(clock) || !isInCalendar(clock)) return true

@@ -25,7 +25,7 @@ const makeCurrentDate = (zone: DateTime.TimeZone) => {
 /** The date in New York, `YYYY-MM-DD`. Later dates are in the future (D7, dates). */
 export const todayInNewYork = makeCurrentDate(newYork)
 
-/** The date in Chicago, `YYYY-MM-DD`. A ticker change takes effect on its date there (§2.2, D19). */
+/** The date in Chicago, `YYYY-MM-DD`, which decides whether a ticker change is effective (§2.2, D19). */
 export const todayInChicago = makeCurrentDate(chicago)
 
 /** The next midnight in New York or Chicago after `now`, whichever is first; both in ms since 1970. */

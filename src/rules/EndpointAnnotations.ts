@@ -2,7 +2,7 @@
 import { Context, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 
-/** From lowest to highest. */
+/** All tiers, from lowest to highest. */
 export const tiers = ["basic", "pro", "ultimate"] as const
 
 export const Tier = Schema.Literals(tiers).annotate({ identifier: "Tier" })

@@ -3,7 +3,7 @@ import { Schema, SchemaTransformation } from "effect"
 import { CalendarDate, NonFutureDate } from "./Dates.ts"
 import type { ColumnOperator, FilterDeclaration } from "./FilterOperators.ts"
 
-/** The reason for refusing a parameter that the endpoint does not have (D4). */
+/** The error for a parameter that the endpoint does not have (D4, unknown parameters). */
 export const unknownParameterReason = "is not a parameter of this endpoint"
 
 /** The query of an endpoint without parameters. An empty struct alone would accept any parameter (D4). */
@@ -43,7 +43,7 @@ type FieldByName<Names extends ReadonlyArray<string>, Prefix extends string, Suf
   readonly [Name in Names[number] as `${Prefix}${Name}${Suffix}`]: Field
 }
 
-/** The same field under each name. The cast tells the compiler the keys, which `Object.fromEntries` forgets. */
+/** Makes a field for each name. The cast restores the keys, which the type of `Object.fromEntries` lacks. */
 const makeFields = <Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field>(
   names: Names,
   prefix: Prefix,
@@ -57,7 +57,7 @@ const makeFields = <Names extends ReadonlyArray<string>, Prefix extends string, 
     Field
   >
 
-/** Stays text, so that the comparison uses all of its digits (D16, decimals). */
+/** A decimal that stays text, so that the comparison uses all of its digits (D16, decimals). */
 const DecimalText = Schema.String.check(
   Schema.makeFilter(
     (text: string) =>

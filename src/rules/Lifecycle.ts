@@ -1,5 +1,5 @@
 /**
- * Deprecation and removal of an endpoint, or of API version 1 (§3, §9.4, D24, D26).
+ * Deprecation and removal of an endpoint (§3, §9.4, D24: lifecycle), or of API version 1 (D26: version retirement).
  * An annotation declares it once; headers, `/endpoints`, OpenAPI and the documentation read the annotation.
  */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
@@ -11,7 +11,7 @@ import { EndpointRemoved } from "./Errors.ts"
 export interface Deprecation {
   /** Date of the announcement, `YYYY-MM-DD`. */
   readonly announced: string
-  /** Last date on which the endpoint answers; absent while no removal is planned. */
+  /** Last date on which the endpoint works; absent while no removal is planned. */
   readonly sunset?: string
   /** Path of the successor. */
   readonly successor: string

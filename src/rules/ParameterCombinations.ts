@@ -1,4 +1,4 @@
-/** Rules for parameters that depend on each other (D7, D8, D9). */
+/** Rules for parameters that depend on each other: dates (D7), paging (D8) and ranges (D9). */
 import { BigDecimal, Schema } from "effect"
 import type { DecodedQuery } from "./FilterOperators.ts"
 

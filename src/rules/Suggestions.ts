@@ -29,7 +29,7 @@ const thirdOfLength = (name: string) => name.length / 3
 
 /**
  * Returns the most similar name, ignoring case: it begins with the text, or differs from it in at most a third of its
- * letters. With `getTolerance`, that number of letters counts, and the beginning of a name is not enough.
+ * letters. `getTolerance` returns another maximum of different letters; then a matching beginning is not enough.
  */
 export const findNearestName = (
   misspelled: string,

@@ -7,7 +7,7 @@ import type { FilterDeclaration } from "./FilterOperators.ts"
 /** A valid ticker in requests, files and tables. */
 export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
 
-/** Changes only ASCII letters, because `toUpperCase` turns some other letters into ASCII. */
+/** Changes only ASCII letters, because `toUpperCase` converts some other letters to ASCII, such as `ı` to `I`. */
 const toUpperCaseAscii = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())
 
 const characterRule = "Tickers contain only uppercase letters, numbers, dots, hyphens or carets"
@@ -40,7 +40,7 @@ const parseTickers = Effect.fnUntraced(function* (text: string) {
   if (tickers.length > maxTickers) {
     return yield* Effect.fail(
       new SchemaIssue.InvalidValue({
-        message: `must hold at most ${maxTickers} tickers, not ${tickers.length}; send the rest in another request`,
+        message: `must contain at most ${maxTickers} tickers, not ${tickers.length}; send the rest in another request`,
       }),
     )
   }

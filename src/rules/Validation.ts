@@ -16,11 +16,11 @@ interface InvalidField {
   readonly reason: string
 }
 
-const namelessParameter = "The query string holds a parameter without a name; remove it."
+const namelessParameter = "The query string contains a parameter without a name; remove it."
 
-const repeatedParameter = "was given more than once; give it once"
+const repeatedParameter = "is sent more than once; send it once"
 
-/** The only parameter with a wrong type is a repeated one: it is an array instead of text (D4). */
+/** Parameters are text, so only a repeated one has a wrong type: it is an array (D4). */
 const getReasons = makeReasonFormatter({
   missing: "is required",
   unexpected: unknownParameterReason,
@@ -35,7 +35,8 @@ const getParameterNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string>
 /** Adds the most similar parameter to the reason, because an ignored filter would return too many rows (D4). */
 const addSuggestion = (names: ReadonlyArray<string>) => ({ field, reason }: InvalidField): InvalidField => {
   if (reason !== unknownParameterReason) return { field, reason }
-  const suggestion = suggestName(field, names) || ` It takes ${names.join(", ") || "none"}.`
+  const suggestion = suggestName(field, names) ||
+    (names.length === 0 ? " It has no parameters." : ` Its parameters are ${names.join(", ")}.`)
   return { field: field.slice(0, 64), reason: `${unknownParameterReason}.${suggestion}` }
 }
 

@@ -1,4 +1,4 @@
-/** Formats schema errors of a parameter or a cell (D11, D31). A reason completes "page …": "page must be …". */
+/** Formats schema errors of parameters (D11) and cells (D31). A reason follows the name: "page must be …". */
 import { SchemaIssue } from "effect"
 
 export interface FieldReason {

@@ -644,8 +644,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
         ["/estimate", "is required"],
         ["/estimate?ticker=T7", "is required"],
         ["/estimate?Endpoint=/v1/news", "is required"],
-        ["/estimate?endpoint=/v1/news&endpoint=/v1/news", "was given more than once; give it once"],
-        ["/estimate?endpoint=/v1/news&limit=1&%65ndpoint=/v1/screener", "was given more than once; give it once"],
+        ["/estimate?endpoint=/v1/news&endpoint=/v1/news", "is sent more than once; send it once"],
+        ["/estimate?endpoint=/v1/news&limit=1&%65ndpoint=/v1/screener", "is sent more than once; send it once"],
       ] as const
       for (const [path, reason] of cases) {
         const { body, headers, status } = yield* ask(path)
@@ -740,7 +740,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
         },
       ])
       assert.deepStrictEqual(yield* fields("/v1/news", [["limit", "5"], ["limit", "5"]]), [
-        { field: "limit", reason: "was given more than once; give it once" },
+        { field: "limit", reason: "is sent more than once; send it once" },
       ])
       assert.deepStrictEqual(yield* fields("/v1/ownership", []), [{ field: "ticker", reason: "is required" }])
       assert.isDefined(at(yield* fields("/v1/news", [["a", "1"], ["page", "0"]]), 1), "every mistake is named")

@@ -12,7 +12,7 @@ const log = (level: "Debug" | "Info") => {
   const lines: Array<unknown> = []
   const logger = Logger.make((options) => void lines.push(JSON.parse(Logger.formatJson.log(options))))
   const watched = Layer.merge(Logger.layer([logger]), Layer.succeed(References.MinimumLogLevel, level))
-  return { answered: () => lines.filter((line) => valueAt(line, "message") === "answered"), watched }
+  return { answered: () => lines.filter((line) => valueAt(line, "message") === "Request completed"), watched }
 }
 
 layer(Instances.databaseWithKeys, { excludeTestServices: true })("The log", (it) => {

@@ -464,7 +464,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
         const answer = yield* send(path)
         assertError(answer, 422, "validation_error")
         assert.deepStrictEqual(valueAt(answer.body, "error", "details", "fields"), [
-          { field: "query", reason: "The query string holds a parameter without a name; remove it." },
+          { field: "query", reason: "The query string contains a parameter without a name; remove it." },
         ], path)
       }
     }))

@@ -123,7 +123,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       const { headers, status, text } = yield* Files.download(port, path, key)
       assert.strictEqual(status, 402)
       assert.strictEqual(headers["content-type"], "application/json")
-      const [, said] = /whole list costs (\d+) microdollars.*ask for less/.exec(
+      const [, said] = /export costs (\d+) microdollars.*reduce the export/.exec(
         String(valueAt(JSON.parse(text), "error", "message")),
       ) ?? []
       assert.isDefined(said, text)
@@ -158,7 +158,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
           const refused = yield* Files.download(port, `/v1/news?${query}`, poor.key)
           if (name === "long") {
             assert.strictEqual(refused.status, 402)
-            assert.include(refused.text, `The whole list costs ${cost} microdollars`)
+            assert.include(refused.text, `The export costs ${cost} microdollars`)
           }
           // A list that costs exactly the balance is sent, whatever its first chunk suggests.
           assert.isTrue((yield* Files.download(port, `/v1/news?${query}`, guessed.key)).isComplete)

@@ -9,7 +9,7 @@ import { DatabasePoolTimeout } from "../../rules/Errors.ts"
 import { makeRefusalCounter } from "./RefusalCounter.ts"
 import { makeRefusalWriter, makeUsageBatch, makeUsageWriter, type UsageBatch, type UsageRecord } from "./UsageWriter.ts"
 
-/** Rows that may wait before requests are refused. */
+/** Maximum number of waiting rows before requests are refused. */
 export const UsageBufferConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000_000 })),
   "USAGE_BUFFER",
@@ -17,16 +17,16 @@ export const UsageBufferConfig = Config.schema(
 
 const maxBatchRows = 2_000
 
-/** Rows collect for so long before they are written. A process that is killed loses less than its last second. */
+/** Time to collect rows before a write. A killed process loses less than its last second. */
 const usageDelay = Duration.millis(250)
 const refusalDelay = Duration.millis(500)
 
-/** Longer than PostgreSQL's own timeout of 30 seconds, for a server that does not answer at all. */
+/** Longer than PostgreSQL's own timeout of 30 seconds, for a server that stops responding. */
 const writeTimeout = Duration.seconds(36)
 
 const retryDelay = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
 
-/** Time to write waiting rows when the process ends. */
+/** Time limit for writing the waiting rows when the process ends. */
 const shutdownTimeout = Duration.seconds(20)
 
 const rowsWrittenTotal = Metric.counter("tickerline_usage_rows_written_total", {
@@ -151,7 +151,7 @@ export class Metering extends Context.Service<Metering, {
           Effect.retry(retryDelay),
         )
 
-      // Refusals have a loop of their own, so that they never delay the usage that is billed.
+      // Refusals have their own loop, so that they never delay usage that is billed.
       const loops = [
         { hasRows: hasUsage, count: () => waiting.length, delay: usageDelay, persist: persist(writeUsageBatch) },
         {

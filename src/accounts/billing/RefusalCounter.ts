@@ -7,7 +7,7 @@ import type { RefusalCount, UsageRecord } from "./UsageWriter.ts"
 
 const minuteMillis = 60_000
 
-/** While so many rows wait, requests of a new minute are added to the row of an earlier one. */
+/** While this many rows wait, requests of a new minute are added to the row of an earlier minute. */
 const maxWaitingRows = 10_000
 
 interface Tally {
@@ -28,7 +28,7 @@ export const makeRefusalCounter = (maxWaiting = maxWaitingRows) => {
   const waiting = new Set<Tally>()
   let latestMinute = -Infinity
 
-  const forgetWrittenRows = () => {
+  const deleteWrittenRows = () => {
     for (const [name, tally] of current) if (!waiting.has(tally)) current.delete(name)
   }
 
@@ -42,7 +42,7 @@ export const makeRefusalCounter = (maxWaiting = maxWaitingRows) => {
     const minute = Math.floor(row.requested_at / minuteMillis)
     if (minute > latestMinute) {
       latestMinute = minute
-      forgetWrittenRows()
+      deleteWrittenRows()
     }
     const name = `${row.account_id} ${row.endpoint}`
     const known = current.get(name)

@@ -8,7 +8,7 @@ import { decodeRows } from "../../db/DecodeRows.ts"
 import type { Job } from "../../jobs/Job.ts"
 
 const Retention = Schema.DurationFromString.check(
-  Schema.makeFilter((kept: Duration.Duration) => Duration.isGreaterThanOrEqualTo(kept, Duration.days(31)), {
+  Schema.makeFilter((retention: Duration.Duration) => Duration.isGreaterThanOrEqualTo(retention, Duration.days(31)), {
     message: "must be at least 31 days",
   }),
 )
@@ -17,13 +17,13 @@ export const UsageRetentionConfig = Config.schema(Retention, "USAGE_RETENTION").
   Config.withDefault(Duration.days(400)),
 )
 
-/** Offsets from the present month. */
-const months = [0, 1, 2]
+/** Offsets from the current month. */
+const monthOffsets = [0, 1, 2]
 
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 const decodeClock = decodeRows(Schema.Struct({ now: Schema.Finite }))
 
-/** Drops partitions that end before the moment, one at a time. The daily sums stay. Returns their names. */
+/** Drops partitions that end before the moment, one at a time, and returns their names. The daily sums stay. */
 export const dropUsagePartitionsBefore = Effect.fnUntraced(function* (moment: DateTime.Utc) {
   const sql = yield* SqlClient.SqlClient
   const dropped: Array<string> = []
@@ -40,9 +40,9 @@ export const dropUsagePartitionsBefore = Effect.fnUntraced(function* (moment: Da
 export const createUpcomingUsagePartitions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.forEach(
-    months,
-    (month) =>
-      sql`select create_usage_partition(date_trunc('month', now(), 'UTC') + make_interval(months => ${month}))`,
+    monthOffsets,
+    (offset) =>
+      sql`select create_usage_partition(date_trunc('month', now(), 'UTC') + make_interval(months => ${offset}))`,
     { discard: true },
   )
 })
@@ -57,8 +57,8 @@ const maintainPartitions = Effect.fnUntraced(function* (retention: Duration.Dura
 })
 
 /**
- * A reader of usage blocks the drop of a month. The drop waits a quarter of a second, because new readers queue behind
- * it; then the run fails and is retried soon.
+ * Reads of usage block the drop of a month. The drop waits for its lock for a quarter of a second, because new reads
+ * queue behind it; then the run fails and is retried soon.
  */
 export const usagePartitionsJob = {
   name: "usage-partitions",

@@ -8,7 +8,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import { arrayParameter, OID } from "../../db/ArrayParameters.ts"
 
-/** A request that was answered. */
+/** A completed request. */
 export interface UsageRecord {
   /** Milliseconds since 1970. */
   readonly requested_at: number
@@ -37,7 +37,7 @@ export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => 
   return { rows, ids: rows.map((_, index) => prefix + (0x100000 + index).toString(16).slice(1)) }
 }
 
-/** Requests refused with 429 that share a row of `usage`, and how that row grows. */
+/** Requests refused with 429 that share a row of `usage`, with the row's counts before and after the write. */
 export interface RefusalCount {
   readonly id: string
   /** The first of these requests. */
@@ -125,13 +125,14 @@ export const makeUsageWriter = Effect.gen(function* () {
           sum(requests) as requests, sum(errors) as errors, sum(bytes) as bytes, sum(cost) as cost
         from hourly group by 1, 2, 3
       ), summed as (
-        insert into usage_daily as kept (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
+        insert into usage_daily as existing
+          (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
         select account_id, usage_date, endpoint, requests, errors, bytes, cost from daily
         on conflict (account_id, usage_date, endpoint) do update set
-          requests = kept.requests + excluded.requests,
-          errors = kept.errors + excluded.errors,
-          bytes = kept.bytes + excluded.bytes,
-          cost_microdollars = kept.cost_microdollars + excluded.cost_microdollars
+          requests = existing.requests + excluded.requests,
+          errors = existing.errors + excluded.errors,
+          bytes = existing.bytes + excluded.bytes,
+          cost_microdollars = existing.cost_microdollars + excluded.cost_microdollars
       )
       update accounts
       set balance_microdollars = balance_microdollars - charged.cost, last_charged_at = now()
@@ -141,7 +142,7 @@ export const makeUsageWriter = Effect.gen(function* () {
       where accounts.account_id = charged.account_id
     `
 
-  /** `on conflict` makes the statement half as slow again, so only a batch with rows already written uses it. */
+  /** `on conflict` makes the statement 50 % slower, so only a batch with rows already written uses it. */
   return (batch: UsageBatch) =>
     withPartitions(
       batch.rows,
@@ -175,24 +176,24 @@ export const makeRefusalWriter = Effect.gen(function* () {
         select account_id from accounts where account_id in (select account_id from sent)
         order by account_id for no key update
       ), recorded as (
-        insert into usage as kept (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
+        insert into usage as existing (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
           records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, request_count)
         select usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
           0, bytes_after, 0, duration_ms, false, deprecated, requests_after
         from sent where (select count(*) from locked) >= 0
         on conflict (account_id, requested_at, usage_id) do update
         set request_count = excluded.request_count, bytes = excluded.bytes
-        where kept.request_count = (select requests_before from sent where sent.usage_id = excluded.usage_id)
+        where existing.request_count = (select requests_before from sent where sent.usage_id = excluded.usage_id)
         returning usage_id
       )
-      insert into usage_daily as kept (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
+      insert into usage_daily as existing (account_id, usage_date, endpoint, requests, errors, bytes, cost_microdollars)
       select account_id, (requested_at at time zone 'America/New_York')::date, endpoint,
         sum(requests_after - requests_before), sum(requests_after - requests_before), sum(bytes_after - bytes_before), 0
       from sent join recorded using (usage_id) group by 1, 2, 3
       on conflict (account_id, usage_date, endpoint) do update set
-        requests = kept.requests + excluded.requests,
-        errors = kept.errors + excluded.errors,
-        bytes = kept.bytes + excluded.bytes
+        requests = existing.requests + excluded.requests,
+        errors = existing.errors + excluded.errors,
+        bytes = existing.bytes + excluded.bytes
     `
   }
 

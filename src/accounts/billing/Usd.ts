@@ -5,8 +5,8 @@ const millionths = 6
 
 /** Microdollars of an amount in USD, exact for any amount. */
 const microdollars = (usd: string) => {
-  const [, sign = "", whole = "0", part = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(usd) ?? []
-  return BigInt(`${sign}${whole}${part.padEnd(millionths, "0")}`)
+  const [, sign = "", integer = "0", part = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(usd) ?? []
+  return BigInt(`${sign}${integer}${part.padEnd(millionths, "0")}`)
 }
 
 /** Formats microdollars as USD with six decimals. */

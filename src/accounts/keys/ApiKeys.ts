@@ -5,7 +5,7 @@ import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKey.ts"
 
 export class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
 
-/** A revoked, disabled or expired key cannot be rotated, and a revoked one cannot be enabled. */
+/** The key cannot be rotated, because it is revoked, disabled or expired; or not changed, because it is revoked. */
 export class KeyNotActive extends Data.TaggedError("KeyHasEnded")<{ readonly message: string }> {}
 
 const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id}. \`keys list\` shows the ids.` })
@@ -90,7 +90,7 @@ const ListedApiKey = Schema.Struct({
 })
 export type ListedApiKey = typeof ListedApiKey.Type
 
-/** Every key, oldest first. */
+/** Returns all keys, oldest first. */
 export const listApiKeys = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findAll({
@@ -110,7 +110,7 @@ export const listApiKeys = Effect.gen(function* () {
   return yield* find(undefined)
 })
 
-/** Ends a key for good. Processes refuse it within a second. */
+/** Revokes a key permanently. Processes refuse it within a second. */
 export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const revoked = yield* sql`

@@ -1,4 +1,4 @@
-/** §5 (authentication), D2 (API keys): the contract; `AuthenticationMiddleware.ts` implements it. */
+/** The contract of authentication (§5; D2, API keys). `AuthenticationMiddleware.ts` implements it. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { Tier } from "../../rules/EndpointAnnotations.ts"

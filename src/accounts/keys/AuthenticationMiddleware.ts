@@ -1,4 +1,4 @@
-/** D2 (API keys): the server side of `Authentication`, which turns a key into an account or a 401. */
+/** D2 (API keys): the implementation of `Authentication`. It resolves a key to its account, or fails with a 401. */
 import { Cache, Cause, Clock, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { keyTtlMillis, ResponseCache } from "../../http/ResponseCache.ts"
@@ -10,7 +10,7 @@ import { makeBruteForceGuard } from "./BruteForceGuard.ts"
 import { conflictingCredentials, readRequestCredential } from "./Credentials.ts"
 import { makeKeyLookup, unknownKey } from "./KeyLookup.ts"
 
-/** How long a valid key passes although its address is blocked, counted from its last use. */
+/** How long after its last use a valid key is accepted even from a blocked address. */
 const trustedFor = Duration.minutes(10)
 
 const maxKeys = 10_000
@@ -46,14 +46,14 @@ const makeAuthenticator = Effect.gen(function* () {
     capacity: maxKeys,
     timeToLive: (exit) => isFinal(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
   })
-  /** Digests of keys that were valid recently. Other users of an address cannot block them. */
+  /** Digests of recently valid keys, which are accepted even if another client got the address blocked. */
   const trusted = yield* Cache.make({
     capacity: maxKeys,
     timeToLive: trustedFor,
     lookup: (_digest: string) => Effect.succeed(true),
   })
 
-  /** Concurrent requests share a look-up, unless it started before the answer may be used for them. */
+  /** Concurrent requests share a lookup, unless it started so long ago that its result has expired. */
   const lookUp = Effect.fnUntraced(function* (digest: string) {
     const oldest = getMonotonicMillis(clock) - keyTtlMillis
     const found = yield* Cache.get(lookups, digest)

@@ -18,7 +18,7 @@ export const WrongKeysLimitConfig = Config.schema(
 const window = Duration.minutes(1)
 
 const tooManyWrongKeys = new RateLimitExceeded({
-  error: { message: "Too many wrong API keys came from this address. Wait for the seconds in Retry-After." },
+  error: { message: "Too many wrong API keys from this address. Wait the number of seconds in Retry-After." },
 })
 
 /** The address itself, or the /64 network of an IPv6 address, because one customer usually has all of it. */
@@ -46,7 +46,7 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     lookup: (_network: string) => Effect.sync(() => ({ wrongKeys: 0, endsAt: newEnd() })),
   })
 
-  /** Fails with 429 if the window is used up; starts it anew if it has ended. */
+  /** Fails with 429 if the limit is reached. Restarts the window if it has ended. */
   const checkWindow = Effect.fnUntraced(function* (current: { wrongKeys: number; endsAt: number }) {
     const millisLeft = current.endsAt - getMonotonicMillis(clock)
     if (millisLeft <= 0) Object.assign(current, { wrongKeys: 0, endsAt: newEnd() })
@@ -55,13 +55,13 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     return yield* tooManyWrongKeys
   })
 
-  /** Fails if the sender's address is blocked. */
+  /** Fails with 429 if the sender's address is blocked. */
   const requireUnblocked = Effect.gen(function* () {
     const current = yield* Cache.getSuccess(windows, yield* senderNetwork)
     if (Option.isSome(current)) yield* checkWindow(current.value)
   })
 
-  /** Fails if the sender's address is blocked already, so that only `limit` wrong keys get another answer. */
+  /** Counts a wrong key. Fails with 429 if the address is blocked already, so at most `limit` wrong keys get a 401. */
   const countWrongKey = Effect.gen(function* () {
     const current = yield* Cache.get(windows, yield* senderNetwork)
     yield* checkWindow(current)

@@ -1,8 +1,8 @@
-/** D2 (API keys): reads the credential from the headers, and detects two that differ. */
+/** D2 (API keys): reads the credential from the headers, and detects conflicting ones. */
 import type { HttpServerRequest } from "effect/http"
 import { IncomingMessage } from "node:http"
 
-/** Stands for at least two different credentials in one request. */
+/** The result for a request with two or more different credentials. */
 export const conflictingCredentials = Symbol.for("tickerline/account/Credential/conflicting")
 
 const bearer = /^bearer(?: +(.*))?$/i
@@ -35,6 +35,6 @@ export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typ
   return key
 }
 
-/** Reads the credential of an Effect request. One that did not come through Node has each header once. */
+/** Reads the credential of a request. Only Node's requests have raw headers, in which a header may be repeated. */
 export const readRequestCredential = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
   parseCredential(source instanceof IncomingMessage ? source.rawHeaders : Object.entries(headers).flat())

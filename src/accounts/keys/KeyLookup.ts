@@ -20,14 +20,14 @@ const KeyRow = Schema.Struct({
 })
 
 export const unknownKey = new InvalidApiKey({
-  error: { message: "The API key is not known. Check that it was copied completely." },
+  error: { message: "The API key is unknown. Check that it was copied completely." },
 })
 
 const disabledKey = new ApiKeyDisabled({
   error: { message: "The API key was revoked or disabled, or has expired. Use another one." },
 })
 
-/** Requests for all endpoints share one partition of the connection pool, because they share look-ups. */
+/** Lookups have their own partition of the connection pool, because requests for different endpoints share them. */
 const poolPartition = "keys"
 
 export const makeKeyLookup = Effect.gen(function* () {
@@ -49,8 +49,8 @@ export const makeKeyLookup = Effect.gen(function* () {
       `,
   })
 
-  /** §2.5 (account): updates `last_used_at` once a minute, in the background, even if several processes see the key. */
-  const noteUse = (key_id: bigint) =>
+  /** Updates `last_used_at` in the background, at most once a minute across all processes (§2.5, account). */
+  const recordUse = (key_id: bigint) =>
     sql`
       update api_keys set last_used_at = now()
       where key_id = ${key_id} and (last_used_at is null or last_used_at <= now() - interval '1 minute')
@@ -59,14 +59,14 @@ export const makeKeyLookup = Effect.gen(function* () {
       FiberSet.run(background),
     )
 
-  /** Finds the account of a key by its SHA-256, hexadecimal. Fails with a 401, or with a 503 of the database. */
+  /** Finds the account of a key by its SHA-256, hexadecimal. Fails with a 401, or with a 503 if the database fails. */
   return Effect.fnUntraced(function* (digest: string) {
     const asOf = getMonotonicMillis(clock)
     const row = yield* database.read(findRow(digest), poolPartition)
     if (Option.isNone(row)) return yield* unknownKey
     const { account_id, balance_microdollars, endpoints, is_usable, is_use_due, key_id, tier } = row.value
     if (!is_usable) return yield* disabledKey
-    if (is_use_due) yield* noteUse(key_id)
+    if (is_use_due) yield* recordUse(key_id)
     const account = Account.of({
       account_id: Number(account_id),
       key_id: Number(key_id),

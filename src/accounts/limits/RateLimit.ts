@@ -40,7 +40,7 @@ const makeResult = ({ isAllowed, tokens }: TokenResult, limit: number): RateLimi
   return {
     headers: { ...headers, "Retry-After": secondsToRefill(1 - tokens, limit) },
     refusal: new RateLimitExceeded({
-      error: { message: `More than ${limit} requests a minute. Wait for the seconds in Retry-After.` },
+      error: { message: `More than ${limit} requests per minute. Wait the number of seconds in Retry-After.` },
     }),
   }
 }
@@ -52,9 +52,9 @@ export interface RateLimitResult {
 
 export class RateLimit extends Context.Service<RateLimit, {
   readonly perMinute: (tier: Tier) => number
-  /** Takes a token; a refused request takes none. Completes synchronously if the process holds a token. */
+  /** Takes a token, unless the request is refused. Completes synchronously if this process holds a token. */
   readonly count: (account: typeof Account.Service) => Effect.Effect<RateLimitResult>
-  /** Whether PostgreSQL is away, so that each process counts only its own requests. */
+  /** Whether PostgreSQL is unavailable, so that each process counts only its own requests. */
   readonly isCountingLocally: () => boolean
 }>()("tickerline/account/RateLimit") {
   static readonly layer = Layer.effect(

@@ -15,7 +15,7 @@ const emptyBucketPollMillis = 100
 
 const queryTimeout = Duration.seconds(1)
 
-/** Longest wait of a request for its token; covers connection attempts that hang. */
+/** Time limit for a request to get its token, which also covers connection attempts that hang. */
 const requestTimeout = Duration.millis(1_500)
 
 const retryInterval = Duration.seconds(1)
@@ -42,7 +42,7 @@ interface Share {
   syncedAt: number
   /** Tokens spent since `syncedAt`. */
   spent: number
-  /** Tokens that the last query asked to prefetch. */
+  /** Number of tokens that the last query requested to prefetch. */
   prefetch: number
   /** Requests that wait for the next query. */
   waiting: number
@@ -62,7 +62,7 @@ const makeShare = (account_id: number, limit: number): Share => ({
   nextSync: undefined,
 })
 
-/** Decides without PostgreSQL, if the share is recent and holds a token or its bucket is empty. */
+/** Decides without PostgreSQL if the share is recent, and holds a token or has an empty bucket. */
 const decideLocally = (share: Share, limit: number, now: number): TokenResult | undefined => {
   const age = now - share.syncedAt
   if (share.limit !== limit || age >= shareTtlMillis) return undefined
@@ -97,7 +97,7 @@ const applyGrant = (share: Share, { granted, used }: TokenGrant, now: number) =>
   share.spent = 0
 }
 
-/** Fails at once while PostgreSQL does not answer. */
+/** Makes the shares of all accounts. While PostgreSQL does not respond, `consume` fails at once. */
 export const makeSharedTokenBuckets = Effect.gen(function* () {
   const requestTokens = yield* makeTokenBucketStore
   const getMillis = yield* monotonicMillis
@@ -120,7 +120,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     }
   }
 
-  /** A lost connection is detected by the first query and replaced by the second, which returns no token twice. */
+  /** Retries once, because the first query may find a lost connection. The retry returns no tokens a second time. */
   const sync = Effect.fnUntraced(function* (batch: ReadonlyArray<Share>) {
     const requests = batch.map((share) => makeTokenRequest(share, getMillis()))
     const grants = yield* requestTokens(requests).pipe(
@@ -138,7 +138,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
   const markAvailable = Effect.suspend(() => {
     if (unavailable === undefined) return Effect.void
     unavailable = undefined
-    return Effect.logInfo("PostgreSQL counts requests again.")
+    return Effect.logInfo("Rate limits are shared between processes again.")
   })
 
   const markUnavailable = Effect.fnUntraced(function* (message: string) {
@@ -146,7 +146,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     const error = new TokenStoreUnavailable({ message })
     unavailable = error
     if (isNew) {
-      yield* Effect.logWarning(`PostgreSQL does not count requests. This process counts its own instead: ${message}`)
+      yield* Effect.logWarning(`PostgreSQL does not respond. This process applies rate limits on its own: ${message}`)
     }
     return error
   })
@@ -165,7 +165,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     )
   })
 
-  /** Returns the tokens of idle accounts and forgets their shares. */
+  /** Returns the tokens of idle accounts and deletes their shares. */
   const releaseIdleShares = Effect.sync(() => {
     const now = getMillis()
     for (const share of shares.values()) {

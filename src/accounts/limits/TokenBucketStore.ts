@@ -28,7 +28,7 @@ export type TokenGrant = typeof TokenGrant.Type
 const decode = decodeRows(TokenGrant)
 
 /**
- * Uses a connection of its own, so requests for tokens never queue behind reads. The statement locks buckets in the
+ * Uses its own connection, so that requests for tokens never queue behind reads. The statement locks buckets in the
  * order of their accounts, so that processes cannot deadlock, and refills them by PostgreSQL's clock.
  */
 export const makeTokenBucketStore = Effect.gen(function* () {

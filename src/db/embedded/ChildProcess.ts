@@ -3,7 +3,7 @@ import { Deferred, Effect, Schema } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import process from "node:process"
 
-/** A failure of the embedded server. The message tells the user how to fix it. */
+/** A failure of the embedded server. The message explains to the user how to fix it. */
 export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresError>()("EmbeddedPostgresError", {
   message: Schema.String,
 }) {}

@@ -43,7 +43,7 @@ export const initdbOptions = (platform: NodeJS.Platform) => [
   "--locale=C",
   "--locale-provider=builtin",
   "--builtin-locale=C.UTF-8",
-  // Only Linux supports this. It syncs the whole file system, including the installed programs.
+  // Only Linux supports this. It syncs the entire file system, including the installed programs.
   ...(platform === "linux" ? ["--sync-method=syncfs"] : []),
 ]
 

@@ -1,7 +1,7 @@
 /**
  * Starts an embedded PostgreSQL server, shared by all processes with the same home directory; the last one stops it.
- * Each process keeps a connection with a shared advisory lock. The lock shows the others that it is running, and the
- * connection shows it that the server has died. Starts and stops happen under the home's file lock.
+ * Each process keeps a connection with a shared advisory lock, which signals to the others that it is running. If the
+ * connection ends, the server has died. Starts and stops happen under the home's file lock.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Config, Deferred, Effect, FileSystem, Queue, Redacted, Schedule } from "effect"
@@ -48,7 +48,7 @@ const createDatabase = Effect.fnUntraced(function* (connection: PgConnection.PgC
   if (found.rowCount === 0) yield* connection.query(`CREATE DATABASE ${databaseUser}`)
 })
 
-/** Retries, because the server may die before it is connected to, or refuse connections during crash recovery. */
+/** Retries, because the server may die before the connection is open, or refuse it during crash recovery. */
 const ensureConnected = (cluster: Cluster, fixedPort: number | undefined) =>
   ensureServerRuns(cluster, fixedPort).pipe(
     Effect.bindTo("port"),

@@ -38,7 +38,7 @@ const explainFileError = (error: PlatformError.PlatformError): EmbeddedPostgresE
   return new EmbeddedPostgresError({ message: `The embedded PostgreSQL failed at ${path}: ${why}, ${ownServerHint}.` })
 }
 
-/** Converts file errors to messages that tell the user how to fix them. */
+/** Converts file errors to messages that explain how to fix them. */
 export const explainFileErrors = <A, R>(
   effect: Effect.Effect<A, EmbeddedPostgresError | PlatformError.PlatformError, R>,
 ) => Effect.catchTag(effect, "PlatformError", (error) => Effect.fail(explainFileError(error)))

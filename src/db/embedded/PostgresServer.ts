@@ -76,7 +76,7 @@ export const findRunningServer = Effect.fnUntraced(function* ({ data }: Pick<Clu
   return found
 })
 
-/** PostgreSQL removes the pid file of a dead server, but mistakes any running process of its user for a server. */
+/** Removes the pid file if its pid now belongs to another program, which PostgreSQL would mistake for a server. */
 const clearForeignPid = Effect.fnUntraced(function* ({ data }: Cluster) {
   const { pid } = yield* readPid(data)
   if (!(pid > 0) || !isAlive(pid)) return

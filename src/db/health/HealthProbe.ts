@@ -1,6 +1,6 @@
 /**
  * Detects that the primary is gone and closes connections to it, so that requests fail at once (§8: database load)
- * instead of waiting up to 15 minutes for the kernel. It probes twice a second over a connection of its own:
+ * instead of waiting up to 15 minutes for the kernel. It probes twice a second over its own connection:
  * - Nothing received for five seconds: all connections are closed and new ones blocked.
  * - The server is a standby: the same, because it may miss recent charges and revoked keys.
  * - Another server answers: connections opened before are closed, because they lead to the replaced one.
@@ -26,7 +26,7 @@ const maxSilence = Duration.toMillis(Duration.seconds(5))
 /** After this silence, the database counts as down, although no socket is closed yet. */
 const silenceUntilDown = Duration.toMillis(Duration.seconds(3))
 
-/** A longer gap between two checks means that this process was paused, so silence proves nothing. */
+/** A longer gap between two checks means that this process was paused, so silence is no evidence of a failure. */
 const maxCheckGap = Duration.toMillis(Duration.seconds(2))
 
 type Cause = "silent" | "replaced" | "standby"
@@ -65,7 +65,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
 
       /** Start of the oldest probe without a reply. */
       let unansweredSince: number | undefined
-      /** Time of the last byte on any connection, or of the end of a pause of this process. */
+      /** Time of the last byte on any connection, or when this process resumed after a pause. */
       let lastReceivedAt = now()
       let serverStartedAt: string | undefined
       let isRefused = false

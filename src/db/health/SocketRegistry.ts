@@ -1,6 +1,6 @@
 /**
  * Tracks this process's TCP sockets to one database address, so that `HealthProbe` can close them all.
- * Node keeps a socket to a vanished host open, and waits for a reply until the kernel gives up after 15 minutes.
+ * If a host vanishes, its sockets stay open, and requests wait until the kernel gives up after 15 minutes.
  * Why it is not Effect's `CircuitBreaker`: docs/decisions/0021-socket-registry.md.
  */
 import { Effect, Redacted } from "effect"

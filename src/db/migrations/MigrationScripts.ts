@@ -10,7 +10,7 @@ export const MigrationsFolder = Context.Reference("tickerline/db/MigrationsFolde
 const tokens =
   /'(?:[^']|'')*'|"(?:[^"]|"")*"|\$([A-Za-z_]\w*)?\$[\s\S]*?\$\1\$|--[^\n]*|\/\*[\s\S]*?\*\/|;|[^'"$;/-]+|[\s\S]/g
 
-/** Splits a script into statements without comments, because the driver runs one statement per call. */
+/** Splits a script into statements and removes comments, because the driver runs one statement per call. */
 export const splitStatements = (script: string): ReadonlyArray<string> => {
   const found = [""]
   for (const [token] of script.matchAll(tokens)) {

@@ -61,7 +61,7 @@ const maxLockRetries = 600
 
 class MigrationLockBusy extends Data.TaggedError("MigrationLockBusy")<{}> {}
 
-/** Waits only briefly, because `create index concurrently` waits for all transactions, including waiting ones. */
+/** Waits only briefly, because `create index concurrently` waits for all transactions, even for those that wait. */
 const acquireMigrationLock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
@@ -86,13 +86,13 @@ const runStatements = (sql: SqlClient.SqlClient, { statements }: MigrationScript
 
 /**
  * Runs a script without a transaction, on a second connection; the first one keeps the migration lock.
- * Such statements block nobody while they wait for a lock, so they wait without a limit.
+ * Such statements block no other session while they wait for a lock, so they have no lock timeout.
  */
 const runOutsideTransaction = Effect.fnUntraced(
   function* (script: MigrationScript) {
     const { config } = yield* PgClient.PgClient
     const lockConnection = yield* SqlClient.SqlClient
-    // A result keeps its snapshot until the next statement, and a concurrent index would wait for that forever.
+    // Ends the snapshot of the previous result. `create index concurrently` would wait for it forever.
     yield* lockConnection`set local statement_timeout = 0`
     const sql = yield* PgClient.makeClient(config)
     yield* sql`set statement_timeout = 0`
@@ -110,7 +110,7 @@ const applyNext = Effect.gen(function* () {
   yield* acquireMigrationLock
   const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTable)}`
   const migrations = yield* listMigrationScripts
-  const pending = migrations.filter(([id]) => !applied.some((one) => one.id === id))
+  const pending = migrations.filter(([id]) => !applied.some((migration) => migration.id === id))
   const [next] = pending
   if (next === undefined) return undefined
   const [id, name, read] = next
@@ -189,7 +189,7 @@ export const runMigrations = Effect.gen(function* () {
   const applied: Array<readonly [id: number, name: string]> = []
   if (yield* isCurrent) return applied
   yield* requireCreatePermission
-  for (let one = yield* applyNextWithRetry; one !== undefined; one = yield* applyNextWithRetry) applied.push(one)
+  for (let next = yield* applyNextWithRetry; next !== undefined; next = yield* applyNextWithRetry) applied.push(next)
   return applied
 })
 

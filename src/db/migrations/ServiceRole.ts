@@ -58,7 +58,7 @@ const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   return found.map(({ revoke }) => revoke)
 })
 
-/** Revokes them. If another role owns the database, PostgreSQL only warns that nothing was revoked. */
+/** Revokes default permissions to create tables. If another role owns the database, PostgreSQL only warns. */
 const revokeDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.forEach(yield* findDefaultPermissions(role), (revoke) => sql.unsafe(revoke), { discard: true })

@@ -13,14 +13,14 @@ import { describeSqlError } from "../SqlState.ts"
 import {
   alterRoleStatements,
   makeSessionConfig,
-  PoolerPrepares,
+  PoolerPreparedStatementsConfig,
   quoteIdentifier,
   roleHasTimeoutsSql,
   sessionTimeouts,
   sessionTimeZone,
 } from "./Session.ts"
 
-/** A database URL leads to an unsuitable server. The message tells the operator how to fix it. */
+/** A database URL leads to an unsuitable server. The message explains to the operator how to fix it. */
 export class DatabaseUrlError extends Data.TaggedError("DatabaseUrlError")<{ readonly message: string }> {}
 
 const SessionRow = Schema.Struct({
@@ -75,7 +75,7 @@ const explainConnectError = (setting: string, pooled: boolean) => (error: SqlErr
   })
 }
 
-/** Without its time limits, a statement could wait or run forever. */
+/** Makes the error for a session without the time limits. Without them, a statement could wait or run forever. */
 const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => {
   const { database, different, role, role_has_timeouts } = session
   const advice = role_has_timeouts
@@ -138,7 +138,7 @@ export const checkDirectConnection = Effect.fnUntraced(function* (setting: strin
   return { ...session, hasPooler }
 }, Effect.scoped)
 
-/** A pooler that supports named prepared statements gives them names of its own. */
+/** A pooler that supports named prepared statements renames them, so the driver's name is not on the server. */
 const supportsPreparedStatements = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
   yield* connection.query("begin", [], false)
   yield* connection.query("select 1 as named")
@@ -156,7 +156,7 @@ const checkPooledConnection = Effect.fnUntraced(function* (setting: string, url:
   const connection = yield* connect(setting, url, true)
   const session = yield* readSession(connection)
   if (session.different.length > 0) return yield* makeSettingsError(setting, session)
-  if ((yield* PoolerPrepares) && !(yield* supportsPreparedStatements(connection))) {
+  if ((yield* PoolerPreparedStatementsConfig) && !(yield* supportsPreparedStatements(connection))) {
     return yield* new DatabaseUrlError({
       message: `DATABASE_POOLER_PREPARES is true, but the pooler in ${setting} does not separate the prepared ` +
         "statements of its clients. Unset it, or use PgBouncer 1.21 or newer with max_prepared_statements = 200.",
@@ -198,7 +198,9 @@ export const repairSessionSettings = Effect.gen(function* () {
     const settings = yield* decodeSettings(sql`
       select name, current_setting(name) as setting from unnest(${expected.map(([name]) => name)}::text[]) as name
     `)
-    const wrong = settings.filter(({ name, setting }) => !expected.some((one) => one[0] === name && one[1] === setting))
+    const wrong = settings.filter(({ name, setting }) =>
+      !expected.some(([key, value]) => key === name && value === setting)
+    )
     const corrections = expected.filter(([name]) => wrong.some((setting) => setting.name === name))
     yield* Effect.forEach(corrections, ([name, value]) => sql.unsafe(`set ${name} = '${value}'`), { discard: true })
     return wrong

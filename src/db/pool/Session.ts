@@ -11,7 +11,7 @@ export const sessionTimeouts = { lock_timeout: "2s", statement_timeout: "30s" } 
 export const sessionTimeZone = { timezone: "UTC" } as const
 
 /** Whether the pooler supports named prepared statements: PgBouncer 1.21 or later with `max_prepared_statements`. */
-export const PoolerPrepares = Config.Boolean("DATABASE_POOLER_PREPARES").pipe(Config.withDefault(false))
+export const PoolerPreparedStatementsConfig = Config.Boolean("DATABASE_POOLER_PREPARES").pipe(Config.withDefault(false))
 
 const isPostgresUrl = (text: string) => URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol)
 
@@ -63,7 +63,7 @@ export const makeSessionConfig = Effect.fnUntraced(function* ({ applicationName,
     url,
     applicationName,
     startupParameters: pooled ? sessionTimeZone : { ...sessionTimeouts, ...sessionTimeZone },
-    prepare: pooled ? yield* PoolerPrepares : true,
+    prepare: pooled ? yield* PoolerPreparedStatementsConfig : true,
     stream: sockets.open,
     types: makeTypeRegistry(),
   }

@@ -1,7 +1,7 @@
 /**
- * Routes reads to replicas, and falls back to the primary if one fails. A replica is chosen only if its last poll
- * showed the version of the requested tables that the primary last reported. A replica never goes backwards, so its
- * answer is as recent as the primary's and may be cached under that version (D17: caching).
+ * Routes reads to replicas, and falls back to the primary if one fails. A replica is chosen only if, in its last poll,
+ * the requested tables had the same version as on the primary. A replica never goes back to an older version, so its
+ * result is as recent as the primary's and may be cached under that version (D17: caching).
  */
 import { Config, Context, Effect, FiberHandle, Layer, Metric, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"

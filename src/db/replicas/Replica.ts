@@ -16,12 +16,12 @@ interface WalSample {
   readonly position: number
 }
 
-/** Ten minutes of polls of a primary that is always written to. */
+/** Ten minutes of polls, if the primary is written to all the time. */
 const maxWalSamples = 2_400
 
 /**
  * Records the primary's WAL positions, to measure how long ago it first moved past a replica's position.
- * A replica cannot report its own lag: it looks current if its link is cut, and late if nobody writes.
+ * A replica cannot report its own lag: it looks current if its link is cut, and late if there are no writes.
  */
 export const makeWalHistory = () => {
   const samples: Array<WalSample> = []
@@ -128,11 +128,11 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     const polled = yield* poll
     const timeline = state?.timeline ?? null
     if (polled.is_replica && hasVersion({ ...polled, timeline }, required)) return
-    return yield* makeConnectionError("The replica no longer has the version that it had.")
+    return yield* makeConnectionError("The replica no longer has the required version.")
   })
 
   /**
-   * Sessions that are known to see a recent version. A standby restarted after a crash may fall back to an earlier
+   * Sessions whose version has been checked. A standby restarted after a crash may fall back to an earlier
    * state, so each new session is polled once before its first read.
    */
   const checkedSessions = new WeakMap<PgConnection.PgConnection, SqlConnection.Connection>()
@@ -162,7 +162,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
 
   const onPollFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
     state = undefined
-    // Waiting reads then fail like those on any lost connection, and go to another server.
+    // Waiting reads then fail with a connection error and are retried on another server.
     if (now() - lastResponseAt > maxSilence) sockets.destroySockets()
     yield* logUsage(error.message)
   })

@@ -49,7 +49,7 @@ const assertExceeded = (response: Response, limit: number) => {
   const { body, headers, status, text } = response
   assert.strictEqual(status, 429, text)
   assert.strictEqual(valueAt(body, "error", "code"), "rate_limit_exceeded")
-  assert.include(String(valueAt(body, "error", "message")), `${limit} requests a minute`)
+  assert.include(String(valueAt(body, "error", "message")), `${limit} requests per minute`)
   assert.deepStrictEqual(Object.keys(Object(valueAt(body, "error"))), ["code", "message"])
   assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
   assert.match(String(headers["retry-after"]), /^[1-9]\d?$/)
