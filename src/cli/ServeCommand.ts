@@ -32,8 +32,8 @@ export const apiBaseUrl = Effect.gen(function* () {
 })
 
 /**
- * Starts the service, and the server for metrics. The server listens only after all routes exist, because Node would
- * accept a request without a listener and never answer it.
+ * Starts the service and the metrics server. Listens only after all routes exist, because Node would accept a request
+ * without a listener and never answer it.
  */
 export const startServer = Effect.fnUntraced(
   function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {

@@ -8,7 +8,7 @@ export type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
 
 export interface Screen {
   readonly isTerminal: boolean
-  /** Whether a line can be redrawn. False in CI, whose logs would keep every redraw. */
+  /** Whether a line can be redrawn. False in CI, where logs would contain every redraw. */
   readonly canRedraw: boolean
   /** Whether characters beyond ASCII are displayed. */
   readonly unicode: boolean

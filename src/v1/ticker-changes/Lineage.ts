@@ -99,7 +99,7 @@ export interface LineageConflict {
 /** §8 (limits): more links are considered bad data. */
 export const maxLineageLinks = 12
 
-/** Enough for a person, and more than a chain has, so that some listed events carry `max_hops_exceeded`. */
+/** Greater than `maxLineageLinks`, so that the listed events include some with `max_hops_exceeded`. */
 const maxListedEvents = 100
 
 type Events = ReadonlyArray<TickerChangeEvent>
