@@ -199,7 +199,7 @@ const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: st
       return Duration.zero
     }
     if (outcome === "refused" || (outcome === "later" && attempts >= maxAttempts)) {
-      yield* Effect.logWarning(`${name} failed permanently after ${attempts} attempts: ${code}`)
+      yield* Effect.logWarning(`${name} failed permanently at attempt ${attempts}: ${code}`)
       yield* record(giveUp(mail_id, "failed", message))
       return Duration.zero
     }
@@ -271,7 +271,8 @@ const makeRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, i
     const unknown = yield* recoverAbandoned
     if (unknown > 0) {
       yield* Effect.logWarning(
-        `${unknown} emails were being sent when their process stopped. Run \`announcements problems\` to list them.`,
+        `A sender stopped; delivery is unknown for this number of emails: ${unknown}. ` +
+          "To list them, run: announcements problems",
       )
     }
     let delay: Duration.Duration | undefined = Duration.zero
