@@ -56,7 +56,7 @@ type ParameterInputs<Type, Encoded> = {
 /** Makes editors show the fields of a computed type instead of its name. */
 type Expand<Fields> = Fields extends infer Known ? { readonly [Name in keyof Known]: Known[Name] } : never
 
-/** As declared, so that parameters with a default are optional. */
+/** The declared query schema, in which parameters with a default are optional. */
 type DeclaredQuery<Endpoint extends HttpApiEndpoint.ConstraintRequest> = [Endpoint["~Query"]] extends [never] ? never
   : [Endpoint["~Query"]] extends [Schema.toCodecStringTree<infer Declared>] ? Declared
   : Endpoint["~Query"]

@@ -1,6 +1,6 @@
 /**
- * The job that sends the emails in the outbox: §9.6 (notification). No address gets an entry twice: an email whose
- * reply was lost stays `unknown` until an operator decides (docs/decisions/0052-email-delivery.md).
+ * The job that sends the emails in the outbox: §9.6 (notification). No address gets an entry twice: an email without
+ * a reply from the server stays `unknown` until an operator decides (docs/decisions/0052-email-delivery.md).
  */
 import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"

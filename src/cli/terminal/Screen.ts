@@ -1,4 +1,4 @@
-/** What standard output and standard error can show: colors, Unicode, a width, and redrawn lines. */
+/** Capabilities of standard output and standard error: colors, Unicode, width, and redrawing of lines. */
 import { Config, Effect, Layer, Option, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import process from "node:process"
