@@ -39,7 +39,7 @@ export const CostEstimate = Schema.Struct({
   }),
 }).annotate({ identifier: "Estimate" })
 
-/** The parameters besides `endpoint` are validated by the estimated endpoint. */
+/** The estimated endpoint validates all parameters except `endpoint`. */
 export const CostEstimateQuery = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String.annotate({ description: "A path from the catalogue. A free endpoint costs 0." }),
@@ -69,7 +69,7 @@ const Parts = Schema.Struct({
 
 const Readiness = Schema.Struct({ ...Health.fields, parts: Parts })
 
-/** 503 with `Retry-After: 5` and the code that requests for data get as well. */
+/** 503 with `Retry-After: 5` and the same error code as requests for data. */
 export class NotReadyError extends Schema.Error<NotReadyError>("NotReady")(
   makeErrorFieldsWithDetails("database_pool_timeout", Schema.Struct({ parts: Parts })),
   { httpApiStatus: 503, description: "A part that is required to serve data is not ready; `details` names it." },

@@ -34,7 +34,7 @@ const countSymbols = Effect.fnUntraced(function* (target: string) {
   return (yield* Effect.orElseSucceed(Schema.decodeEffect(TickerList)(ticker), () => [])).length
 })
 
-/** The estimate of an estimate, which is not run. */
+/** The estimate for `/estimate` itself, which is not run. */
 const estimateOfEstimate = {
   count: 1,
   results: [{
@@ -51,7 +51,7 @@ const estimateOfEstimate = {
   message: "An estimate is free.",
 } as const
 
-/** Errors that depend on the data. Such a request is valid and free. */
+/** Whether the error depends on the data. Such a request is valid and free. */
 const isDataError = (status: number) => status === 404 || status === 409
 
 export const makeCostEstimator = Effect.gen(function* () {

@@ -25,7 +25,7 @@ export const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =
 // Facts about endpoints
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** What an endpoint's declaration says about its responses. */
+/** Properties of an endpoint that determine its responses and their headers. */
 interface EndpointFacts {
   readonly needsKey: boolean
   readonly hasEtag: boolean
@@ -183,7 +183,7 @@ export const addExamples = (spec: JsonObject, all: ReadonlyArray<Example>) => {
 // Response headers
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Whether every response of a status has the header, or only some; undefined: none. */
+/** Whether all or some responses with a status have the header. Undefined: none. */
 type Presence = "always" | "sometimes" | undefined
 
 interface ResponseKind extends EndpointFacts {
@@ -280,7 +280,7 @@ const badRequest = (description: string) => ({
   content: { "application/json": { schema: { $ref: "#/components/schemas/BadRequest" } } },
 })
 
-/** Responses of every endpoint that its handler never sees: D10 (methods), D13 (malformed requests). */
+/** Responses that are sent before the handler of an endpoint runs: D10 (methods), D13 (malformed requests). */
 const undeclaredResponses: Readonly<Record<number, JsonObject>> = {
   400: badRequest("The URL cannot be decoded, or the `Host` header is missing."),
   405: {
@@ -456,7 +456,7 @@ const completeDocument = (spec: JsonObject) => {
 
 const spec = OpenApi.fromApi(Api.annotate(OpenApi.Transform, completeDocument))
 
-/** Where the service listens by default: D1 (address). */
+/** The default address of the service: D1 (address). */
 export const defaultServerUrl = "http://127.0.0.1:8080"
 
 /** The document of a service at `baseUrl`. With `/`, clients send requests to the origin of the document. */

@@ -52,7 +52,7 @@ const renderEntry = (entry: ChangelogEntry, baseUrl: string) => {
 export interface AtomFeedOptions {
   /** The URL of the service, without a trailing slash. */
   readonly baseUrl: string
-  /** The query string without the question mark. Each query is a feed of its own. */
+  /** The query string without the question mark. Each query is a separate feed. */
   readonly search: string
   /** The date of the newest changelog entry, for feeds without entries. */
   readonly newestDate: string

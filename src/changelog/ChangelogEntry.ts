@@ -57,7 +57,7 @@ export const ChangelogSourceEntry = Schema.Struct({
   takes_effect: Schema.optionalKey(CalendarDate),
   paths: Schema.NonEmptyArray(PathPattern),
   names: Schema.optionalKey(Schema.NonEmptyArray(Schema.NonEmptyString)),
-  /** Customers get an email, although clients need not change. */
+  /** Customers get an email even though clients need not change. */
   significant: Schema.optionalKey(Schema.Literal(true)),
 }).check(
   Schema.makeFilter(({ breaking, migration }) =>
@@ -77,6 +77,6 @@ export const ChangelogRelease = Schema.Struct({
 })
 export type ChangelogRelease = typeof ChangelogRelease.Type
 
-/** Whether the paths of an entry, some of which may end in `*`, include the path. */
+/** Whether an entry affects the path. A path of the entry that ends in `*` is a prefix. */
 export const concernsPath = ({ paths }: Pick<ChangelogEntry, "paths">, path: string) =>
   paths.some((pattern) => pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : pattern === path)

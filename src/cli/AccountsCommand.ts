@@ -94,7 +94,7 @@ const creditCommand = Command.make(
     ),
     prepaid: Flag.Boolean("prepaid").pipe(
       Flag.withDescription(
-        "Switch an account that is billed later to paying in advance; an empty balance then refuses requests",
+        "Switch an account from being billed later to paying in advance; without a balance, its requests are refused",
       ),
       Flag.withDefault(false),
     ),
@@ -117,7 +117,7 @@ const creditCommand = Command.make(
     ].join("\n"))
   }),
 ).pipe(
-  Command.withDescription("Add to the balance of a prepaid account; others need --prepaid"),
+  Command.withDescription("Add to the balance of a prepaid account; other accounts need --prepaid"),
   Command.withExamples([{
     command: "npm run tickerline -- accounts credit acme --usd 25 --reference invoice-42",
     description: "Credit 25 USD, only once for this reference",
@@ -156,7 +156,7 @@ const setEmailCommand = Command.make(
     yield* Accounts.setContactEmail(name, Option.getOrNull(email))
     yield* Console.log(
       Option.match(email, {
-        onNone: () => `${name} has no contact address any more and gets no emails.`,
+        onNone: () => `${name} no longer has a contact address and gets no emails.`,
         onSome: (address) => `The contact address of ${name} is ${address}.`,
       }),
     )

@@ -115,7 +115,7 @@ const retryCommand = Command.make(
   "retry",
   {
     status: Argument.Literals("status", Announcements.retryableStatuses).pipe(
-      Argument.withDescription("failed: given up; unknown: perhaps delivered, so some recipients may get it twice"),
+      Argument.withDescription("failed: not delivered; unknown: maybe delivered, so some may get it twice"),
     ),
     entry,
   },

@@ -28,10 +28,10 @@ export const summarizeError = (error: unknown) => {
   return Predicate.hasProperty(error, "message") ? String(error.message) : undefined
 }
 
-/** Codes of systems where `SO_REUSEPORT` does not distribute connections. */
+/** Error codes of systems on which `SO_REUSEPORT` does not distribute connections. */
 const reusePortUnsupported = new Set(["ENOTSUP", "EOPNOTSUPP", "ENOPROTOOPT", "EINVAL"])
 
-/** Finds out whether the socket of the API or that of the metrics failed, and returns the names of its settings. */
+/** Returns the address that failed and the names of its settings: those of the API or of the metrics server. */
 const findFailedSocket = Effect.fnUntraced(function* (cause: unknown) {
   const values = yield* Effect.forEach(["HOST", "METRICS_HOST", "METRICS_PORT"], readSettingText)
   const [host, metricsHost, metricsPort] = values.map(Option.getOrUndefined)
@@ -90,7 +90,7 @@ export const reportFailure = Effect.fnUntraced(function* (cause: Cause.Cause<unk
   )
 })
 
-/** 1 if the command failed or was refused, 2 for a usage error. */
+/** 2 for a usage error, 1 for any other failure. */
 export const toExitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(Cause.squash(cause)) ? 2 : 1
 
 type InvalidInvocation = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>

@@ -26,7 +26,7 @@ const readCsvRecords = Effect.fnUntraced(function* (file: string) {
   return yield* Stream.runCollect(Stream.pipeThroughChannel(fs.stream(file), Csv.decode({ ignoreEmptyLines: true })))
 })
 
-/** Appends the rows of one CSV file to another. Columns that only the other has stay empty. */
+/** Appends the rows of one CSV file to another. Columns that only the target has stay empty. */
 const appendCsvRows = Effect.fnUntraced(function* (from: string, to: string) {
   const fs = yield* FileSystem.FileSystem
   const [header = [], ...rows] = yield* readCsvRecords(from)

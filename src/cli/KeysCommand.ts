@@ -40,7 +40,7 @@ const ExpiryDate = CalendarDate.pipe(Schema.decode({
       todayInNewYork,
       (today) =>
         date >= today ? undefined : new SchemaIssue.InvalidValue({
-          message: `must be today or later: ${date} is over, and today is ${today} in New York`,
+          message: `must be today or later: ${date} is in the past; today is ${today} in New York`,
         }),
     )
   ),
@@ -99,7 +99,7 @@ const makeCreateCommand = (paths: ReadonlyArray<string>) =>
       description: "Print only the key on standard output",
     }, {
       command: "npm run --silent tickerline -- keys create --account acme --name news --endpoint /v1/news",
-      description: "Create another key that only opens /v1/news",
+      description: "Create another key that only gives access to /v1/news",
     }]),
   )
 
@@ -120,7 +120,7 @@ const rotateCommand = Command.make(
   Command.withDescription("Replace a key with a new one, and print the new one"),
   Command.withExamples([{
     command: "npm run --silent tickerline -- keys rotate 7 --grace 24h",
-    description: "Let the old key work for another day",
+    description: "Replace key 7, which continues to work for another day",
   }]),
 )
 

@@ -40,7 +40,7 @@ const runTask = Effect.fnUntraced(function* (task: LoadTask) {
 
 class FilesRefused extends Schema.TaggedError<FilesRefused>()("FilesRefused", { message: Schema.String }) {}
 
-/** Runs all tasks. A bad file does not keep the other files from being loaded. */
+/** Runs all tasks. An invalid file does not prevent the others from being loaded. */
 const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
   const refused = yield* Effect.filter(tasks, (task) =>
     runTask(task).pipe(
@@ -115,7 +115,7 @@ export const loadCommand = Command.make(
       Argument.withDescription(`One of ${datasets.map(({ table }) => table.replaceAll("_", "-")).join(", ")}`),
       Argument.optional,
     ),
-    // A path, not a file: the load itself explains what to do with a folder.
+    // `Path` instead of `File`, because the load has a more helpful error message for a folder.
     file: Argument.Path("file").pipe(
       Argument.withDescription("A .csv, .ndjson or .jsonl file, optionally compressed (.gz)"),
       Argument.optional,
@@ -152,7 +152,7 @@ export const loadCommand = Command.make(
     )
   }),
 ).pipe(
-  Command.withDescription("Replace the rows of a dataset with those of a file; one bad row refuses the whole file"),
+  Command.withDescription("Replace the rows of a dataset with those of a file; a file with an invalid row is refused"),
   Command.withExamples([
     { command: "npm run tickerline -- load ticker-changes changes.csv", description: "Replace all symbol changes" },
     {

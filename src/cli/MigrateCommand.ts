@@ -26,10 +26,10 @@ export const grantCommand = Command.make(
   { role: Argument.String("role").pipe(Argument.withDescription("An existing PostgreSQL role")) },
   Effect.fnUntraced(function* ({ role }) {
     yield* grantServiceRole(role)
-    yield* Console.log(`${role} may serve, and nothing else. Later migrations grant it what they add.`)
+    yield* Console.log(`Granted ${role} the privileges to serve, and no others. Later migrations extend them.`)
   }),
 ).pipe(
-  Command.withDescription("Let a PostgreSQL role serve: read datasets and record usage, and nothing else"),
+  Command.withDescription("Grant a PostgreSQL role only the privileges to serve: read datasets and record usage"),
   Command.withExamples([{
     command: "npm run tickerline -- grant tickerline_service",
     description: "Grant the privileges, then serve with a DATABASE_URL of that role",

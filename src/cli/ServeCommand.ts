@@ -20,7 +20,7 @@ export const PortConfig = Config.Port("PORT").pipe(Config.withDefault(8080))
 /** Lets several processes listen on one port, for example one per core. Linux distributes the connections. */
 export const ReusePortConfig = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
 
-/** How long the service continues after a signal to stop, while `/health/ready` already reports it as not ready. */
+/** Delay between a signal to stop and the shutdown, in which `/health/ready` reports the service as not ready. */
 export const ShutdownDelayConfig = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
 
 /** The URL at which clients reach the service, without a trailing slash. */
@@ -32,8 +32,8 @@ export const apiBaseUrl = Effect.gen(function* () {
 })
 
 /**
- * Starts the service, and the server for metrics. The server listens only after all routes exist, because Node would
- * accept a request without a listener and never answer it.
+ * Starts the service and the metrics server. Listens only after all routes exist, because Node would accept a request
+ * without a listener and never answer it.
  */
 export const startServer = Effect.fnUntraced(
   function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {

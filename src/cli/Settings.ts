@@ -218,7 +218,7 @@ const describeUnset = ({ read, unset }: Setting) => {
   )
 }
 
-/** Reads the text of a setting, valid or not. */
+/** Reads the text of a setting without validating it. */
 export const readSettingText = (name: string) =>
   Effect.orElseSucceed(Config.option(Config.String(name)), () => Option.none<string>())
 
@@ -287,7 +287,7 @@ export const invalidSettings = Effect.gen(function* () {
     results.filter(Result.isFailure),
     ({ failure }) => toSettingProblems(failure),
   )
-  // Contradictions are reported only once both settings are valid.
+  // Reports a contradiction between two settings only if each of them is valid.
   const contradictions = yield* Effect.forEach(
     [findMissingSender, findSharedPort],
     (find) => Effect.orElseSucceed(find, () => []),

@@ -15,7 +15,7 @@ import { fileURLToPath } from "node:url"
  * @param {Environment} environment
  * @returns {string | undefined}
  */
-export const findObstacle = ({ missing, node, platform, root, runsTypeScript }) => {
+export const findStartupProblem = ({ missing, node, platform, root, runsTypeScript }) => {
   if (platform === "win32") {
     return "Tickerline does not run on Windows directly. Use the Windows Subsystem for Linux: run `wsl --install`, " +
       "then run `npm ci` and `npm start` in its shell (https://learn.microsoft.com/windows/wsl/install)."
@@ -42,7 +42,7 @@ const isInstalled = (name) =>
 const { dependencies } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"))
 const { deno, node } = process.versions
 
-const obstacle = findObstacle({
+const problem = findStartupProblem({
   platform: process.platform,
   node,
   runsTypeScript: deno !== undefined || Boolean(process.features.typescript),
@@ -50,7 +50,7 @@ const obstacle = findObstacle({
   missing: Object.keys(dependencies).filter((name) => !isInstalled(name)),
 })
 
-if (obstacle !== undefined) {
-  console.error(`tickerline: ${obstacle}`)
+if (problem !== undefined) {
+  console.error(`tickerline: ${problem}`)
   process.exit(1)
 }

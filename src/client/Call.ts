@@ -17,20 +17,20 @@ import { makeRetryPolicy, type RetryOptions } from "./RetryPolicy.ts"
 export const clientVersion = "0.2.0"
 
 export interface ClientOptions {
-  /** `https://api.example.com`, or with a path that stands before `/v1`. */
+  /** `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
   /** Sent as `Authorization: Bearer`. Without a key, only open endpoints respond. */
   readonly apiKey?: Redacted.Redacted | undefined
   readonly retries?: RetryOptions | undefined
   /** Longest duration of one attempt, until the last byte; 1 minute by default. */
   readonly timeout?: Duration.Input | undefined
-  /** Identifies your program. Stands before the client's own name in `User-Agent`; browsers ignore it. */
+  /** Identifies your program. Precedes the client's own name in `User-Agent`; browsers ignore it. */
   readonly userAgent?: string | undefined
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Called after every response, including errors, for example to meter cost. The call waits for it. */
   readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => Effect.Effect<void>) | undefined
-  /** Called once for each deprecated endpoint (§9.4). Logs a warning by default. */
+  /** Called once for each deprecated endpoint (§9.4, deprecation). Logs a warning by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => Effect.Effect<void>) | undefined
 }
 
@@ -65,7 +65,7 @@ const makeHeaders = ({ apiKey, headers = {}, userAgent }: ClientOptions) => {
   })
 }
 
-/** Sends all values unchecked: the service validates parameters, with `ValidationError` (D11). */
+/** Sends all values unchecked: the service validates parameters and returns `ValidationError` (D11, error body). */
 const encodeQuery = (query: AnyQuery) => {
   const encode = (value: Exclude<QueryValue, undefined>) => Array.isArray(value) ? value.join(",") : String(value)
   const search = new URLSearchParams()

@@ -42,7 +42,7 @@ export type { RetryOptions as Retries } from "./RetryPolicy.ts"
 /** The query is optional if every parameter is. */
 type CallArguments<Query> = {} extends Query ? [query?: Query] : [query: Query]
 
-/** An endpoint. Decimals are text with all their digits (D16), datetimes are `DateTime.Utc` (§2.1). */
+/** An endpoint. Decimals are text with all digits (D16, decimals), datetimes are `DateTime.Utc` (§2.1, timestamps). */
 export interface Resource<Query, Body, Error> {
   /** Sends the request, with the retries of `ClientOptions.retries`. */
   readonly get: (...query: CallArguments<Query>) => Effect.Effect<Body, Error | CallFailure>
@@ -54,7 +54,7 @@ export interface Resource<Query, Body, Error> {
 
 /** An endpoint with pages. Streams request each page when it is needed. */
 export interface List<Query, Body extends ResultPage, Error> extends Resource<Query, Body, Error> {
-  /** From the query's `page`, the first by default, to the last page. */
+  /** All pages from the query's `page` (default: 1) to the last. */
   readonly pages: (...query: CallArguments<Query>) => Stream.Stream<Body, Error | CallFailure>
   /** The rows of these pages. `limit` sets the rows per request; 100 needs the fewest requests. */
   readonly rows: (...query: CallArguments<Query>) => Stream.Stream<Body["results"][number], Error | CallFailure>

@@ -1,6 +1,6 @@
 /**
  * Names and types of the endpoints, derived from the contract in `Api.ts`. An endpoint is named after its path, which
- * never changes (§4.5): `/v1/gap-stats-advanced` is `gapStatsAdvanced`.
+ * never changes (§4.5, endpoints): `/v1/gap-stats-advanced` is `gapStatsAdvanced`.
  */
 import type { DateTime, Schema } from "effect"
 import type { HttpApi, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
@@ -30,7 +30,7 @@ export type EndpointName<Path extends string> = Path extends `/v1/${infer Rest}`
 export const endpointNameOf = (path: string) =>
   path.replace(/^\/(v1\/)?/, "").replace(/[-/.]+(.)/g, (_, letter: string) => letter.toUpperCase())
 
-/** Allows any text where the contract lists words, because a newer service may have more of them (§9.3). */
+/** Adds any other text to the values of enums, because a newer service may have more of them (§9.3, additions). */
 export type OpenEnums<Value> = Value extends string ? (string extends Value ? Value : Value | (string & {}))
   : Value extends number | boolean | null | undefined | DateTime.Utc ? Value
   : { readonly [Key in keyof Value]: OpenEnums<Value[Key]> }
@@ -56,7 +56,7 @@ type ParameterInputs<Type, Encoded> = {
 /** Makes editors show the fields of a computed type instead of its name. */
 type Expand<Fields> = Fields extends infer Known ? { readonly [Name in keyof Known]: Known[Name] } : never
 
-/** As declared, so that parameters with a default are optional. */
+/** The declared query schema, in which parameters with a default are optional. */
 type DeclaredQuery<Endpoint extends HttpApiEndpoint.ConstraintRequest> = [Endpoint["~Query"]] extends [never] ? never
   : [Endpoint["~Query"]] extends [Schema.toCodecStringTree<infer Declared>] ? Declared
   : Endpoint["~Query"]
@@ -76,7 +76,7 @@ export type QueryValue = string | number | boolean | ReadonlyArray<string> | und
 /** The query of any endpoint. */
 export type AnyQuery = { readonly [name: string]: QueryValue }
 
-/** The body of a response with pages (D8). */
+/** The body of a response with pages (D8, pages). */
 export interface ResultPage {
   readonly results: ReadonlyArray<unknown>
   readonly page: number

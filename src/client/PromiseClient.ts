@@ -31,7 +31,7 @@ export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "
 export type { PromiseClientOptions as Options }
 
 export interface PromiseClientOptions {
-  /** `https://api.example.com`, or with a path that stands before `/v1`. */
+  /** `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
   /** Without a key, only open endpoints respond. */
   readonly apiKey?: string | undefined

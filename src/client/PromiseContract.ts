@@ -26,7 +26,7 @@ export type TickerlineClient = {
 
 type ErrorBody = ErrorOf<JsonEndpoint>["error"]
 
-/** The error codes of the API (§7.2, D13), and three for failures without a response of the service. */
+/** The codes of the API (§7.2, D13: errors), and three for failures without a response of the service. */
 export type ErrorCode = ErrorBody["code"] | "no_answer" | "unreadable_answer" | "invalid_options"
 
 /** The type of `details` for an error code. */

@@ -24,7 +24,7 @@ export interface Resource<Query, Body> {
 
 /** An endpoint with pages. Loops request each page when they reach it. */
 export interface List<Query, Body extends { readonly results: ReadonlyArray<unknown> }> extends Resource<Query, Body> {
-  /** From the query's `page`, the first by default, to the last page. */
+  /** All pages from the query's `page` (default: 1) to the last. */
   readonly pages: (...query: CallArguments<Query>) => AsyncIterable<Body>
   /** The rows of these pages. `limit` sets the rows per request; 100 needs the fewest requests. */
   readonly rows: (...query: CallArguments<Query>) => AsyncIterable<Body["results"][number]>

@@ -6,7 +6,7 @@ import { Api } from "../Api.ts"
 import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
-/** A double holds every number with fewer digits exactly. */
+/** Numbers with fewer digits always fit a double exactly. */
 const longNumber = /[\d.]{16}/
 /** A long number, or a token that shows where a string begins and ends. */
 const tokens = /\\.|"|-?[\d.]{16,}(?:[eE][+-]?\d+)?/gs
@@ -28,10 +28,10 @@ const parseJson = (text: string): Option.Option<unknown> => {
   }
 }
 
-/** No schema of the contract needs a service. */
+/** The cast of `make` is safe, because no schema of the contract requires an Effect service. */
 const codecOf = (ast: SchemaAST.AST) => Schema.make<Schema.Codec<unknown, unknown>>(ast)
 
-/** §9.3 (additions): accepts any text where the contract lists words, because a newer service may have more of them. */
+/** §9.3 (additions): accepts any text as an enum value, because a newer service may have more values. */
 const openEnums = (ast: SchemaAST.AST): SchemaAST.AST => {
   const opened = openEnumsInside(ast)
   return SchemaAST.isOptional(ast) && !SchemaAST.isOptional(opened) ? Schema.optionalKey(codecOf(opened)).ast : opened

@@ -1,8 +1,8 @@
-/** Metadata in the headers of a response (D5, D8, D12, D14, D18, D27, §9.4). */
+/** Metadata in the headers of a response: D5 (ticker lists), D12 (request ids), D18 (rate limits), D27 (prices). */
 import { DateTime, Duration, Option, Result } from "effect"
 import { Headers } from "effect/http"
 
-/** The deprecation of an endpoint (§9.4). */
+/** The deprecation of an endpoint (§9.4, deprecation). */
 export interface DeprecationNotice {
   /** Date of the announcement, `YYYY-MM-DD`. */
   readonly announced: string

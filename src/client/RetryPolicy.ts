@@ -21,7 +21,7 @@ export interface AttemptResult {
 /** Returns the delay before the next attempt, ms; undefined if there is none. */
 export type RetryPolicy = (result: AttemptResult, attempts: number) => Effect.Effect<number | undefined>
 
-/** The service declares 429 and 503 safe to retry (§7.2, D18); load balancers send 502 and 504. All calls are GET. */
+/** 429 and 503 are safe to retry (§7.2, errors); load balancers send 502 and 504. All calls are GET. */
 const retryableStatuses = new Set([429, 502, 503, 504])
 
 const initialDelayMillis = 250
@@ -29,7 +29,7 @@ const initialDelayMillis = 250
 /** Retries that a client may send in a row. Every successful response earns a tenth of a retry. */
 const maxRetryBudget = 10
 
-/** All calls of a client share one policy, so that a client almost stops retrying during an outage. */
+/** All calls of a client share one policy, so that during an outage it soon retries very few calls. */
 export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions): RetryPolicy => {
   const maxDelay = Duration.toMillis(longestWait)
   let budget = maxRetryBudget

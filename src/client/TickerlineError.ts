@@ -8,7 +8,7 @@ import type { ResponseMetadata } from "./ResponseMetadata.ts"
  *
  * - the codes of the API, such as `ambiguous_ticker_lineage`; a newer service may have more of them
  * - `no_answer`: the connection failed or was lost, or the last attempt exceeded `timeoutMs`
- * - `unreadable_answer`: the response does not come from the service; `details.body` has the start of it
+ * - `unreadable_answer`: the response does not come from the service; `details.body` is the beginning of its body
  * - `invalid_options`: thrown by `createClient`
  */
 export class TickerlineError<Details = unknown> extends Error {

@@ -28,7 +28,7 @@ export interface Dataset {
   readonly key: readonly [string, ...ReadonlyArray<string>]
   /** Validates the combination of cells, for rules that no single column can express. */
   readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
-  /** Returns a symbol in the row that no request can name. */
+  /** Returns a symbol in the row that is too long for `/v1/ticker-changes`. */
   readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
 }
 
@@ -84,10 +84,12 @@ export class UnknownDataset
 /** Finds a dataset by name, or fails with a suggestion. */
 export const getDataset = (name: string) => {
   const known = datasets.map(({ table }) => table)
-  const meant = suggestName(name.replaceAll("-", "_"), known)
+  const suggestion = suggestName(name.replaceAll("-", "_"), known)
   return Effect.fromNullishOr(findDataset(name)).pipe(
     Effect.mapError(() =>
-      new UnknownDataset({ message: `There is no dataset ${name}.${meant} There are: ${known.join(", ")}.` })
+      new UnknownDataset({
+        message: `There is no dataset ${name}.${suggestion} The datasets are: ${known.join(", ")}.`,
+      })
     ),
   )
 }

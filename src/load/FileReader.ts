@@ -1,4 +1,4 @@
-/** Streams the rows of a CSV or NDJSON file, gzip-compressed or not, one row in memory at a time (D31, load). */
+/** Streams the rows of a CSV or NDJSON file, compressed or not, without holding the file in memory (D31, load). */
 import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Effect, FileSystem, Path, type PlatformError, Predicate, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
@@ -30,7 +30,7 @@ export class UnreadableFile
 
 export const notAListReason = `must be a JSON array of strings, like ["8-K","S-3"]`
 
-/** Parses the JSON array that a CSV cell of a list column holds. */
+/** Parses the JSON array in a CSV cell of a list column. */
 const parseList = (text: string): ReadonlyArray<string> | undefined => {
   try {
     const value: unknown = JSON.parse(text)
@@ -68,7 +68,7 @@ const countLineBreaks = (record: ReadonlyArray<string>) =>
 
 const separators = [[";", "semicolons"], ["\t", "tabs"]] as const
 
-/** With another separator than commas, a file would look like one that has a single column. */
+/** Fails if another separator than the comma is used, because the file would seem to have a single column. */
 const refuseOtherSeparators = (path: string) => <R>(text: Stream.Stream<string, UnreadableFile, R>) =>
   Stream.onFirst(text, (chunk) => {
     const [firstLine = ""] = chunk.trimStart().split("\n", 1)
@@ -81,10 +81,10 @@ const refuseOtherSeparators = (path: string) => <R>(text: Stream.Stream<string, 
     )
   })
 
-/** Limit for one CSV record, in characters, so that a quote that is never closed does not fill the memory. */
+/** Limit for one CSV record, in characters, so that an unclosed quote does not exhaust memory. */
 const maxRecordSize = 16 * 1024 * 1024
 
-/** Reads CSV. If the header is wrong, its problems are the only rows. */
+/** Reads CSV. If the header is invalid, the stream contains only its problems. */
 const readCsv = <R>(
   path: string,
   text: Stream.Stream<string, UnreadableFile, R>,
@@ -126,7 +126,7 @@ const readCsv = <R>(
     )
   })
 
-/** `JSON.parse` reviver. Numbers and booleans stay as written, so that no float rounds a number before validation. */
+/** `JSON.parse` reviver that returns numbers and booleans as written, so that no digit is lost before validation. */
 function keepSourceText(this: unknown, _key: string, value: unknown, context?: { readonly source?: string }) {
   if (Array.isArray(this)) return value
   if (typeof value === "number") return context?.source ?? String(value)

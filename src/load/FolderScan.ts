@@ -2,7 +2,7 @@
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { datasets, findDataset } from "./Datasets.ts"
 
-export class UnclearFolder extends Schema.TaggedError<UnclearFolder>()("UnclearFolder", { message: Schema.String }) {}
+export class InvalidFolder extends Schema.TaggedError<InvalidFolder>()("InvalidFolder", { message: Schema.String }) {}
 
 const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
 
@@ -13,14 +13,14 @@ export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const toFolderError = ({ reason: { _tag } }: PlatformError.PlatformError) =>
-    new UnclearFolder({
+    new InvalidFolder({
       message: _tag === "NotFound"
         ? `There is no folder ${folder}.`
         : `${folder} cannot be read: ${_tag === "PermissionDenied" ? "permission denied" : _tag}.`,
     })
   const { type } = yield* Effect.mapError(fs.stat(folder), toFolderError)
   if (type !== "Directory") {
-    return yield* new UnclearFolder({
+    return yield* new InvalidFolder({
       message: `${folder} is a file, but --all takes a folder. To load the file, name its dataset: load news ${folder}`,
     })
   }
@@ -28,7 +28,7 @@ export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   const found = datasets.map(({ table }) => ({ table, files: names.filter((name) => findTable(name) === table) }))
   const ambiguous = found.find(({ files }) => files.length > 1)
   if (ambiguous !== undefined) {
-    return yield* new UnclearFolder({
+    return yield* new InvalidFolder({
       message: `${folder} contains several files for ${ambiguous.table}: ${
         ambiguous.files.join(", ")
       }. Keep one of them.`,
@@ -38,7 +38,7 @@ export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
     files.map((file) => ({ dataset: table, file: path.join(folder, file) }))
   )
   if (tasks.length === 0) {
-    return yield* new UnclearFolder({
+    return yield* new InvalidFolder({
       message: `No file in ${folder} is named after a table, such as ${datasets[0]?.table}.csv. ` +
         "To list the tables, run: tickerline datasets",
     })

@@ -54,11 +54,11 @@ export interface LoadResult extends Readonly<RowCounts> {
   readonly table: string
   /** Present after an append. */
   readonly merged?: MergeCounts
-  /** Names rows that were loaded but that no request can return. */
+  /** Describes loaded rows that `/v1/ticker-changes` cannot reach. */
   readonly warning: string | undefined
 }
 
-/** Rows with a symbol that no request can name. */
+/** Rows with a symbol that is too long for `/v1/ticker-changes`. */
 interface UnreachableRows {
   readonly examples: Array<string>
   count: number
@@ -148,7 +148,7 @@ const fillTable = Effect.fnUntraced(
 /** Rolls back the transaction of a load that only checks a file. */
 class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: LoadResult }> {}
 
-/** Rolls back a merge without effect, so that it does not count as a change of the dataset (D17, caching). */
+/** Rolls back a merge that changed no row, so that it does not count as a change of the dataset (D17, caching). */
 class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: MergeCounts }> {}
 
 const startNextStep = (name: string) =>

@@ -34,7 +34,7 @@ export const readColumns = Effect.fnUntraced(function* (table: string) {
   `
 })
 
-/** Waits until no other load of the table runs. Lifts the session's timeouts, which are meant for reads. */
+/** Waits until no other load of the table runs. Disables the session's timeouts, which are meant for reads. */
 export const acquireLoadLock = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
@@ -56,8 +56,8 @@ const runGenerated = Effect.fnUntraced(
 )
 
 /**
- * Creates an empty copy of the table with its constraints and triggers, which count the load as a change (D17).
- * Constraints that are not yet validated apply to every loaded row.
+ * Creates an empty copy of the table with its triggers, which count the load as a change (D17, caching), and with its
+ * constraints. Those that are `not valid` on the original apply to every loaded row.
  */
 export const createReplacementTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
@@ -144,12 +144,12 @@ export const makeRowInserter = Effect.fnUntraced(
     const onConflict = otherNames.length === 0
       ? "do nothing"
       : `do update set ${otherNames.map((name) => `"${name}" = excluded."${name}"`).join(", ")}
-       where (${qualifyColumns("kept", otherNames)}) is distinct from (${qualifyColumns("excluded", otherNames)})`
+       where (${qualifyColumns("existing", otherNames)}) is distinct from (${qualifyColumns("excluded", otherNames)})`
     // The comment identifies the statement in pg_stat_activity, which truncates it.
     const insert = `/* load ${target} */ with given as (${given}),
     last as (select distinct on (${quoteColumns(key)}) * from given order by ${quoteColumns(key)}, line desc),
     inserted as (
-      insert into ${target} as kept (${quoteColumns(names)}) select ${quoteColumns(names)} from last order by line
+      insert into ${target} as existing (${quoteColumns(names)}) select ${quoteColumns(names)} from last order by line
       on conflict (${quoteColumns(key)}) ${onConflict} returning xmax = 0 as added
     )
     select (select count(*)::int from last) as keys, count(*) filter (where added)::int as added,
@@ -175,7 +175,7 @@ export const makeRowInserter = Effect.fnUntraced(
   },
 )
 
-/** Effect of `load --append` on the rows of a table. */
+/** Numbers of rows that `load --append` added, updated and left unchanged. */
 export interface MergeCounts {
   readonly added: number
   readonly updated: number
@@ -194,17 +194,17 @@ export const mergeRows = Effect.fnUntraced(
     const toValue = ({ default_value, name }: LoadColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
     const toComparedValue = ({ default_value, name }: LoadColumn) =>
-      default_value === null ? `given."${name}"` : `coalesce(given."${name}", kept."${name}")`
+      default_value === null ? `given."${name}"` : `coalesce(given."${name}", existing."${name}")`
     // Plain equality for columns without nulls, because `is not distinct from` cannot use an index.
     const match = columns.filter(({ name }) => key.includes(name)).map(({ is_nullable, name }) =>
-      `kept."${name}" ${is_nullable ? "is not distinct from" : "="} given."${name}"`
+      `existing."${name}" ${is_nullable ? "is not distinct from" : "="} given."${name}"`
     ).join(" and ")
     const updated = Array.isReadonlyArrayEmpty(otherColumns) ? 0 : yield* Effect.map(
       sql.unsafe<{ readonly count: number }>(`with updated as (
-        update ${target} as kept
+        update ${target} as existing
         set ${otherColumns.map((column) => `"${column.name}" = ${toValue(column)}`).join(", ")}
         from ${source} as given
-        where ${match} and (${qualifyColumns("kept", otherColumns.map(({ name }) => name))}) is distinct from (${
+        where ${match} and (${qualifyColumns("existing", otherColumns.map(({ name }) => name))}) is distinct from (${
         otherColumns.map(toComparedValue).join(", ")
       })
         returning given.ctid as place
@@ -213,7 +213,7 @@ export const mergeRows = Effect.fnUntraced(
     )
     const [counts] = yield* sql.unsafe<{ readonly added: number; readonly given: number }>(`with added as (
         insert into ${target} (${quoteColumns(names)}) select ${columns.map(toValue).join(", ")} from ${source} as given
-        where not exists (select from ${target} as kept where ${match})
+        where not exists (select from ${target} as existing where ${match})
         on conflict do nothing returning 1
       ) select (select count(*)::int from added) as added, count(*)::int as given from ${source}`)
     const added = counts?.added ?? 0
@@ -252,12 +252,12 @@ export class TableBusy extends Schema.TaggedError<TableBusy>()("TableBusy", { me
 /** Lock timeout of one attempt to swap. Reads that queue behind the attempt wait no longer than this. */
 const swapLockTimeout = "100ms"
 
-/** Pause between two attempts, in which queued reads proceed. With it, 600 attempts take about a minute. */
+/** Queued reads proceed in the pauses between attempts. All retries together take about 90 seconds. */
 const swapRetries = { schedule: Schedule.spaced("50 millis"), times: 600 }
 
 /**
  * Replaces the dataset's table with the table in `loading`. Fails with `TableBusy` if the table stays in use.
- * The advisory lock keeps new exports out: each reads for up to half a minute, so one could always follow another.
+ * The advisory lock blocks new exports, because overlapping exports of up to 30 seconds could occupy the table forever.
  */
 export const swapTables = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-/** Validates the parsed rows of a file against the dataset's schema, and reports errors by line and column (D31). */
+/** Validates parsed rows against the dataset's schema, and reports errors by line and column (D31, load). */
 import { Option, Result, Schema } from "effect"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { type FieldReason, makeReasonFormatter } from "../rules/ValidationMessages.ts"
@@ -32,7 +32,7 @@ const wording = {
 
 const formatReasons = makeReasonFormatter(wording)
 
-/** An array in a text column fails like an empty cell; this names the real error. */
+/** An array in a text column fails like an empty cell; this describes the actual error. */
 const formatWrongType = (cell: RowCells[string]) => Array.isArray(cell) ? "must be text, not an array" : notAListReason
 
 /** A row with null in every nullable column. */

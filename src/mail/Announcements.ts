@@ -1,4 +1,4 @@
-/** Queues customer emails about changelog entries: §9.6 (notification). Commands run it as the owner of the tables. */
+/** Queues customer emails about changelog entries: §9.6 (notification). Runs as the owner of the tables. */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isEmailAddress } from "../accounts/EmailAddress.ts"
@@ -31,7 +31,7 @@ const Contact = Schema.Struct({ recipient: Schema.String, news: Schema.Boolean, 
 export interface RecipientSelection {
   readonly entry: ChangelogEntry
   readonly recipients: ReadonlyArray<string>
-  /** Number of addresses that have the entry in the outbox already, sent or not. */
+  /** Number of addresses for which the outbox already contains the entry, sent or not. */
   readonly alreadyQueued: number
   /** Number of addresses that have turned news off. */
   readonly optedOut: number
@@ -43,7 +43,7 @@ export interface PreparedAnnouncement {
   readonly email: EmailContent
 }
 
-/** The stored content if the entry was announced before, otherwise new content. */
+/** Returns the stored content if the entry was announced before, otherwise renders it. */
 const loadOrRenderEmail = Effect.fnUntraced(function* (entry: ChangelogEntry, addresses: EmailAddresses) {
   const sql = yield* SqlClient.SqlClient
   const stored = yield* SqlSchema.findOneOption({

@@ -1,6 +1,6 @@
 /**
- * The job that sends the emails in the outbox: §9.6 (notification). No address gets an entry twice: an email whose
- * reply was lost stays `unknown` until an operator decides (docs/decisions/0052-email-delivery.md).
+ * The job that sends the emails in the outbox: §9.6 (notification). No address gets an entry twice: an email without
+ * a reply from the server stays `unknown` until an operator decides (docs/decisions/0052-email-delivery.md).
  */
 import { type Config, Duration, Effect, Fiber, Metric, Option, Schedule, Schema, type Scope } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -14,7 +14,7 @@ import { composeMimeMessage, type DeliveryError, makeSmtpDelivery } from "./Smtp
 // Outbox
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Processes of release 0.2.0 know only this lease, so the holder of the job's lease takes it too. */
+/** Release 0.2.0 uses only this lease, so the holder of the job lease acquires it as well. */
 const outboxLeaseSeconds = 5
 
 const ClaimedEmail = Schema.Struct({
@@ -32,8 +32,8 @@ type ClaimedEmail = typeof ClaimedEmail.Type
 const OutboxState = Schema.Struct({ waiting: Schema.Int, due: Schema.Boolean })
 
 /**
- * The statements of one sender. Each takes effect only while `holder` has the lease, so that a suspended process can
- * no longer send what another one has taken over.
+ * The SQL statements of one sender. An email is claimed and handed over only while `holder` has the lease, so that a
+ * suspended process cannot send an email that another process has taken over.
  */
 export const makeOutbox = Effect.fnUntraced(function* (holder: string) {
   const sql = yield* SqlClient.SqlClient
@@ -97,7 +97,7 @@ export const makeOutbox = Effect.fnUntraced(function* (holder: string) {
       `,
   })(undefined)
 
-  /** Recorded before the end of the message is sent; false if this process must not send it any more. */
+  /** Records the handover before the end of the message is sent. False if another process has taken over. */
   const markHanded = (mail_id: string) =>
     Effect.map(
       sql`
@@ -107,7 +107,7 @@ export const makeOutbox = Effect.fnUntraced(function* (holder: string) {
       (rows) => rows.length === 1,
     )
 
-  /** Needs no lease: the server's reply is final, whoever records it. */
+  /** Needs no lease, because the server's reply is final. */
   const markSent = (mail_id: string) =>
     sql`
       update announcement_mails set status = 'sent', sent_at = now(), last_error = null
@@ -149,7 +149,7 @@ export const makeOutbox = Effect.fnUntraced(function* (holder: string) {
 
 const pollInterval = Duration.seconds(2)
 
-/** With exponential backoff up to `maxRetryDelay`, this is more than two days. */
+/** Attempts within about two days, with exponential backoff up to `maxRetryDelay`. */
 const maxAttempts = 20
 const maxRetryDelay = Duration.hours(4)
 const maxServerRetryDelay = Duration.minutes(15)
@@ -184,7 +184,7 @@ const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: st
   const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
   let failedConnections = 0
 
-  /** Retries for ever, because losing the result would send the email twice. */
+  /** Retries forever, because the email would be sent twice if the result were not recorded. */
   const record = <A, E, R>(statement: Effect.Effect<A, E, R>) =>
     Effect.retry(statement, { schedule: Schedule.spaced("1 second") })
 
@@ -199,7 +199,7 @@ const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: st
       return Duration.zero
     }
     if (outcome === "refused" || (outcome === "later" && attempts >= maxAttempts)) {
-      yield* Effect.logWarning(`${name} failed permanently after ${attempts} attempts: ${code}`)
+      yield* Effect.logWarning(`${name} failed permanently at attempt ${attempts}: ${code}`)
       yield* record(giveUp(mail_id, "failed", message))
       return Duration.zero
     }
@@ -271,7 +271,8 @@ const makeRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, i
     const unknown = yield* recoverAbandoned
     if (unknown > 0) {
       yield* Effect.logWarning(
-        `${unknown} emails were being sent when their process stopped. Run \`announcements problems\` to list them.`,
+        `A sender stopped; delivery is unknown for this number of emails: ${unknown}. ` +
+          "To list them, run: announcements problems",
       )
     }
     let delay: Duration.Duration | undefined = Duration.zero

@@ -22,7 +22,7 @@ export interface EmailAddresses {
 
 const maxLineLength = 76
 
-/** Breaks a line between words. A word that is longer than a line stays whole. */
+/** Breaks a line between words. Words are never split. */
 const wrapLine = (line: string) => {
   const [first = "", ...words] = line.split(" ")
   let wrapped = first

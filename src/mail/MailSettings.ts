@@ -1,4 +1,4 @@
-/** Settings of customer emails. Without `SMTP_URL`, none is sent. */
+/** Settings for customer emails. Without `SMTP_URL`, no emails are sent. */
 import { Config, Duration, Effect, Option, Redacted, Schema } from "effect"
 import { EmailAddress, isEmailAddress } from "../accounts/EmailAddress.ts"
 

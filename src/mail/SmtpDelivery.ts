@@ -90,7 +90,7 @@ type SmtpFailure = Parameters<Parameters<InstanceType<typeof SMTPConnection>["se
 /** One line of at most 500 characters, so that a reply cannot forge log lines or columns. */
 const toSingleLine = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim().slice(0, 500)
 
-/** Whether the server refused the sender instead of a single email, so that every other email would fail too. */
+/** Whether the server refused the sender, so that every other email would fail as well. */
 const concernsSender = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 

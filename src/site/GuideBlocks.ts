@@ -1,4 +1,4 @@
-/** Special fenced blocks in guides. They show data that the code declares, so that no guide repeats it. */
+/** Special fenced blocks in guides. They show values from the code, so that no guide repeats them. */
 import { DateTime, Effect, Option } from "effect"
 import { endpoints } from "../catalogue/Endpoints.ts"
 import { renderLineage } from "./browser/lineage-figure.js"

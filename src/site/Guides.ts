@@ -33,7 +33,7 @@ const sections: Readonly<Record<string, Page["section"]>> = {
   operators: "Reference",
 }
 
-/** Scripts that single guides load. */
+/** Scripts that individual guides load. */
 const scripts: Readonly<Record<string, ReadonlyArray<string>>> = { timestamps: ["timestamp-converter.js"] }
 
 /** The base URL in examples. Readers see `BASE_URL` instead, if it is set. */

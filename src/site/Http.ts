@@ -1,5 +1,5 @@
 /**
- * Serves the documentation. Pages are rendered when they are first requested, then kept with their compressed forms.
+ * Serves the documentation. Pages are rendered when they are first requested, then cached with their compressed forms.
  * They load scripts and data only from their own origin.
  */
 import { Context, Effect, FileSystem, Layer, Option, Path } from "effect"

@@ -36,7 +36,7 @@ const mainLinks = [
   [pagePath("changelog"), "Changelog"],
 ] as const
 
-/** A script shows it. Without scripts, the system's theme applies. */
+/** Hidden until a script shows it. Without scripts, the system's theme applies. */
 const themeSwitch = `<label class="theme" hidden><span>Theme</span><select><option value="system">System</option>` +
   `<option value="light">Light</option><option value="dark">Dark</option></select></label>`
 

@@ -22,8 +22,8 @@ const languageNames: Readonly<Record<string, string>> = {
   text: "Output",
 }
 
-/** A code block with syntax highlighting, if the language is supported. */
-export const highlightedBlock = (language: string, text: string) =>
+/** Renders a code block, with syntax highlighting if the language is supported. */
+export const renderHighlightedCode = (language: string, text: string) =>
   renderCodeBlock(
     languageNames[language] ?? language,
     highlight.getLanguage(language) === undefined ? escape(text) : highlight.highlight(text, { language }).value,
@@ -92,7 +92,7 @@ export const renderGuide = (file: string, source: string, blocks: GuideBlocks): 
       code({ lang = "", text }: Tokens.Code) {
         const [name = "", ...argument] = lang.split(" ")
         const renderBlock = blocks[name]
-        return renderBlock === undefined ? highlightedBlock(name, text) : renderBlock(text, argument.join(" "))
+        return renderBlock === undefined ? renderHighlightedCode(name, text) : renderBlock(text, argument.join(" "))
       },
       table({ header, rows }: Tokens.Table) {
         const cells = (row: ReadonlyArray<Tokens.TableCell>) => row.map(({ tokens }) => this.parser.parseInline(tokens))

@@ -6,7 +6,7 @@ import { BaseUrl } from "../http/BaseUrl.ts"
 import { at, listAt, textAt } from "./browser/json.js"
 import { escape, inlineCode, renderProse, renderTable } from "./browser/markup.js"
 import { exampleServiceUrl } from "./Guides.ts"
-import { highlightedBlock } from "./Markdown.ts"
+import { renderHighlightedCode } from "./Markdown.ts"
 import { type Page, pagePath, referenceOverviewPath, referencePagePath } from "./Page.ts"
 import { renderEndpointTable } from "./ReferenceTables.ts"
 import {
@@ -33,13 +33,13 @@ const examplesOf = (operation: unknown) =>
       name,
       status: Number(status),
       request: textAt(example, "summary") ?? "",
-      body: highlightedBlock("json", JSON.stringify(at(example, "value"), null, 2)),
+      body: renderHighlightedCode("json", JSON.stringify(at(example, "value"), null, 2)),
     }))
   ).toSorted((left, right) => left.status - right.status)
 
 const takesAnyParameter = (schema: unknown) => at(followReference(schema), "type") === "object"
 
-/** The values to choose from. The description of an array names its values instead. */
+/** The choices of a select element. Empty for an array, whose description lists its values. */
 const optionsOf = (schema: unknown) => {
   const types = nonNullAlternatives(schema)
   if (types.some((type) => at(type, "type") === "boolean")) return ["true", "false"]
@@ -179,7 +179,7 @@ ${renderDeprecation(endpoint)}
 <h2 id="try-it">Try it</h2>
 ${row.tier === null ? "" : apiKeyForm}
 <p class="quiet" id="without-scripts">Enable JavaScript to send requests from this page.</p>
-<div id="request">${highlightedBlock("sh", `curl ${authorization}"${serviceUrl}${request}"`)}</div>
+<div id="request">${renderHighlightedCode("sh", `curl ${authorization}"${serviceUrl}${request}"`)}</div>
 <form id="try" data-path="${escape(row.path)}" data-key="${row.tier === null ? "no" : "yes"}" hidden>
 <p class="field"><button class="main">Send</button>${
       parameters === "" ? "" : ` <a href="#parameters">Change the parameters</a>`

@@ -11,7 +11,7 @@ import { inlineCode, renderProse, renderTable } from "./browser/markup.js"
 import { formatInteger } from "./browser/number-format.js"
 import { referencePagePath } from "./Page.ts"
 
-/** What a client does about an error, and whether a retry can succeed. */
+/** Advice to clients about each error, and whether a retry can succeed. */
 const advice = [
   [Errors.BadRequest, "Fix the request; the message names the part that cannot be read.", "no"],
   [AccountErrors.MissingApiKey, "Send the key in `Authorization: Bearer …` or `X-API-Key`.", "no"],

@@ -26,7 +26,7 @@ export const searchEntriesOf = (page: Page): ReadonlyArray<SearchEntry> => {
   const { path, section, title } = page
   const { body, description, search } = contentOf(page)
   if (search !== undefined) return [{ path, page: search.title, heading: "", text: search.text }]
-  // Every endpoint in its tables has an entry of its own.
+  // The endpoints in the tables of the overview have their own entries.
   if (path === referenceOverviewPath) return [{ path, page: title, heading: "", text: description }]
   const entry = (path: string, heading: string, html: string): SearchEntry => ({
     path,
@@ -41,6 +41,6 @@ export const searchEntriesOf = (page: Page): ReadonlyArray<SearchEntry> => {
       const [element = "", id = "", heading = ""] = /^<h[23] id="([^"]+)">([\s\S]*?)<\/h[23]>/.exec(part) ?? []
       return entry(`${path}#${id}`, searchableText(heading), part.slice(element.length))
     }),
-    // Scripts fill the empty sections of tools.
+    // Leaves out empty sections of tool pages, which scripts fill.
   ].filter(({ heading, text }) => section !== "Tools" || heading === "" || text !== "")
 }

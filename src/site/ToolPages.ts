@@ -1,4 +1,4 @@
-/** Pages that call the API with the visitor's key. Their scripts in `browser/` fill them; the text works without. */
+/** Pages whose scripts call the API with the visitor's key. Without scripts, they show an equivalent command. */
 import { endpoints } from "../catalogue/Endpoints.ts"
 import { datasetEndpoints } from "../v1/datasets/DatasetEndpoints.ts"
 import { escape, inlineCode, renderCodeBlock, renderTable } from "./browser/markup.js"

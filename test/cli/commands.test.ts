@@ -818,7 +818,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       // Before the grant, the role may not even read.
       assertOneLineError(yield* runCommand(["keys", "list"], own), /permission denied|may not/)
       const granted = assertSuccess(yield* runCommand(["grant", name], { DATABASE_URL: owner }))
-      assert.match(granted, new RegExp(`^${name} may serve[^\\n]*\\n$`))
+      assert.match(granted, new RegExp(`^Granted ${name} the privileges to serve[^\\n]*\\n$`))
       assert.strictEqual(assertSuccess(yield* runCommand(["grant", name], { DATABASE_URL: owner })), granted)
 
       assert.strictEqual(assertSuccess(yield* runCommand(["migrate"], own)), "The schema is up to date.\n")

@@ -4,7 +4,7 @@ import { execFileSync, spawnSync } from "node:child_process"
 import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
-import { findObstacle } from "../../src/cli/preflight.js"
+import { findStartupProblem } from "../../src/cli/preflight.js"
 import { candidatePaths, projectRoot } from "../support/Processes.ts"
 
 // @module-tag slow
@@ -62,14 +62,14 @@ describe("preflight", () => {
 
   it("refuses an old Node and Windows, and says what to do (README)", () => {
     const environment = { platform: "linux", node: "24.0.0", runsTypeScript: true, root: "/app", missing: [] }
-    assert.strictEqual(findObstacle(environment), undefined)
-    assert.strictEqual(findObstacle({ ...environment, platform: "darwin" }), undefined)
+    assert.strictEqual(findStartupProblem(environment), undefined)
+    assert.strictEqual(findStartupProblem({ ...environment, platform: "darwin" }), undefined)
     assert.match(
-      findObstacle({ ...environment, node: "20.1.0", runsTypeScript: false }) ?? "",
+      findStartupProblem({ ...environment, node: "20.1.0", runsTypeScript: false }) ?? "",
       /^Node 20\.1\.0 .*22\.18 or newer/,
     )
     assert.match(
-      findObstacle({ ...environment, platform: "win32" }) ?? "",
+      findStartupProblem({ ...environment, platform: "win32" }) ?? "",
       /Windows Subsystem for Linux.*wsl --install/,
     )
   })

@@ -173,6 +173,6 @@ describe("The figure of a lineage", () => {
     const html = render(responseBody(many))
     assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
     assert.include(html, "The timeline shows the first 20 of 130 changes.")
-    assert.include(html, "The record has 30 more changes.")
+    assert.include(html, "There are 30 more changes.")
   })
 })

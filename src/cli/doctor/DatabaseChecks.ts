@@ -28,7 +28,7 @@ export const readOnlyConnection = (url: Redacted.Redacted) =>
     },
   })
 
-/** Runs the check for poolers with which the service starts, and reports the same errors. */
+/** Runs the pooler check that the service runs when it starts, and reports the same errors. */
 export const checkPooler = Effect.fnUntraced(
   function* (url: Redacted.Redacted, directUrl: Option.Option<Redacted.Redacted>) {
     if (Option.isNone(directUrl)) {
@@ -40,7 +40,7 @@ export const checkPooler = Effect.fnUntraced(
       ? passed("pooler", "in transaction mode; work that needs a session uses DATABASE_DIRECT_URL")
       : warned(
         "pooler",
-        "DATABASE_URL leads to PostgreSQL directly, but statements are planned anew each time, as for a pooler",
+        "DATABASE_URL points directly to PostgreSQL, but statements are planned on every use, as for a pooler",
         "Unset DATABASE_DIRECT_URL, or set DATABASE_URL to the pooler.",
       )
   },
@@ -116,7 +116,7 @@ export const checkClocks = Effect.gen(function* () {
   const found = `the database's clock is ${seconds.toFixed(1)} s ${
     difference > 0 ? "ahead of" : "behind"
   } this machine's`
-  const advice = "Set both clocks with NTP. One decides when keys expire, the other dates usage."
+  const advice = "Set both clocks with NTP. Key expiry and recorded usage depend on them."
   return seconds > 60 ? failed("clocks", found, advice) : warned("clocks", found, advice)
 })
 
@@ -135,9 +135,9 @@ export const checkConnections = Effect.gen(function* () {
   const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
   const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
   const advice = "lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections."
-  if (needed > max) return failed("connections", found, `There are too few: ${advice}`)
+  if (needed > max) return failed("connections", found, `There are too few connections: ${advice}`)
   return needed * 2 > max
-    ? warned("connections", found, `There is no room for a second instance: ${advice}`)
+    ? warned("connections", found, `There are too few for a second instance: ${advice}`)
     : passed("connections", found)
 })
 
@@ -241,11 +241,11 @@ export const checkRole = (isEmbedded: boolean) =>
     }
     if (role.owns_tables) return passed("role", `${role.name} owns the tables: it can load, migrate and serve`)
     return role.excessive === null
-      ? passed("role", `${role.name} can serve, and nothing else`)
+      ? passed("role", `${role.name} has only the privileges to serve`)
       : warned("role", `${role.name} can also ${formatNames(role.excessive)}`, advice)
   })
 
-/** The trigger `note_change` counts changes of a dataset (D17, caching). */
+/** Checks that each dataset has the trigger `note_change`, which counts its changes (D17, caching). */
 export const checkTriggers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly dataset: string }>`
@@ -341,7 +341,7 @@ const readServer = Effect.gen(function* () {
   return { state: yield* makePoll(sql), system: server?.system }
 })
 
-/** The server's own message. The usual message for a lost connection names `DATABASE_URL`. */
+/** Returns the server's own message, because the usual one for a lost connection names `DATABASE_URL`. */
 const getServerMessage = (error: { readonly message: string }) => {
   const cause = SqlError.isSqlError(error) ? error.reason.cause : undefined
   return Predicate.hasProperty(cause, "message") && cause.message !== "" ? String(cause.message) : error.message
@@ -394,7 +394,7 @@ export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted
   if (named.length === 0) return []
   const primary = yield* Effect.provide(readServer, readOnlyConnection(url))
   if (primary.state.is_replica) {
-    return [skipped("replicas", "DATABASE_URL leads to a replica, so there is no primary to compare with")]
+    return [skipped("replicas", "DATABASE_URL points to a replica, so there is no primary to compare with")]
   }
   const findings = yield* Effect.forEach(
     named,

@@ -1,4 +1,4 @@
-/** The `doctor` command: checks the installation without changing it, and says how to correct what is wrong. */
+/** The `doctor` command: checks the installation without changing it, and explains how to correct problems. */
 import { Console, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
@@ -93,7 +93,7 @@ const sections = Effect.all([
   makeSection("database", [
     runCheck({
       name: "connection",
-      // Each check within has its own timeout too.
+      // Each check inside also has its own timeout.
       timeout: Duration.seconds(60),
       advice: "Start PostgreSQL, or correct DATABASE_URL: postgres://user:password@host:port/database",
       effect: database,
@@ -149,7 +149,7 @@ export const makeDoctorCommand = (version: string) =>
     }),
   ).pipe(
     Command.withDescription(
-      "Check settings, machine, database, permissions and clocks, and say what to do; changes nothing",
+      "Check settings, machine, database, permissions and clocks, and explain how to correct problems; changes nothing",
     ),
     Command.withExamples([
       {

@@ -55,7 +55,7 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
     const advice = "Make it writable (chmod u+rwx), or set TICKERLINE_HOME to another folder."
     return [failed("home", `${home} is not writable`, advice)]
   }
-  // The first file opens the demo account, the second the database.
+  // The first file contains the demo key, the second the credentials of the database.
   const readable = yield* findReadableFiles([`${home}/demo-key`, `${home}/postgres/cluster/server.json`])
   return [
     readable.length === 0 ? passed("home", home) : warned(

@@ -9,7 +9,7 @@ export interface Finding {
   readonly state: FindingState
   /** What the check found. Contains no secrets. */
   readonly found: string
-  /** What to do about it. Present for warnings and failures. */
+  /** How to correct the problem. Present for warnings and failures. */
   readonly advice?: string
 }
 

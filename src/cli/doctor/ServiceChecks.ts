@@ -20,7 +20,7 @@ export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<
   return [...(invalid.length === 0 ? [passed("settings", summary)] : invalid), ...misspelt]
 })
 
-/** Connects for a moment, and sends nothing. */
+/** Whether a program accepts connections at the address. Sends no data. */
 const acceptsConnections = (host: string, port: number) =>
   Effect.callback<boolean>((resume) => {
     const socket = connect({ host, port, timeout: 2000 })

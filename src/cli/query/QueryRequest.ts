@@ -67,7 +67,7 @@ export const findApiKey = Effect.fnUntraced(function* (keyFile: Option.Option<st
 })
 
 /** No HTTP response arrived. */
-export class NotAnswered extends Schema.TaggedError<NotAnswered>()("NotAnswered", { message: Schema.String }) {}
+export class NoResponse extends Schema.TaggedError<NoResponse>()("NoResponse", { message: Schema.String }) {}
 
 /** The address or the key cannot be used in a request. */
 export class InvalidRequest
@@ -94,7 +94,7 @@ interface Page {
   readonly nextSearch: Option.Option<string>
 }
 
-/** Reads the query string of the `Link` to the next page (D8). The host in it may not be reachable from here. */
+/** Reads the query string of the `Link` to the next page (D8, pages). Its host may be unreachable from here. */
 const findNextSearch = (links: string | undefined) => {
   const [, link] = /<([^>]*)>;\s*rel="next"/.exec(links ?? "") ?? []
   const anyOrigin = "http://localhost"
@@ -103,7 +103,7 @@ const findNextSearch = (links: string | undefined) => {
     : Option.none()
 }
 
-/** Returns a function that fetches the page with a given query string. Nothing is retried: a person is waiting. */
+/** Returns a function that fetches the page with a query string, without retries because the user is waiting. */
 const makePageFetcher = Effect.fnUntraced(function* ({ apiKey, arrow, baseUrl, path }: QueryRequest) {
   const send = yield* makeRequestSender({
     baseUrl,
@@ -120,7 +120,7 @@ const makePageFetcher = Effect.fnUntraced(function* ({ apiKey, arrow, baseUrl, p
     const { headers, text, metadata } = yield* Effect.mapError(
       send(path, search),
       ({ reason }) =>
-        new NotAnswered({
+        new NoResponse({
           message: reason === "timeout"
             ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
             : `Nothing answers at ${baseUrl}. Start the service (npm start), or give its address with --url or ` +

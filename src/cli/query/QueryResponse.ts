@@ -6,7 +6,7 @@ function keepDigits(this: unknown, _key: string, value: unknown, context?: { rea
   return typeof value === "number" ? JSON.rawJSON(context?.source ?? String(value)) : value
 }
 
-/** Parses JSON and keeps every number as `JSON.rawJSON` with the digits as sent (D16). None if it is not JSON. */
+/** Parses JSON. Every number becomes a `JSON.rawJSON` with its digits as sent (D16, decimals). */
 export const parseExactJson = (text: string): Option.Option<unknown> => {
   try {
     return Option.some(JSON.parse(text, keepDigits))
@@ -21,7 +21,7 @@ const isRow = (value: unknown): value is ResponseRow => Predicate.isObject(value
 
 const isRowList = (value: unknown): value is ReadonlyArray<ResponseRow> => Array.isArray(value) && value.every(isRow)
 
-/** Returns the list in the envelope, whatever its name. A body without a list is itself the only row. */
+/** Returns the first list of rows in the body. A body without a list is itself the only row. */
 export const extractRows = (body: unknown): ReadonlyArray<ResponseRow> =>
   isRow(body) ? Object.values(body).find(isRowList) ?? [body] : []
 
@@ -63,9 +63,10 @@ export const toTable = (
 })
 
 /** The service responded with an error. */
-export class Refused extends Schema.TaggedError<Refused>()("Refused", { message: Schema.String }) {}
+export class RequestRefused
+  extends Schema.TaggedError<RequestRefused>()("RequestRefused", { message: Schema.String }) {}
 
-/** The error body of §7.1. */
+/** The body of an error response (§7.1, error body). */
 const ErrorBody = Schema.Struct({
   error: Schema.Struct({
     code: Schema.String,
@@ -85,7 +86,7 @@ const getList = (value: unknown, name: string): ReadonlyArray<unknown> => {
 const getText = (value: unknown, name: string) =>
   Predicate.hasProperty(value, name) && typeof value[name] === "string" ? value[name] : undefined
 
-/** The symbol histories among which the request does not decide (§4.1, ambiguous lineage). */
+/** One line for each possible history of an ambiguous symbol (§4.1, ambiguous lineage). */
 const formatCandidates = (details: unknown, arrow: string) =>
   getList(details, "candidates").map((candidate) => {
     const history = Predicate.hasProperty(candidate, "history") ? candidate.history : undefined
@@ -95,7 +96,7 @@ const formatCandidates = (details: unknown, arrow: string) =>
     return `  ${symbols}   ${company.join(", ")}`.trimEnd()
   })
 
-/** One line per invalid parameter. For a single one, the error's message says it all. */
+/** One line per invalid parameter. Empty for a single one, which the error's message already describes. */
 const formatFields = (details: unknown) => {
   const fields = getList(details, "fields")
   if (fields.length < 2) return []
@@ -130,5 +131,5 @@ export const makeRefusedError = (response: ErrorResponse, arrow: string) => {
       ...(response.status >= 500 && request_id !== undefined ? [`request_id ${request_id}`] : []),
     ],
   })
-  return new Refused({ message: [...lines, ...getAdvice(response)].join("\n") })
+  return new RequestRefused({ message: [...lines, ...getAdvice(response)].join("\n") })
 }

@@ -21,7 +21,7 @@ const lineInterval = Duration.seconds(10)
 const clearLine = "\r\u001b[K"
 
 /** Whether progress is written as log entries, so that standard error contains nothing else. */
-export const LogsProgress = Context.Reference<boolean>("tickerline/terminal/Watch/ToLog", { defaultValue: () => false })
+export const LogsProgress = Context.Reference<boolean>("tickerline/cli/LogsProgress", { defaultValue: () => false })
 
 /** Returns an effect that measures the current label and figures. */
 const makeMeasurement = (state: ProgressState) =>

@@ -1,4 +1,4 @@
-/** What standard output and standard error can show: colors, Unicode, a width, and redrawn lines. */
+/** Capabilities of standard output and standard error: colors, Unicode, width, and redrawing of lines. */
 import { Config, Effect, Layer, Option, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import process from "node:process"
@@ -8,7 +8,7 @@ export type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
 
 export interface Screen {
   readonly isTerminal: boolean
-  /** Whether a line can be redrawn. False in CI, whose logs would keep every redraw. */
+  /** Whether a line can be redrawn. False in CI, where logs would contain every redraw. */
   readonly canRedraw: boolean
   /** Whether characters beyond ASCII are displayed. */
   readonly unicode: boolean

@@ -19,7 +19,7 @@ export interface TableData {
 
 export interface RenderedTable {
   readonly lines: ReadonlyArray<string>
-  /** Names of the columns for which there is no room. */
+  /** Names of the columns that do not fit. */
   readonly hiddenColumns: ReadonlyArray<string>
 }
 

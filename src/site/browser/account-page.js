@@ -2,7 +2,7 @@
 import { activateKeyForm, hasKey, request } from "./api-key.js"
 import { addTooltips } from "./chart-tooltips.js"
 import { daysBetween } from "./daily-chart.js"
-import { byId, make, makeLatestSignal, parseHtml } from "./dom.js"
+import { byId, createElement, makeLatestSignal, parseHtml } from "./dom.js"
 import { errorNotice } from "./error-notice.js"
 import { at, listAt, numberAt, textAt, textsAt } from "./json.js"
 import { escape, inlineCode, numericColumn, renderTable, textElement } from "./markup.js"
@@ -23,7 +23,7 @@ const sections = {
 }
 const period = byId("period", HTMLSelectElement)
 
-/** `2026-06-01T08:30:00-05:00` without the offset, which the title of the column states. @param {string} text */
+/** `2026-06-01T08:30:00-05:00` without the offset, which is in the column title. @param {string} text */
 const clockTime = (text) => text.slice(0, 19).replace("T", " ")
 
 /** @param {string | undefined} text */
@@ -48,9 +48,9 @@ const renderFacts = (account, overview) => {
     "Requests left this minute": `${remaining} of ${limit}, resets in ${reset} s`,
     "Last charged": charged === undefined ? "—" : clockTime(charged),
   }
-  const list = make("dl", { class: "facts" })
+  const list = createElement("dl", { class: "facts" })
   for (const [name, value] of Object.entries(facts)) {
-    list.append(make("div", {}, make("dt", {}, name), make("dd", {}, value)))
+    list.append(createElement("div", {}, createElement("dt", {}, name), createElement("dd", {}, value)))
   }
   return list
 }
@@ -107,7 +107,7 @@ const load = async () => {
     request("/v1/account/api-keys?limit=100", signal),
   ])
   const rejected = [account, overview, latest, keys].find(({ status }) => status === 401 || status === 0)
-  // The service's clock decides which day it is; the visitor's may be wrong.
+  // Uses the service's clock, because the visitor's may be wrong.
   const serviceTime = Date.parse(overview.headers.get("Date") ?? "")
   const today = toNewYork(Number.isFinite(serviceTime) ? serviceTime : Date.now()).slice(0, 10)
   const from = new Date(Date.parse(today) - (Number(period.value) - 1) * 86_400_000).toISOString().slice(0, 10)
@@ -127,7 +127,7 @@ const load = async () => {
     section.replaceChildren(typeof content === "string" ? parseHtml(content) : content)
   }
   /** @param {string} text */
-  const emptyNote = (text) => make("p", { class: "quiet" }, text)
+  const emptyNote = (text) => createElement("p", { class: "quiet" }, text)
   const noRequests = () => emptyNote("No requests in this period.")
   fill(sections.facts, overview, () => renderFacts(at(account.body, "results", 0), overview))
   fill(

@@ -1,5 +1,5 @@
 /**
- * The visitor's API key: kept in this tab only (`sessionStorage`), sent as a header to this origin only, and shown only
+ * The visitor's API key: stored in this tab only (`sessionStorage`), sent as a header to this origin only, shown only
  * in the field where it is typed.
  */
 import { byId } from "./dom.js"
@@ -7,7 +7,7 @@ import { textAt } from "./json.js"
 
 const storageKey = "tickerline-key"
 
-/** Undefined if the browser gives pages no storage: the key then lasts as long as the page. */
+/** Undefined if storage is disabled. The key then lasts as long as the page. */
 const storage = (() => {
   try {
     const { sessionStorage } = globalThis
@@ -20,7 +20,7 @@ const storage = (() => {
 
 let apiKey = storage?.getItem(storageKey) ?? ""
 
-/** The error code of the service if it rejected the current key, else empty. */
+/** The error code if the service rejected the current key; otherwise empty. */
 let rejection = ""
 
 /** Called after `rejection` has changed. */
@@ -41,7 +41,7 @@ const storeKey = (value) => {
 export const hasKey = () => apiKey !== ""
 
 /**
- * A response of the service; `status` 0 means that there was none. `body` is the parsed JSON, if it is JSON.
+ * A response of the service. `status` is 0 if no response arrived. `body` is the parsed JSON, or undefined.
  * @typedef {object} ApiResponse
  * @property {number} status
  * @property {Headers} headers
@@ -50,7 +50,7 @@ export const hasKey = () => apiKey !== ""
  */
 
 /**
- * Stands for the response to a request that is not sent because there is no key.
+ * Replaces the response if no request is sent because there is no key.
  * @type {ApiResponse}
  */
 export const missingKeyResponse = {

@@ -1,9 +1,9 @@
 /** Tooltips for charts. Unlike native ones, they appear at once, also on touch, and stay inside the figure. */
-import { make } from "./dom.js"
+import { createElement } from "./dom.js"
 
 /** @param {HTMLElement} figure */
 const addTooltipTo = (figure) => {
-  const tooltip = make("div", { class: "tip", "aria-hidden": "true" })
+  const tooltip = createElement("div", { class: "tip", "aria-hidden": "true" })
   tooltip.hidden = true
   figure.append(tooltip)
   for (const group of figure.querySelectorAll("svg.plot g")) {

@@ -2,7 +2,7 @@
 import { activateKeyForm, hasKey, request } from "./api-key.js"
 import { addTooltips } from "./chart-tooltips.js"
 import { renderDatasetAges } from "./dataset-age-chart.js"
-import { byId, make, makeLatestSignal, parseHtml } from "./dom.js"
+import { byId, createElement, makeLatestSignal, parseHtml } from "./dom.js"
 import { errorNotice } from "./error-notice.js"
 import { listAt, textAt } from "./json.js"
 import { formatAge, parseTimestamp } from "./timestamps.js"
@@ -40,8 +40,8 @@ const load = async () => {
   for (const { changedAt, name, text } of datasets) {
     cells.get(name)?.replaceChildren(
       ...(text === undefined || changedAt === undefined ? ["never"] : [
-        make("time", { datetime: text }, text.slice(0, 19).replace("T", " ")),
-        make("br", {}),
+        createElement("time", { datetime: text }, text.slice(0, 19).replace("T", " ")),
+        createElement("br", {}),
         formatAge(changedAt, now),
       ]),
     )

@@ -20,7 +20,7 @@ export const byId = (id, type) => {
  * @param {Readonly<Record<string, string>>} attributes
  * @param {ReadonlyArray<string | Node>} children text or elements
  */
-export const make = (name, attributes, ...children) => {
+export const createElement = (name, attributes, ...children) => {
   const element = document.createElement(name)
   for (const [name, value] of Object.entries(attributes)) element.setAttribute(name, value)
   element.append(...children)
@@ -35,7 +35,7 @@ export const make = (name, attributes, ...children) => {
  */
 export const copyButton = (label, { className, spokenLabel = label }, getText) => {
   if (navigator.clipboard === undefined) return []
-  const button = make("button", { type: "button", class: className })
+  const button = createElement("button", { type: "button", class: className })
   /** @param {string} text @param {string} spoken */
   const setLabel = (text, spoken) => {
     button.textContent = text
@@ -79,7 +79,7 @@ export const parseHtml = (html) => {
 /** @param {string} label @param {string} text */
 export const codeBlock = (label, text) => parseHtml(renderCodeBlock(label, escape(text)))
 
-/** Makes the request of the latest call the only one: each call aborts the signal of the call before. */
+/** Returns a function that creates an abort signal for a request, and aborts the signal of the previous request. */
 export const makeLatestSignal = () => {
   let controller = new AbortController()
   return () => {

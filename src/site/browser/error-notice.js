@@ -1,5 +1,5 @@
-/** Explains an error response, and says what the visitor can do about it. */
-import { make, parseHtml } from "./dom.js"
+/** Explains an error response and what the visitor can do about it. */
+import { createElement, parseHtml } from "./dom.js"
 import { textAt } from "./json.js"
 import { renderProse } from "./markup.js"
 
@@ -66,17 +66,17 @@ export const errorNotice = (response, retry) => {
   const code = codeOf(response)
   const id = headers.get("X-Request-Id")
   const title = titlesByCode.get(code ?? "") ?? titlesByStatus.get(status) ?? `The service returned status ${status}`
-  const notice = make("div", { class: "notice" }, make("p", {}, make("strong", {}, title)))
+  const notice = createElement("div", { class: "notice" }, createElement("p", {}, createElement("strong", {}, title)))
   for (const text of [textAt(body, "error", "message"), adviceFor(response)]) {
-    if (text !== undefined) notice.append(make("p", {}, parseHtml(renderProse(text))))
+    if (text !== undefined) notice.append(createElement("p", {}, parseHtml(renderProse(text))))
   }
   if (code !== undefined) {
-    notice.append(make("p", { class: "quiet" }, `${status} ${code}${id === null ? "" : `, request ${id}`}`))
+    notice.append(createElement("p", { class: "quiet" }, `${status} ${code}${id === null ? "" : `, request ${id}`}`))
   }
   if (isTemporary(response)) {
-    const button = make("button", { type: "button", class: "quiet" }, "Try again")
+    const button = createElement("button", { type: "button", class: "quiet" }, "Try again")
     button.addEventListener("click", retry)
-    notice.append(make("p", {}, button))
+    notice.append(createElement("p", {}, button))
   }
   return notice
 }

@@ -1,6 +1,6 @@
 /** The lineage explorer. The symbol is part of the address (`#META`), so links and the back button work. */
 import { activateKeyForm, hasKey, missingKeyResponse, request } from "./api-key.js"
-import { byId, codeBlock, copyButton, make, makeLatestSignal, parseHtml } from "./dom.js"
+import { byId, codeBlock, copyButton, createElement, makeLatestSignal, parseHtml } from "./dom.js"
 import { errorNotice } from "./error-notice.js"
 import { renderLineage } from "./lineage-figure.js"
 
@@ -19,7 +19,7 @@ const symbolInAddress = () => {
   }
 }
 
-/** Also safe between single quotes in a shell. @param {string} symbol */
+/** The path of the request; also safe between single quotes in a shell. @param {string} symbol */
 const pathFor = (symbol) => `/v1/ticker-changes?ticker=${encodeURIComponent(symbol).replaceAll("'", "%27")}`
 
 /** @param {string} symbol */
@@ -53,7 +53,7 @@ const load = async () => {
   if (signal.aborted) return
   result.removeAttribute("aria-busy")
   const figure = renderLineage(response.body, { id: "lineage", today: new Date().toISOString().slice(0, 10) })
-  const tools = make(
+  const tools = createElement(
     "p",
     { class: "tools" },
     ...copyButton("Copy as curl", { className: "quiet" }, () => curlCommand(symbol)),
@@ -67,14 +67,14 @@ const load = async () => {
     return
   }
   const json = codeBlock("JSON", JSON.stringify(response.body, null, 2))
-  const rawJson = make("details", { class: "raw" }, make("summary", {}, "Raw JSON"), json)
+  const rawJson = createElement("details", { class: "raw" }, createElement("summary", {}, "Raw JSON"), json)
   result.replaceChildren(parseHtml(figure), tools, rawJson)
   // Screen readers announce the summary, which is visible below the timeline.
   state.classList.add("hidden")
   state.textContent = result.querySelector(".summary")?.textContent ?? ""
 }
 
-/** Sends nothing: responses are charged, so the visitor starts each request. */
+/** Offers a button instead of sending the request, because responses are charged. */
 const onKeyChange = () => {
   reset()
   const symbol = symbolInAddress()
@@ -87,9 +87,9 @@ const onKeyChange = () => {
     result.replaceChildren(errorNotice(missingKeyResponse, load))
     return
   }
-  const button = make("button", { type: "button", class: "main" }, `Show the lineage of ${symbol}`)
+  const button = createElement("button", { type: "button", class: "main" }, `Show the lineage of ${symbol}`)
   button.addEventListener("click", () => void load())
-  result.replaceChildren(make("p", {}, button))
+  result.replaceChildren(createElement("p", {}, button))
   button.focus({ preventScroll: true })
 }
 

@@ -1,5 +1,5 @@
 /** Renders a response of `/v1/ticker-changes`, a chain or a refusal, as a figure with a timeline and text. Pure. */
-import { explainReason, formatIssuer, parseLineage, reasonLabel, summarize } from "./lineage-response.js"
+import { explainReason, formatIssuer, parseLineage, reasonLabel, summarizeLineage } from "./lineage-response.js"
 import { drawTimeline, timelineLegend } from "./lineage-timeline.js"
 import { escape, inlineCode, layouts, textElement } from "./markup.js"
 
@@ -60,7 +60,7 @@ const renderLegend = (lineage) => {
 const renderChanges = ({ changes, count }) => {
   if (changes.length === 0) return ""
   const left = count - changes.length
-  const note = left > 0 ? `<p>The record has ${left} more changes.</p>` : ""
+  const note = left > 0 ? `<p>There are ${left} more changes.</p>` : ""
   return `<ol>${changes.map(renderChange).join("")}</ol>${note}`
 }
 
@@ -78,6 +78,6 @@ export const renderLineage = (body, { id, isBrief = false, today }) => {
     : layouts.map(([layout, width]) => drawTimeline(lineage, { id, today, layout, width }))
   const details = isBrief ? "" : renderReasons(lineage) + renderChanges(lineage) + renderCandidates(lineage)
   return `<figure class="lineage ${lineage.kind}">${timelines.join("")}${renderLegend(lineage)}<figcaption>${
-    textElement("p", { class: "summary" }, summarize(lineage))
+    textElement("p", { class: "summary" }, summarizeLineage(lineage))
   }${details}</figcaption></figure>`
 }

@@ -13,7 +13,7 @@ import { at, listAt, numberAt, textAt, textsAt } from "./json.js"
  */
 
 /**
- * The unambiguous chain of one issuer in a refused record.
+ * The unambiguous chain of one issuer in an ambiguous history.
  * @typedef {object} Candidate
  * @property {string} cik
  * @property {string | undefined} company
@@ -162,7 +162,7 @@ export const reasonLabel = (reason) => reasonLabels.get(reason) ?? reason
  * The lineage in one or two sentences.
  * @param {Lineage} lineage
  */
-export const summarize = ({ changes, count, current, kind, ticker }) => {
+export const summarizeLineage = ({ changes, count, current, kind, ticker }) => {
   if (kind === "unchanged") {
     return `There are no recorded changes for ${ticker}. This does not mean that ${ticker} is or was listed.`
   }

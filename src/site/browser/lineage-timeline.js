@@ -2,7 +2,7 @@
  * Draws a lineage as a timeline: one row per symbol, with a bar while the symbol was in use, and a numbered joint for
  * each change from one row to another. Pure.
  */
-import { summarize } from "./lineage-response.js"
+import { summarizeLineage } from "./lineage-response.js"
 import { element, renderSvg, roundCoordinate, textElement } from "./markup.js"
 
 /** @typedef {import("./lineage-response.js").Change} Change */
@@ -248,7 +248,7 @@ export const drawTimeline = (lineage, { id, layout, today, width }) => {
     width,
     height,
     title: lineage.kind === "chain" ? `The chain of ${lineage.ticker}` : `The ambiguous history of ${lineage.ticker}`,
-    description: `${summarize(lineage)}${omitted} The list below describes every change.`,
+    description: `${summarizeLineage(lineage)}${omitted} The list below describes every change.`,
   }, [
     ...grid,
     ...names,

@@ -81,7 +81,7 @@ export const numericColumn = (title) => ({ title, isNumeric: true })
 const addBreakOpportunities = (cell) =>
   cell.replace(/<code>[^<]*<\/code>/g, (code) => code.replace(/[/_,=?](?=[^<>]*[^<>/]<)/g, "$&<wbr>"))
 
-/** A phone shows each row of a wider table as a card. */
+/** On phones, each row of a table with more columns is shown as a card. */
 const maxColumnsOnPhone = 2
 
 /** @param {string} html */
@@ -134,5 +134,5 @@ export const renderSvg = ({ className, description, height, id, title, width }, 
     ...children,
   ])
 
-/** Images are drawn for both layouts, since scaled text is unreadable on phones. The style sheet shows one of them. */
+/** Images are drawn in both widths, because scaled text is unreadable on phones. The style sheet shows one. */
 export const layouts = /** @type {const} */ ([["wide", 720], ["narrow", 340]])

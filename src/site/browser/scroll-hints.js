@@ -1,4 +1,4 @@
-/** Marks boxes with content wider than they are: the style sheet shows a hint, and the Tab key stops at them. */
+/** Marks boxes with overflowing content: the style sheet shows a hint, and the Tab key can focus them. */
 
 /** @param {HTMLElement} box */
 const mark = (box) => {

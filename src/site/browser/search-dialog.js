@@ -1,5 +1,5 @@
 /** The search dialog, opened by its button, by `/` or by Ctrl+K. The index is loaded when the dialog first opens. */
-import { make } from "./dom.js"
+import { createElement } from "./dom.js"
 import { excerpt, parseIndex, search } from "./search-matching.js"
 
 const maxResults = 12
@@ -15,10 +15,14 @@ const loadIndex = () => {
 
 /** @param {import("./search-matching.js").Entry} entry @param {string} query */
 const resultItem = ({ heading, page, path, text }, query) => {
-  const pieces = excerpt(text, query).map((piece, index) => index % 2 === 1 ? make("mark", {}, piece) : piece)
-  const title = make("strong", {}, heading === "" ? page : heading)
-  const parent = heading === "" ? [] : [make("small", {}, ` ${page}`)]
-  return make("li", {}, make("a", { href: path }, title, ...parent, make("span", {}, ...pieces)))
+  const pieces = excerpt(text, query).map((piece, index) => index % 2 === 1 ? createElement("mark", {}, piece) : piece)
+  const title = createElement("strong", {}, heading === "" ? page : heading)
+  const parent = heading === "" ? [] : [createElement("small", {}, ` ${page}`)]
+  return createElement(
+    "li",
+    {},
+    createElement("a", { href: path }, title, ...parent, createElement("span", {}, ...pieces)),
+  )
 }
 
 const createDialog = () => {
@@ -29,10 +33,10 @@ const createDialog = () => {
   field.spellcheck = false
   field.placeholder = "A word, a field or an endpoint"
   field.setAttribute("aria-label", "Search the documentation")
-  const status = make("p", { role: "status" }, "")
-  const list = make("ol", { "aria-label": "Results" })
-  const closeButton = make("button", { type: "button", class: "quiet" }, "Close")
-  const form = make("form", { role: "search" }, field, closeButton)
+  const status = createElement("p", { role: "status" }, "")
+  const list = createElement("ol", { "aria-label": "Results" })
+  const closeButton = createElement("button", { type: "button", class: "quiet" }, "Close")
+  const form = createElement("form", { role: "search" }, field, closeButton)
   const dialog = document.createElement("dialog")
   dialog.className = "search"
   dialog.setAttribute("aria-label", "Search")

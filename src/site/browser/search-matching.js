@@ -22,7 +22,7 @@ export const parseIndex = (index) =>
 export const splitWords = (query) => query.toLowerCase().split(/[\s,;"'()]+/).filter((word) => word !== "")
 
 /**
- * 4 if the text contains the word, 3 if a word in it starts like this, 1 if it contains the letters, else 0.
+ * 4 for a complete word in the text, 3 for the start of a word, 1 for another part of a word, 0 for no match.
  * @param {string} text in lower case
  * @param {string} word
  */

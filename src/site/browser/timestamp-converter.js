@@ -1,4 +1,4 @@
-/** The converter between New York's clock and the API's timestamps, on the guide about timestamps. */
+/** Converts between New York time and the API's timestamps, in the guide about timestamps. */
 import { byId } from "./dom.js"
 import { formatTimestamp, fromNewYork, parseTimestamp, toNewYork } from "./timestamps.js"
 

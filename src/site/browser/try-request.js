@@ -1,6 +1,6 @@
 /** Sends the example request of a reference page, and keeps the curl command in step with the parameter fields. */
 import { activateKeyForm, hasKey, request } from "./api-key.js"
-import { byId, codeBlock, make, makeLatestSignal } from "./dom.js"
+import { byId, codeBlock, createElement, makeLatestSignal } from "./dom.js"
 import { errorNotice } from "./error-notice.js"
 import { formatDollars, formatInteger } from "./number-format.js"
 
@@ -20,14 +20,14 @@ const requestPath = () => {
   for (const field of form.elements) {
     if (!(field instanceof HTMLInputElement || field instanceof HTMLSelectElement) || field.value === "") continue
     if (field.dataset["parameters"] === undefined) query.append(field.name, field.value)
-    // A whole query string, for an endpoint that takes the parameters of another one.
+    // A complete query string, for an endpoint that takes the parameters of another one.
     else for (const [name, value] of new URLSearchParams(field.value)) query.append(name, value)
   }
   const text = query.toString().replaceAll("%2C", ",").replaceAll("%2F", "/")
   return text === "" ? endpoint : `${endpoint}?${text}`
 }
 
-/** The address stands between double quotes, in which `$` and backquotes are special to a shell. */
+/** The URL is in double quotes, in which `$` and backquotes are special characters of a shell. */
 const updateCommand = () => {
   if (command === null) return
   const header = needsKey ? `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  ` : ""
@@ -53,21 +53,25 @@ const showResponse = ({ headers, status, text }, millis) => {
     `${formatInteger(new TextEncoder().encode(text).length)} bytes`,
     ...(cost === null ? [] : [formatDollars(Number(cost))]),
   ]
-  const badge = make("span", { class: `badge ${status < 400 ? "good" : "bad"}` }, String(status))
+  const badge = createElement("span", { class: `badge ${status < 400 ? "good" : "bad"}` }, String(status))
   const headerLines = Array.from(headers, ([name, value]) => `${name}: ${value}`).join("\n")
   result.replaceChildren(
-    make("p", {}, badge, ` ${facts.join(", ")}`),
+    createElement("p", {}, badge, ` ${facts.join(", ")}`),
     codeBlock("Response", body.slice(0, maxShownCharacters)),
   )
   if (body.length > maxShownCharacters) {
     result.append(
-      make("p", { class: "quiet" }, `Only the first ${formatInteger(maxShownCharacters)} characters are shown.`),
+      createElement(
+        "p",
+        { class: "quiet" },
+        `Only the first ${formatInteger(maxShownCharacters)} characters are shown.`,
+      ),
     )
   }
-  result.append(make(
+  result.append(createElement(
     "details",
     { class: "raw" },
-    make("summary", {}, "Response headers"),
+    createElement("summary", {}, "Response headers"),
     codeBlock("Response headers", headerLines),
   ))
 }

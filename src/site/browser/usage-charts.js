@@ -5,7 +5,7 @@ import { at, listAt, numberAt, textAt } from "./json.js"
 import { inlineCode, numericColumn, renderTable } from "./markup.js"
 import { formatCompact, formatDollars, formatInteger } from "./number-format.js"
 
-/** Enough for 90 days of some 40 endpoints. */
+/** Limit of pages to load, enough for 90 days of about 40 endpoints. */
 const maxPages = 40
 
 /**

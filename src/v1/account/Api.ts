@@ -1,4 +1,4 @@
-/** GET /v1/account and /v1/account/api-keys: §2.1 (timestamps), §2.5. */
+/** GET /v1/account and /v1/account/api-keys: §2.1 (timestamps), §2.5 (fields). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -28,7 +28,7 @@ export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
   }),
   created_at: UtcInstant,
   expires_at: nullableColumn(UtcInstant),
-  /** At most a minute old: §2.5. */
+  /** At most a minute behind the last use (§2.5). */
   last_used_at: nullableColumn(UtcInstant),
 }) {}
 

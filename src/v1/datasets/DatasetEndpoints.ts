@@ -4,7 +4,7 @@ import { HttpApi } from "effect/http-api"
 import { Api } from "../../Api.ts"
 import { ReadsTables } from "../../rules/EndpointAnnotations.ts"
 
-const declared = () => {
+const listReads = () => {
   const found: Array<{ readonly dataset: string; readonly path: string }> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
@@ -19,7 +19,7 @@ const declared = () => {
 export const datasetEndpoints: ReadonlyArray<{ readonly dataset: string; readonly endpoints: ReadonlyArray<string> }> =
   Array
     .sort(
-      Object.entries(Array.groupBy(declared(), ({ dataset }) => dataset)).map(([dataset, readers]) => ({
+      Object.entries(Array.groupBy(listReads(), ({ dataset }) => dataset)).map(([dataset, readers]) => ({
         dataset,
         endpoints: readers.map(({ path }) => path),
       })),

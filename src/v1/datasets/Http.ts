@@ -16,14 +16,14 @@ export const datasetsHandlers = HttpApiBuilder.group(
 
     const list = makeAccountHandler({
       Row: DatasetRow,
-      // dataset_versions has several rows of a dataset if several programs change it at once.
+      // dataset_versions has several rows for a dataset if several transactions change it at the same time.
       select: (_: WithAccount<typeof DatasetsQuery.Type>, { columns, orderAndLimit }) =>
         sql`
           select ${columns}
           from jsonb_to_recordset(${known}::text::jsonb) as known (dataset text, endpoints text[])
           cross join lateral (
             select max(changed_at) as changed_at from dataset_versions where dataset_versions.dataset = known.dataset
-          ) as noted
+          ) as latest
           ${orderAndLimit(sql`dataset collate "C"`)}
         `,
     })

@@ -1,4 +1,4 @@
-/** GET /v1/dilution-data and /v1/dilution-data-advanced: §2.5, §4.5. One table holds warrants and convertibles. */
+/** GET /v1/dilution-data and /v1/dilution-data-advanced: §2.5 (fields), §4.5 (endpoints). One table has both types. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"

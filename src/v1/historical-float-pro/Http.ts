@@ -6,14 +6,14 @@ import { ListHandlers } from "../../lists/ListHandlers.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
 
-/** The columns except market_cap, which needs a close. */
+/** The columns except market_cap, which needs a lookup per row. */
 const withoutMarketCap = getColumnNames(HistoricalFloat).filter((column) => column !== "market_cap")
 
 const fragments = (sql: SqlClient.SqlClient) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
 
   /**
-   * §2.6, D32 (market_cap): null without a factor, and on a trading day without a close of the symbol.
+   * §2.6, D32 (market_cap): null if a factor is missing, or on a trading day without a close of the symbol.
    * At most two index lookups per row. With `exists` instead, PostgreSQL would scan the table.
    */
   const marketCap = sql`(
@@ -60,7 +60,7 @@ export const historicalFloatProHandlers = HttpApiBuilder.group(
     const { makeHandler } = yield* ListHandlers
     const { computed, everyTicker, known, marketCap, order } = fragments(sql)
 
-    /** The newest matching row of each ticker (D33). */
+    /** The newest matching row of each ticker (D33, latest). */
     const selectNewest = (query: typeof HistoricalFloatProQuery.Type, matching: Statement.Fragment) =>
       sql`
         select newest.*

@@ -38,10 +38,10 @@ export const ownershipHandlers = HttpApiBuilder.group(
         const isShown = sql.and([isHolder, ...conditions])
         return sql`
         with filing as (
-          select newest.* from unnest(${query.ticker}::text[]) as asked(ticker)
+          select newest.* from unnest(${query.ticker}::text[]) as requested(ticker)
           cross join lateral (
             select ticker, reported_date, filed_at, form_type, accession_number, document_url from ownership
-            where ticker = asked.ticker and ${isHolder}
+            where ticker = requested.ticker and ${isHolder}
             order by filed_at desc, reported_date desc nulls last, accession_number desc, form_type, document_url
             limit 1
           ) as newest

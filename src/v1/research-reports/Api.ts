@@ -49,7 +49,7 @@ export class ResearchReport extends Model.Class<ResearchReport>("ResearchReport"
   tldr_text: Model.Field({ insert: tldr_text.schemas.insert }),
 }) {}
 
-/** Has no `report_id` and no other id (§2.5). */
+/** Has no `report_id` and no other id (§2.5, fields). */
 export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("ResearchReportTldr")({
   ...subject,
   tldr_text,

@@ -99,12 +99,12 @@ export interface LineageConflict {
 /** §8 (limits): more links are considered bad data. */
 export const maxLineageLinks = 12
 
-/** Enough for a person, and more than a chain has, so that some listed events carry `max_hops_exceeded`. */
+/** Greater than `maxLineageLinks`, so that the listed events include some with `max_hops_exceeded`. */
 const maxListedEvents = 100
 
 type Events = ReadonlyArray<TickerChangeEvent>
 
-/** By date. The other fields make the order total, so that results do not depend on the order of the rows. */
+/** Sorts by date. The other fields break ties, so that results do not depend on the order of the rows. */
 const byDate: Order.Order<TickerChangeEvent> = Order.combineAll([
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.effective_date),
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.old_ticker),
@@ -122,7 +122,7 @@ const repeatedValues = (values: ReadonlyArray<string>): ReadonlySet<string> => {
 
 type ContributesTo = (event: TickerChangeEvent, index: number) => boolean
 
-/** For each reason, in the order of D21, which of the ordered events contribute to it. */
+/** For each reason, in the order of D21 (reasons), a check that finds the events that contribute to it. */
 const reasonChecks: ReadonlyArray<readonly [LineageReason, (ordered: Events) => ContributesTo]> = [
   ["multiple_cik_lineages", (ordered) => {
     const hasSeveralCiks = distinctCiks(ordered).length > 1

@@ -27,7 +27,7 @@ export const usageHandlers = HttpApiBuilder.group(
         select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
       ) as key
     `
-    const whole = (number: number) => sql`${String(number)}::text::bigint`
+    const bigint = (number: number) => sql`${String(number)}::text::bigint`
     const latestFirst = sql`requested_at desc, usage_id desc`
 
     const selectAll = ({ account_id, ...query }: WithAccount<Days>, { columns, fromPage, orderBy }: ListClauses) => {
@@ -45,14 +45,14 @@ export const usageHandlers = HttpApiBuilder.group(
     }
 
     /**
-     * The rows have no index for these filters. `usage_moments` counts them per 100 ms, so that only the moments of the
-     * page are read (docs/decisions/0053-usage-filters.md).
+     * No index of `usage` supports these filters. `usage_moments` counts its rows per 100 ms, so that only the
+     * intervals of the page are read (docs/decisions/0053-usage-filters.md).
      */
     const selectFiltered = (
       { account_id, endpoint, status_code, ...query }: WithAccount<typeof UsageQuery.Type>,
       { columns, limit, offset }: ListClauses,
     ) => {
-      const [start, end] = [whole(offset), whole(offset + limit)]
+      const [start, end] = [bigint(offset), bigint(offset + limit)]
       const own = [
         sql`account_id = ${account_id}`,
         ...(endpoint === undefined ? [] : oneOf("endpoint", endpoint)),
@@ -89,7 +89,7 @@ export const usageHandlers = HttpApiBuilder.group(
           offset 0
         ) as usage ${key}
         order by ${latestFirst}
-        limit ${whole(limit)} offset ${start} - (select coalesce(min(before), ${start}) from shown)
+        limit ${bigint(limit)} offset ${start} - (select coalesce(min(before), ${start}) from shown)
       `
     }
 
