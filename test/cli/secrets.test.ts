@@ -1,4 +1,4 @@
-/** README, deploy: the password of the database goes nowhere but there, whatever fails and whoever asks. */
+/** No log, error or response shows the database password or a key, whatever fails (operations/deployment). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schedule } from "effect"
@@ -58,7 +58,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     }))
 
   it.effect.each(["pretty", "json"])(
-    "README, deploy: when the database goes away while it runs, no log and no answer tells an address (%s)",
+    "shows no password or key in logs and responses while the database is away, with LOG_FORMAT=%s (operations/deployment)",
     (format) =>
       Effect.gen(function* () {
         const database = yield* Service.copyMigratedDatabase

@@ -121,7 +121,7 @@ describe("Settings", () => {
       assert.strictEqual(lines.length, problems.length + 1)
     }))
 
-  it.effect("shows no password, however malformed the URL is (SECURITY, secrets)", () =>
+  it.effect("shows no password, however malformed the URL is (SECURITY.md)", () =>
     Effect.gen(function* () {
       const secret = "hunter2"
       const secrets = settingNames.filter((name) => settings[name]?.isSecret === true && name !== "TICKERLINE_KEY")

@@ -58,7 +58,7 @@ const atWork = Effect.gen(function* () {
 })
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The network", (it) => {
-  it.effect("may stall for three seconds: requests wait, none is lost, and none is served from a stale cache (RELIABILITY)", () =>
+  it.effect("may stall for three seconds: requests wait, none is lost, and none is served from a stale cache (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
       const { more, seen, stop } = yield* atWork
@@ -76,7 +76,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       yield* recordFaultSummary("Network to PostgreSQL stalled for 3 s", all)
     }))
 
-  it.effect("may hide that the database host vanished: 503 within seconds, and recovery with the next server (RELIABILITY)", () =>
+  it.effect("may hide that the database host vanished: 503 within seconds, and recovery with the next server (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
       const { more, seen, stop } = yield* atWork
@@ -99,7 +99,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       )
     }).pipe(Effect.ensuring(Effect.flatMap(DatabaseProxy, (proxy) => proxy.lead(proxy.target)))))
 
-  it.effect("may reset every connection repeatedly: clients get at most 503 (RELIABILITY)", () =>
+  it.effect("may reset every connection repeatedly: clients get at most 503 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
       const { more, stop } = yield* atWork

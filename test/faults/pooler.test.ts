@@ -44,7 +44,7 @@ const service = Effect.fnUntraced(function* (settings: Readonly<Record<string, s
 })
 
 describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgBouncer.pgBouncerTestSuffix}`, () => {
-  it.live("corrects session settings that another program left on a connection (§8, operations: poolers)", () =>
+  it.live("corrects session settings that another program left on a connection (§8, operations/poolers)", () =>
     Effect.gen(function* () {
       const { context, stranger } = yield* service()
       const other = yield* stranger
@@ -64,7 +64,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("answers 503 while the pooler is full, rejects clients or is down, and recovers (RELIABILITY, §7.2)", () =>
+  it.live("answers 503 while the pooler is full, rejects clients or is down, and recovers (RELIABILITY.md, §7.2)", () =>
     Effect.gen(function* () {
       const { context, port, running, stranger } = yield* service({ max_client_conn: "20" })
       const away = Effect.gen(function* () {
@@ -93,7 +93,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("hides from clients that PostgreSQL closed a connection behind the pooler (RELIABILITY)", () =>
+  it.live("hides from clients that PostgreSQL closed a connection behind the pooler (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { admin, context, name } = yield* service({ default_pool_size: "4", server_login_retry: "1" })
       yield* Effect.gen(function* () {
@@ -107,7 +107,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("cancels the query of a client that disconnects, and no other query (RELIABILITY)", () =>
+  it.live("cancels the query of a client that disconnects, and no other query (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { admin, context } = yield* service({ default_pool_size: "2", query_wait_timeout: "20" })
       const asleep = (mark: string) =>

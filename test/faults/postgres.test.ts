@@ -41,7 +41,7 @@ const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: S
 })
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreSQL", (it) => {
-  it.effect("may be killed and restarted: clients get correct responses or 503, and all usage is recorded (RELIABILITY)", () =>
+  it.effect("may be killed and restarted: clients get correct responses or 503, and all usage is recorded (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { account_id, more, stop } = yield* atWork("with memory")
@@ -56,7 +56,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       yield* recordFaultSummary("PostgreSQL killed with kill -9, started again after 1.5 s", seen)
     }))
 
-  it.effect("may be restarted repeatedly: clients get at most 503, and no request is charged twice (RELIABILITY)", () =>
+  it.effect("may be restarted repeatedly: clients get at most 503, and no request is charged twice (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { account_id, more, stop } = yield* atWork("without memory")
@@ -71,7 +71,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       yield* recordFaultSummary("PostgreSQL restarted four times in a row", seen)
     }))
 
-  it.effect("may close connections one by one without an effect on clients (RELIABILITY)", () =>
+  it.effect("may close connections one by one without an effect on clients (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, more, stop } = yield* atWork("without memory")

@@ -1,4 +1,4 @@
-/** RELIABILITY.md: the service's own process is told to stop, killed, or set up in an odd place, while clients ask. */
+/** The process is stopped, killed or run in another time zone while clients send requests (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
@@ -56,7 +56,7 @@ const charged = Effect.fnUntraced(function* (account_id: number) {
 })
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The process", (it) => {
-  it.effect("RELIABILITY SIGTERM under load: what was begun is answered whole, all of it is recorded, and it exits with 0", () =>
+  it.effect("completes and records the requests in progress after SIGTERM, and exits with 0 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
       const { port, running } = yield* serving()
@@ -76,7 +76,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       yield* recordFaultSummary("SIGTERM under load", { ...seen, answers })
     }))
 
-  it.effect("RELIABILITY SHUTDOWN_DELAY: told to end, it says that it is not ready, answers on for so long, and exits with 0", () =>
+  it.effect("still answers during SHUTDOWN_DELAY while /health/ready is 503, and exits with 0 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
       const { port, running } = yield* serving({ SHUTDOWN_DELAY: "3 seconds" })
@@ -92,7 +92,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
         message: "Not ready: the service is shutting down.",
         details: { parts: { service: "ending", database: "ok", usage: "ok", limits: "ok", cache: "ok" } },
       })
-      // On connections of their own, so it still takes new ones.
+      // Each uses a new connection, which shows that the process still accepts connections.
       const answered = yield* Effect.forEach(
         [1, 2, 3],
         () => requestOverWire(port, path, key, { headers: { Connection: "close" } }),
@@ -104,7 +104,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(yield* charged(account_id), 4)
     }))
 
-  it.effect("RELIABILITY SIGKILL under load: the next start needs no hand, and no request is recorded twice", () =>
+  it.effect("starts again without help after SIGKILL under load, and records no request twice (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
       const first = yield* serving()
@@ -113,7 +113,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       yield* more(300)
       gone = true
       yield* endProcess(first.running, "SIGKILL")
-      // A request that was under way may have been cut in the middle; nothing else may have gone wrong.
+      // The stop fails if a response was cut off, which may happen to requests in progress.
       const seen = yield* Effect.exit(stop)
       const { port } = yield* serving()
       const { status } = yield* requestOverWire(port, "/v1/news?limit=1", key)
@@ -123,7 +123,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       if (seen._tag === "Success") assert.isAtMost(rows, seen.value.requests + Steady.mixedPaths.length + 1)
     }))
 
-  it.effect("RELIABILITY §2 D19 the zone of the machine is nothing to any answer", () =>
+  it.effect("sends the same responses in every time zone of the machine (RELIABILITY.md, §2, D19)", () =>
     Effect.gen(function* () {
       const { key } = yield* customer
       const zones = ["UTC", "Asia/Tokyo", "America/Los_Angeles"]
@@ -141,7 +141,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.deepStrictEqual(answers[2], answers[0])
     }))
 
-  it.effect("RELIABILITY a database that takes no writes: reads go on, usage waits and is recorded afterwards", () =>
+  it.effect("continues to read while the database accepts no writes, and records the usage afterwards (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* customer
@@ -165,7 +165,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(yield* charged(account_id), 11)
     }))
 
-  it.effect("RELIABILITY D31 the database killed under a load: it says so and exits with 1, and the old rows are there", () =>
+  it.effect("reports that the database was killed during a load, exits with 1 and keeps the old rows (RELIABILITY.md, D31)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const server = yield* DedicatedPostgres

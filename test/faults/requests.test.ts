@@ -41,7 +41,10 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       ["a number as long as fits", `/v1/screener?min_price=${"9".repeat(15_000)}`, 422, "validation_error"],
       ["a path as long as fits", `/${"a/".repeat(7500)}`, 404, "not_found"],
     ] as const,
-  )("README, Bad input: %s", ([, target, status, code]) => asked(target, status, code))
+  )(
+    "answers with the documented error: %s (operations/request-limits)",
+    ([, target, status, code]) => asked(target, status, code),
+  )
 
   it.effect.each(
     [

@@ -35,7 +35,7 @@ const counted = (found: ReadonlyMap<string, number>, endpoint: string, status: n
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
 layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it) => {
-  it.effect("counts each response once, by endpoint, status and cache (monitoring)", () =>
+  it.effect("counts each response once, by endpoint, status and cache (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { port, scrape } = yield* measured
       const { basic } = yield* Service.TestKeys
@@ -58,7 +58,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       )
     }))
 
-  it.effect("counts an estimate as a request to /estimate only (monitoring)", () =>
+  it.effect("counts an estimate as a request to /estimate only (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { port, scrape } = yield* measured
       const { basic } = yield* Service.TestKeys
@@ -68,7 +68,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.isUndefined(found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`))
     }))
 
-  it.effect("shows a committed change of a dataset and its time within a second (monitoring)", () =>
+  it.effect("shows a committed change of a dataset and its time within a second (operations/monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { scrape } = yield* measured
@@ -81,7 +81,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.approximately(at, Date.now() / 1000, 60)
     }))
 
-  it.effect("shows readers that wait for a connection, and those that timed out (monitoring)", () =>
+  it.effect("shows readers that wait for a connection, and those that timed out (operations/monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const metrics = yield* findFreePort
@@ -105,7 +105,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.match(text, /^tickerline_database_pool_connections_used 0$/m)
     }))
 
-  it.effect("counts refused requests by status (monitoring)", () =>
+  it.effect("counts refused requests by status (operations/monitoring)", () =>
     Effect.gen(function* () {
       const metrics = yield* findFreePort
       const port = yield* startInstance({ METRICS_PORT: String(metrics) })
@@ -119,7 +119,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.deepStrictEqual(yield* count, [before400 + 1, before431 + 1])
     }))
 
-  it.effect("serves metrics on a separate port only, if one is configured (monitoring)", () =>
+  it.effect("serves metrics on a separate port only, if one is configured (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
       const { metrics, port } = yield* measured
@@ -128,7 +128,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
     }))
 
   const files = ["ops/grafana-dashboard.json", "ops/prometheus-alerts.yaml", "docs/operations/monitoring.md"]
-  it.effect.each(files)("names only existing metrics in %s (monitoring)", (file) =>
+  it.effect.each(files)("names only existing metrics in %s (operations/monitoring)", (file) =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
       const { port, scrape } = yield* measured

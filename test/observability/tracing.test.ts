@@ -99,7 +99,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) 
       })
     }))
 
-  it.effect("answers requests while the trace collector is unavailable (monitoring)", () =>
+  it.effect("answers requests while the trace collector is unavailable (operations/monitoring)", () =>
     Effect.gen(function* () {
       const port = yield* traced("http://127.0.0.1:9")
       const { basic } = yield* Service.TestKeys

@@ -241,7 +241,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("The documentat
       for (const tier of tiers) assert.include(text, `<code>${tier}</code>`)
     }).pipe(Effect.scoped))
 
-  it.effect("compresses pages once per encoding, each with its own strong ETag (README, caching)", () =>
+  it.effect("compresses pages once per encoding, each with its own strong ETag (operations/caching)", () =>
     Effect.gen(function* () {
       const port = yield* Instances.startInstance()
       const plain = yield* Instances.requestOverWire(port, "/v1/docs/reference", "")
@@ -267,7 +267,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("The documentat
 })
 
 describe("The renderer of guides", () => {
-  it("rejects HTML, and escapes code (docs)", () => {
+  it("rejects HTML, and escapes code (CONTRIBUTING, guides)", () => {
     assert.throws(() => renderGuide("x.md", "# X\n\n<b>no</b>\n", {}), "docs/x.md: guides must not contain HTML: <b>")
     assert.throws(() => renderGuide("x.md", "# X\n\n<!-- no -->\n", {}), "docs/x.md")
     const { body } = renderGuide("x.md", '# X\n\n```ts\nconst a = "</code><script>"\n```\n\n`<i>` \\<i>\n', {})
@@ -275,12 +275,12 @@ describe("The renderer of guides", () => {
     assert.include(body, "&lt;/code&gt;&lt;script&gt;")
   })
 
-  it("rejects guides without a title or with duplicate anchors (docs)", () => {
+  it("rejects guides without a title or with duplicate anchors (CONTRIBUTING, guides)", () => {
     assert.throws(() => renderGuide("x.md", "text\n", {}), "the first line must be the title")
     assert.throws(() => renderGuide("x.md", "# X\n\n## A\n\n## A\n", {}), "two headings have the anchor #a")
   })
 
-  it("resolves links between guides, and leaves other links unchanged (docs)", () => {
+  it("resolves links between guides, and leaves other links unchanged (CONTRIBUTING, guides)", () => {
     const { body } = renderGuide("x.md", "# X\n\n[a](lineage.md#a-chain) [b](index.md) [c](/v1/openapi.json)\n", {})
     assert.include(body, `href="/v1/docs/lineage#a-chain"`)
     assert.include(body, `href="/v1/docs"`)

@@ -37,7 +37,7 @@ const fileOf = Effect.fnUntraced(function* (generation: string, rows: number) {
 })
 
 layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faults", (it) => {
-  it.effect("RELIABILITY restarted ten times in a minute", () =>
+  it.effect("cause no wrong response if PostgreSQL restarts ten times in a minute (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { more, stop } = yield* atWork
@@ -50,7 +50,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* recordFaultSummary("PostgreSQL restarted ten times in a minute", yield* stop)
     }))
 
-  it.effect("RELIABILITY away for thirty seconds", () =>
+  it.effect("cause no wrong response if PostgreSQL is down for thirty seconds (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { more, stop } = yield* atWork
@@ -62,7 +62,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* recordFaultSummary("PostgreSQL away for 30 s", yield* stop)
     }))
 
-  it.effect("§8 RELIABILITY the network stalls for a minute: no request hangs past its cap", () =>
+  it.effect("delay no request by 12 seconds if the network stalls for a minute (RELIABILITY.md, §8)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { key } = yield* Ledger.createCustomer("stalled", { tier: "ultimate" })
@@ -84,7 +84,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* recordFaultSummary("Network to PostgreSQL stalled for 60 s", seen)
     }))
 
-  it.effect("D31 RELIABILITY 1,000,000 rows loaded under load: no 5xx, and nobody waits 100 ms for the swap", () =>
+  it.effect("include no 5xx and no lock wait of 100 ms while 1,000,000 rows are loaded (RELIABILITY.md, D31)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
@@ -125,7 +125,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       )
     }))
 
-  it.effect("D31 RELIABILITY load killed at random points leaves the old rows and no litter", () =>
+  it.effect("leave the old rows and no temporary table if a load is killed at random points (RELIABILITY.md, D31)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient

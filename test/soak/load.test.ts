@@ -125,7 +125,7 @@ const report = (peak: number, seen: ReadonlyArray<Minute>, unexpected: number) =
 ]
 
 layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) => {
-  it.effect("RELIABILITY half an hour at 70 % of the peak: no unexpected answer, flat memory, flat p99", () =>
+  it.effect("causes no unexpected response, and keeps memory and p99 stable, in half an hour at 70 % of the peak (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
       const { account_id, key } = yield* Ledger.createCustomer("soak", { tier: "ultimate" })

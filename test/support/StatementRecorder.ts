@@ -10,7 +10,7 @@ export interface SentStatement {
 /** The statements sent so far. */
 class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/Statements") {}
 
-/** Versions are looked at, minutes counted, jobs held; and whether the server is there is asked. */
+/** Background statements: version polls, rate limits, job leases and health probes. */
 const ofNoRequest = /dataset_versions|rate_limit_buckets|update leases|pg_postmaster_start_time/
 
 /** Provide this layer to the service and to the tests. */

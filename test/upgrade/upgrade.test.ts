@@ -1,4 +1,4 @@
-/** The previous release and this one serve at once over one database: upgrade, and back (ops/README). */
+/** The previous release and this one serve at once over one database: upgrade, and back (operations/upgrades). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
@@ -40,7 +40,7 @@ const splits = "/v1/split-status?ticker=UPGR"
 
 layer(server, { excludeTestServices: true })("upgrades", (it) => {
   it.effect.skipIf(skipped)(
-    `ops/README, upgrades: ${previousRelease.version} and this release serve at once, and back again; no request fails, each is counted once${why}`,
+    `${previousRelease.version} and this release serve together during upgrade and rollback; no request fails, each is counted once (operations/upgrades)${why}`,
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem

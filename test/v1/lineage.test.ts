@@ -451,7 +451,7 @@ describe("the events of a conflict (D21)", () => {
 
 describe("the reasons of a conflict (D21)", () => {
   for (const wanted of subsets) {
-    it(`D21 exactly these, in order: ${wanted.join(", ") || "none"}`, () => {
+    it(`are exactly these, in order: ${wanted.join(", ") || "none"} (D21)`, () => {
       const events = exampleOf(wanted)
       assert.deepStrictEqual(reasonsOf(events), wanted)
       assert.deepStrictEqual(reasonsOf(events.toReversed()), wanted)

@@ -94,7 +94,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       ])
     }))
 
-  it.effect("gives up dropping a month in use after a quarter of a second (RELIABILITY)", () =>
+  it.effect("gives up dropping a month in use after a quarter of a second (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter

@@ -45,7 +45,7 @@ const limit = 4
 const settings = { WRONG_KEYS_LIMIT: String(limit) }
 const proxied = { ...settings, TRUSTED_PROXIES: "127.0.0.1, 10.0.0.0/8" }
 
-/** Sends as many wrong keys as an address may. */
+/** Sends the number of wrong keys that an address may send. */
 const guess = Effect.fnUntraced(function* (forwarded: string | null) {
   for (const number of Array.range(1, limit)) {
     assert.strictEqual(yield* statusFrom(forwarded, yield* wellFormed), 401, `guess ${number} from ${forwarded}`)

@@ -78,7 +78,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
         const cut = yield* Effect.provide(Instances.startInstance({ DATABASE_POOL_TIMEOUT: "1 second" }), far)
         const { key, key_id } = yield* createCustomer("to be revoked")
         const path = "/v1/screener"
-        // From memory in the end, by the short way.
+        // The later requests are answered by the response cache.
         for (let times = 0; times < 5; times++) {
           for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
         }
@@ -102,7 +102,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
           Effect.sync(() => performance.now() - revoked),
           (passed) => passed > 2_500,
         )
-        // What was asked before the key ended may arrive now; it is not what those are told who asked later.
+        // Requests that were sent before the key ended may be answered now, so only later ones count.
         yield* network.resume
         const later = (from: number) => answers.filter(([began, port]) => port === from && began > 2_500).length
         yield* retryUntil(Effect.sync(() => Math.min(later(near), later(cut))), (count) => count > 5)

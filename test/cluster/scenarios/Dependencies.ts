@@ -28,7 +28,7 @@ export const standbyBehind: Scenario = {
       Effect.sync(() => process.kill(replay, "SIGSTOP")),
       () => Effect.sync(() => process.kill(replay, "SIGCONT")),
     )
-    // The commit counter changes a table ten times a second, and the clients judge the age of its answers.
+    // The commit counter changes a table ten times a second, and the clients check the age of what they read.
     const before = yield* service.readsOf(standby)
     yield* clients.more(300)
     const reads = (yield* service.readsOf(standby)) - before

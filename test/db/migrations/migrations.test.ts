@@ -43,7 +43,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       assert.deepStrictEqual(yield* withDatabase(url, tables), found)
     }))
 
-  it.effect("are applied once by concurrent processes, none of which fails (operations: embedded server)", () =>
+  it.effect("are applied once by concurrent processes, none of which fails (decisions/0085)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       for (let round = 0; round < 3; round++) {
@@ -60,7 +60,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       }
     }))
 
-  it.effect("can create an index concurrently while other processes start (operations: deployment)", () =>
+  it.effect("can create an index concurrently while other processes start (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       const later = {
@@ -81,7 +81,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       assert.deepStrictEqual(yield* withDatabase(url, valid), [{ valid: true }])
     }))
 
-  it.effect("wait for a long read of a table without blocking other readers (D31, operations: deployment)", () =>
+  it.effect("wait for a long read of a table without blocking other readers (D31, operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       yield* withDatabase(url, migrateUpTo("0025"))
@@ -117,7 +117,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       )
     }))
 
-  it.effect("are rolled back if they fail, are named in the error, and keep earlier migrations (operations: deployment)", () =>
+  it.effect("are rolled back if they fail, are named in the error, and keep earlier migrations (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       const later = {
@@ -281,7 +281,7 @@ describe("The script parser", () => {
     assert.deepStrictEqual(Scripts.splitStatements(script), statements)
   })
 
-  it("README, migrate: no statement is cut at a semicolon inside a comment", () => {
+  it("cuts no statement at a semicolon inside a comment (CONTRIBUTING, migrations)", () => {
     const bare = (script: string) =>
       Scripts.splitStatements(script).map((statement) =>
         statement.replace(/--.*$/gm, "").replace(/\/\*[^]*?\*\//g, "").trim()

@@ -115,7 +115,7 @@ const countStatements = (standby: Standby, words: string) =>
   )
 
 layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas", (it) => {
-  it.effect("serve datasets in turn, but never accounts, keys, usage or balances (operations: replicas)", () =>
+  it.effect("serve datasets in turn, but never accounts, keys, usage or balances (operations/replicas)", () =>
     Effect.gen(function* () {
       const { first, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
@@ -147,7 +147,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.strictEqual(yield* total, before)
     }).pipe(Effect.scoped))
 
-  it.effect("that stop replaying serve unchanged tables only, however large their lag is (operations: replicas)", () =>
+  it.effect("that stop replaying serve unchanged tables only, however large their lag is (operations/replicas)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const standbys = yield* StandbyPair
@@ -174,7 +174,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* sql`delete from screener where ticker = 'PAUSE'`
     }).pipe(Effect.scoped))
 
-  it.effect("have no lag while the primary is idle (operations: replicas)", () =>
+  it.effect("have no lag while the primary is idle (operations/replicas)", () =>
     Effect.gen(function* () {
       const { waitUntilCaughtUp: caughtUp, first } = yield* StandbyPair
       const { bothUsed, lag, used } = yield* reading()
@@ -226,7 +226,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.isAbove(yield* total, 0)
     }).pipe(Effect.scoped))
 
-  it.effect("may be killed and restarted under load without an effect on clients (RELIABILITY)", () =>
+  it.effect("may be killed and restarted under load without an effect on clients (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { bothUsed, port, total, used } = yield* reading({ CACHE_MEGABYTES: "0" })
       const { first } = yield* StandbyPair
@@ -245,7 +245,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.deepStrictEqual(Object.keys(answers).filter((name) => name.startsWith("5")), [])
     }).pipe(Effect.scoped))
 
-  it.effect("may stop responding under load: the primary answers the waiting reads (RELIABILITY)", () =>
+  it.effect("may stop responding under load: the primary answers the waiting reads (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { first, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
@@ -266,7 +266,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.isBelow(slowest, 20_000)
     }).pipe(Effect.scoped))
 
-  it.effect("need not be usable when the service starts (operations: replicas)", () =>
+  it.effect("need not be usable when the service starts (operations/replicas)", () =>
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
       const { first } = yield* StandbyPair
@@ -282,7 +282,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       for (const one of urls) assert.strictEqual(yield* used({ name: new URL(one).host + new URL(one).pathname }), 0)
     }).pipe(Effect.scoped))
 
-  it.effect("with an invalid URL stop the start, without showing a password (operations: settings)", () =>
+  it.effect("with an invalid URL stop the start, without showing a password (operations/settings)", () =>
     Effect.gen(function* () {
       for (
         const urls of [
@@ -305,7 +305,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       }
     }).pipe(Effect.scoped))
 
-  it.effect("serve complete exports (operations: replicas)", () =>
+  it.effect("serve complete exports (operations/replicas)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const { bothUsed, port, total } = yield* reading({})
@@ -318,7 +318,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.strictEqual((yield* Files.download(alone, path, ultimate)).text, taken.text)
     }).pipe(Effect.scoped))
 
-  it.effect("hand pages and exports that replay cancels during a load to the primary (operations: replicas)", () =>
+  it.effect("hand pages and exports that replay cancels during a load to the primary (operations/replicas)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { waitUntilCaughtUp: caughtUp, first, second } = yield* StandbyPair
@@ -358,7 +358,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       }
     }).pipe(Effect.scoped))
 
-  it.effect("are checked by doctor: current, late, no replica, another cluster, or down (operations: doctor)", () =>
+  it.effect("are checked by doctor: current, late, no replica, another cluster, or down (operations/command-line)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const primary = yield* DedicatedPostgres
