@@ -13,9 +13,9 @@ import { someOf } from "./support/Thoroughness.ts"
 const { valueAt } = Service
 
 /** Sends a request, by default with the key for all endpoints. */
-const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestRequestOptions = {}) {
+const ask = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
-  return yield* Service.requestJson(path, { key: ultimate, ...asked })
+  return yield* Service.requestJson(path, { key: ultimate, ...options })
 })
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []

@@ -98,9 +98,9 @@ const symbols = Array.from({ length: 15 }, (_, index) => `T${index + 1}`).join("
 /** Checks the 200 and 304 of an endpoint. */
 const successes = Effect.fnUntraced(function* (port: number, operation: Operation, key: string) {
   const { list, path, target, tickers } = operation
-  const wire = Effect.fnUntraced(function* (target: string, asked: ServiceInstances.WireRequestOptions = {}) {
-    const answer = yield* ServiceInstances.requestOverWire(port, target, key, asked)
-    check(path, `${asked.method ?? "GET"} ${target}`, answer)
+  const wire = Effect.fnUntraced(function* (target: string, options: ServiceInstances.WireRequestOptions = {}) {
+    const answer = yield* ServiceInstances.requestOverWire(port, target, key, options)
+    check(path, `${options.method ?? "GET"} ${target}`, answer)
     return answer
   })
   const files = ["format=csv", "format=ndjson", "format=csv&limit=all", "format=ndjson&limit=all"]
@@ -234,7 +234,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
       Effect.gen(function* () {
         const hasty = { ...defaultConnectionTimeouts, headers: Duration.millis(100), request: Duration.millis(200) }
         const port = yield* ServiceInstances.startInstance()
-        const impatient = yield* ServiceInstances.startInstance({}, undefined, { patience: hasty })
+        const impatient = yield* ServiceInstances.startInstance({}, undefined, { timeouts: hasty })
         for (const operation of operations) {
           const { target } = operation
           const body = "x".repeat(70_000)

@@ -59,9 +59,9 @@ describe("changelog entries", () => {
     const declared = endpoints.flatMap(({ deprecation: life, row }) =>
       Option.match(life, { onNone: () => [], onSome: (one) => [{ path: row.path, ...one }] })
     )
-    const told = changelog.filter(({ type }) => type === "deprecated")
+    const deprecations = changelog.filter(({ type }) => type === "deprecated")
     assert.deepStrictEqual(
-      told.map(({ date, paths, successor, sunset }) => ({ date, paths, successor, sunset })),
+      deprecations.map(({ date, paths, successor, sunset }) => ({ date, paths, successor, sunset })),
       declared.map(({ announced, path, successor, sunset }) => ({
         date: announced,
         paths: [path],
@@ -69,7 +69,7 @@ describe("changelog entries", () => {
         sunset: sunset ?? null,
       })),
     )
-    assert.isAbove(told.length, 0)
+    assert.isAbove(deprecations.length, 0)
     assert.isTrue(refuses({ type: "deprecated" }))
   })
 

@@ -5,7 +5,7 @@ import { Context, Effect, Layer, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import * as Roles from "../../src/db/migrations/ServiceRole.ts"
+import * as ServiceRole from "../../src/db/migrations/ServiceRole.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
@@ -70,7 +70,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
           sql.unsafe(`create role ${role} login password '${secret}'`),
           () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))),
         )
-        yield* Effect.provide(Roles.grantServiceRole(role), owner)
+        yield* Effect.provide(ServiceRole.grantServiceRole(role), owner)
         const url = new URL(Redacted.value(database))
         url.username = role
         url.password = secret

@@ -75,10 +75,10 @@ export const startClusterClients = Effect.fnUntraced(function* (
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
   const truth = new Map<string, string>()
-  const told: Array<ObservedRequest> = []
+  const observed: Array<ObservedRequest> = []
   const wrong: Array<string> = []
   const accounts = Object.entries(keys)
-  let [asked, stopping] = [0, false]
+  let [sentCount, stopping] = [0, false]
 
   /** Says what is wrong with a response; empty if it is right. */
   const judge = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
@@ -89,14 +89,14 @@ export const startClusterClients = Effect.fnUntraced(function* (
     if (status === 402) return account === "ending" && codeOf(answer) === "insufficient_credits" ? "" : "402"
     if (![200, 404, 409, 422].includes(status)) return "an unexpected status"
     if (path.startsWith("/v1/screener")) return status === 200 ? numbers.judge(numberIn(answer), began) : "not 200"
-    const said = `${status} ${text.replace(idOf, "")}`
+    const found = `${status} ${text.replace(idOf, "")}`
     const before = truth.get(path)
-    if (before === undefined) truth.set(path, said)
-    return before === undefined || before === said ? "" : `before it was ${before.slice(0, 200)}`
+    if (before === undefined) truth.set(path, found)
+    return before === undefined || before === found ? "" : `before it was ${before.slice(0, 200)}`
   }
 
   const one = Effect.gen(function* () {
-    const number = asked++
+    const number = sentCount++
     const path = pathAt(number)
     const id = `${name}-${number}`
     const [account, key] = accounts[number % accounts.length] ?? ["", ""]
@@ -105,7 +105,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
     const answer = yield* Effect.result(requestWithTimeout({ ...address, path, headers, agent }))
     const ended = performance.now()
     if (answer._tag === "Failure") {
-      told.push({
+      observed.push({
         id,
         account,
         path,
@@ -123,7 +123,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
     }
     const { status, text } = answer.success
     const cost = headerValue(answer.success, "x-cost-microdollars")
-    told.push({
+    observed.push({
       id,
       account,
       path,
@@ -146,7 +146,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
   })
   const running = yield* Effect.all(Array.from({ length: clients }, () => Effect.forkScoped(client)))
 
-  const good = () => told.filter(({ status }) => status === 200).length
+  const good = () => observed.filter(({ status }) => status === 200).length
   /** Waits for `by` more responses with status 200. */
   const more = (by = 100) =>
     Effect.suspend(() => {
@@ -159,9 +159,9 @@ export const startClusterClients = Effect.fnUntraced(function* (
   const stop = Effect.gen(function* () {
     stopping = true
     yield* Effect.forEach(running, Fiber.join, { concurrency: "unbounded", discard: true })
-    return { told, wrong }
+    return { observed, wrong }
   })
-  return { more, told, wrong, stop }
+  return { more, observed, wrong, stop }
 })
 
 export type ClusterClients = Effect.Success<ReturnType<typeof startClusterClients>>

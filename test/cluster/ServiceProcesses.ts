@@ -1,6 +1,6 @@
 /** The processes of the service, one per host, configured as operators configure them. */
 import { Effect, Schedule } from "effect"
-import * as Mail from "../support/MailServer.ts"
+import * as MailServer from "../support/MailServer.ts"
 import { type DatabaseHost, databaseHosts, databasePorts } from "./Patroni.ts"
 import { type AppHost, databaseRoles, servicePorts, startPgBouncerFor } from "./ProxiesAndPoolers.ts"
 import { NoResponse, requestWithTimeout } from "./TimedRequest.ts"
@@ -21,7 +21,7 @@ const urlOf = (address: string, name: string = databaseName) =>
 export const makeServiceProcesses = Effect.gen(function* () {
   const world = yield* Hosts
   const { addressOf } = world
-  const mail = yield* Mail.startMailServer(0, addressOf("clients"))
+  const mail = yield* MailServer.startMailServer(0, addressOf("clients"))
   const poolers = new Map<AppHost, Program>()
   const running = new Map<AppHost, Program>()
 

@@ -5,10 +5,10 @@ import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { startInstance } from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
@@ -52,9 +52,9 @@ const database = Layer.effectDiscard(samples).pipe(
 )
 
 const atWork = Effect.gen(function* () {
-  const { key } = yield* Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
+  const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* startInstance({ CACHE_MEGABYTES: "16" })
-  return yield* Steady.startSteadyClients({ port, key })
+  return yield* SteadyClients.startSteadyClients({ port, key })
 })
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The network", (it) => {

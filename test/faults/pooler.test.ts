@@ -30,16 +30,16 @@ const path = "/v1/screener?limit=1"
 const service = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
   const { admin, name, url } = yield* makeServiceRoleDatabase()
   const started = yield* startTestPooler({ default_pool_size: "1", query_wait_timeout: "1", ...settings })
-  const way = Redacted.make(replacePort(url, started.port))
+  const poolerUrl = Redacted.make(replacePort(url, started.port))
   const owner = yield* Layer.build(databaseClientLayer({ url: ownerUrl(url), applicationName: "owner" }))
   const keys = yield* Effect.provide(Layer.build(Service.TestKeys.layer), owner)
   const context = yield* Layer.build(
     Service.serviceLayerWithKeys(
       Layer.succeedContext(keys),
-      databaseClientLayer({ url: way, direct: url, applicationName: "tickerline-test" }),
+      databaseClientLayer({ url: poolerUrl, direct: url, applicationName: "tickerline-test" }),
     ),
   )
-  const stranger = PgConnection.make({ url: way, prepare: false })
+  const stranger = PgConnection.make({ url: poolerUrl, prepare: false })
   return { ...started, admin, name, context, stranger }
 })
 

@@ -4,10 +4,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { startInstance } from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
@@ -19,24 +19,24 @@ const database = Service.TestKeys.layer.pipe(
 
 /** Starts a service with steady clients. Without the cache, every response comes from the database. */
 const atWork = Effect.fnUntraced(function* (memory: "with memory" | "without memory") {
-  const { key, ...ids } = yield* Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
+  const { key, ...ids } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* startInstance({ CACHE_MEGABYTES: memory === "with memory" ? "16" : "0" })
-  const steady = yield* Steady.startSteadyClients({ port, key })
+  const steady = yield* SteadyClients.startSteadyClients({ port, key })
   return { ...ids, ...steady, port }
 })
 
 /** Asserts that each response with 200, 404 or 409 is recorded exactly once. */
-const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: Steady.ClientSummary) {
+const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: SteadyClients.ClientSummary) {
   const sql = yield* SqlClient.SqlClient
   const good = Object.entries(seen.answers).filter(([name]) => !name.startsWith("503"))
-  const expected = good.reduce((sum, [, count]) => sum + count, 0) + Steady.mixedPaths.length
+  const expected = good.reduce((sum, [, count]) => sum + count, 0) + SteadyClients.mixedPaths.length
   const counted = Effect.map(
     sql<{ readonly rows: number }>`
       select count(*)::int as rows from usage where account_id = ${account_id} and status_code <> 503
     `,
     ([row]) => row?.rows ?? 0,
   )
-  yield* Ledger.retryUntil(counted, (rows) => rows >= expected)
+  yield* CustomerUsage.retryUntil(counted, (rows) => rows >= expected)
   assert.strictEqual(yield* counted, expected)
 })
 

@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { requestOverWire } from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import { endProcess, type Environment, findFreePort, startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -38,7 +38,7 @@ const serving = Effect.fnUntraced(function* (more: Environment = {}) {
   return { ...running, running, port }
 })
 
-const customer = Effect.suspend(() => Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" }))
+const customer = Effect.suspend(() => CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" }))
 
 const charged = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
@@ -130,9 +130,9 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const answers = yield* Effect.forEach(zones, (TZ) =>
         Effect.scoped(Effect.gen(function* () {
           const { port } = yield* serving({ TZ })
-          const asked = [...Steady.mixedPaths, "/v1/premarket-stats?limit=5", "/v1/pump-and-dump-tracker?limit=5"]
+          const paths = [...Steady.mixedPaths, "/v1/premarket-stats?limit=5", "/v1/pump-and-dump-tracker?limit=5"]
           return yield* Effect.forEach(
-            asked,
+            paths,
             (path) =>
               Effect.map(requestOverWire(port, path, key), ({ text }) => text.replace(/"request_id":"[^"]*"/, "")),
           )
@@ -147,7 +147,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const { account_id, key } = yield* customer
       const { port } = yield* serving()
       yield* requestOverWire(port, "/v1/news?limit=1", key)
-      yield* Ledger.waitForRecordedRequests(account_id, 1)
+      yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
       yield* sql`alter database postgres set default_transaction_read_only = on`
       const cut = sql`
         select pg_terminate_backend(pid) from pg_stat_activity
@@ -161,7 +161,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(yield* charged(account_id), 1)
       yield* sql`alter database postgres reset default_transaction_read_only`
       yield* cut
-      yield* Ledger.waitForRecordedRequests(account_id, 11)
+      yield* CustomerUsage.waitForRecordedRequests(account_id, 11)
       assert.strictEqual(yield* charged(account_id), 11)
     }))
 
@@ -196,7 +196,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.match(ended.value.err, /^tickerline: PostgreSQL: [^\n]+$/m)
       assert.notMatch(ended.value.err, /\n\s+at /)
       assert.strictEqual(yield* Effect.retry(rows, { times: 5, schedule: Schedule.spaced("100 millis") }), before)
-      const [litter] = yield* sql`select 1 from pg_class where relnamespace = 'loading'::regnamespace`
-      assert.isUndefined(litter)
+      const [leftover] = yield* sql`select 1 from pg_class where relnamespace = 'loading'::regnamespace`
+      assert.isUndefined(leftover)
     }))
 })

@@ -3,11 +3,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
-import * as Instances from "../support/ServiceInstances.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { exchangeText, findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { startInstance, requestOverWire } = Instances
+const { startInstance, requestOverWire } = ServiceInstances
 
 /** Starts an instance and returns its metrics by name and labels. */
 const measured = Effect.gen(function* () {
@@ -34,7 +34,7 @@ const measured = Effect.gen(function* () {
 const counted = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
-layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it) => {
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it) => {
   it.effect("counts each response once, by endpoint, status and cache (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { port, scrape } = yield* measured
@@ -92,8 +92,8 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       const statuses = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`lock table screener`
-          const asked = [1, 2].map((limit) => requestOverWire(port, `/v1/screener?limit=${limit}`, basic))
-          return yield* Effect.forEach(asked, (answer) => Effect.map(answer, ({ status }) => status), {
+          const requests = [1, 2].map((limit) => requestOverWire(port, `/v1/screener?limit=${limit}`, basic))
+          return yield* Effect.forEach(requests, (answer) => Effect.map(answer, ({ status }) => status), {
             concurrency: 2,
           })
         }).pipe(Effect.timeout("20 seconds")),

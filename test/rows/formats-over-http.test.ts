@@ -5,11 +5,11 @@ import { SqlClient } from "effect/sql"
 import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
 import * as Files from "../support/Downloads.ts"
-import * as Instances from "../support/ServiceInstances.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { startInstance, requestOverWire } = Instances
+const { startInstance, requestOverWire } = ServiceInstances
 
 const rows = 230
 
@@ -21,8 +21,8 @@ const hostile = Effect.gen(function* () {
   yield* sql`update ownership set owner_name = ${text} where owner_name like '%a'`
 })
 
-const filled = Layer.effectDiscard(Effect.andThen(Plenty.fillAllTables(rows), hostile)).pipe(
-  Layer.provideMerge(Instances.databaseWithKeys),
+const filled = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(rows), hostile)).pipe(
+  Layer.provideMerge(ServiceInstances.databaseWithKeys),
 )
 
 const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
@@ -144,10 +144,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           assert.strictEqual(record.length, header.length)
           const expected = header.map((name) => cellFor(Reflect.get(Object(values[index]), name)))
           // JSON.parse loses digits that exceed the precision of a float.
-          const said = record.map((text, at) =>
+          const cells = record.map((text, at) =>
             /^-?[\d.]+$/.test(text) && /^-?[\d.]+$/.test(expected[at] ?? "") ? String(Number(text)) : text
           )
-          assert.deepStrictEqual(said, expected)
+          assert.deepStrictEqual(cells, expected)
         })
         for (const { headers, isComplete: isWhole, trailers, bytes } of [csv, ndjson]) {
           assert.isTrue(isWhole)
@@ -215,7 +215,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         [`${path}&format=ndjson`, "text/csv", /ndjson/],
         [`${path}&format=json`, "text/csv", /^application\/json/],
       ]
-      const said = new Map<string, string>()
+      const bodies = new Map<string, string>()
       for (const encoding of ["identity", "gzip"]) {
         for (let round = 0; round < 5; round++) {
           for (const [target, accept, type] of ways) {
@@ -223,8 +223,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
             const answer = yield* requestOverWire(port, target, ultimate, { headers })
             assert.match(answer.headers["content-type"] ?? "", type)
             const name = `${encoding} ${target} ${accept}`
-            assert.strictEqual(said.get(name) ?? answer.text, answer.text)
-            said.set(name, answer.text)
+            assert.strictEqual(bodies.get(name) ?? answer.text, answer.text)
+            bodies.set(name, answer.text)
             assert.strictEqual(answer.headers["vary"]?.includes("Accept,") === true, target === path, target)
             const known = { ...headers, "If-None-Match": answer.headers["etag"] ?? "" }
             const again = yield* requestOverWire(port, target, ultimate, { headers: known })
@@ -237,7 +237,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           }
         }
       }
-      assert.strictEqual(new Set(Array.from(said.values())).size, 3)
+      assert.strictEqual(new Set(Array.from(bodies.values())).size, 3)
     }).pipe(Effect.scoped))
 
   it.effect("gives HEAD the headers of GET, for pages and exports (D10)", () =>

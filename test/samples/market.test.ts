@@ -68,8 +68,8 @@ const listOf = (row: Cells, column: string) => {
 
 /** Parses a decimal exactly, as an integer scaled by 10^digits. */
 const parseDecimal = (decimal: string, digits = 4) => {
-  const [whole = "0", part = ""] = decimal.replace("-", "").split(".")
-  const count = BigInt(whole + part.padEnd(digits, "0"))
+  const [integer = "0", part = ""] = decimal.replace("-", "").split(".")
+  const count = BigInt(integer + part.padEnd(digits, "0"))
   return decimal.startsWith("-") ? -count : count
 }
 

@@ -25,7 +25,7 @@ export const responsesOf = (path: string): ReadonlyMap<string, unknown> =>
     ),
   )
 
-export type ParameterKind = "number" | "whole" | "date" | "boolean" | "words" | "ticker" | "tickers" | "sort" | "text"
+export type ParameterKind = "number" | "integer" | "date" | "boolean" | "words" | "ticker" | "tickers" | "sort" | "text"
 
 export interface DocumentedParameter {
   readonly name: string
@@ -49,10 +49,10 @@ const kindOf = (name: string, schema: unknown, description: string): ParameterKi
   if (name === "sort") return "sort"
   if (oneOf.test(description)) return "words"
   // `limit` also takes `all`, which is tested separately.
-  if (name === "limit") return "whole"
+  if (name === "limit") return "integer"
   const type = valueAt(schema, "type")
   if (type === "number") return "number"
-  if (type === "integer") return "whole"
+  if (type === "integer") return "integer"
   if (type === "boolean") return "boolean"
   return valueAt(schema, "format") === "date" ? "date" : "text"
 }

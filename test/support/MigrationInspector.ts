@@ -175,12 +175,12 @@ const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript)
     Effect.forEach(some, (statement) => sql.unsafe(statement), { discard: true })
   const before = new Set((yield* relations).map(({ name }) => name))
   yield* apply(statements)
-  const whole = yield* contents
+  const expected = yield* contents
   const made = (yield* relations).filter(({ name }) => !before.has(name))
   const again = (how: string) =>
     Effect.flatMap(Effect.result(Effect.andThen(apply(statements), contents)), (result) =>
       Effect.sync(() => {
-        const isSame = result._tag === "Success" && result.success.symmetricDifference(whole).size === 0
+        const isSame = result._tag === "Success" && result.success.symmetricDifference(expected).size === 0
         if (!isSame) found.push(`is not all there when it is run again after ${how}`)
       }))
   for (let count = 1; count <= statements.length; count++) {

@@ -6,10 +6,10 @@ import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
 import { retryUntil } from "../support/CustomerUsage.ts"
-import * as Mail from "../support/MailServer.ts"
+import * as MailServer from "../support/MailServer.ts"
 import { DedicatedPostgres } from "../support/DedicatedPostgres.ts"
 import { endProcess, findFreePort, projectRoot } from "../support/Processes.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 import {
   countResponsesOf,
   extractPreviousRelease,
@@ -46,7 +46,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         const fs = yield* FileSystem.FileSystem
         const sql = yield* SqlClient.SqlClient
         const { url } = yield* DedicatedPostgres
-        const mails = yield* Mail.startMailServer()
+        const mails = yield* MailServer.startMailServer()
         const old = yield* extractPreviousRelease
         const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-upgrade-" })
         const as = { owner: { DATABASE_URL: url } }
@@ -98,7 +98,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
 
         let running = yield* startOld
         const front = yield* startBalancer([oldPort, newPort])
-        const steady = yield* Steady.startSteadyClients({ port: front, key, clients: 8 })
+        const steady = yield* SteadyClients.startSteadyClients({ port: front, key, clients: 8 })
         yield* steady.more()
 
         // The new release migrates while the old one serves.
@@ -170,7 +170,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
           from accounts as it join usage using (account_id) where name = 'steady' group by it.account_id
         `
         // The clients requested each path once before they started.
-        const requests = seen.requests + Steady.mixedPaths.length
+        const requests = seen.requests + SteadyClients.mixedPaths.length
         const [{ cost } = { cost: 0 }] = books
         assert.deepStrictEqual(Array.from(books), [
           { rows: requests, keys: requests, cost, days: requests, daily: cost, charged: cost },

@@ -23,7 +23,7 @@ const tickersOf = (query: string) => Effect.map(column("ticker", query), (ticker
 
 /** Queries the rows of these tickers. */
 const among = (tickers: ReadonlyArray<string>, name = "ticker") => ({
-  asked: (query: string) => column(name, `ticker=${tickers.join(",")}&${query}`),
+  find: (query: string) => column(name, `ticker=${tickers.join(",")}&${query}`),
   refused,
 })
 
@@ -186,11 +186,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         suspect("PLANDC", { country: "CN" }),
         suspect("PLANDD"),
       )
-      const asked = (country: string) => tickersOf(`ticker=PLANDA,PLANDB,PLANDC,PLANDD&country=${country}`)
-      assert.deepStrictEqual(yield* asked("HK"), [first])
-      assert.deepStrictEqual(yield* asked("cn,%20Sg"), [second, third])
-      assert.deepStrictEqual(yield* asked("H%25"), [])
-      assert.deepStrictEqual(yield* asked("US"), [])
+      const find = (country: string) => tickersOf(`ticker=PLANDA,PLANDB,PLANDC,PLANDD&country=${country}`)
+      assert.deepStrictEqual(yield* find("HK"), [first])
+      assert.deepStrictEqual(yield* find("cn,%20Sg"), [second, third])
+      assert.deepStrictEqual(yield* find("H%25"), [])
+      assert.deepStrictEqual(yield* find("US"), [])
       for (const sent of ["", "HK,"]) assert.strictEqual((yield* refused(`country=${sent}`)).field, "country")
     }))
 
@@ -202,11 +202,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) => suspect(ticker, { underwriters: names[number] ?? null })),
       )
-      const asked = (part: string) =>
+      const find = (part: string) =>
         column("underwriters", `ticker=${tickers.join(",")}&underwriters=${encodeURIComponent(part)}`)
-      yield* FilterAssertions.assertContainsFilter({ asked, refused }, "underwriters")
-      for (const part of ["REVere", "n, R"]) assert.deepStrictEqual(yield* asked(part), ["Spartan, Revere"])
-      for (const miss of ["S%n", "n__R", "Spartans"]) assert.deepStrictEqual(yield* asked(miss), [], miss)
+      yield* FilterAssertions.assertContainsFilter({ find, refused }, "underwriters")
+      for (const part of ["REVere", "n, R"]) assert.deepStrictEqual(yield* find(part), ["Spartan, Revere"])
+      for (const miss of ["S%n", "n__R", "Spartans"]) assert.deepStrictEqual(yield* find(miss), [], miss)
     }))
 
   it.effect.each([["known_underwriter", "PKNOWN"], ["is_adr", "PADR"]] as const)(
@@ -233,11 +233,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         )
         const keys = tickers.slice(0, values.length)
         yield* FilterAssertions.assertRangeFilter(among(tickers), name, { values, keys })
-        const { asked } = among(tickers)
+        const { find } = among(tickers)
         const [, one, many, most] = keys.slice(-4)
-        assert.deepStrictEqual(yield* asked(`min_${name}=0.5&max_${name}=7.5e7`), [one, many])
-        assert.deepStrictEqual(yield* asked(`min_${name}=1.5&max_${name}=9007199254740990`), [many])
-        assert.deepStrictEqual(yield* asked(`min_${name}=75000000.5`), [most])
+        assert.deepStrictEqual(yield* find(`min_${name}=0.5&max_${name}=7.5e7`), [one, many])
+        assert.deepStrictEqual(yield* find(`min_${name}=1.5&max_${name}=9007199254740990`), [many])
+        assert.deepStrictEqual(yield* find(`min_${name}=75000000.5`), [most])
       }),
   )
 
@@ -260,9 +260,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
           ...tickers.map((ticker, number) => suspect(ticker, { [name]: [small, great][number] ?? null })),
         )
         yield* FilterAssertions.assertRangeFilter(among(tickers), name, { values: [small, great], keys: [less, more] })
-        const { asked } = among(tickers)
-        assert.deepStrictEqual(yield* asked(`min_${name}=0.2&max_${name}=1e300`), [more])
-        assert.deepStrictEqual(yield* asked(`min_${name}=${small}00001`), [
+        const { find } = among(tickers)
+        assert.deepStrictEqual(yield* find(`min_${name}=0.2&max_${name}=1e300`), [more])
+        assert.deepStrictEqual(yield* find(`min_${name}=${small}00001`), [
           ...(small.startsWith("-") ? [less] : []),
           more,
         ])

@@ -130,7 +130,7 @@ const conflictsOf = Effect.gen(function* () {
 })
 
 /** Exports a list through the given process. */
-const whole = Effect.fnUntraced(function* (app: AppHost) {
+const exportList = Effect.fnUntraced(function* (app: AppHost) {
   const { keys, world } = yield* Cluster
   const answer = yield* requestWithTimeout({
     host: world.addressOf(app),
@@ -139,12 +139,12 @@ const whole = Effect.fnUntraced(function* (app: AppHost) {
     headers: { Authorization: `Bearer ${keys["later"]}` },
   })
   const lines = answer.text.split("\n").length - 1
-  const isWhole = answer.status === 200 && lines === Number(answer.headers["x-row-count"])
+  const isComplete = answer.status === 200 && lines === Number(answer.headers["x-row-count"])
   yield* expectTrue(
-    isWhole || (answer.status === 503 && answer.headers["retry-after"] === "5"),
+    isComplete || (answer.status === 503 && answer.headers["retry-after"] === "5"),
     `An export: ${answer.status}, ${lines} of ${String(answer.headers["x-row-count"])} lines`,
   )
-  return isWhole
+  return isComplete
 })
 
 export const standbyConflicts: Scenario = {
@@ -159,7 +159,7 @@ export const standbyConflicts: Scenario = {
     let lists = 0
     const readers = Effect.forEach(
       appHosts,
-      (app) => Effect.forever(Effect.map(whole(app), (isWhole) => void (lists += isWhole ? 1 : 0))),
+      (app) => Effect.forever(Effect.map(exportList(app), (isComplete) => void (lists += isComplete ? 1 : 0))),
       { concurrency: "unbounded", discard: true },
     )
     // Whether a swap conflicts with a query is random, so the load is repeated.
@@ -172,7 +172,7 @@ export const standbyConflicts: Scenario = {
     const cancelled = (yield* conflictsOf) - before
     yield* postgres.configure({ postgresql: { parameters: { max_standby_streaming_delay: "500ms" } } })
     yield* expectTrue(cancelled > 0, "Nothing was cancelled.")
-    return { "queries cancelled": cancelled, "whole lists": lists }
+    return { "queries cancelled": cancelled, "complete lists": lists }
   }),
 }
 

@@ -2,7 +2,7 @@
 import { Effect, Schedule } from "effect"
 import { performance } from "node:perf_hooks"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
+import * as ApiKeys from "../../../src/accounts/keys/ApiKeys.ts"
 import { Cluster } from "../Cluster.ts"
 import { expectTrue, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
@@ -26,7 +26,7 @@ const askAt = Effect.fnUntraced(function* (app: AppHost, key: string, localAddre
 
 const customer = Effect.fnUntraced(function* (name: string, tier: "basic" | "pro") {
   yield* Accounts.ensureAccount({ name, tier, email: null, prepaid: false })
-  return yield* Keys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
+  return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
 })
 
 const revokedAt = Effect.fnUntraced(function* (app: AppHost, key: string, since: number) {
@@ -56,8 +56,8 @@ export const keyRevoked: Scenario = {
         `${app} answers ${statuses.join(", ")} to a new key.`,
       )
     }
-    const id = (yield* asOwner(Keys.listApiKeys)).find(({ account }) => account === "leaving")?.key_id
-    yield* asOwner(Keys.revokeApiKey(Number(id)))
+    const id = (yield* asOwner(ApiKeys.listApiKeys)).find(({ account }) => account === "leaving")?.key_id
+    yield* asOwner(ApiKeys.revokeApiKey(Number(id)))
     const since = performance.now()
     const taken = yield* Effect.forEach(appHosts, (app) => revokedAt(app, key, since), { concurrency: "unbounded" })
     // A request may start within the second and end after it.

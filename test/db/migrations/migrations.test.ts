@@ -3,7 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
-import * as Scripts from "../../../src/db/migrations/MigrationScripts.ts"
+import * as MigrationScripts from "../../../src/db/migrations/MigrationScripts.ts"
 import { makeEmptyDatabase, makeMigrationFolder, migrateUpTo, withDatabase } from "../../support/MigrationDatabases.ts"
 import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 
@@ -101,7 +101,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
           const migrating = yield* sql.withTransaction(Effect.gen(function* () {
             yield* sql`select from news`
             const migrating = yield* Effect.forkScoped(
-              withDatabase(url, Effect.provideService(Migrations.runMigrations, Scripts.MigrationsFolder, later)),
+              withDatabase(
+                url,
+                Effect.provideService(Migrations.runMigrations, MigrationScripts.MigrationsFolder, later),
+              ),
             )
             for (let look = 0; look < 2; look++) {
               yield* Effect.repeat(waits, { until: (found) => found.length > 0, schedule: Schedule.spaced("5 millis") })
@@ -278,12 +281,12 @@ describe("The script parser", () => {
     ["dollars inside a text", "select '$$';\nselect '$$';", ["select '$$'", "select '$$'"]],
   ]
   it.each(cases)("splits %s (CONTRIBUTING, migrations)", (_, script, statements) => {
-    assert.deepStrictEqual(Scripts.splitStatements(script), statements)
+    assert.deepStrictEqual(MigrationScripts.splitStatements(script), statements)
   })
 
   it("cuts no statement at a semicolon inside a comment (CONTRIBUTING, migrations)", () => {
     const bare = (script: string) =>
-      Scripts.splitStatements(script).map((statement) =>
+      MigrationScripts.splitStatements(script).map((statement) =>
         statement.replace(/--.*$/gm, "").replace(/\/\*[^]*?\*\//g, "").trim()
       )
     assert.deepStrictEqual(bare("select 1; -- one;\n-- two;\nselect 2, -- three;\n  3;"), [

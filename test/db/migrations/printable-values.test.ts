@@ -159,7 +159,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       const { status, text } = yield* Service.requestJson("/v1/gap-stats-advanced")
       assert.strictEqual(status, 200, text)
       for (
-        const said of [
+        const expectedText of [
           '"date":"0001-01-01"',
           '"last_updated":"0001-01-01T19:00:00-05:00"',
           '"volume":-9007199254740991',
@@ -171,7 +171,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
           '"last_updated":"9999-12-31T23:59:59.999-05:00"',
           '"volume":9007199254740991',
         ]
-      ) assert.include(text, said)
+      ) assert.include(text, expectedText)
       assert.match(text, /"high_time":"0001-01-01T23:5\d:\d\d(\.\d+)?-05:00"/)
     }))
 

@@ -5,7 +5,7 @@ import { Context, Effect, Layer, Logger, Option, Redacted, Schedule } from "effe
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
-import * as Roles from "../../../src/db/migrations/ServiceRole.ts"
+import * as ServiceRole from "../../../src/db/migrations/ServiceRole.ts"
 import { makeOutbox } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
 import { buildUrl, documentedEndpoints, requiredQuery } from "../../support/DocumentedEndpoints.ts"
@@ -38,7 +38,7 @@ const granted = Layer.unwrap(Effect.gen(function* () {
   return Layer.provideMerge(
     Layer.unwrap(Effect.gen(function* () {
       const { name, url } = yield* roleIn(database)
-      yield* Roles.grantServiceRole(name)
+      yield* ServiceRole.grantServiceRole(name)
       return Layer.effect(
         Serving,
         Effect.map(Layer.build(poolableClient({ url, applicationName: "serving" })), Context.get(SqlClient.SqlClient)),
@@ -299,11 +299,11 @@ layer(bare, { excludeTestServices: true })("Grants", (it) => {
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
           const role = yield* roleIn(url)
-          yield* Roles.grantServiceRole(role.name)
+          yield* ServiceRole.grantServiceRole(role.name)
           yield* sql`create table brought (x text)`
           const may = sql`select has_table_privilege(${role.name}, 'brought', 'select') as may`
           assert.deepStrictEqual(yield* may, [{ may: false }])
-          yield* Roles.renewServiceRoles
+          yield* ServiceRole.renewServiceRoles
           assert.deepStrictEqual(yield* may, [{ may: true }])
         }),
         context,
@@ -314,8 +314,8 @@ layer(bare, { excludeTestServices: true })("Grants", (it) => {
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
-      const said: Array<unknown> = []
-      const listening = Logger.layer([Logger.make(({ message }) => said.push(message))])
+      const messages: Array<unknown> = []
+      const listening = Logger.layer([Logger.make(({ message }) => messages.push(message))])
       yield* Effect.provide(
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
@@ -329,11 +329,14 @@ layer(bare, { excludeTestServices: true })("Grants", (it) => {
           }
           yield* sql.unsafe(`alter schema public owner to "${owner.name}"`)
           const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
-          yield* Effect.provide(Roles.grantServiceRole(role.name), granter)
-          assert.match(String(said), /may still create tables.*: revoke temporary on database test_\w+ from public$/)
-          assert.lengthOf(said, 1)
-          yield* Roles.grantServiceRole(role.name)
-          assert.lengthOf(said, 1)
+          yield* Effect.provide(ServiceRole.grantServiceRole(role.name), granter)
+          assert.match(
+            String(messages),
+            /may still create tables.*: revoke temporary on database test_\w+ from public$/,
+          )
+          assert.lengthOf(messages, 1)
+          yield* ServiceRole.grantServiceRole(role.name)
+          assert.lengthOf(messages, 1)
         }),
         Layer.provideMerge(Layer.succeedContext(context), listening),
       )
@@ -343,7 +346,7 @@ layer(bare, { excludeTestServices: true })("Grants", (it) => {
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
-      const error = yield* Effect.flip(Effect.provide(Roles.grantServiceRole(`no "such`), context))
+      const error = yield* Effect.flip(Effect.provide(ServiceRole.grantServiceRole(`no "such`), context))
       assert.include(error.message, `create role "no ""such" login`)
     }))
 })
