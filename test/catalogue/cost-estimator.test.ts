@@ -188,12 +188,12 @@ const asking = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
       query: Arbitrary.all(
         parameters.map((parameter) => sentAs(parameter, /^(page|limit)$/.test(parameter.name) ? 2 : parameters.length)),
       ),
-      isStrange: once(25),
-      stranger: pick(...unknownParameters),
+      hasUnknownName: once(25),
+      unknownName: pick(...unknownParameters),
       place: int(0, 20),
     }),
-    ({ isStrange, place, query, stranger }) => {
-      const all: Query = [...query.flat(), ...isStrange ? [[stranger, "1"] as const] : []]
+    ({ hasUnknownName, place, query, unknownName }) => {
+      const all: Query = [...query.flat(), ...hasUnknownName ? [[unknownName, "1"] as const] : []]
       return { query: all, place: Math.min(place, all.length) }
     },
   )

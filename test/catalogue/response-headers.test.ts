@@ -169,8 +169,8 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
             const declared = Object.keys(Object(valueAt(DocumentedEndpoints.responsesOf(path).get(status), "headers")))
             const found = seen.get(`${path} ${status}`) ?? new Set()
             // Short responses are not compressed, so they do not depend on any header.
-            const vain = declared.filter((name) => name !== "Vary" && !found.has(name.toLowerCase()))
-            assert.deepStrictEqual(vain, [], `${path} ${status}`)
+            const unobserved = declared.filter((name) => name !== "Vary" && !found.has(name.toLowerCase()))
+            assert.deepStrictEqual(unobserved, [], `${path} ${status}`)
           }
         }
       }))
@@ -232,9 +232,13 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
 
     it.effect("a malformed request gets the declared response, whatever its path (D13, D14)", () =>
       Effect.gen(function* () {
-        const hasty = { ...defaultConnectionTimeouts, headers: Duration.millis(100), request: Duration.millis(200) }
+        const shortTimeouts = {
+          ...defaultConnectionTimeouts,
+          headers: Duration.millis(100),
+          request: Duration.millis(200),
+        }
         const port = yield* ServiceInstances.startInstance()
-        const impatient = yield* ServiceInstances.startInstance({}, undefined, { timeouts: hasty })
+        const shortTimeoutPort = yield* ServiceInstances.startInstance({}, undefined, { timeouts: shortTimeouts })
         for (const operation of operations) {
           const { target } = operation
           const body = "x".repeat(70_000)
@@ -248,7 +252,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
           operations,
           (operation) =>
             Effect.map(
-              raw(impatient, operation, `GET ${operation.target} HTTP/1.1\r\nHost: x\r\n`),
+              raw(shortTimeoutPort, operation, `GET ${operation.target} HTTP/1.1\r\nHost: x\r\n`),
               (status) => assert.strictEqual(status, 408),
             ),
           { concurrency: 8 },

@@ -75,12 +75,12 @@ describe("changelog entries", () => {
 
   it("every path in an entry exists (§9.6)", () => {
     const known = endpoints.map(({ row }) => row.path)
-    const strange = changelog.flatMap(({ id, paths }) =>
+    const unknownPaths = changelog.flatMap(({ id, paths }) =>
       paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => concernsPath({ paths: [path] }, one))).map((
         path,
       ) => `${id}: ${path}`)
     )
-    assert.deepStrictEqual(strange, [])
+    assert.deepStrictEqual(unknownPaths, [])
   })
 
   it("an incomplete entry stops the service from starting (§9.6)", () => {

@@ -193,8 +193,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       const serving = yield* runDoctor(environment)
       assert.deepStrictEqual(serving.of("role").map(({ state }) => state), ["ok"], JSON.stringify(serving.of("role")))
       yield* runAsOwner(url, `grant insert on news to ${name}`)
-      const rich = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRole(false))
-      assert.deepStrictEqual([rich?.state, rich?.found], ["warning", `${name} can also write news`])
+      const excessRights = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRole(false))
+      assert.deepStrictEqual([excessRights?.state, excessRights?.found], ["warning", `${name} can also write news`])
     }))
 
   it.effect("reports an unreachable database, invalid and misspelt settings, and no secret (operations/command-line)", () =>

@@ -237,8 +237,8 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.strictEqual(valueAt(yield* details("MEGX"), "reason"), "competing_destinations")
       assert.deepStrictEqual(valueAt(yield* details("FNGU"), "reasons"), ["broken_chain"])
       assert.deepStrictEqual(valueAt(yield* details("BD0"), "reasons"), ["max_hops_exceeded"])
-      const knotted = valueAt(yield* details("KNT0"), "reasons")
-      assert.strictEqual(Array.isArray(knotted) ? knotted.length : 0, 4)
+      const conflictReasons = valueAt(yield* details("KNT0"), "reasons")
+      assert.strictEqual(Array.isArray(conflictReasons) ? conflictReasons.length : 0, 4)
     }))
 
   it.effect("resolves BNT to a chain of two, without its three estimated events (D19)", () =>

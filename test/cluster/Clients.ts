@@ -81,14 +81,16 @@ export const startClusterClients = Effect.fnUntraced(function* (
   let [sentCount, stopping] = [0, false]
 
   /** Says what is wrong with a response; empty if it is right. */
-  const judge = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
+  const findProblem = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
     const { status, text } = answer
     if (mayBreak && [502, 504].includes(status)) return ""
     if (headerValue(answer, "x-request-id") !== id) return "another request id"
     if (status === 503) return isDocumented(answer, id) ? "" : "an undocumented 503"
     if (status === 402) return account === "ending" && codeOf(answer) === "insufficient_credits" ? "" : "402"
     if (![200, 404, 409, 422].includes(status)) return "an unexpected status"
-    if (path.startsWith("/v1/screener")) return status === 200 ? numbers.judge(numberIn(answer), began) : "not 200"
+    if (path.startsWith("/v1/screener")) {
+      return status === 200 ? numbers.findViolation(numberIn(answer), began) : "not 200"
+    }
     const found = `${status} ${text.replace(idOf, "")}`
     const before = truth.get(path)
     if (before === undefined) truth.set(path, found)
@@ -136,7 +138,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
       isKeyed: cost !== "",
       servedBy: headerValue(answer.success, "x-served-by"),
     })
-    const why = judge(path, id, account, began, answer.success)
+    const why = findProblem(path, id, account, began, answer.success)
     if (why !== "") wrong.push(`${path}: ${why}: ${status} ${text.slice(0, 300)}`)
   })
   const client = Effect.whileLoop({

@@ -12,7 +12,7 @@ import * as Service from "./ServiceProcesses.ts"
 import { appHosts, databaseRoles, servicePorts, startHaproxy } from "./ProxiesAndPoolers.ts"
 import { Hosts } from "./Hosts.ts"
 
-class Unwell extends Data.TaggedError("Unwell")<{ readonly message: string }> {}
+class Unhealthy extends Data.TaggedError("Unhealthy")<{ readonly message: string }> {}
 
 /** Retries for at most this many seconds. Then it fails with the last error. */
 export const retryWithin = (seconds: number) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -109,7 +109,7 @@ const make = Effect.gen(function* () {
       yield* postgres.well(synchronous)
       for (const app of appHosts) {
         if (service.running.get(app)?.isRunning() !== true) {
-          return yield* new Unwell({ message: `${app} does not run.` })
+          return yield* new Unhealthy({ message: `${app} does not run.` })
         }
         yield* service.isReady(app)
       }

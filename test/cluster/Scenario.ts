@@ -5,10 +5,10 @@ import * as Clients from "./Clients.ts"
 import { Cluster, retryWithin } from "./Cluster.ts"
 import * as UsageReconciliation from "./UsageReconciliation.ts"
 
-export class BrokenPromise extends Data.TaggedError("Wrong")<{ readonly message: string }> {}
+export class FailedExpectation extends Data.TaggedError("Wrong")<{ readonly message: string }> {}
 
 export const expectTrue = (holds: boolean, message: string) =>
-  holds ? Effect.void : Effect.fail(new BrokenPromise({ message }))
+  holds ? Effect.void : Effect.fail(new FailedExpectation({ message }))
 
 /** Additional figures of a scenario. */
 export type Findings = Readonly<Record<string, string | number>>
@@ -84,28 +84,28 @@ export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name
     name,
     mayBreak: scenario.maxBrokenRequests !== undefined,
   })
-  const acting: ScenarioControls = {
+  const controls: ScenarioControls = {
     clients,
     recordKill: (by) => void killed.push({ by, at: performance.now() }),
     allowCommitLoss: () => void (lossFrom = performance.now() - 1_100),
   }
   yield* clients.more()
-  const acted = yield* Effect.result(scenario.run(acting))
+  const outcome = yield* Effect.result(scenario.run(controls))
   const ended = yield* clients.more().pipe(Effect.andThen(retryWithin(90)(well())), Effect.result)
   const { observed, wrong } = yield* clients.stop
-  const books = yield* UsageReconciliation.reconcileUsage(name, observed, killed, lossFrom).pipe(
+  const reconciliation = yield* UsageReconciliation.reconcileUsage(name, observed, killed, lossFrom).pipe(
     asOwner,
     Effect.retry({ schedule: Schedule.spaced("1 second"), times: 20 }),
   )
   const broken = observed.filter(({ status }) => [0, 502, 504].includes(status)).length
   const outage = outageOf(observed)
-  const failure = (result: typeof acted | typeof ended) =>
+  const failure = (result: typeof outcome | typeof ended) =>
     result._tag === "Success" ? [] : [result.failure instanceof Error ? result.failure.message : String(result.failure)]
   const all = [
-    ...failure(acted),
+    ...failure(outcome),
     ...failure(ended),
     ...wrong.slice(0, 10).map((text) => `${text} (${wrong.length} such answers in all)`),
-    ...books.wrong.slice(0, 10),
+    ...reconciliation.wrong.slice(0, 10),
     ...(broken > (scenario.maxBrokenRequests ?? 0) ? [`${broken} requests were broken off`] : []),
     ...(outage > scenario.maxOutageSeconds
       ? [`Clients were refused for ${outage} s, where ${scenario.maxOutageSeconds} s is the limit`]
@@ -120,9 +120,9 @@ export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name
     outage,
     slowest: longest === undefined ? 0 : rounded(longest.endedAt - longest.startedAt),
     slowestWas: longest === undefined ? "" : `${longest.path}: ${longest.status} by ${longest.servedBy}`,
-    recorded: books.rows,
-    missing: books.missing,
-    findings: acted._tag === "Success" ? acted.success : {},
+    recorded: reconciliation.rows,
+    missing: reconciliation.missing,
+    findings: outcome._tag === "Success" ? outcome.success : {},
     wrong: all,
   }
   return result

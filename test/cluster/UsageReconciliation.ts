@@ -53,11 +53,11 @@ export const reconcileUsage = Effect.fnUntraced(function* (
       sum(cost_microdollars)::text as cost, count(*)::int as times
     from usage where request_id like ${`${name}-%`} group by request_id
   `
-  const mayMiss = ({ servedBy: by, endedAt: ended }: ObservedRequest) =>
+  const mayBeMissing = ({ servedBy: by, endedAt: ended }: ObservedRequest) =>
     ended >= lossFrom || killed.some((process) => process.by === by && ended >= process.at - lastSecond)
   const isAll = (rows: ReadonlyArray<Row>) => {
     const ids = new Set(rows.map(({ request_id }) => request_id))
-    return due.every((one) => ids.has(one.id) || mayMiss(one))
+    return due.every((one) => ids.has(one.id) || mayBeMissing(one))
   }
   const rows = yield* Effect.repeat(read, {
     until: isAll,
@@ -73,7 +73,7 @@ export const reconcileUsage = Effect.fnUntraced(function* (
   })
   const wrong = [
     ...rows.filter(({ times }) => times > 1).map(({ request_id, times }) => `${request_id} is recorded ${times} times`),
-    ...missing.filter((one) => !mayMiss(one)).map(({ servedBy: by, id, status }) =>
+    ...missing.filter((one) => !mayBeMissing(one)).map(({ servedBy: by, id, status }) =>
       `${id} (${status}, ${by}) is not recorded`
     ),
     ...differs.map(({ bytes, cost, id, status }) =>

@@ -109,9 +109,9 @@ const strangeNames = [
 ]
 
 /** Choices taken from a list; after its end, always the first. */
-const chooser = (tape: ReadonlyArray<number>) => {
+const chooser = (choices: ReadonlyArray<number>) => {
   let position = 0
-  const number = (below: number) => (tape[position++] ?? 0) % below
+  const number = (below: number) => (choices[position++] ?? 0) % below
   const of = <A>(options: readonly [A, ...ReadonlyArray<A>] | ReadonlyArray<A>, fallback: A): A =>
     options[number(options.length)] ?? fallback
   return { number, of }
@@ -179,18 +179,21 @@ const mutated = ({ number }: Chooser, valid: Buffer) => {
 }
 
 /** Random bytes, a damaged request, or a well-formed hostile request. */
-const attack = (tape: ReadonlyArray<number>, key: string) => {
-  const choose = chooser(tape)
+const attack = (choices: ReadonlyArray<number>, key: string) => {
+  const choose = chooser(choices)
   const kind = choose.number(5)
-  if (kind === 0) return Buffer.from(tape.map((number) => number % 256))
+  if (kind === 0) return Buffer.from(choices.map((number) => number % 256))
   const valid = Buffer.from(request(choose, key), "latin1")
   return kind < 3 ? valid : mutated(choose, valid)
 }
 
-const tape = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 24 }))), {
-  minLength: 1,
-  maxLength: 40,
-})
+const arbitraryChoices = Arbitrary.array(
+  Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 24 }))),
+  {
+    minLength: 1,
+    maxLength: 40,
+  },
+)
 
 /** Returns all responses. The client closes its side after a response that keeps the connection open. */
 const sent = Effect.fnUntraced(function* (bytes: Buffer) {
@@ -209,7 +212,7 @@ const seen = new Map<number, number>()
 layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Random input", (it) => {
   it.effect.prop(
     "answers any bytes with a documented response or closes the connection (§7.2)",
-    [tape],
+    [arbitraryChoices],
     ([choices]) =>
       Effect.gen(function* () {
         const { ultimate } = yield* TestKeys

@@ -8,7 +8,7 @@ import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import { endProcess, type Environment, findFreePort, startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
@@ -61,7 +61,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const { account_id, key } = yield* customer
       const { port, running } = yield* serving()
       let stopping = false
-      const { more, stop } = yield* Steady.startSteadyClients({ port, key, mayRefuse: () => stopping })
+      const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, mayRefuse: () => stopping })
       yield* more(300)
       stopping = true
       const ended = yield* Effect.timeout(endProcess(running, "SIGTERM"), "30 seconds")
@@ -69,7 +69,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const seen = yield* stop
       const { "no answer": refused = 0, ...answered } = seen.answers
       assert.isAbove(refused, 0)
-      const expected = Object.values(answered).reduce((sum, count) => sum + count, 0) + Steady.mixedPaths.length
+      const expected = Object.values(answered).reduce((sum, count) => sum + count, 0) + SteadyClients.mixedPaths.length
       assert.strictEqual(yield* charged(account_id), expected)
       assert.notMatch(ended.err, /ERROR|could not be recorded/)
       const { "no answer": _, ...answers } = seen.answers
@@ -109,7 +109,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const { account_id, key } = yield* customer
       const first = yield* serving()
       let gone = false
-      const { more, stop } = yield* Steady.startSteadyClients({ port: first.port, key, mayRefuse: () => gone })
+      const { more, stop } = yield* SteadyClients.startSteadyClients({ port: first.port, key, mayRefuse: () => gone })
       yield* more(300)
       gone = true
       yield* endProcess(first.running, "SIGKILL")
@@ -120,7 +120,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(status, 200)
       const rows = yield* charged(account_id)
       assert.isAbove(rows, 0)
-      if (seen._tag === "Success") assert.isAtMost(rows, seen.value.requests + Steady.mixedPaths.length + 1)
+      if (seen._tag === "Success") assert.isAtMost(rows, seen.value.requests + SteadyClients.mixedPaths.length + 1)
     }))
 
   it.effect("sends the same responses in every time zone of the machine (RELIABILITY.md, §2, D19)", () =>
@@ -130,7 +130,11 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const answers = yield* Effect.forEach(zones, (TZ) =>
         Effect.scoped(Effect.gen(function* () {
           const { port } = yield* serving({ TZ })
-          const paths = [...Steady.mixedPaths, "/v1/premarket-stats?limit=5", "/v1/pump-and-dump-tracker?limit=5"]
+          const paths = [
+            ...SteadyClients.mixedPaths,
+            "/v1/premarket-stats?limit=5",
+            "/v1/pump-and-dump-tracker?limit=5",
+          ]
           return yield* Effect.forEach(
             paths,
             (path) =>

@@ -193,12 +193,12 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     return answer
   })
 
-  const ofOneAnswer = /^(x-request-id|date|x-ratelimit-.*)$/
+  const headersPerResponse = /^(x-request-id|date|x-ratelimit-.*)$/
 
   /** The parts of a response that are the same for the same request. */
   const shared = ({ headers, status, text }: RawSockets.ParsedResponse) => ({
     status,
-    headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !ofOneAnswer.test(name))),
+    headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !headersPerResponse.test(name))),
     text: text.replace(/"request_id":"[^"]*"/, ""),
   })
 

@@ -38,7 +38,7 @@ const running = Layer.effectDiscard(longNews).pipe(
 )
 
 /** Sends the beginning at once and the bytes one by one until the service closes, and returns the responses. */
-const drip = (beginning: string, bytes: string) =>
+const sendByteByByte = (beginning: string, bytes: string) =>
   Effect.scoped(Effect.gen(function* () {
     const { ended, received, socket } = yield* RawSockets.openConnection(yield* ServicePort)
     socket.write(beginning)
@@ -59,7 +59,7 @@ const news = (key: string, id: string) =>
   `GET /v1/news?ticker=LONG&limit=30 HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n\r\n`
 
 /** A client that has received the beginning of a response and then reads some bytes now and then. */
-const reluctant = (bytes: string, more: number) =>
+const openSlowClient = (bytes: string, more: number) =>
   Effect.gen(function* () {
     const { socket } = yield* RawSockets.openConnection(yield* ServicePort)
     yield* Effect.callback<void>((resume) => {
@@ -107,7 +107,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
     "answers with 408 and disconnects a client that sends %s byte by byte (SECURITY.md)",
     ([, beginning, bytes]) =>
       Effect.gen(function* () {
-        RawSockets.assertSingleError(yield* drip(beginning, bytes), 408)
+        RawSockets.assertSingleError(yield* sendByteByByte(beginning, bytes), 408)
         yield* assertServiceResponds
       }),
   )
@@ -134,7 +134,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       Effect.gen(function* () {
         const port = yield* ServicePort
         const { pro } = yield* TestKeys
-        const socket = yield* reluctant(news(pro, "slow"), more)
+        const socket = yield* openSlowClient(news(pro, "slow"), more)
         const other = yield* ServiceInstances.requestOverWire(port, "/v1/news?ticker=LONG&limit=1", pro)
         assert.strictEqual(other.status, 200)
         assert.isTrue(RawSockets.isServerSocketOpen(port, socket), "the slow client was still being answered")
@@ -163,7 +163,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       const port = yield* ServicePort
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* TestKeys
-      const socket = yield* reluctant(wholeList(ultimate), 100)
+      const socket = yield* openSlowClient(wholeList(ultimate), 100)
       assert.isTrue(RawSockets.isServerSocketOpen(port, socket))
       yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))
       const cursors = sql`select from pg_stat_activity where datname = current_database() and query ~ '^fetch'`
@@ -178,7 +178,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
     Effect.gen(function* () {
       const port = yield* ServicePort
       const key = yield* ensureAccountWithKey("takes nothing", "pro")
-      const socket = yield* reluctant(["one", "two", "three"].map((id) => news(key, id)).join(""), 0)
+      const socket = yield* openSlowClient(["one", "two", "three"].map((id) => news(key, id)).join(""), 0)
       yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))
       yield* ServiceInstances.requestOverWire(port, "/v1/screener", key, { headers: { "X-Request-Id": "later" } })
       // Usage is recorded in the order of the responses.

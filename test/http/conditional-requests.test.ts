@@ -132,12 +132,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditiona
     }).pipe(Effect.scoped))
 
   /** Headers that a 304 omits or that differ in every response. */
-  const ofOneAnswer = /^(date|connection|keep-alive|x-request-id|x-ratelimit-.*|x-cost-microdollars)$/
+  const headersPerResponse = /^(date|connection|keep-alive|x-request-id|x-ratelimit-.*|x-cost-microdollars)$/
   const ofBody = /^(content-.*|transfer-encoding|x-row-count|unencoded-digest)$/
 
   const lasting = ({ headers }: ServiceInstances.WireResponse) =>
     Object.fromEntries(
-      Object.entries(headers).filter(([name]) => !ofOneAnswer.test(name) && !ofBody.test(name)).toSorted(),
+      Object.entries(headers).filter(([name]) => !headersPerResponse.test(name) && !ofBody.test(name)).toSorted(),
     )
 
   const small = [

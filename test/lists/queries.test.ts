@@ -103,8 +103,10 @@ const question = (seed: number) => {
     const sent = [parameter.name, choose(values)] as const
     return choose(Array.from({ length: 40 }, (_, at) => at)) === 0 ? [sent, sent] : [sent]
   })
-  const stranger = choose(Array.from({ length: 30 }, (_, at) => at)) === 0 ? [["nobody_knows", "1"] as const] : []
-  return { path: endpoint.path, request: buildUrl(endpoint.path, [...query, ...stranger]) }
+  const unknownParameter = choose(Array.from({ length: 30 }, (_, at) => at)) === 0
+    ? [["nobody_knows", "1"] as const]
+    : []
+  return { path: endpoint.path, request: buildUrl(endpoint.path, [...query, ...unknownParameter]) }
 }
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries", (it) => {

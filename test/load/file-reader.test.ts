@@ -118,7 +118,7 @@ layer(Folder.layer)("The file reader", (it) => {
           line: text.split("\n").length,
           cells: { ...cells, yes: String(yes), number, integer: String(integer) },
         })
-        text += `${JSON.stringify({ ...cells, yes }).slice(0, -1)},"number": ${number} ,"whole":${integer}}${end}`
+        text += `${JSON.stringify({ ...cells, yes }).slice(0, -1)},"number": ${number} ,"integer":${integer}}${end}`
       }
       const written = style.lastBreak ? text : text.trimEnd()
       const found = yield* rowsOf(style.gzip ? "a.jsonl.gz" : "a.ndjson", style.gzip ? gzipSync(written) : written, [

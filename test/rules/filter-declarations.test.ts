@@ -59,14 +59,14 @@ const requestOf = (endpoint: DocumentedEndpoint, name: string, value: string) =>
   buildUrl(endpoint.path, [...requiredQuery(endpoint, name), [name, value]])
 
 /** Statements about keys and usage, which every request sends. */
-const ofEveryRequest = /\b(accounts|api_keys|usage)\b/
+const keyOrUsageStatement = /\b(accounts|api_keys|usage)\b/
 
 /** Returns the statements of the endpoint itself. */
 const sentFor = Effect.fnUntraced(function* (request: string) {
   const { ultimate } = yield* Service.TestKeys
   const { answer, sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
   assert.include([200, 404, 409], answer.status, `${request}: ${answer.text}`)
-  const statements = sent.filter(({ text }) => !ofEveryRequest.test(text))
+  const statements = sent.filter(({ text }) => !keyOrUsageStatement.test(text))
   assert.isAbove(statements.length, 0, `${request} sends no statement`)
   return statements
 })

@@ -26,7 +26,7 @@ import { poolableClient } from "../support/PoolerMode.ts"
 
 const { requestJson, valueAt, insertRows } = Service
 
-const life = (announced: string, sunset?: string): Deprecation => ({
+const makeDeprecation = (announced: string, sunset?: string): Deprecation => ({
   announced,
   successor: "/v1/staying",
   note: "Rows are grouped by day.",
@@ -35,10 +35,10 @@ const life = (announced: string, sunset?: string): Deprecation => ({
 
 describe("A declaration", () => {
   it("refuses a sunset less than twelve months after the announcement (§3, §8, D24)", () => {
-    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2027-10-31")), /twelve months/)
-    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2026-11-01")), /2027-11-01/)
-    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2020-01-01")), /twelve months/)
-    assert.throws(() => deprecationAnnotations(life("2024-02-29", "2025-02-27")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(makeDeprecation("2026-11-01", "2027-10-31")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(makeDeprecation("2026-11-01", "2026-11-01")), /2027-11-01/)
+    assert.throws(() => deprecationAnnotations(makeDeprecation("2026-11-01", "2020-01-01")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(makeDeprecation("2024-02-29", "2025-02-27")), /twelve months/)
   })
 
   it("accepts a sunset after exactly twelve months or later, or none (§3, §8, D24)", () => {
@@ -53,7 +53,7 @@ describe("A declaration", () => {
         ["2026-11-01", undefined],
       ] as const
     ) {
-      assert.doesNotThrow(() => deprecationAnnotations(life(announced, sunset)))
+      assert.doesNotThrow(() => deprecationAnnotations(makeDeprecation(announced, sunset)))
     }
   })
 
@@ -68,7 +68,7 @@ describe("A declaration", () => {
       const [announced, sunset] = [day(sample.days), day(sample.days + sample.later)]
       const [year = "", ...rest] = announced.split("-")
       const sameDay = `${Number(year) + 1}-${rest.join("-").replace("02-29", "02-28")}`
-      const declare = () => deprecationAnnotations(life(announced, sunset))
+      const declare = () => deprecationAnnotations(makeDeprecation(announced, sunset))
       if (sunset < sameDay) assert.throws(declare)
       else assert.doesNotThrow(declare)
     },
@@ -92,8 +92,8 @@ class Small extends HttpApi.make("small")
   .add(
     HttpApiGroup.make("small").add(
       endpoint("staying"),
-      endpoint("leaving").annotateMerge(deprecationAnnotations(life("2026-01-15", "2027-01-15"))),
-      endpoint("waning").annotateMerge(deprecationAnnotations(life("2026-11-01"))),
+      endpoint("leaving").annotateMerge(deprecationAnnotations(makeDeprecation("2026-01-15", "2027-01-15"))),
+      endpoint("waning").annotateMerge(deprecationAnnotations(makeDeprecation("2026-11-01"))),
     ),
   )
   .middleware(Authentication)
@@ -152,7 +152,7 @@ const smallAt = (instant: string) =>
 const link = `</v1/staying>; rel="successor-version", </v1/docs>; rel="deprecation"; type="text/html"`
 
 /** Every status that an endpoint of the small API can return. */
-const fates: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
+const statusCases: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
   [200, "", {}],
   [200, "", { method: "HEAD" }],
   [401, "", { key: null }],
@@ -168,7 +168,7 @@ const fates: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]
 layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
   it.effect("sends the three deprecation headers with every status (§9.4, D14)", () =>
     Effect.gen(function* () {
-      for (const [status, query, options] of fates) {
+      for (const [status, query, options] of statusCases) {
         const answer = yield* requestJson(`/v1/leaving${query}`, options)
         assert.strictEqual(answer.status, status, query)
         assert.strictEqual(answer.headers["deprecation"], "@1768435200")
@@ -181,7 +181,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
 
   it.effect("omits Sunset while no removal is planned (§9.4)", () =>
     Effect.gen(function* () {
-      for (const [status, query, options] of fates) {
+      for (const [status, query, options] of statusCases) {
         const answer = yield* requestJson(`/v1/waning${query}`, options)
         assert.strictEqual(answer.status, status, query)
         assert.strictEqual(answer.headers["deprecation"], "@1793491200")
@@ -203,7 +203,7 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
 
   it.effect("sends no deprecation header for an active endpoint (§9.4)", () =>
     Effect.gen(function* () {
-      for (const [status, query, options] of fates) {
+      for (const [status, query, options] of statusCases) {
         const answer = yield* requestJson(`/v1/staying${query}`, options)
         assert.strictEqual(answer.status, status, query)
         for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(answer.headers[name])
@@ -230,7 +230,7 @@ layer(smallAt("2027-01-16T04:59:59Z"))("An endpoint at its sunset", (it) => {
       assert.deepStrictEqual(last.body, { ok: true })
 
       yield* TestClock.setTime(Date.parse("2027-01-16T05:00:00Z"))
-      for (const [, query, options] of fates) {
+      for (const [, query, options] of statusCases) {
         const answer = yield* requestJson(`/v1/leaving${query}`, options)
         assert.strictEqual(answer.status, 410, query)
         assert.strictEqual(answer.headers["deprecation"], "@1768435200")
@@ -342,8 +342,8 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
 describe("A version", () => {
   it.effect("refuses to start if the version's sunset is less than twelve months after its announcement (§3, §8, D24)", () =>
     Effect.gen(function* () {
-      const hasty = Layer.succeed(VersionDeprecation, Option.some({ ...retired, sunset: "2027-01-14" }))
-      const started = yield* Effect.exit(Effect.scoped(Layer.build(Service.layer.pipe(Layer.provide(hasty)))))
+      const tooEarlySunset = Layer.succeed(VersionDeprecation, Option.some({ ...retired, sunset: "2027-01-14" }))
+      const started = yield* Effect.exit(Effect.scoped(Layer.build(Service.layer.pipe(Layer.provide(tooEarlySunset)))))
       assert.match(Exit.isFailure(started) ? Cause.pretty(started.cause) : "it started", /twelve months/)
     }))
 })

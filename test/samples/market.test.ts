@@ -473,9 +473,9 @@ layer(Market.layer)("the fictional market", (it) => {
       let filed = 0
       for (const row of rows("gap_stats")) {
         const [symbol, date] = [text(row, "ticker"), text(row, "date")]
-        const eve = text(closesOf(symbol)[indexOn(symbol, date) - 1], "date")
+        const dayBefore = text(closesOf(symbol)[indexOn(symbol, date) - 1], "date")
         const near = (news.get(company(symbol)) ?? []).filter((item) =>
-          text(item, "filed_at") >= eve && text(item, "filed_at") <= date
+          text(item, "filed_at") >= dayBefore && text(item, "filed_at") <= date
         )
         const forms = new Set(near.map((item) => text(item, "form_type")).filter((form) => form !== "news"))
         assert.sameMembers([...listOf(row, "filing_types")], [...forms])

@@ -131,7 +131,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       const sql = yield* SqlClient.SqlClient
       const state = sql`
         select (select count(*)::int from ticker_changes) as rows, (select min(new_ticker) from ticker_changes) as least,
-          (select count(*)::int from pg_class where relnamespace = 'loading'::regnamespace) as litter
+          (select count(*)::int from pg_class where relnamespace = 'loading'::regnamespace) as leftovers
       `
       let before = yield* state
       const file = yield* fileOf("C", 300_000)

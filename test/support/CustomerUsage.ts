@@ -36,7 +36,7 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
   ...more,
 })
 
-class NotThere extends Data.TaggedError("NotThere")<{ readonly message: string }> {}
+class NotRecorded extends Data.TaggedError("NotRecorded")<{ readonly message: string }> {}
 
 /** Finds the ids of a key by its hash. */
 export const findKeyIds = Effect.fnUntraced(function* (key: string) {
@@ -45,7 +45,7 @@ export const findKeyIds = Effect.fnUntraced(function* (key: string) {
     select account_id::text, key_id::text from api_keys
     where key_hash = decode(${createHash("sha256").update(key).digest("hex")}, 'hex')
   `
-  if (row === undefined) return yield* new NotThere({ message: "the key is not stored" })
+  if (row === undefined) return yield* new NotRecorded({ message: "the key is not stored" })
   return { account_id: Number(row.account_id), key_id: Number(row.key_id) }
 })
 

@@ -86,12 +86,14 @@ export const documentedDatasetEndpoints = documentedEndpoints.filter(({ paramete
   parameters.some(({ name }) => name === "ticker")
 )
 
-const undemanding = documentedEndpoints.filter(({ parameters }) => parameters.every(({ required }) => !required))
-const undemandingPaths = new Set(undemanding.map(({ path }) => path))
+const withoutRequiredParameters = documentedEndpoints.filter(({ parameters }) =>
+  parameters.every(({ required }) => !required)
+)
+const optionalOnlyPaths = new Set(withoutRequiredParameters.map(({ path }) => path))
 
 /** Picks an allowed value to send. Among paths it prefers one without required parameters. */
 export const pickSampleValue = (words: ReadonlyArray<string>) =>
-  words.find((word) => undemandingPaths.has(word)) ?? words[0]
+  words.find((word) => optionalOnlyPaths.has(word)) ?? words[0]
 
 /** Values for the required parameters. */
 export const requiredQuery = ({ parameters }: DocumentedEndpoint, except = "") =>

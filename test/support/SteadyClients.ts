@@ -49,7 +49,7 @@ const get = (agent: Agent, port: number, path: string, key: string) =>
   })
 
 /** Whether the response is a documented, temporary 503 with `Retry-After`. */
-const isWeather = ({ headers, status, text }: Answer) =>
+const isTemporaryRefusal = ({ headers, status, text }: Answer) =>
   status === 503 && headers["retry-after"] === "5" &&
   /^\{"error":\{"code":"(data_refreshing|database_pool_timeout)"/.test(text)
 
@@ -107,7 +107,7 @@ export const startSteadyClients = Effect.fnUntraced(function* (
     return expected?.status === status && expected.text === text
   }
   const isGood = (path: string, answer: Answer) =>
-    isWeather(answer) || (isRight === undefined ? asBefore(path, answer) : isRight(answer))
+    isTemporaryRefusal(answer) || (isRight === undefined ? asBefore(path, answer) : isRight(answer))
 
   const one = Effect.gen(function* () {
     const path = requestedPaths[at % requestedPaths.length] ?? ""

@@ -162,7 +162,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         const last = yield* endProcess(running, "SIGTERM")
         assert.strictEqual(last.code, 0, last.err)
 
-        const books = yield* sql<Readonly<Record<"rows" | "keys" | "cost" | "daily" | "days" | "charged", number>>>`
+        const sums = yield* sql<Readonly<Record<"rows" | "keys" | "cost" | "daily" | "days" | "charged", number>>>`
           select count(*)::int as rows, count(distinct usage_id)::int as keys, sum(cost_microdollars)::int as cost,
             (select sum(requests)::int from usage_daily where account_id = it.account_id) as days,
             (select sum(cost_microdollars)::int from usage_daily where account_id = it.account_id) as daily,
@@ -171,8 +171,8 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         `
         // The clients requested each path once before they started.
         const requests = seen.requests + SteadyClients.mixedPaths.length
-        const [{ cost } = { cost: 0 }] = books
-        assert.deepStrictEqual(Array.from(books), [
+        const [{ cost } = { cost: 0 }] = sums
+        assert.deepStrictEqual(Array.from(sums), [
           { rows: requests, keys: requests, cost, days: requests, daily: cost, charged: cost },
         ])
         yield* Effect.log(`${previousRelease.version} → ${applied.replaceAll("\n", ", ")}: ${JSON.stringify(seen)}`)

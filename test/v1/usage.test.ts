@@ -627,10 +627,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
           ]
         ) {
           const found = yield* rowsFor(`/v1/usage?limit=100&${query}`, key)
-          const strangers = column(found, "request_id").filter((id) =>
+          const otherRequests = column(found, "request_id").filter((id) =>
             /^n\d\./.test(String(id)) && !own[number]?.includes(String(id))
           )
-          assert.deepStrictEqual(strangers, [])
+          assert.deepStrictEqual(otherRequests, [])
         }
       }
     }))

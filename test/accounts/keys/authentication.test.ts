@@ -404,9 +404,11 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     }))
 })
 
-const impatient = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ WRONG_KEYS_LIMIT: "2" }), { asPrimary: true })
+const lowWrongKeyLimit = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ WRONG_KEYS_LIMIT: "2" }), {
+  asPrimary: true,
+})
 
-layer(Service.layer.pipe(Layer.provide(impatient)), { excludeTestServices: true })("Two credentials", (it) => {
+layer(Service.layer.pipe(Layer.provide(lowWrongKeyLimit)), { excludeTestServices: true })("Two credentials", (it) => {
   it.effect("counts a wrong key in both headers once, and two different credentials not at all (D2, D18)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys

@@ -90,14 +90,14 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(setti
       Effect.gen(function* () {
         yield* pass(60)
         const used = yield* createCustomer("used all the time")
-        const forgotten = yield* createCustomer("used once, longer ago")
-        assert.strictEqual(yield* statusFrom(null, forgotten.key), 200)
+        const usedLongAgo = yield* createCustomer("used once, longer ago")
+        assert.strictEqual(yield* statusFrom(null, usedLongAgo.key), 200)
         for (let times = 0; times < 4; times++) {
           assert.strictEqual(yield* statusFrom(null, used.key), 200)
           yield* pass(160)
         }
         yield* guess(null)
-        assertBlocked(yield* from(null, forgotten.key))
+        assertBlocked(yield* from(null, usedLongAgo.key))
         assert.strictEqual(yield* statusFrom(null, used.key), 200)
       }))
 
@@ -198,11 +198,11 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxi
     it.effect("counts for the proxy if X-Forwarded-For holds no address (D18)", () =>
       Effect.gen(function* () {
         yield* pass(60)
-        const odd = ["unknown", "_hidden", "'; drop table api_keys", "999.1.1.1", ",", "x".repeat(4000)]
-        for (const forwarded of odd.slice(0, limit)) {
+        const malformed = ["unknown", "_hidden", "'; drop table api_keys", "999.1.1.1", ",", "x".repeat(4000)]
+        for (const forwarded of malformed.slice(0, limit)) {
           assert.strictEqual(yield* statusFrom(forwarded, "nonsense"), 401, forwarded)
         }
-        for (const forwarded of [...odd, null]) assertBlocked(yield* from(forwarded, "nonsense"))
+        for (const forwarded of [...malformed, null]) assertBlocked(yield* from(forwarded, "nonsense"))
         assert.strictEqual(yield* statusFrom("203.0.113.200", "nonsense"), 401)
       }))
   },

@@ -317,7 +317,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.strictEqual((yield* requestJson("/v1/news", { key })).status, 200)
       const warned = yield* retryUntil(
         Effect.sync(() => seen.some((text) => text.startsWith("log: ") && text.includes("was not recorded"))),
-        (said) => said,
+        (found) => found,
       )
       yield* sql`alter table gone rename to usage_daily`
       assert.isTrue(warned)

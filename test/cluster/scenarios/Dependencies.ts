@@ -2,7 +2,7 @@
 import { Duration, Effect } from "effect"
 import { Cluster, retryWithin } from "../Cluster.ts"
 import { databaseHosts } from "../Patroni.ts"
-import { BrokenPromise, expectTrue, type Scenario } from "../Scenario.ts"
+import { expectTrue, FailedExpectation, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
 import { requestWithTimeout } from "../TimedRequest.ts"
 
@@ -91,7 +91,7 @@ const stepsDown = Effect.gen(function* () {
   yield* postgres.rest(leader, "/primary").pipe(
     Effect.filterOrFail(
       ({ status }) => status !== 200,
-      () => new BrokenPromise({ message: "The primary stays without etcd." }),
+      () => new FailedExpectation({ message: "The primary stays without etcd." }),
     ),
     retryWithin(40),
     Effect.ensuring(restart),

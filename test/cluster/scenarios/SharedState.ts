@@ -106,13 +106,16 @@ const burst = Effect.fnUntraced(function* (key: string) {
     { concurrency: 8 },
   )
   const seconds = (performance.now() - began) / 1000
-  const strange = answers.filter(({ headers, status }) =>
+  const unexpected = answers.filter(({ headers, status }) =>
     status !== 200 && !(status === 429 && Number(headers["retry-after"]) > 0)
   )
-  yield* expectTrue(strange.length === 0, `${strange.length} answers were neither 200 nor 429: ${strange[0]?.text}`)
+  yield* expectTrue(
+    unexpected.length === 0,
+    `${unexpected.length} answers were neither 200 nor 429: ${unexpected[0]?.text}`,
+  )
   const given = answers.filter(({ status }) => status === 200).length
   // A permit comes back every 60 / limit seconds.
-  return { given, forgotten: Math.ceil(seconds * perMinute / 60) }
+  return { given, refilled: Math.ceil(seconds * perMinute / 60) }
 })
 
 export const sharedRateLimits: Scenario = {
@@ -121,12 +124,12 @@ export const sharedRateLimits: Scenario = {
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* () {
     const { asOwner } = yield* Cluster
-    const { forgotten, given } = yield* burst(yield* asOwner(customer("eager", "basic")))
+    const { refilled, given } = yield* burst(yield* asOwner(customer("eager", "basic")))
     yield* expectTrue(
-      given >= perMinute * 0.9 && given <= perMinute + forgotten,
-      `${given} of ${perMinute} were allowed, and ${forgotten} were forgotten meanwhile.`,
+      given >= perMinute * 0.9 && given <= perMinute + refilled,
+      `${given} of ${perMinute} were allowed, and ${refilled} were refilled meanwhile.`,
     )
-    return { allowed: given, limit: perMinute, forgotten }
+    return { allowed: given, limit: perMinute, refilled }
   }),
 }
 

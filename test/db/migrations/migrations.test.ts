@@ -86,7 +86,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       const url = yield* makeEmptyDatabase
       yield* withDatabase(url, migrateUpTo("0025"))
       const later = yield* makeMigrationFolder("0025", { "0900_column.sql": "alter table news add column x int;" })
-      const isThere = Effect.flatMap(
+      const findTable = Effect.flatMap(
         SqlClient.SqlClient,
         (sql) => sql`select from pg_attribute where attrelid = 'news'::regclass and attname = 'x'`,
       )
@@ -111,11 +111,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
               // Queues behind the migration, and proceeds although the table is still in use.
               yield* withDatabase(url, Effect.flatMap(SqlClient.SqlClient, (other) => other`select from news`))
             }
-            assert.deepStrictEqual(yield* withDatabase(url, isThere), [])
+            assert.deepStrictEqual(yield* withDatabase(url, findTable), [])
             return migrating
           }))
           assert.deepStrictEqual(Array.from(yield* Fiber.join(migrating), ([id]) => id), [900])
-          assert.strictEqual((yield* isThere).length, 1)
+          assert.strictEqual((yield* findTable).length, 1)
         }),
       )
     }))
@@ -132,8 +132,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       const found = yield* withDatabase(url, tables)
       assert.include(found, "good")
       assert.notInclude(found, "bad")
-      const mended = yield* withDatabase(url, migrateUpTo("0025", { ...later, "0901_bad.sql": "create table bad ();" }))
-      assert.deepStrictEqual(mended.map(([id]) => id), [901])
+      const repaired = yield* withDatabase(
+        url,
+        migrateUpTo("0025", { ...later, "0901_bad.sql": "create table bad ();" }),
+      )
+      assert.deepStrictEqual(repaired.map(([id]) => id), [901])
     }))
 
   it.effect("keep the state of existing keys, and reactivate none (D2, D27)", () =>

@@ -224,8 +224,8 @@ layer(before, { excludeTestServices: true })("Rows older than the constraints", 
       const [, query = ""] = /Find the rows: (.*)\. Correct/.exec(advice) ?? []
       assert.deepStrictEqual(yield* sql.unsafe(`select ticker from (${query}) as found`), [{ ticker: "BAD" }])
       yield* sql`update daily_prices set close = 2 where ticker = 'BAD'`
-      const [, mend = ""] = /then run: (alter table .*?)\. Or/.exec(advice) ?? []
-      yield* sql.unsafe(mend)
+      const [, repair = ""] = /then run: (alter table .*?)\. Or/.exec(advice) ?? []
+      yield* sql.unsafe(repair)
       assert.strictEqual((yield* checkConstraints)[0]?.state, "ok")
     }))
 })
