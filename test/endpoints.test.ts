@@ -13,9 +13,9 @@ import { someOf } from "./support/Thoroughness.ts"
 const { valueAt } = Service
 
 /** Sends a request, by default with the key for all endpoints. */
-const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestRequestOptions = {}) {
+const ask = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
-  return yield* Service.requestJson(path, { key: ultimate, ...asked })
+  return yield* Service.requestJson(path, { key: ultimate, ...options })
 })
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
@@ -120,7 +120,7 @@ const refused = Effect.fnUntraced(function* (path: string, query: ReadonlyArray<
 })
 
 /** Whether the words differ by one inserted, removed or changed letter. */
-const isOneSlipFrom = (one: string, other: string) => {
+const differByOneLetter = (one: string, other: string) => {
   const shorter = Math.min(one.length, other.length)
   let start = 0
   while (start < shorter && one[start] === other[start]) start += 1
@@ -130,8 +130,9 @@ const isOneSlipFrom = (one: string, other: string) => {
 }
 
 /** A valid request to the endpoint. */
-const plainly = ({ parameters, path }: { readonly parameters: ReadonlyArray<Parameter>; readonly path: string }) =>
-  `${path}?${required(parameters, "").join("&")}`.replace(/\?$/, "")
+const buildValidRequest = (
+  { parameters, path }: { readonly parameters: ReadonlyArray<Parameter>; readonly path: string },
+) => `${path}?${required(parameters, "").join("&")}`.replace(/\?$/, "")
 
 /** Misspellings that are similar to this parameter only. */
 const misspelt = (name: string, others: ReadonlyArray<Parameter>) =>
@@ -143,7 +144,9 @@ const misspelt = (name: string, others: ReadonlyArray<Parameter>) =>
     name.toUpperCase(),
     `${name}s`,
     `${name.slice(0, 1)}${name.slice(2)}`,
-  ].filter((wrong) => others.every((other) => other.name === name || !isOneSlipFrom(wrong.toLowerCase(), other.name)))
+  ].filter((wrong) =>
+    others.every((other) => other.name === name || !differByOneLetter(wrong.toLowerCase(), other.name))
+  )
 
 layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   it.effect.each(endpoints)(
@@ -152,7 +155,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       Effect.gen(function* () {
         const { keyed, method } = endpoint
         assert.strictEqual(method, "GET")
-        const target = plainly(endpoint)
+        const target = buildValidRequest(endpoint)
         const get = yield* ask(target)
         assert.include(keyed ? [200, 404] : [200], get.status, get.text)
         const head = yield* ask(target, { method: "HEAD" })
@@ -197,9 +200,9 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     "refuses a misspelled $name of $path and suggests the correct name (D4)",
     ({ name, others, path }) =>
       Effect.gen(function* () {
-        const wrongs = misspelt(name, others)
-        assert.isAbove(wrongs.length, 3)
-        for (const wrong of someOf(wrongs, 4, name.length)) {
+        const misspellings = misspelt(name, others)
+        assert.isAbove(misspellings.length, 3)
+        for (const wrong of someOf(misspellings, 4, name.length)) {
           const fields = yield* refused(path, [...required(others, name), `${wrong}=1`])
           const field = fields.find((one) => one.field === wrong)
           assert.include(field?.reason ?? "", `Did you mean ${name}?`, wrong)
@@ -259,7 +262,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     (endpoint) =>
       Effect.gen(function* () {
         const keys = yield* Service.TestKeys
-        const target = plainly(endpoint)
+        const target = buildValidRequest(endpoint)
         for (const key of [keys.basic, keys.pro]) {
           const seen = endpoint.path === "/v1/research-reports" ? [403] : [200, 404]
           assert.include(seen, (yield* ask(target, { key })).status)
@@ -273,13 +276,13 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     (endpoint) =>
       Effect.gen(function* () {
         const { parameters, path } = endpoint
-        const { body, status } = yield* ask(plainly(endpoint))
+        const { body, status } = yield* ask(buildValidRequest(endpoint))
         assert.strictEqual(status, 200)
         assert.strictEqual(valueAt(body, "page"), 1)
         assert.strictEqual(valueAt(body, "limit"), 10)
         assert.isBoolean(valueAt(body, "has_more"))
         assert.strictEqual(valueAt(body, "count"), listOf(valueAt(body, "results")).length)
-        const undigital = [
+        const notDigits = [
           "%2B5",
           "+5",
           "5+",
@@ -293,7 +296,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           "%D9%A5",
           "9".repeat(400),
         ]
-        const wrong = undigital.flatMap((text) => [`page=${text}`, `limit=${text}`])
+        const wrong = notDigits.flatMap((text) => [`page=${text}`, `limit=${text}`])
         wrong.push("page=0", "page=1.5", "limit=0", "limit=101", "page=x", "limit=-1", "page=2147483648")
         for (const bounds of someOf(wrong, 4, path.length)) {
           const [name] = bounds.split("=")
@@ -301,7 +304,9 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           assert.deepStrictEqual(fields.map(({ field }) => field), [name], bounds)
           assert.match(fields[0]?.reason ?? "", /^must be a whole number from 1 to (100, or all|2147483647)/, bounds)
         }
-        const padded = yield* ask(`${plainly(endpoint)}${plainly(endpoint).includes("?") ? "&" : "?"}page=01&limit=007`)
+        const padded = yield* ask(
+          `${buildValidRequest(endpoint)}${buildValidRequest(endpoint).includes("?") ? "&" : "?"}page=01&limit=007`,
+        )
         assert.deepStrictEqual([valueAt(padded.body, "page"), valueAt(padded.body, "limit")], [1, 7])
       }),
   )
@@ -343,7 +348,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     (endpoint) =>
       Effect.gen(function* () {
         const { path } = endpoint
-        const target = plainly(endpoint)
+        const target = buildValidRequest(endpoint)
         const get = yield* ask(target)
         const cost = countedIn(get)
         if (get.status === 200 && priced.includes(endpoint)) assert.isAbove(cost, 0)
@@ -367,7 +372,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     "sends no rate limit and no cost without a valid key: $path (D2, D18)",
     (endpoint) =>
       Effect.gen(function* () {
-        const { headers } = yield* ask(plainly(endpoint), { key: null })
+        const { headers } = yield* ask(buildValidRequest(endpoint), { key: null })
         assert.deepStrictEqual(Object.keys(headers).filter((name) => /ratelimit|cost/.test(name)), [])
       }),
   )

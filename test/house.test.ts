@@ -1,4 +1,4 @@
-/** The layout rules (ARCHITECTURE.md): which room may import which, and how long a line may be. */
+/** The layout rules (ARCHITECTURE.md): which folder of `src` may import which, and how long a line may be. */
 import { assert, describe, it } from "@effect/vitest"
 import { HttpApi } from "effect/http-api"
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs"
@@ -14,7 +14,7 @@ const files = globSync("src/**/*.{ts,js}", { cwd: root }).map((file) => file.rep
 
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")
 
-/** What a file names after `import`, `export … from` and `import(…)`; comments do not count, types do. */
+/** Module specifiers of `import`, `export … from` and `import(…)`, including types but not comments. */
 const specifiersOf = (text: string) => {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "")
   const patterns = [
@@ -32,12 +32,12 @@ const importsOf = new Map(files.map((file) => [
 
 const imports = (file: string) => importsOf.get(file) ?? []
 
-const houseImports = (file: string) => imports(file).filter((name) => name.startsWith("src/"))
+const sourceImports = (file: string) => imports(file).filter((name) => name.startsWith("src/"))
 
 /** Imports that are not allowed, as `file → import`. */
 const forbidden = (among: (file: string) => boolean, allowed: (name: string, file: string) => boolean) =>
   files.filter(among).flatMap((file) =>
-    houseImports(file).filter((name) => !allowed(name, file)).map((name) => `${file} → ${name}`)
+    sourceImports(file).filter((name) => !allowed(name, file)).map((name) => `${file} → ${name}`)
   )
 
 const isContractOfEndpoint = (name: string) => /^src\/(v1\/[^/]+|catalogue|changelog)\/Api\.ts$/.test(name)
@@ -48,11 +48,11 @@ const isDatabase = (name: string) => name.startsWith("src/db/")
 /** The parts of `rules` and `rows` that contracts use are pure; the request context is data only. */
 const isPure = (name: string) => /^src\/(rules|rows)\//.test(name) || name === "src/http/RequestContext.ts"
 
-/** The room of a file: the folder below `src`, or the file itself at the top. */
-const roomOf = (file: string) => file.split("/")[1] ?? ""
+/** The folder directly below `src` that contains the file, or the file itself at the top. */
+const topFolderOf = (file: string) => file.split("/")[1] ?? ""
 
-/** The rooms and single files that each room may import, in addition to its own files. */
-const mayImport: { readonly [room: string]: ReadonlyArray<string> } = {
+/** The folders and single files that each folder may import, in addition to its own files. */
+const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
   "main.ts": ["cli"],
   "Api.ts": ["rules", "accounts", "v1", "catalogue", "changelog"],
   "Server.ts": [
@@ -125,7 +125,7 @@ const mayImport: { readonly [room: string]: ReadonlyArray<string> } = {
 }
 
 describe("The import scanner", () => {
-  it("§house finds every form of import, and every import of the house leads to a file", () => {
+  it("finds every form of import, and every import within src leads to a file (ARCHITECTURE.md)", () => {
     const found = specifiersOf([
       `import "a"`,
       `import b from "b"`,
@@ -143,21 +143,23 @@ describe("The import scanner", () => {
     assert.isAbove(files.length, 30)
     assert.isAbove(Array.from(importsOf.values()).flat().length, 100)
     const isData = (name: string) => name.endsWith(".json") && existsSync(join(root, name))
-    const lost = files.flatMap(houseImports).filter((name) => !files.includes(name) && !isData(name))
-    assert.deepStrictEqual(lost, [])
+    const missing = files.flatMap(sourceImports).filter((name) => !files.includes(name) && !isData(name))
+    assert.deepStrictEqual(missing, [])
   })
 })
 
-describe("The house", () => {
-  it("§house each room imports only the rooms and files that it is allowed", () => {
-    assert.sameMembers(Object.keys(mayImport), Array.from(new Set(files.map(roomOf))))
+describe("The layout of src", () => {
+  it("each folder imports only the folders and files that it may import (ARCHITECTURE.md)", () => {
+    assert.sameMembers(Object.keys(mayImport), Array.from(new Set(files.map(topFolderOf))))
     const isAllowed = (name: string, file: string) =>
-      roomOf(name) === roomOf(file) ||
-      (mayImport[roomOf(file)] ?? []).some((allowed) => name === `src/${allowed}` || name.startsWith(`src/${allowed}/`))
+      topFolderOf(name) === topFolderOf(file) ||
+      (mayImport[topFolderOf(file)] ?? []).some((allowed) =>
+        name === `src/${allowed}` || name.startsWith(`src/${allowed}/`)
+      )
     assert.deepStrictEqual(forbidden(() => true, isAllowed), [])
   })
 
-  it("§house src has three files at its top", () => {
+  it("has three files at its top (ARCHITECTURE.md)", () => {
     assert.sameMembers(files.filter((file) => !file.slice(4).includes("/")), [
       "src/main.ts",
       "src/Api.ts",
@@ -165,7 +167,7 @@ describe("The house", () => {
     ])
   })
 
-  it("§house a contract imports pure rules, the account contracts and other contracts", () => {
+  it("a contract imports only pure rules, the account contracts and other contracts (ARCHITECTURE.md)", () => {
     const allowed = (name: string) =>
       isPure(name) || isAccountContract(name) || isContractOfEndpoint(name) ||
       name === "src/changelog/ChangelogEntry.ts"
@@ -176,7 +178,7 @@ describe("The house", () => {
     assert.deepStrictEqual(forbidden(isContract, allowed), [])
   })
 
-  it("§house the client imports contracts, Effect and itself, and only the query command imports it", () => {
+  it("the client imports contracts, Effect and itself, and only the query command imports it (ARCHITECTURE.md)", () => {
     assert.isAbove(files.filter(isClient).length, 5)
     const isContract = (name: string) => isPure(name) || isAccountContract(name) || name === "src/Api.ts"
     assert.deepStrictEqual(forbidden(isClient, (name) => isContract(name) || isClient(name)), [])
@@ -186,7 +188,7 @@ describe("The house", () => {
     assert.deepStrictEqual(forbidden((file) => !isClient(file) && !isQuery(file), (name) => !isClient(name)), [])
   })
 
-  it("§house an Http.ts and the site are imported by Server.ts only, and Server.ts by the serve command only", () => {
+  it("only Server.ts imports an Http.ts, and only the serve command imports Server.ts (ARCHITECTURE.md)", () => {
     const isHttp = (name: string) => name.endsWith("/Http.ts")
     assert.deepStrictEqual(forbidden((file) => file !== "src/Server.ts", (name) => !isHttp(name)), [])
     assert.deepStrictEqual(
@@ -196,20 +198,20 @@ describe("The house", () => {
     assert.deepStrictEqual(forbidden((file) => file !== "src/main.ts", (name) => name !== "src/cli/CommandLine.ts"), [])
   })
 
-  it("§house no file imports itself through others", () => {
+  it("no imports are circular (ARCHITECTURE.md)", () => {
     const done = new Set<string>()
     const cycles: Array<string> = []
     const visit = (file: string, path: ReadonlyArray<string>): void => {
       if (path.includes(file)) return void cycles.push([...path.slice(path.indexOf(file)), file].join(" → "))
       if (done.has(file)) return
-      houseImports(file).forEach((name) => visit(name, [...path, file]))
+      sourceImports(file).forEach((name) => visit(name, [...path, file]))
       done.add(file)
     }
     files.forEach((file) => visit(file, []))
     assert.deepStrictEqual(cycles, [])
   })
 
-  it("§house the contract drags no server code along, by whatever detour: no db, Http.ts, Node or driver", () => {
+  it("contract and client import no db, Http.ts, Node or driver, not even indirectly (ARCHITECTURE.md)", () => {
     const contract = files.filter((file) =>
       file.endsWith("/Api.ts") || isPure(file) || isAccountContract(file) || isClient(file)
     )
@@ -218,20 +220,20 @@ describe("The house", () => {
       isDatabase(name) || name.endsWith("/Http.ts") || name.startsWith("node:") ||
       /^@effect\/(platform|sql)-/.test(name)
     const reached = new Set<string>()
-    const dragged: Array<string> = []
+    const violations: Array<string> = []
     const walk = (file: string, path: string): void => {
       if (reached.has(file)) return
       reached.add(file)
       for (const name of imports(file)) {
-        if (isServerCode(name)) dragged.push(`${path} → ${name}`)
+        if (isServerCode(name)) violations.push(`${path} → ${name}`)
         else if (name.startsWith("src/")) walk(name, `${path} → ${name}`)
       }
     }
     contract.forEach((file) => walk(file, file))
-    assert.deepStrictEqual(dragged, [])
+    assert.deepStrictEqual(violations, [])
   })
 
-  it("§house each folder of src/v1 is a path segment of an endpoint, and each keyed endpoint there has one", () => {
+  it("each folder of src/v1 is a path segment, and each /v1 endpoint with a key has a folder (ARCHITECTURE.md)", () => {
     const folders = readdirSync(join(root, "src/v1"), { withFileTypes: true })
     assert.deepStrictEqual(folders.filter((entry) => !entry.isDirectory()).map(({ name }) => name), [])
     const names = folders.map(({ name }) => name)
@@ -240,26 +242,26 @@ describe("The house", () => {
       onGroup: () => {},
       onEndpoint: ({ endpoint, middleware }) => {
         const [, version, segment = ""] = endpoint.path.split("/")
-        // What belongs to the catalogue, such as /estimate, lives in its folder.
+        // Endpoints of the catalogue, such as /estimate, are in its own folder.
         const isKeyed = Array.from(middleware).some(({ key }) => key === Authentication.key)
         if (version === "v1" && isKeyed) segments.push(segment)
       },
     })
     assert.deepStrictEqual(names.filter((name) => !segments.includes(name)), [])
-    // Two siblings that show the same rows live in the folder of the shorter name.
-    const homeless = segments.filter((segment) =>
+    // Two endpoints with the same rows share the folder with the shorter name.
+    const withoutFolder = segments.filter((segment) =>
       !names.some((name) => segment === name || segment.startsWith(`${name}-`))
     )
-    assert.deepStrictEqual(homeless, [])
+    assert.deepStrictEqual(withoutFolder, [])
     names.forEach((name) => ["Api.ts", "Http.ts"].forEach((file) => assert.include(files, `src/v1/${name}/${file}`)))
   })
 
-  it("§house no folder is named after a kind of thing, and there is no barrel", () => {
+  it("no folder is called utils, models or the like, and there is no barrel file (ARCHITECTURE.md)", () => {
     const kinds = /(^|\/)(services?|repositor(y|ies)|models?|utils?|helpers?|lib|shared|common|types)(\/|$)/
     assert.deepStrictEqual(files.filter((file) => kinds.test(dirname(file)) || file.endsWith("/index.ts")), [])
   })
 
-  it("§house the cluster is a program without vitest", () => {
+  it("the cluster test imports no vitest (ARCHITECTURE.md)", () => {
     const found = globSync("test/cluster/**/*.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"))
     assert.isAbove(found.length, 10)
     const reached = new Set<string>()
@@ -276,7 +278,7 @@ describe("The house", () => {
     assert.deepStrictEqual(found.flatMap(walk), [])
   })
 
-  it("§house no line has more than 120 characters", () => {
+  it("no line has more than 120 characters (ARCHITECTURE.md)", () => {
     const long = files.flatMap((file) =>
       textOf(file).split("\n").flatMap((line, index) =>
         line.length > 120 ? [`${file}:${index + 1} (${line.length})`] : []

@@ -36,10 +36,10 @@ const ended = new Promise<number | null>((resolve) => service.on("exit", resolve
 
 /** The request that the service prints as an example. */
 const offered = new Promise<{ readonly key: string; readonly url: string }>((resolve, reject) => {
-  let said = ""
+  let output = ""
   service.stdout.on("data", (chunk: Buffer) => {
-    said += chunk
-    const [, key, url] = /Bearer (\S+)" "(\S+)"/.exec(said) ?? []
+    output += chunk
+    const [, key, url] = /Bearer (\S+)" "(\S+)"/.exec(output) ?? []
     if (key !== undefined && url !== undefined) resolve({ key, url })
   })
   void ended.then((code) => reject(new Error(`The service ended with ${code} before it was ready.`)))

@@ -1,8 +1,8 @@
 /** The capacity model: resources needed at a request rate, calculated from measured costs of single requests. */
 import figures from "./figures.json" with { type: "json" }
 
-/** `measured` by a script in this folder, `reckoned` from measured figures, or `assumed`: replace it with your own. */
-export type Kind = "assumed" | "measured" | "reckoned"
+/** `measured` by a script in this folder, `calculated` from measured figures, or `assumed`: replace it with your own. */
+export type Kind = "assumed" | "measured" | "calculated"
 
 export interface Figure {
   readonly name: string

@@ -93,7 +93,7 @@ from texts;
 create unique index on base (place);
 analyze base;
 truncate news;
--- What `search` is was reckoned for the base; for each of so many rows it would take hours.
+-- `search` is copied from the base rows. Computing it for each row would take hours.
 alter table news alter column search drop expression;
 set local enable_mergejoin = off;
 set local work_mem = '256MB';

@@ -178,15 +178,15 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       const names = entriesOf(valueAt(spec, "components", "schemas")).map(([name]) => name)
       assert.includeMembers(names, ["NewsItem", "ScreenerRow", "AmbiguousTickerLineage", "LineageReason"])
       assert.deepStrictEqual(names.filter((name) => /Encoded|\d$/.test(name)), [])
-      const nameless: Array<string> = []
+      const unnamed: Array<string> = []
       const walk = (value: unknown, path: string): void => {
         const items = valueAt(value, "items")
-        if (valueAt(items, "properties") !== undefined) nameless.push(path)
+        if (valueAt(items, "properties") !== undefined) unnamed.push(path)
         if (Array.isArray(value)) value.forEach((item, index) => walk(item, `${path}/${index}`))
         else entriesOf(value).forEach(([name, item]) => walk(item, `${path}/${name}`))
       }
       walk(spec, "")
-      assert.deepStrictEqual(nameless, [])
+      assert.deepStrictEqual(unnamed, [])
     }))
 
   it.effect("a list of fixed values is documented as a comma-separated array (§4.5)", () =>

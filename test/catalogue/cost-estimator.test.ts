@@ -19,9 +19,9 @@ type Asking = ReturnType<typeof Service.requestJson>
 type Answer = Effect.Success<Asking>
 
 /** Sends a request with a key for every endpoint, unless the options have another. */
-const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestRequestOptions = {}) {
+const ask = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* TestKeys
-  return yield* Service.requestJson(path, { key: ultimate, ...asked })
+  return yield* Service.requestJson(path, { key: ultimate, ...options })
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -106,8 +106,8 @@ const lists = priced.filter(isList)
 const estimating = (path: string, query: Query, place = 0) =>
   DocumentedEndpoints.buildUrl("/estimate", query.toSpliced(place, 0, ["endpoint", path]))
 
-const estimateOf = (path: string, query: Query = [], asked: Service.TestRequestOptions = {}) =>
-  ask(estimating(path, query), asked)
+const estimateOf = (path: string, query: Query = [], options: Service.TestRequestOptions = {}) =>
+  ask(estimating(path, query), options)
 
 const fieldOf = ({ body, status, text }: Answer, name: string) => {
   assert.strictEqual(status, 200, text)
@@ -128,7 +128,7 @@ const symbols = (letter: string, most: number) =>
 
 const wide: Readonly<Record<DocumentedEndpoints.ParameterKind, readonly [string, ...ReadonlyArray<string>]>> = {
   number: ["50", "-5.5", "0", "1e3", ".5", "+7", "99999999999999.9999"],
-  whole: ["1", "2", "3", "7", "31", "100"],
+  integer: ["1", "2", "3", "7", "31", "100"],
   date: ["2014-01-02", "2018-06-01", "2020-02-29", "2024-12-30", "2026-11-01"],
   boolean: ["true", "false"],
   words: ["nonsense"],
@@ -188,12 +188,12 @@ const asking = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
       query: Arbitrary.all(
         parameters.map((parameter) => sentAs(parameter, /^(page|limit)$/.test(parameter.name) ? 2 : parameters.length)),
       ),
-      isStrange: once(25),
-      stranger: pick(...unknownParameters),
+      hasUnknownName: once(25),
+      unknownName: pick(...unknownParameters),
       place: int(0, 20),
     }),
-    ({ isStrange, place, query, stranger }) => {
-      const all: Query = [...query.flat(), ...isStrange ? [[stranger, "1"] as const] : []]
+    ({ hasUnknownName, place, query, unknownName }) => {
+      const all: Query = [...query.flat(), ...hasUnknownName ? [[unknownName, "1"] as const] : []]
       return { query: all, place: Math.min(place, all.length) }
     },
   )
@@ -229,17 +229,17 @@ const agreesOnTotal = (total: number, page: unknown, has_more: unknown, limit: u
 
 /** Checks that the estimate of a request agrees with the request itself, sent right after. Returns both responses. */
 const agree = Effect.fnUntraced(
-  function* (path: string, query: Query, place = 0, asked: Service.TestRequestOptions = {}) {
-    const estimate = yield* ask(estimating(path, query, place), asked)
+  function* (path: string, query: Query, place = 0, options: Service.TestRequestOptions = {}) {
+    const estimate = yield* ask(estimating(path, query, place), options)
     const request = DocumentedEndpoints.buildUrl(path, query)
-    const answer = yield* ask(request, asked)
-    const said = `${request}\n${answer.text}\n${estimate.text}`
-    assert.strictEqual(estimate.headers["x-cost-microdollars"], "0", said)
+    const answer = yield* ask(request, options)
+    const responses = `${request}\n${answer.text}\n${estimate.text}`
+    assert.strictEqual(estimate.headers["x-cost-microdollars"], "0", responses)
     const unit = path === "/v1/ownership" ? "filing_group" : "row"
     const price = priceOf(path)
     if (answer.status === 404 || answer.status === 409) {
-      assert.strictEqual(estimate.status, 200, said)
-      assert.strictEqual(answer.headers["x-cost-microdollars"], "0", said)
+      assert.strictEqual(estimate.status, 200, responses)
+      assert.strictEqual(answer.headers["x-cost-microdollars"], "0", responses)
       assert.include(String(at(estimate.body, "message")), String(answer.status))
       assert.deepStrictEqual(at(estimate.body, "results"), [{
         endpoint: path,
@@ -253,10 +253,10 @@ const agree = Effect.fnUntraced(
         price_per_gb_microdollars: price,
       }])
     } else if (answer.status === 200) {
-      assert.strictEqual(estimate.status, 200, said)
+      assert.strictEqual(estimate.status, 200, responses)
       const [bytes, count] = [Buffer.byteLength(answer.text), recordsIn(path, answer)]
       const { records_total, ...exact } = Object(at(estimate.body, "results", 0))
-      assert.strictEqual(estimate.headers["x-dropped-tickers"], answer.headers["x-dropped-tickers"], said)
+      assert.strictEqual(estimate.headers["x-dropped-tickers"], answer.headers["x-dropped-tickers"], responses)
       assert.deepStrictEqual(exact, {
         endpoint: path,
         unit,
@@ -266,16 +266,16 @@ const agree = Effect.fnUntraced(
         estimated_bytes: bytes,
         estimated_cost_microdollars: Number(answer.headers["x-cost-microdollars"]),
         price_per_gb_microdollars: price,
-      }, said)
-      assert.strictEqual(exact.estimated_cost_microdollars, costOf(bytes, price), said)
+      }, responses)
+      assert.strictEqual(exact.estimated_cost_microdollars, costOf(bytes, price), responses)
       const { has_more, limit, page } = Object(answer.body)
-      assert.isTrue(agreesOnTotal(records_total, page, has_more, limit, count), said)
+      assert.isTrue(agreesOnTotal(records_total, page, has_more, limit, count), responses)
       assert.deepStrictEqual(Object.keys(Object(estimate.body)), ["count", "results"])
       assert.strictEqual(at(estimate.body, "count"), 1)
     } else {
-      assert.strictEqual(estimate.status, answer.status, said)
-      assert.deepStrictEqual(at(estimate.body, "error"), at(answer.body, "error"), said)
-      assert.strictEqual(at(estimate.body, "request_id"), estimate.headers["x-request-id"], said)
+      assert.strictEqual(estimate.status, answer.status, responses)
+      assert.deepStrictEqual(at(estimate.body, "error"), at(answer.body, "error"), responses)
+      assert.strictEqual(at(estimate.body, "request_id"), estimate.headers["x-request-id"], responses)
       assert.strictEqual(estimate.headers["content-type"], answer.headers["content-type"])
     }
     return { estimate, answer }
@@ -320,11 +320,11 @@ const written = ({ parameters, text }: StatementRecorder.SentStatement) =>
 
 /** The statement that counts the list of a page statement. */
 const counting = (page: StatementRecorder.SentStatement, path: string) => {
-  const whole = written(page)
+  const pageStatement = written(page)
     .replace(/ order by ((?! order by ).)* limit (?!1\b)\d+( offset "?\d+"?)?/, "")
     .replace(/ order by [^)]*$/, "")
   const counted = path === "/v1/ownership" ? "distinct ticker" : "*"
-  return `select count(${counted}) as total from (${whole}) as list`
+  return `select count(${counted}) as total from (${pageStatement}) as list`
 }
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /estimate", (it) => {
@@ -341,17 +341,17 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
 
   const runs = 36
   for (const endpoint of priced) {
-    let [asked, found] = [0, 0]
+    let [attempts, found] = [0, 0]
     it.effect.prop(
       `${endpoint.path}: the estimate of any query equals the cost and size of the request (D28)`,
       [asking(endpoint)],
       ([{ place, query }]) =>
         Effect.gen(function* () {
           const { answer } = yield* agree(endpoint.path, query, place)
-          asked++
+          attempts++
           if (answer.status === 200 && recordsIn(endpoint.path, answer) > 0) found++
           // Ensures that enough queries are valid and match rows.
-          if (asked === runs) assert.isAtLeast(found, runs / 10, "answers with rows")
+          if (attempts === runs) assert.isAtLeast(found, runs / 10, "answers with rows")
         }),
       { arbitrary: { runs: inputs(runs) } },
     )
@@ -813,13 +813,13 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       for (const [path, search, count] of cases) {
         const { body, headers, text } = yield* ask(`${path}?${search}`)
         assert.strictEqual(at(body, "count"), count, search)
-        for (const asked of [`endpoint=${path}&${search}`, `${search}&endpoint=${path}`]) {
-          const estimate = yield* ask(`/estimate?${asked}`)
-          assert.strictEqual(fieldOf(estimate, "records_total"), count, asked)
-          assert.strictEqual(fieldOf(estimate, "records_returned"), count, asked)
-          assert.strictEqual(fieldOf(estimate, "estimated_bytes"), Buffer.byteLength(text), asked)
+        for (const parameters of [`endpoint=${path}&${search}`, `${search}&endpoint=${path}`]) {
+          const estimate = yield* ask(`/estimate?${parameters}`)
+          assert.strictEqual(fieldOf(estimate, "records_total"), count, parameters)
+          assert.strictEqual(fieldOf(estimate, "records_returned"), count, parameters)
+          assert.strictEqual(fieldOf(estimate, "estimated_bytes"), Buffer.byteLength(text), parameters)
           const cost = String(fieldOf(estimate, "estimated_cost_microdollars"))
-          assert.strictEqual(cost, headers["x-cost-microdollars"], asked)
+          assert.strictEqual(cost, headers["x-cost-microdollars"], parameters)
         }
       }
     }))
@@ -862,7 +862,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
   it.effect("a client's X-Request-Id is in the response and in every error, also a forwarded one (D12, D28)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const asked = { key: basic, headers: { "X-Request-Id": "Order.7_of-9" } }
+      const options = { key: basic, headers: { "X-Request-Id": "Order.7_of-9" } }
       const cases = [
         [200, estimating("/v1/screener", [])],
         [200, estimating("/v1/ticker-changes", [["ticker", "AMB1"]])],
@@ -872,7 +872,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
         [422, "/estimate"],
       ] as const
       for (const [status, path] of cases) {
-        const answer = yield* ask(path, asked)
+        const answer = yield* ask(path, options)
         assert.strictEqual(answer.status, status, path)
         assert.strictEqual(answer.headers["x-request-id"], "Order.7_of-9")
         assert.strictEqual(at(answer.body, "request_id"), status === 200 ? undefined : "Order.7_of-9")

@@ -98,9 +98,9 @@ const symbols = Array.from({ length: 15 }, (_, index) => `T${index + 1}`).join("
 /** Checks the 200 and 304 of an endpoint. */
 const successes = Effect.fnUntraced(function* (port: number, operation: Operation, key: string) {
   const { list, path, target, tickers } = operation
-  const wire = Effect.fnUntraced(function* (target: string, asked: ServiceInstances.WireRequestOptions = {}) {
-    const answer = yield* ServiceInstances.requestOverWire(port, target, key, asked)
-    check(path, `${asked.method ?? "GET"} ${target}`, answer)
+  const wire = Effect.fnUntraced(function* (target: string, options: ServiceInstances.WireRequestOptions = {}) {
+    const answer = yield* ServiceInstances.requestOverWire(port, target, key, options)
+    check(path, `${options.method ?? "GET"} ${target}`, answer)
     return answer
   })
   const files = ["format=csv", "format=ndjson", "format=csv&limit=all", "format=ndjson&limit=all"]
@@ -169,8 +169,8 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
             const declared = Object.keys(Object(valueAt(DocumentedEndpoints.responsesOf(path).get(status), "headers")))
             const found = seen.get(`${path} ${status}`) ?? new Set()
             // Short responses are not compressed, so they do not depend on any header.
-            const vain = declared.filter((name) => name !== "Vary" && !found.has(name.toLowerCase()))
-            assert.deepStrictEqual(vain, [], `${path} ${status}`)
+            const unobserved = declared.filter((name) => name !== "Vary" && !found.has(name.toLowerCase()))
+            assert.deepStrictEqual(unobserved, [], `${path} ${status}`)
           }
         }
       }))
@@ -232,9 +232,13 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
 
     it.effect("a malformed request gets the declared response, whatever its path (D13, D14)", () =>
       Effect.gen(function* () {
-        const hasty = { ...defaultConnectionTimeouts, headers: Duration.millis(100), request: Duration.millis(200) }
+        const shortTimeouts = {
+          ...defaultConnectionTimeouts,
+          headers: Duration.millis(100),
+          request: Duration.millis(200),
+        }
         const port = yield* ServiceInstances.startInstance()
-        const impatient = yield* ServiceInstances.startInstance({}, undefined, { patience: hasty })
+        const shortTimeoutPort = yield* ServiceInstances.startInstance({}, undefined, { timeouts: shortTimeouts })
         for (const operation of operations) {
           const { target } = operation
           const body = "x".repeat(70_000)
@@ -248,7 +252,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
           operations,
           (operation) =>
             Effect.map(
-              raw(impatient, operation, `GET ${operation.target} HTTP/1.1\r\nHost: x\r\n`),
+              raw(shortTimeoutPort, operation, `GET ${operation.target} HTTP/1.1\r\nHost: x\r\n`),
               (status) => assert.strictEqual(status, 408),
             ),
           { concurrency: 8 },

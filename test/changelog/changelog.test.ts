@@ -59,9 +59,9 @@ describe("changelog entries", () => {
     const declared = endpoints.flatMap(({ deprecation: life, row }) =>
       Option.match(life, { onNone: () => [], onSome: (one) => [{ path: row.path, ...one }] })
     )
-    const told = changelog.filter(({ type }) => type === "deprecated")
+    const deprecations = changelog.filter(({ type }) => type === "deprecated")
     assert.deepStrictEqual(
-      told.map(({ date, paths, successor, sunset }) => ({ date, paths, successor, sunset })),
+      deprecations.map(({ date, paths, successor, sunset }) => ({ date, paths, successor, sunset })),
       declared.map(({ announced, path, successor, sunset }) => ({
         date: announced,
         paths: [path],
@@ -69,18 +69,18 @@ describe("changelog entries", () => {
         sunset: sunset ?? null,
       })),
     )
-    assert.isAbove(told.length, 0)
+    assert.isAbove(deprecations.length, 0)
     assert.isTrue(refuses({ type: "deprecated" }))
   })
 
   it("every path in an entry exists (§9.6)", () => {
     const known = endpoints.map(({ row }) => row.path)
-    const strange = changelog.flatMap(({ id, paths }) =>
+    const unknownPaths = changelog.flatMap(({ id, paths }) =>
       paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => concernsPath({ paths: [path] }, one))).map((
         path,
       ) => `${id}: ${path}`)
     )
-    assert.deepStrictEqual(strange, [])
+    assert.deepStrictEqual(unknownPaths, [])
   })
 
   it("an incomplete entry stops the service from starting (§9.6)", () => {

@@ -315,8 +315,8 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
 
   it.effect("shows an example for every command with --help, without starting anything (operations/command-line)", () =>
     Effect.gen(function* () {
-      const nowhere = { TICKERLINE_HOME: "/proc/none", DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }
-      const shown = yield* Effect.forEach(commands, (name) => runCommand([...name.split(" "), "--help"], nowhere), {
+      const noHome = { TICKERLINE_HOME: "/proc/none", DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }
+      const shown = yield* Effect.forEach(commands, (name) => runCommand([...name.split(" "), "--help"], noHome), {
         concurrency: 3,
       })
       for (const [index, name] of commands.entries()) {
@@ -901,8 +901,8 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
 
   it.effect("openapi prints the served document without a database (operations/command-line)", () =>
     Effect.gen(function* () {
-      const nowhere = { TICKERLINE_HOME: "/proc/none" }
-      const printed: unknown = JSON.parse(assertSuccess(yield* runCommand(["openapi"], nowhere)))
+      const noHome = { TICKERLINE_HOME: "/proc/none" }
+      const printed: unknown = JSON.parse(assertSuccess(yield* runCommand(["openapi"], noHome)))
       const { body, status } = yield* requestJson("/v1/openapi.json", { key: null })
       assert.strictEqual(status, 200)
       for (const part of ["openapi", "paths", "components", "tags"]) {

@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import { createServer, type Socket } from "node:net"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { type Finding, runCheck } from "../../src/cli/doctor/Finding.ts"
-import * as Checks from "../../src/cli/doctor/DatabaseChecks.ts"
+import * as DatabaseChecks from "../../src/cli/doctor/DatabaseChecks.ts"
 import { settingNames } from "../../src/cli/Settings.ts"
 import { type Environment, findFreePort, projectRoot, runCommandProcess } from "../support/Processes.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
@@ -46,7 +46,7 @@ const runDatabaseCheck = <E>(
   effect: Effect.Effect<Finding | ReadonlyArray<Finding>, E, SqlClient.SqlClient | NodeService>,
 ) =>
   Effect.map(
-    Effect.provide(runCheck({ name: "check", effect }), Checks.readOnlyConnection(url)),
+    Effect.provide(runCheck({ name: "check", effect }), DatabaseChecks.readOnlyConnection(url)),
     ([first]) => first,
   )
 
@@ -95,7 +95,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.include(of("datasets")[0]?.advice ?? "", "tickerline load")
       const refused = yield* Effect.flip(
         Effect.flatMap(SqlClient.SqlClient, (sql) => sql`create table mine (a int)`).pipe(
-          Effect.provide(Checks.readOnlyConnection(url)),
+          Effect.provide(DatabaseChecks.readOnlyConnection(url)),
         ),
       )
       assert.include(String(refused.reason.cause), "read-only")
@@ -105,24 +105,24 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
       yield* runAsOwner(url, "alter table news disable trigger note_change")
-      const off = yield* runDatabaseCheck(url, Checks.checkTriggers)
+      const off = yield* runDatabaseCheck(url, DatabaseChecks.checkTriggers)
       assert.strictEqual(off?.state, "failed")
       assert.match(off?.found ?? "", /: news;/)
       yield* runAsOwner(url, off?.advice ?? "")
-      assert.strictEqual((yield* runDatabaseCheck(url, Checks.checkTriggers))?.state, "ok")
+      assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkTriggers))?.state, "ok")
       yield* runAsOwner(url, "drop trigger note_change on screener")
-      assert.match((yield* runDatabaseCheck(url, Checks.checkTriggers))?.found ?? "", /: screener;/)
+      assert.match((yield* runDatabaseCheck(url, DatabaseChecks.checkTriggers))?.found ?? "", /: screener;/)
     }))
 
   it.effect("finds an invalid index, and says how to rebuild it (operations/command-line)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
-      assert.strictEqual((yield* runDatabaseCheck(url, Checks.checkIndexes))?.state, "ok")
+      assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkIndexes))?.state, "ok")
       yield* runAsOwner(
         url,
         "update pg_index set indisvalid = false where indexrelid = 'news_ticker_created_at_id_idx'::regclass",
       )
-      const found = yield* runDatabaseCheck(url, Checks.checkIndexes)
+      const found = yield* runDatabaseCheck(url, DatabaseChecks.checkIndexes)
       assert.deepStrictEqual([found?.state, found?.advice], [
         "failed",
         "reindex index concurrently news_ticker_created_at_id_idx",
@@ -159,7 +159,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
       yield* runAsOwner(url, "delete from tickerline_migrations where migration_id = 24")
-      const older = yield* runDatabaseCheck(url, Checks.checkMigrations)
+      const older = yield* runDatabaseCheck(url, DatabaseChecks.checkMigrations)
       assert.strictEqual(older?.state, "failed")
       assert.match(older?.found ?? "", /1 are missing: 24_/)
       assert.include(older?.advice ?? "", "tickerline migrate")
@@ -167,7 +167,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
         url,
         "insert into tickerline_migrations (migration_id, name) values (24, 'triggers_that_loads_dropped'), (9999, 'later')",
       )
-      const newer = yield* runDatabaseCheck(url, Checks.checkMigrations)
+      const newer = yield* runDatabaseCheck(url, DatabaseChecks.checkMigrations)
       assert.strictEqual(newer?.state, "warning")
       assert.match(newer?.found ?? "", /newer than this program: 9999_later/)
     }))
@@ -193,8 +193,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       const serving = yield* runDoctor(environment)
       assert.deepStrictEqual(serving.of("role").map(({ state }) => state), ["ok"], JSON.stringify(serving.of("role")))
       yield* runAsOwner(url, `grant insert on news to ${name}`)
-      const rich = yield* runDatabaseCheck(Redacted.make(its.href), Checks.checkRole(false))
-      assert.deepStrictEqual([rich?.state, rich?.found], ["warning", `${name} can also write news`])
+      const excessRights = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRole(false))
+      assert.deepStrictEqual([excessRights?.state, excessRights?.found], ["warning", `${name} can also write news`])
     }))
 
   it.effect("reports an unreachable database, invalid and misspelt settings, and no secret (operations/command-line)", () =>

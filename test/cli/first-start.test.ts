@@ -11,7 +11,7 @@ import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { datasets } from "../../src/load/Datasets.ts"
 import { findDatasetFiles } from "../../src/load/FolderScan.ts"
 import { loadFile } from "../../src/load/Load.ts"
-import * as Logs from "../../src/cli/Logging.ts"
+import * as Logging from "../../src/cli/Logging.ts"
 import { withProgressDisplay } from "../../src/cli/terminal/ProgressDisplay.ts"
 import { startProgram } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -237,8 +237,8 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.strictEqual(valueAt(yield* details("MEGX"), "reason"), "competing_destinations")
       assert.deepStrictEqual(valueAt(yield* details("FNGU"), "reasons"), ["broken_chain"])
       assert.deepStrictEqual(valueAt(yield* details("BD0"), "reasons"), ["max_hops_exceeded"])
-      const knotted = valueAt(yield* details("KNT0"), "reasons")
-      assert.strictEqual(Array.isArray(knotted) ? knotted.length : 0, 4)
+      const conflictReasons = valueAt(yield* details("KNT0"), "reasons")
+      assert.strictEqual(Array.isArray(conflictReasons) ? conflictReasons.length : 0, 4)
     }))
 
   it.effect("resolves BNT to a chain of two, without its three estimated events (D19)", () =>
@@ -400,7 +400,7 @@ describe("the first start", () => {
     const output = { ...(yield* Console.Console), error: (line: unknown) => void lines.push(String(line)) }
     const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ LOG_FORMAT }))
     const starting = withProgressDisplay(FirstStart.prepareFirstStart(home)).pipe(
-      Effect.provide(Layer.provide(Logs.loggingLayer, config)),
+      Effect.provide(Layer.provide(Logging.loggingLayer, config)),
       Effect.provideService(Console.Console, output),
     )
     const waiting = sql`

@@ -2,10 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Logger, References } from "effect"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
-import * as Instances from "../support/ServiceInstances.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { startInstance, requestOverWire } = Instances
+const { startInstance, requestOverWire } = ServiceInstances
 
 /** Returns a logger layer with a minimum level, and the entries that it records about requests. */
 const log = (level: "Debug" | "Info") => {
@@ -15,7 +15,7 @@ const log = (level: "Debug" | "Info") => {
   return { answered: () => lines.filter((line) => valueAt(line, "message") === "Request completed"), watched }
 }
 
-layer(Instances.databaseWithKeys, { excludeTestServices: true })("The log", (it) => {
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("The log", (it) => {
   it.effect("logs one entry per request at level debug, cached or not, without its key (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Debug")

@@ -8,14 +8,14 @@ import { runCommand } from "../support/InProcessCommands.ts"
 import { type Environment, findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const nowhere = { TICKERLINE_HOME: "/nonexistent" }
+const noHome = { TICKERLINE_HOME: "/nonexistent" }
 
 /** Runs `query` with the basic key in the environment. */
 const query = Effect.fnUntraced(function* (args: ReadonlyArray<string>, environment: Environment = {}) {
   const { basic } = yield* Service.TestKeys
   const port = yield* Service.servicePort
   return yield* runCommand(["query", ...args], {
-    ...nowhere,
+    ...noHome,
     PORT: String(port),
     TICKERLINE_KEY: basic,
     ...environment,
@@ -152,8 +152,8 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
     Effect.gen(function* () {
       const { url } = yield* startStub(JSON.stringify({ results: [{ a: "x\u001b]0;owned\u0007\u009b2J" }] }))
       assert.include((yield* query(["x", "--url", url])).out, "x\\u001b]0;owned\\u0007\\u009b2J")
-      const strange = yield* query(["/v1/news?\u001b[2J=1"])
-      assert.notInclude(strange.err, "\u001b")
+      const withControlSequence = yield* query(["/v1/news?\u001b[2J=1"])
+      assert.notInclude(withControlSequence.err, "\u001b")
     }))
 })
 

@@ -1,11 +1,11 @@
-/** README, deploy: the password of the database goes nowhere but there, whatever fails and whoever asks. */
+/** No log, error or response shows the database password or a key, whatever fails (operations/deployment). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import * as Roles from "../../src/db/migrations/ServiceRole.ts"
+import * as ServiceRole from "../../src/db/migrations/ServiceRole.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
@@ -58,7 +58,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     }))
 
   it.effect.each(["pretty", "json"])(
-    "README, deploy: when the database goes away while it runs, no log and no answer tells an address (%s)",
+    "shows no password or key in logs and responses while the database is away, with LOG_FORMAT=%s (operations/deployment)",
     (format) =>
       Effect.gen(function* () {
         const database = yield* Service.copyMigratedDatabase
@@ -70,7 +70,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
           sql.unsafe(`create role ${role} login password '${secret}'`),
           () => Effect.orDie(Effect.andThen(sql.unsafe(`drop owned by ${role}`), sql.unsafe(`drop role ${role}`))),
         )
-        yield* Effect.provide(Roles.grantServiceRole(role), owner)
+        yield* Effect.provide(ServiceRole.grantServiceRole(role), owner)
         const url = new URL(Redacted.value(database))
         url.username = role
         url.password = secret

@@ -2,24 +2,24 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
-import * as Instances from "../support/ServiceInstances.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { findFreePort } from "../support/Processes.ts"
-import * as Raw from "../support/RawSockets.ts"
+import * as RawSockets from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
 const isRefused = (error: Error) => error.message.includes("ECONNREFUSED")
 
-layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })("serve", (it) => {
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })("serve", (it) => {
   it.effect("answers every connection that it accepts while starting (operations/deployment)", () =>
     Effect.gen(function* () {
       const port = yield* findFreePort
-      const asking = Instances.requestOverWire(port, "/health/live", "").pipe(
+      const asking = ServiceInstances.requestOverWire(port, "/health/live", "").pipe(
         Effect.retry({ while: isRefused, schedule: Schedule.spaced("1 millis") }),
         Effect.timeout("20 seconds"),
       )
       // Each request retries until it connects, so that all arrive as soon as the port is open.
       const first = yield* Effect.forkChild(Effect.all(Array.from({ length: 20 }, () => asking), { concurrency: 20 }))
-      yield* Instances.startInstance({}, { port })
+      yield* ServiceInstances.startInstance({}, { port })
       for (const { status } of yield* Fiber.join(first)) assert.strictEqual(status, 200)
     }).pipe(Effect.scoped))
 
@@ -30,13 +30,13 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       const ask = Effect.all(
         Array.from(
           { length: 60 },
-          () => Instances.requestOverWire(at.port, "/v1/screener", basic, { headers: { Connection: "close" } }),
+          () => ServiceInstances.requestOverWire(at.port, "/v1/screener", basic, { headers: { Connection: "close" } }),
         ),
         { concurrency: 20 },
       )
-      yield* Instances.startInstance({}, at)
+      yield* ServiceInstances.startInstance({}, at)
       yield* Effect.scoped(Effect.gen(function* () {
-        yield* Instances.startInstance({ RATE_LIMIT_BASIC: "2000000" }, at)
+        yield* ServiceInstances.startInstance({ RATE_LIMIT_BASIC: "2000000" }, at)
         const answers = yield* ask
         assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
         const limits = new Set(answers.map(({ headers }) => headers["x-ratelimit-limit"]))
@@ -48,8 +48,8 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
 
   it.effect("keeps idle connections longer than the 60 seconds of load balancers (operations/upgrades)", () =>
     Effect.gen(function* () {
-      const port = yield* Instances.startInstance({}, { port: 0 })
-      const { headers } = yield* Instances.requestOverWire(port, "/health/live", "", {
+      const port = yield* ServiceInstances.startInstance({}, { port: 0 })
+      const { headers } = yield* ServiceInstances.requestOverWire(port, "/health/live", "", {
         headers: { Connection: "keep-alive" },
       })
       assert.strictEqual(headers["keep-alive"], "timeout=75")
@@ -60,7 +60,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
       const scope = yield* Scope.make()
-      const port = yield* Scope.provide(Instances.startInstance({}, { port: 0 }), scope)
+      const port = yield* Scope.provide(ServiceInstances.startInstance({}, { port: 0 }), scope)
       const released = yield* Deferred.make<void>()
       const locked = yield* Deferred.make<void>()
       const holding = yield* Effect.forkChild(sql.withTransaction(
@@ -71,12 +71,14 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
       ))
       yield* Deferred.await(locked)
       const asking = yield* Effect.forkChild(
-        Instances.requestOverWire(port, "/v1/screener?limit=7", basic, { headers: { Connection: "keep-alive" } }),
+        ServiceInstances.requestOverWire(port, "/v1/screener?limit=7", basic, {
+          headers: { Connection: "keep-alive" },
+        }),
       )
       const waits = sql`select 1 from pg_locks where relation = 'screener'::regclass and not granted`
       yield* Effect.repeat(waits, { until: (rows) => rows.length > 0, schedule: Schedule.spaced("10 millis") })
       const ending = yield* Effect.forkChild(Scope.close(scope, Exit.void))
-      const isOpen = Effect.match(Instances.requestOverWire(port, "/health/live", ""), {
+      const isOpen = Effect.match(ServiceInstances.requestOverWire(port, "/health/live", ""), {
         onFailure: (error) => !isRefused(error),
         onSuccess: () => true,
       })
@@ -91,8 +93,8 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
     Effect.gen(function* () {
       const scope = yield* Scope.make()
       const short = { ...defaultConnectionTimeouts, end: Duration.millis(300) }
-      const port = yield* Scope.provide(Instances.startInstance({}, { port: 0 }, { patience: short }), scope)
-      const { socket } = yield* Raw.openConnection(port)
+      const port = yield* Scope.provide(ServiceInstances.startInstance({}, { port: 0 }, { timeouts: short }), scope)
+      const { socket } = yield* RawSockets.openConnection(port)
       // More data than the socket buffers can hold.
       const beginning = Effect.callback<void>((resume) => {
         socket.removeAllListeners("data").once("data", () => {

@@ -13,7 +13,7 @@ import {
   settingNames,
   settings,
 } from "../../src/cli/Settings.ts"
-import * as Commands from "../support/InProcessCommands.ts"
+import * as InProcessCommands from "../support/InProcessCommands.ts"
 import { findFreePort, runCommandProcess } from "../support/Processes.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
@@ -121,7 +121,7 @@ describe("Settings", () => {
       assert.strictEqual(lines.length, problems.length + 1)
     }))
 
-  it.effect("shows no password, however malformed the URL is (SECURITY, secrets)", () =>
+  it.effect("shows no password, however malformed the URL is (SECURITY.md)", () =>
     Effect.gen(function* () {
       const secret = "hunter2"
       const secrets = settingNames.filter((name) => settings[name]?.isSecret === true && name !== "TICKERLINE_KEY")
@@ -240,13 +240,13 @@ layer(NodeServices.layer, { excludeTestServices: true })("Invalid settings", (it
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const file = yield* fs.makeTempFileScoped({ prefix: "tickerline-home-" })
-      const asFile = yield* Commands.runCommand(["migrate"], { TICKERLINE_HOME: file })
+      const asFile = yield* InProcessCommands.runCommand(["migrate"], { TICKERLINE_HOME: file })
       assert.strictEqual(asFile.code, 1)
       assert.match(
         asFile.err,
         new RegExp(`^tickerline: TICKERLINE_HOME is "${file}", which is a file, but must be a folder`),
       )
-      const noUrl = yield* Commands.runCommand(["migrate"], { DATABASE_URL: "localhost/tickerline:geheim" })
+      const noUrl = yield* InProcessCommands.runCommand(["migrate"], { DATABASE_URL: "localhost/tickerline:geheim" })
       assert.strictEqual(noUrl.code, 1)
       assert.match(noUrl.err, /^tickerline: DATABASE_URL has a value that is not shown.*DATABASE_URL=postgres:\/\//)
       assert.notInclude(noUrl.err, "geheim")
@@ -261,7 +261,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Invalid settings", (it
         }),
         (server) => Effect.sync(() => server.close()),
       )
-      const { code, err } = yield* Commands.runCommand(["serve"], {
+      const { code, err } = yield* InProcessCommands.runCommand(["serve"], {
         DATABASE_URL: Redacted.value(yield* copyMigratedDatabase),
         PORT: String(yield* findFreePort),
         METRICS_PORT: String(port),

@@ -11,7 +11,7 @@ import {
 import { createServer } from "node:http"
 import { endpointNameOf } from "../../src/client/Contract.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
-import * as Contract from "../support/DocumentedEndpoints.ts"
+import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
 const serviceUrl = Effect.map(Service.servicePort, (port) => `http://127.0.0.1:${port}`)
@@ -40,7 +40,8 @@ const rejectionOf = (promise: () => Promise<unknown>) =>
   })
 
 /** The required parameters. */
-const queryOf = (endpoint: Contract.DocumentedEndpoint) => Object.fromEntries(Contract.requiredQuery(endpoint))
+const queryOf = (endpoint: DocumentedEndpoints.DocumentedEndpoint) =>
+  Object.fromEntries(DocumentedEndpoints.requiredQuery(endpoint))
 
 const method = (client: object, path: string, name: string) => {
   const resource: unknown = Reflect.get(client, endpointNameOf(path))
@@ -53,7 +54,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
     Effect.gen(function* () {
       const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient({ onDeprecated: () => {} })]
       // The feed is not JSON.
-      const jsonEndpoints = Contract.documentedEndpoints.filter(({ path }) => !path.endsWith(".atom"))
+      const jsonEndpoints = DocumentedEndpoints.documentedEndpoints.filter(({ path }) => !path.endsWith(".atom"))
       const names = jsonEndpoints.map(({ path }) => endpointNameOf(path)).toSorted()
       assert.deepStrictEqual(Object.keys(effects).toSorted(), names)
       assert.deepStrictEqual(Object.keys(promises).toSorted(), names)
@@ -86,11 +87,14 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       const promises = yield* makePromiseClient({ onDeprecated: () => {} })
       const { ultimate } = yield* Service.TestKeys
       let compared = 0
-      for (const endpoint of Contract.documentedDatasetEndpoints) {
+      for (const endpoint of DocumentedEndpoints.documentedDatasetEndpoints) {
         const query = { ...queryOf(endpoint), ticker: "GAP7" }
-        const response = yield* Service.requestJson(Contract.buildUrl(endpoint.path, Object.entries(query)), {
-          key: ultimate,
-        })
+        const response = yield* Service.requestJson(
+          DocumentedEndpoints.buildUrl(endpoint.path, Object.entries(query)),
+          {
+            key: ultimate,
+          },
+        )
         const get = method(promises, endpoint.path, "get")
         const answer: unknown = yield* Effect.promise(async () => {
           try {
@@ -290,12 +294,12 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
   it.effect("retry a truncated response (§7.2)", () =>
     Effect.gen(function* () {
       let requests = 0
-      const whole = JSON.stringify({ status: "ok" })
+      const body = JSON.stringify({ status: "ok" })
       const server = createServer((_, response) => {
         requests += 1
-        response.writeHead(200, { "Content-Type": "application/json", "Content-Length": whole.length })
-        if (requests % 2 === 0) return void response.end(whole)
-        response.write(whole.slice(0, 5), () => response.destroy())
+        response.writeHead(200, { "Content-Type": "application/json", "Content-Length": body.length })
+        if (requests % 2 === 0) return void response.end(body)
+        response.write(body.slice(0, 5), () => response.destroy())
       })
       yield* Effect.acquireRelease(
         Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),

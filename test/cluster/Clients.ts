@@ -75,28 +75,30 @@ export const startClusterClients = Effect.fnUntraced(function* (
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
   const truth = new Map<string, string>()
-  const told: Array<ObservedRequest> = []
+  const observed: Array<ObservedRequest> = []
   const wrong: Array<string> = []
   const accounts = Object.entries(keys)
-  let [asked, stopping] = [0, false]
+  let [sentCount, stopping] = [0, false]
 
   /** Says what is wrong with a response; empty if it is right. */
-  const judge = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
+  const findProblem = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
     const { status, text } = answer
     if (mayBreak && [502, 504].includes(status)) return ""
     if (headerValue(answer, "x-request-id") !== id) return "another request id"
     if (status === 503) return isDocumented(answer, id) ? "" : "an undocumented 503"
     if (status === 402) return account === "ending" && codeOf(answer) === "insufficient_credits" ? "" : "402"
     if (![200, 404, 409, 422].includes(status)) return "an unexpected status"
-    if (path.startsWith("/v1/screener")) return status === 200 ? numbers.judge(numberIn(answer), began) : "not 200"
-    const said = `${status} ${text.replace(idOf, "")}`
+    if (path.startsWith("/v1/screener")) {
+      return status === 200 ? numbers.findViolation(numberIn(answer), began) : "not 200"
+    }
+    const found = `${status} ${text.replace(idOf, "")}`
     const before = truth.get(path)
-    if (before === undefined) truth.set(path, said)
-    return before === undefined || before === said ? "" : `before it was ${before.slice(0, 200)}`
+    if (before === undefined) truth.set(path, found)
+    return before === undefined || before === found ? "" : `before it was ${before.slice(0, 200)}`
   }
 
   const one = Effect.gen(function* () {
-    const number = asked++
+    const number = sentCount++
     const path = pathAt(number)
     const id = `${name}-${number}`
     const [account, key] = accounts[number % accounts.length] ?? ["", ""]
@@ -105,7 +107,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
     const answer = yield* Effect.result(requestWithTimeout({ ...address, path, headers, agent }))
     const ended = performance.now()
     if (answer._tag === "Failure") {
-      told.push({
+      observed.push({
         id,
         account,
         path,
@@ -123,7 +125,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
     }
     const { status, text } = answer.success
     const cost = headerValue(answer.success, "x-cost-microdollars")
-    told.push({
+    observed.push({
       id,
       account,
       path,
@@ -136,7 +138,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
       isKeyed: cost !== "",
       servedBy: headerValue(answer.success, "x-served-by"),
     })
-    const why = judge(path, id, account, began, answer.success)
+    const why = findProblem(path, id, account, began, answer.success)
     if (why !== "") wrong.push(`${path}: ${why}: ${status} ${text.slice(0, 300)}`)
   })
   const client = Effect.whileLoop({
@@ -146,7 +148,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
   })
   const running = yield* Effect.all(Array.from({ length: clients }, () => Effect.forkScoped(client)))
 
-  const good = () => told.filter(({ status }) => status === 200).length
+  const good = () => observed.filter(({ status }) => status === 200).length
   /** Waits for `by` more responses with status 200. */
   const more = (by = 100) =>
     Effect.suspend(() => {
@@ -159,9 +161,9 @@ export const startClusterClients = Effect.fnUntraced(function* (
   const stop = Effect.gen(function* () {
     stopping = true
     yield* Effect.forEach(running, Fiber.join, { concurrency: "unbounded", discard: true })
-    return { told, wrong }
+    return { observed, wrong }
   })
-  return { more, told, wrong, stop }
+  return { more, observed, wrong, stop }
 })
 
 export type ClusterClients = Effect.Success<ReturnType<typeof startClusterClients>>

@@ -2,21 +2,21 @@
 import { NodeCrypto } from "@effect/platform-node"
 import { Context, Data, Effect, Layer, Redacted, Schedule } from "effect"
 import * as Accounts from "../../src/accounts/Accounts.ts"
-import * as Keys from "../../src/accounts/keys/ApiKeys.ts"
+import * as ApiKeys from "../../src/accounts/keys/ApiKeys.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
-import * as Numbers from "./CommitCounter.ts"
+import * as CommitCounter from "./CommitCounter.ts"
 import { databasePasswords } from "./Patroni.ts"
-import * as Postgres from "./DatabaseCluster.ts"
+import * as DatabaseCluster from "./DatabaseCluster.ts"
 import * as Service from "./ServiceProcesses.ts"
 import { appHosts, databaseRoles, servicePorts, startHaproxy } from "./ProxiesAndPoolers.ts"
 import { Hosts } from "./Hosts.ts"
 
-class Unwell extends Data.TaggedError("Unwell")<{ readonly message: string }> {}
+class Unhealthy extends Data.TaggedError("Unhealthy")<{ readonly message: string }> {}
 
 /** Retries for at most this many seconds. Then it fails with the last error. */
-export const retryWithin = (seconds: number) => <A, E, R>(asked: Effect.Effect<A, E, R>) =>
-  Effect.retry(asked, {
+export const retryWithin = (seconds: number) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.retry(effect, {
     schedule: Schedule.max([Schedule.spaced("100 millis"), Schedule.during(`${seconds} seconds`)]),
   })
 
@@ -33,7 +33,7 @@ const customer = Effect.fnUntraced(function* (name: keyof typeof customers) {
   if (balance !== undefined) {
     yield* Accounts.creditAccount({ name, microdollars: balance, reference: "first", prepaid: true })
   }
-  return yield* Keys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
+  return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
 })
 
 const stage = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>
@@ -47,7 +47,7 @@ const stage = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>
 const make = Effect.gen(function* () {
   const world = yield* Hosts
   const { addressOf, folder } = world
-  const postgres = yield* Postgres.startDatabaseCluster
+  const postgres = yield* DatabaseCluster.startDatabaseCluster
   yield* startHaproxy
   yield* stage("PostgreSQL by Patroni, a primary and two standbys", retryWithin(90)(postgres.well(true)))
 
@@ -101,7 +101,7 @@ const make = Effect.gen(function* () {
     "Three processes of the service",
     Effect.forEach(appHosts, (app) => service.start(app), { concurrency: 3 }),
   )
-  const numbers = yield* asOwner(Numbers.startCommitCounter)
+  const numbers = yield* asOwner(CommitCounter.startCommitCounter)
 
   /** Checks that all programs run, the standbys follow, and the service is ready. */
   const well = (synchronous = true) =>
@@ -109,7 +109,7 @@ const make = Effect.gen(function* () {
       yield* postgres.well(synchronous)
       for (const app of appHosts) {
         if (service.running.get(app)?.isRunning() !== true) {
-          return yield* new Unwell({ message: `${app} does not run.` })
+          return yield* new Unhealthy({ message: `${app} does not run.` })
         }
         yield* service.isReady(app)
       }

@@ -28,7 +28,7 @@ export const startCommitCounter = Effect.gen(function* () {
   `
   const committed: Array<Committed> = [{ number: 0, at: performance.now() }]
   let begun = 0
-  let judging = true
+  let checking = true
   /** Commits before this time may be lost. */
   let from = 0
 
@@ -62,10 +62,10 @@ export const startCommitCounter = Effect.gen(function* () {
   }
 
   /** Says why this number must not be read; empty if it may be. */
-  const judge = (number: number, askedAt: number) => {
+  const findViolation = (number: number, askedAt: number) => {
     if (number >= forbiddenCount) return `${number} was accepted by a server that was cut off`
     if (number > begun) return `${number} was never written`
-    const due = judging ? dueAt(askedAt) : undefined
+    const due = checking ? dueAt(askedAt) : undefined
     return due === undefined || number >= due.number
       ? ""
       : `${number} was read ${Math.round(askedAt - due.at)} ms after ${due.number} was committed`
@@ -81,17 +81,17 @@ export const startCommitCounter = Effect.gen(function* () {
   })
   /** From now on commits may be lost, until the first one after `settled`. */
   const mayLose = Effect.sync(() => {
-    judging = false
+    checking = false
   })
   const settled = Effect.andThen(
     next,
     Effect.sync(() => {
       from = committed.at(-1)?.at ?? 0
-      judging = true
+      checking = true
     }),
   )
   const last = () => committed.at(-1)?.number ?? 0
-  return { judge, next, mayLose, settled, last }
+  return { findViolation, next, mayLose, settled, last }
 })
 
 export type CommitCounter = Effect.Success<typeof startCommitCounter>

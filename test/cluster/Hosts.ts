@@ -170,13 +170,25 @@ const make = ({ folder, isolated }: HostSettings) =>
     const link = (host: Host, state: "up" | "down") => execFileSync("ip", ["link", "set", host, state])
     /** Isolates a host: packets in both directions are dropped silently. */
     const cut = (host: Host) => Effect.sync(() => isolated ? link(host, "down") : signalAll(host, "SIGSTOP"))
-    const mend = (host: Host) => Effect.sync(() => isolated ? link(host, "up") : signalAll(host, "SIGCONT"))
+    const reconnect = (host: Host) => Effect.sync(() => isolated ? link(host, "up") : signalAll(host, "SIGCONT"))
     /** Kills all processes of a host at once, including orphans. */
     const kill = (host: Host) => Effect.sync(() => signalAll(host, "SIGKILL"))
 
     yield* Effect.addFinalizer(() => Effect.sync(() => hosts.forEach((host) => signalAll(host, "SIGKILL"))))
     const logOf = (name: string) => readFileSync(`${folder}/logs/${name}.log`, "utf8")
-    return { folder, isolated, addressOf, folderOf, start, run, cut, mend, kill, logOf, now: () => performance.now() }
+    return {
+      folder,
+      isolated,
+      addressOf,
+      folderOf,
+      start,
+      run,
+      cut,
+      reconnect,
+      kill,
+      logOf,
+      now: () => performance.now(),
+    }
   })
 
 export class Hosts extends Context.Service<Hosts, Effect.Success<ReturnType<typeof make>>>()("test/cluster/World") {

@@ -9,7 +9,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { projectRoot } from "../support/Processes.ts"
 import { Cluster } from "./Cluster.ts"
-import * as Packages from "./DebianPackages.ts"
+import * as DebianPackages from "./DebianPackages.ts"
 import * as Report from "./Report.ts"
 import { runScenario, type ScenarioResult } from "./Scenario.ts"
 import { scenarios } from "./Scenarios.ts"
@@ -78,12 +78,12 @@ const folderOf = Effect.acquireRelease(
 export const runInNamespaces = ({ loopback }: { readonly loopback: boolean }) =>
   Effect.gen(function* () {
     yield* tidy
-    yield* Packages.installPackages
+    yield* DebianPackages.installPackages
     const isolated = !loopback && areGranted()
     if (!isolated) {
       yield* Effect.logWarning(
         `${
-          loopback ? "As asked" : "Namespaces are refused here, so"
+          loopback ? "As requested" : "Namespaces are refused here, so"
         }: hosts are addresses of the loopback, and who is cut off is stopped.`,
       )
     }

@@ -3,12 +3,12 @@ import { Data, Effect, Schedule } from "effect"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Clients from "./Clients.ts"
 import { Cluster, retryWithin } from "./Cluster.ts"
-import * as Reckoning from "./UsageReconciliation.ts"
+import * as UsageReconciliation from "./UsageReconciliation.ts"
 
-export class BrokenPromise extends Data.TaggedError("Wrong")<{ readonly message: string }> {}
+export class FailedExpectation extends Data.TaggedError("Wrong")<{ readonly message: string }> {}
 
 export const expectTrue = (holds: boolean, message: string) =>
-  holds ? Effect.void : Effect.fail(new BrokenPromise({ message }))
+  holds ? Effect.void : Effect.fail(new FailedExpectation({ message }))
 
 /** Additional figures of a scenario. */
 export type Findings = Readonly<Record<string, string | number>>
@@ -54,16 +54,16 @@ const isBad = ({ status }: Clients.ObservedRequest) => status === 0 || status >=
 
 const nameOf = ({ code, status }: Clients.ObservedRequest) => status === 0 ? "no answer" : `${status} ${code}`.trim()
 
-const counted = (told: ReadonlyArray<Clients.ObservedRequest>) => {
+const counted = (observed: ReadonlyArray<Clients.ObservedRequest>) => {
   const answers: Record<string, number> = {}
-  for (const one of told) answers[nameOf(one)] = (answers[nameOf(one)] ?? 0) + 1
+  for (const one of observed) answers[nameOf(one)] = (answers[nameOf(one)] ?? 0) + 1
   return answers
 }
 
 const rounded = (milliseconds: number) => Math.round(milliseconds / 10) / 100
 
-const outageOf = (told: ReadonlyArray<Clients.ObservedRequest>) => {
-  const bad = told.filter(isBad)
+const outageOf = (observed: ReadonlyArray<Clients.ObservedRequest>) => {
+  const bad = observed.filter(isBad)
   const began = Math.min(...bad.map(({ startedAt: began }) => began))
   return bad.length === 0 ? 0 : rounded(Math.max(...bad.map(({ endedAt: ended }) => ended)) - began)
 }
@@ -75,7 +75,7 @@ export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name
   yield* retryWithin(90)(well())
   // This balance is used up during each scenario.
   yield* asOwner(Accounts.creditAccount({ name: "ending", microdollars: 3_000n, reference: name, prepaid: false }))
-  const killed: Array<Reckoning.KilledProcess> = []
+  const killed: Array<UsageReconciliation.KilledProcess> = []
   let lossFrom = Infinity
   const clients = yield* Clients.startClusterClients({
     address,
@@ -84,45 +84,45 @@ export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name
     name,
     mayBreak: scenario.maxBrokenRequests !== undefined,
   })
-  const acting: ScenarioControls = {
+  const controls: ScenarioControls = {
     clients,
     recordKill: (by) => void killed.push({ by, at: performance.now() }),
     allowCommitLoss: () => void (lossFrom = performance.now() - 1_100),
   }
   yield* clients.more()
-  const acted = yield* Effect.result(scenario.run(acting))
+  const outcome = yield* Effect.result(scenario.run(controls))
   const ended = yield* clients.more().pipe(Effect.andThen(retryWithin(90)(well())), Effect.result)
-  const { told, wrong } = yield* clients.stop
-  const books = yield* Reckoning.reconcileUsage(name, told, killed, lossFrom).pipe(
+  const { observed, wrong } = yield* clients.stop
+  const reconciliation = yield* UsageReconciliation.reconcileUsage(name, observed, killed, lossFrom).pipe(
     asOwner,
     Effect.retry({ schedule: Schedule.spaced("1 second"), times: 20 }),
   )
-  const broken = told.filter(({ status }) => [0, 502, 504].includes(status)).length
-  const outage = outageOf(told)
-  const failure = (result: typeof acted | typeof ended) =>
+  const broken = observed.filter(({ status }) => [0, 502, 504].includes(status)).length
+  const outage = outageOf(observed)
+  const failure = (result: typeof outcome | typeof ended) =>
     result._tag === "Success" ? [] : [result.failure instanceof Error ? result.failure.message : String(result.failure)]
   const all = [
-    ...failure(acted),
+    ...failure(outcome),
     ...failure(ended),
     ...wrong.slice(0, 10).map((text) => `${text} (${wrong.length} such answers in all)`),
-    ...books.wrong.slice(0, 10),
+    ...reconciliation.wrong.slice(0, 10),
     ...(broken > (scenario.maxBrokenRequests ?? 0) ? [`${broken} requests were broken off`] : []),
     ...(outage > scenario.maxOutageSeconds
       ? [`Clients were refused for ${outage} s, where ${scenario.maxOutageSeconds} s is the limit`]
       : []),
   ]
-  const [longest] = told.toSorted((one, other) => other.endedAt - other.startedAt - (one.endedAt - one.startedAt))
+  const [longest] = observed.toSorted((one, other) => other.endedAt - other.startedAt - (one.endedAt - one.startedAt))
   const result: ScenarioResult = {
     scenario: scenario.name,
     seconds: rounded(performance.now() - began),
-    requests: told.length,
-    answers: counted(told),
+    requests: observed.length,
+    answers: counted(observed),
     outage,
     slowest: longest === undefined ? 0 : rounded(longest.endedAt - longest.startedAt),
     slowestWas: longest === undefined ? "" : `${longest.path}: ${longest.status} by ${longest.servedBy}`,
-    recorded: books.rows,
-    missing: books.missing,
-    findings: acted._tag === "Success" ? acted.success : {},
+    recorded: reconciliation.rows,
+    missing: reconciliation.missing,
+    findings: outcome._tag === "Success" ? outcome.success : {},
     wrong: all,
   }
   return result

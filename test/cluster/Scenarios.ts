@@ -1,9 +1,9 @@
 /** All scenarios in the order of their execution. */
 import type { Scenario } from "./Scenario.ts"
 import * as Failover from "./scenarios/Failover.ts"
-import * as Parts from "./scenarios/Dependencies.ts"
+import * as Dependencies from "./scenarios/Dependencies.ts"
 import * as Processes from "./scenarios/Processes.ts"
-import * as Shared from "./scenarios/SharedState.ts"
+import * as SharedState from "./scenarios/SharedState.ts"
 
 export const scenarios: ReadonlyArray<Scenario> = [
   Processes.normalOperation,
@@ -11,18 +11,18 @@ export const scenarios: ReadonlyArray<Scenario> = [
   Processes.processKilled,
   Processes.processStopped,
   Processes.poolersRestarted,
-  Shared.keyRevoked,
-  Shared.wrongKeys,
-  Shared.sharedRateLimits,
-  Shared.emailSenderKilled,
-  Parts.datasetReplaced,
+  SharedState.keyRevoked,
+  SharedState.wrongKeys,
+  SharedState.sharedRateLimits,
+  SharedState.emailSenderKilled,
+  Dependencies.datasetReplaced,
   Failover.primaryKilled,
   Failover.primaryLost,
   Failover.switchover,
-  Parts.standbyBehind,
-  Parts.standbyConflicts,
-  Parts.standbyKilled,
-  Parts.etcdLost,
-  Parts.etcdLostWithoutFailsafe,
+  Dependencies.standbyBehind,
+  Dependencies.standbyConflicts,
+  Dependencies.standbyKilled,
+  Dependencies.etcdLost,
+  Dependencies.etcdLostWithoutFailsafe,
   Failover.primaryLostAsynchronously,
 ]

@@ -1,6 +1,6 @@
 /** The processes of the service, one per host, configured as operators configure them. */
 import { Effect, Schedule } from "effect"
-import * as Mail from "../support/MailServer.ts"
+import * as MailServer from "../support/MailServer.ts"
 import { type DatabaseHost, databaseHosts, databasePorts } from "./Patroni.ts"
 import { type AppHost, databaseRoles, servicePorts, startPgBouncerFor } from "./ProxiesAndPoolers.ts"
 import { NoResponse, requestWithTimeout } from "./TimedRequest.ts"
@@ -21,7 +21,7 @@ const urlOf = (address: string, name: string = databaseName) =>
 export const makeServiceProcesses = Effect.gen(function* () {
   const world = yield* Hosts
   const { addressOf } = world
-  const mail = yield* Mail.startMailServer(0, addressOf("clients"))
+  const mail = yield* MailServer.startMailServer(0, addressOf("clients"))
   const poolers = new Map<AppHost, Program>()
   const running = new Map<AppHost, Program>()
 
@@ -68,10 +68,10 @@ export const makeServiceProcesses = Effect.gen(function* () {
     })
 
   // Restarts PgBouncer as an init system does: 1.18 may crash when a cancelling client disconnects.
-  const revive = Effect.suspend(() =>
+  const keepRunning = Effect.suspend(() =>
     Effect.forEach(Array.from(poolers), ([app, { isRunning }]) => isRunning() ? Effect.void : startPooler(app))
   )
-  yield* Effect.forkScoped(Effect.repeat(revive, Schedule.spaced("500 millis")))
+  yield* Effect.forkScoped(Effect.repeat(keepRunning, Schedule.spaced("500 millis")))
 
   const get = (app: AppHost, path: string, port: number = servicePorts.service) =>
     requestWithTimeout({ host: addressOf(app), port, path, timeout: 5_000 })
@@ -116,11 +116,10 @@ export const makeServiceProcesses = Effect.gen(function* () {
 
   /** Number of reads that all processes sent to a replica, pooled or direct. */
   const readsOf = (member: DatabaseHost) => {
-    const [pooled, straight] = [`/${databaseName}_${member}"`, `"${addressOf(member)}:`]
+    const [pooled, direct] = [`/${databaseName}_${member}"`, `"${addressOf(member)}:`]
     const reads = Array.from(
       running.keys(),
-      (app) =>
-        measure(app, "tickerline_replica_reads_total", (line) => line.includes(pooled) || line.includes(straight)),
+      (app) => measure(app, "tickerline_replica_reads_total", (line) => line.includes(pooled) || line.includes(direct)),
     )
     return Effect.map(Effect.all(reads), (all) => all.reduce((sum, count) => sum + count, 0))
   }

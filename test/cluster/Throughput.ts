@@ -22,7 +22,7 @@ const kinds = {
   misses: (at: number) => `/v1/gap-stats?page=${at % 300 + 1}&limit=${Math.floor(at / 300) % 100 + 1}`,
 } as const
 
-let asked = 0
+let sentCount = 0
 
 const rate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, kind: keyof typeof kinds) {
   const { keys, service, world } = yield* Cluster
@@ -31,9 +31,9 @@ const rate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, kind: ke
   const [began, before] = [performance.now(), used()]
   let answered = 0
   const one = Effect.suspend(() => {
-    asked += 1
-    const host = world.addressOf(apps[asked % apps.length] ?? "app1")
-    const path = kinds[kind](asked)
+    sentCount += 1
+    const host = world.addressOf(apps[sentCount % apps.length] ?? "app1")
+    const path = kinds[kind](sentCount)
     return requestWithTimeout({
       host,
       port: servicePorts.service,

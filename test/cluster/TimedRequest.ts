@@ -24,10 +24,10 @@ export interface TimedRequest {
   readonly timeout?: number
 }
 
-export const requestWithTimeout = ({ body, headers = {}, timeout = 45_000, ...asked }: TimedRequest) =>
+export const requestWithTimeout = ({ body, headers = {}, timeout = 45_000, ...options }: TimedRequest) =>
   Effect.callback<TimedResponse, NoResponse>((resume) => {
     const fail = ({ message }: Error) => resume(Effect.fail(new NoResponse({ message })))
-    const outgoing = request({ ...asked, headers, timeout }, (response) => {
+    const outgoing = request({ ...options, headers, timeout }, (response) => {
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk))
       response.on("error", fail)

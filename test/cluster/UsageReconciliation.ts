@@ -40,31 +40,31 @@ const sums = Effect.gen(function* () {
 /** Returns the differences, and the number of rows that are missing but may be. */
 export const reconcileUsage = Effect.fnUntraced(function* (
   name: string,
-  told: ReadonlyArray<ObservedRequest>,
+  observed: ReadonlyArray<ObservedRequest>,
   killed: ReadonlyArray<KilledProcess>,
   /** Time from which on the database may have lost commits. */
   lossFrom = Infinity,
 ) {
   const sql = yield* SqlClient.SqlClient
   // Requests refused with 429 share one row with the id of the first.
-  const due = told.filter(({ isKeyed, status }) => isKeyed && status !== 429)
+  const due = observed.filter(({ isKeyed, status }) => isKeyed && status !== 429)
   const read = sql<Row>`
     select request_id, min(status_code)::int as status, min(bytes)::text as bytes,
       sum(cost_microdollars)::text as cost, count(*)::int as times
     from usage where request_id like ${`${name}-%`} group by request_id
   `
-  const mayMiss = ({ servedBy: by, endedAt: ended }: ObservedRequest) =>
+  const mayBeMissing = ({ servedBy: by, endedAt: ended }: ObservedRequest) =>
     ended >= lossFrom || killed.some((process) => process.by === by && ended >= process.at - lastSecond)
   const isAll = (rows: ReadonlyArray<Row>) => {
     const ids = new Set(rows.map(({ request_id }) => request_id))
-    return due.every((one) => ids.has(one.id) || mayMiss(one))
+    return due.every((one) => ids.has(one.id) || mayBeMissing(one))
   }
   const rows = yield* Effect.repeat(read, {
     until: isAll,
     schedule: Schedule.max([Schedule.spaced("250 millis"), Schedule.during("20 seconds")]),
   }).pipe(Effect.andThen(Effect.delay(read, "500 millis")))
   const found = new Map(rows.map((row) => [row.request_id, row]))
-  const byId = new Map(told.map((one) => [one.id, one]))
+  const byId = new Map(observed.map((one) => [one.id, one]))
 
   const missing = due.filter(({ id }) => !found.has(id))
   const differs = due.filter(({ bytes, cost, id, status }) => {
@@ -73,7 +73,7 @@ export const reconcileUsage = Effect.fnUntraced(function* (
   })
   const wrong = [
     ...rows.filter(({ times }) => times > 1).map(({ request_id, times }) => `${request_id} is recorded ${times} times`),
-    ...missing.filter((one) => !mayMiss(one)).map(({ servedBy: by, id, status }) =>
+    ...missing.filter((one) => !mayBeMissing(one)).map(({ servedBy: by, id, status }) =>
       `${id} (${status}, ${by}) is not recorded`
     ),
     ...differs.map(({ bytes, cost, id, status }) =>

@@ -498,9 +498,9 @@ describe("compareContracts", () => {
 
   it("treats prefixItems and items of a one-element list as equal (§9.3)", () => {
     const of = (one: object) => {
-      const whole = contract()
-      Object.assign(fields(whole), { parts: { type: "array", minItems: 1, maxItems: 1, ...one } })
-      return whole
+      const document = contract()
+      Object.assign(fields(document), { parts: { type: "array", minItems: 1, maxItems: 1, ...one } })
+      return document
     }
     const item = { $ref: "#/components/schemas/Widget" }
     assert.deepStrictEqual(compareContracts(of({ prefixItems: [item] }), of({ items: item }), today), [])

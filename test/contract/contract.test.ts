@@ -49,21 +49,21 @@ describe("the contract", () => {
 
 describe("changelog coverage", () => {
   it("an entry documents a change if it names its path and the changed part (§9.6)", () => {
-    const untold = (one: ContractDifference, ...entries: ReadonlyArray<ChangelogEntry>) =>
+    const findUndocumented = (one: ContractDifference, ...entries: ReadonlyArray<ChangelogEntry>) =>
       reviewDifferences([one], entries).undocumented.length
-    assert.strictEqual(untold(field), 1)
-    assert.strictEqual(untold(field, entry({})), 1)
-    assert.strictEqual(untold(field, entry({ names: ["color"] })), 1)
-    assert.strictEqual(untold(field, entry({ paths: ["/v1/gadgets"], names: ["colour"] })), 1)
-    assert.strictEqual(untold(field, entry({ names: ["colour"] })), 0)
-    assert.strictEqual(untold(field, entry({ paths: ["/v1/*"], names: ["colour"] })), 0)
+    assert.strictEqual(findUndocumented(field), 1)
+    assert.strictEqual(findUndocumented(field, entry({})), 1)
+    assert.strictEqual(findUndocumented(field, entry({ names: ["color"] })), 1)
+    assert.strictEqual(findUndocumented(field, entry({ paths: ["/v1/gadgets"], names: ["colour"] })), 1)
+    assert.strictEqual(findUndocumented(field, entry({ names: ["colour"] })), 0)
+    assert.strictEqual(findUndocumented(field, entry({ paths: ["/v1/*"], names: ["colour"] })), 0)
   })
 
   it("a new endpoint is documented by its own path, not by a pattern (§9.6)", () => {
-    const untold = (paths: ReadonlyArray<string>) =>
+    const findUndocumented = (paths: ReadonlyArray<string>) =>
       reviewDifferences([endpoint], [entry({ paths })]).undocumented.length
-    assert.strictEqual(untold(["/v1/*"]), 1)
-    assert.strictEqual(untold(["/v1/widgets"]), 0)
+    assert.strictEqual(findUndocumented(["/v1/*"]), 1)
+    assert.strictEqual(findUndocumented(["/v1/widgets"]), 0)
   })
 
   it("a deprecation is documented by the entry derived from its declaration (§9.6, D24)", () => {

@@ -108,15 +108,15 @@ layer(service({}), { excludeTestServices: true })("A table under reload", (it) =
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const database = yield* Effect.provide(Database, Database.layer)
-      let asked = 0
+      let attempts = 0
       const slow = sql.withTransaction(Effect.gen(function* () {
-        asked++
+        attempts++
         yield* sql`set local statement_timeout = '50ms'`
         return yield* sql`select pg_sleep(5)`
       }))
       const { seconds, value } = yield* elapsed(Effect.flip(database.read(slow)))
       assert.strictEqual(value._tag, "DataRefreshing")
-      assert.strictEqual(asked, 1)
+      assert.strictEqual(attempts, 1)
       assert.isBelow(seconds, 4.9, "the query was cancelled")
     }))
 })
@@ -197,35 +197,37 @@ layer(
   Database.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))),
 )("A read", (it) => {
   const locked = new SqlError.SqlError({ reason: new SqlError.LockTimeoutError({ cause: new Error("55P03") }) })
-  const lost = new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error("ECONNREFUSED") }) })
+  const connectionLost = new SqlError.SqlError({
+    reason: new SqlError.ConnectionError({ cause: new Error("ECONNREFUSED") }),
+  })
 
   it.effect("is retried once, two seconds after a lock timeout (§8)", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
-      let asked = 0
+      let attempts = 0
       const query = Effect.suspend(() => {
-        asked++
+        attempts++
         return Effect.fail(locked)
       })
       const fiber = yield* Effect.forkChild(Effect.flip(read(query)))
       yield* TestClock.adjust("1999 millis")
-      assert.strictEqual(asked, 1)
+      assert.strictEqual(attempts, 1)
       yield* TestClock.adjust("1 millis")
       assert.strictEqual((yield* Fiber.join(fiber))._tag, "DataRefreshing")
-      assert.strictEqual(asked, 2)
+      assert.strictEqual(attempts, 2)
     }))
 
   it.effect("is retried for 150 ms if the server is down, then answers 503 database_pool_timeout (§7.2)", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
-      let asked = 0
+      let attempts = 0
       const fiber = yield* Effect.forkChild(Effect.flip(read(Effect.suspend(() => {
-        asked++
-        return Effect.fail(lost)
+        attempts++
+        return Effect.fail(connectionLost)
       }))))
       yield* TestClock.adjust("150 millis")
       assert.strictEqual((yield* Fiber.join(fiber))._tag, "DatabasePoolTimeout")
-      assert.strictEqual(asked, 4)
+      assert.strictEqual(attempts, 4)
     }))
 
   it.effect("ends after 36 seconds if the server stops responding (§8)", () =>

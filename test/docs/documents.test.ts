@@ -68,13 +68,13 @@ describe("The documents", () => {
   )
 
   it("names every folder of src in ARCHITECTURE.md and README.md (documents)", () => {
-    const rooms = globSync("src/*/", { cwd: projectRoot }).map((path) =>
+    const folders = globSync("src/*/", { cwd: projectRoot }).map((path) =>
       `${path.replace(/^src\//, "").replace(/\/$/, "")}/`
     )
-    assert.isAbove(rooms.length, 15)
+    assert.isAbove(folders.length, 15)
     for (const file of ["ARCHITECTURE.md", "README.md"]) {
       const text = documents.find((document) => document.file === file)?.text ?? ""
-      assert.deepStrictEqual(rooms.filter((room) => !text.includes(room)), [], file)
+      assert.deepStrictEqual(folders.filter((folder) => !text.includes(folder)), [], file)
     }
   })
 

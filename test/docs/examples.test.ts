@@ -21,7 +21,7 @@ import {
   replaceCodeBlocks,
   repositoryRoot,
 } from "../support/CodeBlocks.ts"
-import * as Instances from "../support/ServiceInstances.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { findFreePort } from "../support/Processes.ts"
 import { TestKeys } from "../support/Service.ts"
 
@@ -39,7 +39,7 @@ const named = (name: string) => `${name}${skipped ? " (no python3 with requests 
 const sampled = Layer.effectDiscard(Effect.scoped(Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
-}))).pipe(Layer.provide(Logger.layer([])), Layer.provideMerge(Instances.databaseWithKeys))
+}))).pipe(Layer.provide(Logger.layer([])), Layer.provideMerge(ServiceInstances.databaseWithKeys))
 
 const isCurl = ({ language, text }: CodeBlock) => language === "sh" && /\bcurl\b|^export TICKERLINE_KEY/m.test(text)
 const isRun = (fence: CodeBlock) => isCurl(fence) || fence.language === "ts" || fence.language === "python"
@@ -61,7 +61,7 @@ layer(sampled, { excludeTestServices: true, timeout: "120 seconds" })("The docum
   const started = Effect.gen(function* () {
     const port = yield* findFreePort
     const base = `http://127.0.0.1:${port}`
-    yield* Instances.startInstance({}, { port }).pipe(Effect.provideService(BaseUrl, base))
+    yield* ServiceInstances.startInstance({}, { port }).pipe(Effect.provideService(BaseUrl, base))
     const { ultimate } = yield* TestKeys
     const place = yield* makeReaderProject
     writeFileSync(join(place, ".tickerline", "demo-key"), `${ultimate}\n`)
@@ -105,7 +105,7 @@ layer(sampled, { excludeTestServices: true, timeout: "120 seconds" })("The docum
       const drawn = files.flatMap(readCodeBlocks).filter(({ language }) => language === "chain")
       assert.isAbove(drawn.length, 6)
       for (const fence of drawn) {
-        const answer = yield* Instances.requestOverWire(
+        const answer = yield* ServiceInstances.requestOverWire(
           port,
           `/v1/ticker-changes?ticker=${fence.argument.split(" ")[0]}`,
           key,

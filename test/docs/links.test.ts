@@ -88,13 +88,13 @@ layer(Service.layer, { excludeTestServices: true })("The pages' links", (it) => 
         }
       }
       assert.isAbove(pages.size, 12)
-      const lost = Array.from(wanted.keys()).filter((link) => {
+      const dead = Array.from(wanted.keys()).filter((link) => {
         const [path = "", anchor] = link.split("#")
         // The explorer reads a symbol from the fragment.
         if (path === "/v1/docs/explorer" && /^[A-Z0-9]+$/.test(anchor ?? "")) return false
         const page = pages.get(path)
         return anchor !== undefined && page?.text !== "" && !page?.text.includes(`id="${anchor}"`)
       })
-      assert.deepStrictEqual(lost, [])
+      assert.deepStrictEqual(dead, [])
     }))
 })

@@ -22,7 +22,7 @@ describe("SCALING.md", () => {
     for (const [name, figure] of Object.entries(all)) {
       assert.isNotNull(figure.value, `${name} is not measured yet`)
       assert.isAbove(figure.value ?? 0, 0, name)
-      assert.include(["assumed", "measured", "reckoned"], figure.kind, name)
+      assert.include(["assumed", "measured", "calculated"], figure.kind, name)
       assert.isNotEmpty(figure.unit, name)
       assert.isNotEmpty(figure.how, name)
       assert.match(figure.when, figure.kind === "assumed" ? /^–$/ : /^\d{4}-\d\d-\d\d$/, name)

@@ -94,14 +94,14 @@ layer(NodeServices.layer, { excludeTestServices: true })("audit", (it) => {
         [vulnerability("critical"), 1, "a hole"],
         [undefined, 0, "THE AUDIT COULD NOT RUN"],
       ] as const
-      for (const [advisories, code, said] of cases) {
+      for (const [advisories, code, expected] of cases) {
         const { url } = yield* registry(advisories)
         const running = yield* startProgram("bash", [".ci/audit"], {
           npm_config_registry: url,
           npm_config_cache: yield* fs.makeTempDirectoryScoped(),
         })
         assert.strictEqual((yield* Effect.promise(() => running.ended)).code, code, combinedOutput(running))
-        assert.include(combinedOutput(running), said)
+        assert.include(combinedOutput(running), expected)
       }
     }))
 })

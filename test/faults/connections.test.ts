@@ -1,11 +1,11 @@
 /** HTTP/1.1 on one connection: request boundaries, response order, and closing. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
-import * as Instances from "../support/ServiceInstances.ts"
-import * as Raw from "../support/RawSockets.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import * as RawSockets from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = Raw
+const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = RawSockets
 
 /** A request whose response carries its request id. */
 const numbered = (target: string, key: string, id: string, rest = "\r\n") =>
@@ -14,12 +14,12 @@ const numbered = (target: string, key: string, id: string, rest = "\r\n") =>
 const last = `${livenessRequestHead}Connection: close\r\nX-Request-Id: last\r\n\r\n`
 
 /** The status and request id of each response. */
-const summarize = (answers: ReadonlyArray<Raw.ParsedResponse>) => {
-  answers.forEach(Raw.assertProperResponse)
+const summarize = (answers: ReadonlyArray<RawSockets.ParsedResponse>) => {
+  answers.forEach(RawSockets.assertProperResponse)
   return answers.map(({ headers, status }) => [status, headers["x-request-id"]])
 }
 
-layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Connections", (it) => {
+layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Connections", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Request boundaries
   // -------------------------------------------------------------------------------------------------------------------
@@ -79,7 +79,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     bytes,
   ]) =>
     Effect.gen(function* () {
-      Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, `${bytes}${last}`), 400)
+      RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, `${bytes}${last}`), 400)
       yield* assertServiceResponds
     }))
 
@@ -100,7 +100,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
         const first = numbered("/v1/screener", pro, "first", rest)
-        assert.deepStrictEqual(summarize(yield* Raw.exchangeBytes(yield* ServicePort, `${first}${last}`)), [[
+        assert.deepStrictEqual(summarize(yield* RawSockets.exchangeBytes(yield* ServicePort, `${first}${last}`)), [[
           200,
           "first",
         ], [
@@ -108,7 +108,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
           "last",
         ]])
         const post = `POST /v1/screener HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\n${rest}`
-        assert.deepStrictEqual(summarize(yield* Raw.exchangeBytes(yield* ServicePort, `${post}${last}`)), [[
+        assert.deepStrictEqual(summarize(yield* RawSockets.exchangeBytes(yield* ServicePort, `${post}${last}`)), [[
           405,
           "first",
         ], [
@@ -130,7 +130,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     ([, method, rest, status]) =>
       Effect.gen(function* () {
         const start = `${method} /health/live HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\nConnection: upgrade\r\n`
-        const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${start}${rest}${last}`)
+        const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${start}${rest}${last}`)
         assert.deepStrictEqual(summarize(answers), [[status, "first"]])
         assert.strictEqual(answers[0]?.headers["connection"], "close")
         yield* assertServiceResponds
@@ -140,7 +140,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
   it.effect("answers 400 to CONNECT, and reads no further (§7.1, D14)", () =>
     Effect.gen(function* () {
       const bytes = `CONNECT internal.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${last}`
-      Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, bytes), 400)
+      RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), 400)
       yield* assertServiceResponds
     }))
 
@@ -156,7 +156,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       const statuses = [200, 200, 404, 422, 301]
       const body = (at: number) => at % 7 === 0 ? "Content-Length: 2\r\n\r\nab" : "\r\n"
       const requests = Array.makeBy(300, (at) => numbered(targets[at % 5] ?? "/", pro, `r${at}`, body(at)))
-      const answers = summarize(yield* Raw.exchangeBytes(yield* ServicePort, `${requests.join("")}${last}`))
+      const answers = summarize(yield* RawSockets.exchangeBytes(yield* ServicePort, `${requests.join("")}${last}`))
       const expected = requests.map((_, at) => [statuses[at % 5], `r${at}`])
       assert.deepStrictEqual(answers, [...expected, [200, "last"]])
     }))
@@ -175,9 +175,9 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
         const before = ["a", "b", "c"].map((id) => numbered("/v1/screener", pro, id)).join("")
-        const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${before}${bytes}${last}`)
+        const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${before}${bytes}${last}`)
         assert.deepStrictEqual(summarize(answers).slice(0, 3), [[200, "a"], [200, "b"], [200, "c"]])
-        Raw.assertSingleError(answers.slice(3), status)
+        RawSockets.assertSingleError(answers.slice(3), status)
       }),
   )
 
@@ -185,7 +185,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     Effect.gen(function* () {
       // The document is compressed while it is being sent.
       const page = numbered("/v1/openapi.json", "", "page", "Accept-Encoding: gzip\r\n\r\n")
-      const answers = yield* Raw.exchangeBytes(yield* ServicePort, `${page}BREW\r\n\r\n`)
+      const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${page}BREW\r\n\r\n`)
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 400])
     }))
 
@@ -206,15 +206,15 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     ([, bytes, statuses]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
-        const { ended, received, socket } = yield* Raw.openConnection(yield* ServicePort)
+        const { ended, received, socket } = yield* RawSockets.openConnection(yield* ServicePort)
         socket.end(statuses === undefined ? formatGetRequest(pro, "/v1/screener") : bytes)
         yield* ended
         assert.isNull(socket.errored)
-        const answers = Raw.parseResponses(received())
-        answers.forEach(Raw.assertProperResponse)
+        const answers = RawSockets.parseResponses(received())
+        answers.forEach(RawSockets.assertProperResponse)
         if (statuses !== undefined) assert.deepStrictEqual(answers.map(({ status }) => status), [...statuses])
         const port = yield* ServicePort
-        yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
+        yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))
         yield* assertServiceResponds
       }),
   )
@@ -232,10 +232,10 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
   ]) =>
     Effect.gen(function* () {
       const port = yield* ServicePort
-      const { received, socket } = yield* Raw.openConnection(port)
+      const { received, socket } = yield* RawSockets.openConnection(port)
       socket.write(bytes)
-      yield* Raw.waitUntil(() => Raw.parseResponses(received()).length === 1)
-      yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
+      yield* RawSockets.waitUntil(() => RawSockets.parseResponses(received()).length === 1)
+      yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))
       assert.isTrue(socket.writable)
     }))
 
@@ -245,7 +245,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       const port = yield* ServicePort
       const leave = (bytes: string) =>
         Effect.gen(function* () {
-          const { socket } = yield* Raw.openConnection(port)
+          const { socket } = yield* RawSockets.openConnection(port)
           yield* Effect.callback<void>((resume) => {
             socket.write(bytes, () => resume(Effect.void))
           })
@@ -258,7 +258,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
         `${livenessRequestHead}\r\n`.repeat(50),
       ]
       yield* Effect.forEach(Array.makeBy(100, (at) => bytes[at % 4] ?? ""), leave, { concurrency: 20 })
-      yield* Effect.all(Array.makeBy(20, () => Instances.requestOverWire(port, "/v1/screener", pro)), {
+      yield* Effect.all(Array.makeBy(20, () => ServiceInstances.requestOverWire(port, "/v1/screener", pro)), {
         concurrency: 20,
       })
       yield* assertServiceResponds

@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmdirSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { requestOverWire, startInstance } from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
 
@@ -34,12 +34,12 @@ const database = Service.TestKeys.layer.pipe(
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full disk", (it) => {
   it.effect.skipIf(!mayMount)(
-    "does not stop reads; usage is buffered, and recorded when there is space again (RELIABILITY, D29)",
+    "does not stop reads; usage is buffered, and recorded when there is space again (RELIABILITY.md, D29)",
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         const sql = yield* SqlClient.SqlClient
-        const { account_id, key } = yield* Ledger.createCustomer("disk", { tier: "ultimate" })
+        const { account_id, key } = yield* CustomerUsage.createCustomer("disk", { tier: "ultimate" })
         const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-disk-" })
         yield* fs.chmod(folder, 0o755)
         const disk = `${folder}/disk`
@@ -59,12 +59,12 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
 
         const port = yield* startInstance({ CACHE_MEGABYTES: "0" })
         assert.strictEqual((yield* requestOverWire(port, "/v1/news?limit=1", key)).status, 200)
-        yield* Ledger.waitForRecordedRequests(account_id, 1)
+        yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
         yield* Effect.forEach(["usage", "usage_moments"], moveTo("small"))
         yield* Effect.ignore(fs.writeFile(`${disk}/filler`, new Uint8Array(16 << 20)))
         // Enough rows to need another page on disk.
-        const asked = 3_000
-        const limits = Array.from({ length: asked }, (_, at) => (at % 100) + 1)
+        const requestCount = 3_000
+        const limits = Array.from({ length: requestCount }, (_, at) => (at % 100) + 1)
         const answers = yield* Effect.forEach(
           limits,
           (limit) => requestOverWire(port, `/v1/news?limit=${limit}`, key),
@@ -74,11 +74,15 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         )
         assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
         yield* Effect.sleep("1 second")
-        assert.isBelow(yield* Ledger.countRecordedRequests(account_id), asked + 1, "the disk was not full")
+        assert.isBelow(
+          yield* CustomerUsage.countRecordedRequests(account_id),
+          requestCount + 1,
+          "the disk was not full",
+        )
         assert.strictEqual((yield* requestOverWire(port, "/health/ready", "")).status, 200)
         yield* fs.remove(`${disk}/filler`)
-        yield* Ledger.waitForRecordedRequests(account_id, asked + 1)
-        assert.strictEqual(yield* Ledger.countRecordedRequests(account_id), asked + 1)
+        yield* CustomerUsage.waitForRecordedRequests(account_id, requestCount + 1)
+        assert.strictEqual(yield* CustomerUsage.countRecordedRequests(account_id), requestCount + 1)
       }),
   )
 })

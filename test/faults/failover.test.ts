@@ -4,12 +4,12 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { startInstance } from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
-import * as Standby from "../support/SynchronousStandby.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as SynchronousStandby from "../support/SynchronousStandby.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
@@ -20,12 +20,12 @@ const credit = 9_000_000_000
 /** A service whose database address can be pointed to another server. */
 const startService = Effect.gen(function* () {
   const server = yield* DedicatedPostgres
-  const way = yield* startTcpProxy(server.port)
+  const proxy = yield* startTcpProxy(server.port)
   const url = new URL(server.url)
-  url.port = String(way.port)
+  url.port = String(proxy.port)
   const through = yield* Layer.build(databaseClientLayer({ url: Redacted.make(url.href), applicationName: "failover" }))
   const port = yield* Effect.provide(startInstance({ CACHE_MEGABYTES: "0" }), through)
-  return { way, port }
+  return { proxy, port }
 })
 
 interface Sums {
@@ -39,7 +39,7 @@ interface Sums {
 /** The usage and charges of an account on a server, without 503 responses. */
 const sums = (url: string, account_id: number) =>
   Effect.map(
-    Standby.queryOnce(
+    SynchronousStandby.queryOnce(
       url,
       `select count(*)::int as rows, count(distinct usage_id)::int as ids,
         coalesce(sum(cost_microdollars), 0)::float8 as cost,
@@ -56,13 +56,13 @@ const sums = (url: string, account_id: number) =>
     }),
   )
 
-const answered = (seen: Steady.ClientSummary) =>
+const answered = (seen: SteadyClients.ClientSummary) =>
   Object.entries(seen.answers).filter(([name]) => !name.startsWith("503")).reduce((sum, [, count]) => sum + count, 0) +
-  Steady.mixedPaths.length
+  SteadyClients.mixedPaths.length
 
 /** Waits until all usage is written; then each answered request is recorded once, and the balance covers its cost. */
 const assertRecorded = Effect.fnUntraced(function* (url: string, account_id: number, rows: number, cost: number) {
-  const found = yield* Ledger.retryUntil(sums(url, account_id), (now) => now.rows >= rows)
+  const found = yield* CustomerUsage.retryUntil(sums(url, account_id), (now) => now.rows >= rows)
   assert.deepStrictEqual(found, { rows, ids: rows, cost, summed: cost, charged: cost })
 })
 
@@ -73,19 +73,19 @@ const database = () =>
   )
 
 layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With synchronous replication", (it) => {
-  it.effect("a failover under load records and charges each answered request once (RELIABILITY, D29)", () =>
+  it.effect("a failover under load records and charges each answered request once (RELIABILITY.md, D29)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
-      const { account_id, key } = yield* Ledger.createCustomer("failover", { tier: "ultimate", balance: credit })
-      const standby = yield* Standby.makeSynchronousStandby
+      const { account_id, key } = yield* CustomerUsage.createCustomer("failover", { tier: "ultimate", balance: credit })
+      const standby = yield* SynchronousStandby.makeSynchronousStandby
       yield* standby.synchronous
-      const { port, way } = yield* startService
-      const { more, stop } = yield* Steady.startSteadyClients({ port, key })
+      const { port, proxy } = yield* startService
+      const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key })
       yield* more(300)
       yield* server.stop("SIGKILL")
       yield* Effect.sleep("1 second")
       // A load balancer may do this briefly, and a demoted primary for longer.
-      yield* way.lead(standby.port)
+      yield* proxy.lead(standby.port)
       yield* Effect.sleep("2 seconds")
       const early = yield* Effect.flip(Effect.timeout(more(1), "1 second"))
       assert.strictEqual(early._tag, "TimeoutError", "a standby's stale rows are never served")
@@ -99,15 +99,15 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With s
 })
 
 layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With asynchronous replication", (it) => {
-  it.effect("two simultaneous primaries never record the same usage (RELIABILITY, D29)", () =>
+  it.effect("two simultaneous primaries never record the same usage (RELIABILITY.md, D29)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
-      const { account_id, key } = yield* Ledger.createCustomer("split", { tier: "ultimate", balance: credit })
-      const standby = yield* Standby.makeSynchronousStandby
+      const { account_id, key } = yield* CustomerUsage.createCustomer("split", { tier: "ultimate", balance: credit })
+      const standby = yield* SynchronousStandby.makeSynchronousStandby
       const cutOff = yield* startService
-      const asked = (port: number) =>
+      const sendRequests = (port: number) =>
         Effect.gen(function* () {
-          const { more, stop } = yield* Steady.startSteadyClients({ port, key, clients: 4 })
+          const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, clients: 4 })
           yield* more(100)
           const seen = yield* stop
           return { rows: answered(seen), cost: seen.cost }
@@ -118,33 +118,36 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With a
           parts.reduce((sum, { cost }) => sum + cost, 0),
         ] as const
 
-      const before = yield* asked(cutOff.port)
+      const before = yield* sendRequests(cutOff.port)
       yield* assertRecorded(standby.url, account_id, ...together(before))
       yield* standby.link.stall
-      const lost = yield* asked(cutOff.port)
-      yield* assertRecorded(server.url, account_id, ...together(before, lost))
+      const discarded = yield* sendRequests(cutOff.port)
+      yield* assertRecorded(server.url, account_id, ...together(before, discarded))
       yield* standby.promote
       const other = yield* startService
-      yield* other.way.lead(standby.port)
-      yield* other.way.cut
-      const there = yield* asked(other.port)
+      yield* other.proxy.lead(standby.port)
+      yield* other.proxy.cut
+      const there = yield* sendRequests(other.port)
       yield* assertRecorded(standby.url, account_id, ...together(before, there))
 
       // With synchronous replication, the old primary still serves reads, but can no longer record usage.
-      yield* Standby.queryOnce(server.url, `alter system set synchronous_standby_names = '${Standby.standbyName}'`)
-      yield* Standby.queryOnce(server.url, "select pg_reload_conf()")
-      const waits = yield* asked(cutOff.port)
-      yield* assertRecorded(server.url, account_id, ...together(before, lost))
+      yield* SynchronousStandby.queryOnce(
+        server.url,
+        `alter system set synchronous_standby_names = '${SynchronousStandby.standbyName}'`,
+      )
+      yield* SynchronousStandby.queryOnce(server.url, "select pg_reload_conf()")
+      const waits = yield* sendRequests(cutOff.port)
+      yield* assertRecorded(server.url, account_id, ...together(before, discarded))
       const ids = (url: string) =>
         Effect.map(
-          Standby.queryOnce(url, "select usage_id::text from usage order by 1"),
+          SynchronousStandby.queryOnce(url, "select usage_id::text from usage order by 1"),
           ({ rows }) => new Set(rows.map((row) => String(row["usage_id"]))),
         )
       const old = yield* ids(server.url)
       yield* server.stop("SIGKILL")
-      yield* cutOff.way.lead(standby.port)
+      yield* cutOff.proxy.lead(standby.port)
       yield* assertRecorded(standby.url, account_id, ...together(before, there, waits))
       const both = (yield* ids(standby.url)).intersection(old)
-      assert.strictEqual(old.size - both.size, lost.rows)
+      assert.strictEqual(old.size - both.size, discarded.rows)
     }))
 })

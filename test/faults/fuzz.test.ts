@@ -3,13 +3,13 @@ import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Duration, Effect, Layer, Schema } from "effect"
 import { endpoints as all } from "../../src/catalogue/Endpoints.ts"
 import { documentedEndpoints as documented } from "../support/DocumentedEndpoints.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
-import * as Raw from "../support/RawSockets.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
+import * as RawSockets from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
 // @module-tag slow
 
-const { assertServiceResponds, ServicePort } = Raw
+const { assertServiceResponds, ServicePort } = RawSockets
 
 /** Short timeouts, because many inputs never become a request. */
 const short = {
@@ -19,7 +19,9 @@ const short = {
   shutdown: Duration.seconds(1),
 }
 
-const running = Layer.effectDiscard(Plenty.fillAllTables(100)).pipe(Layer.provideMerge(Raw.socketServiceLayer(short)))
+const running = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
+  Layer.provideMerge(RawSockets.socketServiceLayer(short)),
+)
 
 /** The documented statuses, without 500, and without 503 because the database is available. */
 const statuses = new Set([200, 301, 304, 400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 422, 429, 431])
@@ -107,9 +109,9 @@ const strangeNames = [
 ]
 
 /** Choices taken from a list; after its end, always the first. */
-const chooser = (tape: ReadonlyArray<number>) => {
+const chooser = (choices: ReadonlyArray<number>) => {
   let position = 0
-  const number = (below: number) => (tape[position++] ?? 0) % below
+  const number = (below: number) => (choices[position++] ?? 0) % below
   const of = <A>(options: readonly [A, ...ReadonlyArray<A>] | ReadonlyArray<A>, fallback: A): A =>
     options[number(options.length)] ?? fallback
   return { number, of }
@@ -158,8 +160,8 @@ const request = (choose: Chooser, key: string) => {
 }
 
 /** Changes, adds, removes and repeats some bytes. */
-const mutated = ({ number }: Chooser, whole: Buffer) => {
-  let bytes = whole
+const mutated = ({ number }: Chooser, valid: Buffer) => {
+  let bytes = valid
   for (let left = 1 + number(4); left > 0; left--) {
     const [at, to] = [number(bytes.length + 1), number(256)]
     const [before, after] = [bytes.subarray(0, at), bytes.subarray(at)]
@@ -177,28 +179,31 @@ const mutated = ({ number }: Chooser, whole: Buffer) => {
 }
 
 /** Random bytes, a damaged request, or a well-formed hostile request. */
-const attack = (tape: ReadonlyArray<number>, key: string) => {
-  const choose = chooser(tape)
+const attack = (choices: ReadonlyArray<number>, key: string) => {
+  const choose = chooser(choices)
   const kind = choose.number(5)
-  if (kind === 0) return Buffer.from(tape.map((number) => number % 256))
-  const whole = Buffer.from(request(choose, key), "latin1")
-  return kind < 3 ? whole : mutated(choose, whole)
+  if (kind === 0) return Buffer.from(choices.map((number) => number % 256))
+  const valid = Buffer.from(request(choose, key), "latin1")
+  return kind < 3 ? valid : mutated(choose, valid)
 }
 
-const tape = Arbitrary.array(Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 24 }))), {
-  minLength: 1,
-  maxLength: 40,
-})
+const arbitraryChoices = Arbitrary.array(
+  Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 24 }))),
+  {
+    minLength: 1,
+    maxLength: 40,
+  },
+)
 
 /** Returns all responses. The client closes its side after a response that keeps the connection open. */
 const sent = Effect.fnUntraced(function* (bytes: Buffer) {
-  const { ended, received, socket } = yield* Raw.openConnection(yield* ServicePort)
+  const { ended, received, socket } = yield* RawSockets.openConnection(yield* ServicePort)
   socket.on("data", () => {
-    if (Raw.parseResponses(received()).length > 0) socket.end()
+    if (RawSockets.parseResponses(received()).length > 0) socket.end()
   })
   socket.write(bytes)
   yield* ended
-  return Raw.parseResponses(received())
+  return RawSockets.parseResponses(received())
 })
 
 /** The number of responses by status. */
@@ -207,16 +212,16 @@ const seen = new Map<number, number>()
 layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Random input", (it) => {
   it.effect.prop(
     "answers any bytes with a documented response or closes the connection (§7.2)",
-    [tape],
+    [arbitraryChoices],
     ([choices]) =>
       Effect.gen(function* () {
         const { ultimate } = yield* TestKeys
         const bytes = attack(choices, ultimate)
-        const told = bytes.toString("latin1").slice(0, 2000)
+        const excerpt = bytes.toString("latin1").slice(0, 2000)
         for (const answer of yield* sent(bytes)) {
           seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1)
-          assert.isTrue(statuses.has(answer.status), `${answer.status} ${answer.text.slice(0, 500)} to ${told}`)
-          Raw.assertProperResponse(answer)
+          assert.isTrue(statuses.has(answer.status), `${answer.status} ${answer.text.slice(0, 500)} to ${excerpt}`)
+          RawSockets.assertProperResponse(answer)
         }
       }).pipe(Effect.scoped),
     { arbitrary: { runs: 1200, size: 40, concurrency: 24 } },

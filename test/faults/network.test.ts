@@ -5,10 +5,10 @@ import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { startInstance } from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
@@ -52,13 +52,13 @@ const database = Layer.effectDiscard(samples).pipe(
 )
 
 const atWork = Effect.gen(function* () {
-  const { key } = yield* Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
+  const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* startInstance({ CACHE_MEGABYTES: "16" })
-  return yield* Steady.startSteadyClients({ port, key })
+  return yield* SteadyClients.startSteadyClients({ port, key })
 })
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The network", (it) => {
-  it.effect("may stall for three seconds: requests wait, none is lost, and none is served from a stale cache (RELIABILITY)", () =>
+  it.effect("may stall for three seconds: requests wait, none is lost, and none is served from a stale cache (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
       const { more, seen, stop } = yield* atWork
@@ -76,7 +76,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       yield* recordFaultSummary("Network to PostgreSQL stalled for 3 s", all)
     }))
 
-  it.effect("may hide that the database host vanished: 503 within seconds, and recovery with the next server (RELIABILITY)", () =>
+  it.effect("may hide that the database host vanished: 503 within seconds, and recovery with the next server (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
       const { more, seen, stop } = yield* atWork
@@ -99,7 +99,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       )
     }).pipe(Effect.ensuring(Effect.flatMap(DatabaseProxy, (proxy) => proxy.lead(proxy.target)))))
 
-  it.effect("may reset every connection repeatedly: clients get at most 503 (RELIABILITY)", () =>
+  it.effect("may reset every connection repeatedly: clients get at most 503 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
       const { more, stop } = yield* atWork

@@ -30,24 +30,24 @@ const path = "/v1/screener?limit=1"
 const service = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
   const { admin, name, url } = yield* makeServiceRoleDatabase()
   const started = yield* startTestPooler({ default_pool_size: "1", query_wait_timeout: "1", ...settings })
-  const way = Redacted.make(replacePort(url, started.port))
+  const poolerUrl = Redacted.make(replacePort(url, started.port))
   const owner = yield* Layer.build(databaseClientLayer({ url: ownerUrl(url), applicationName: "owner" }))
   const keys = yield* Effect.provide(Layer.build(Service.TestKeys.layer), owner)
   const context = yield* Layer.build(
     Service.serviceLayerWithKeys(
       Layer.succeedContext(keys),
-      databaseClientLayer({ url: way, direct: url, applicationName: "tickerline-test" }),
+      databaseClientLayer({ url: poolerUrl, direct: url, applicationName: "tickerline-test" }),
     ),
   )
-  const stranger = PgConnection.make({ url: way, prepare: false })
-  return { ...started, admin, name, context, stranger }
+  const otherProgram = PgConnection.make({ url: poolerUrl, prepare: false })
+  return { ...started, admin, name, context, otherProgram }
 })
 
 describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgBouncer.pgBouncerTestSuffix}`, () => {
-  it.live("corrects session settings that another program left on a connection (§8, operations: poolers)", () =>
+  it.live("corrects session settings that another program left on a connection (§8, operations/poolers)", () =>
     Effect.gen(function* () {
-      const { context, stranger } = yield* service()
-      const other = yield* stranger
+      const { context, otherProgram } = yield* service()
+      const other = yield* otherProgram
       yield* other.query("set statement_timeout = 0")
       yield* other.query("set lock_timeout = '1h'")
       yield* other.query("set timezone = 'Asia/Tokyo'")
@@ -64,9 +64,9 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("answers 503 while the pooler is full, rejects clients or is down, and recovers (RELIABILITY, §7.2)", () =>
+  it.live("answers 503 while the pooler is full, rejects clients or is down, and recovers (RELIABILITY.md, §7.2)", () =>
     Effect.gen(function* () {
-      const { context, port, running, stranger } = yield* service({ max_client_conn: "20" })
+      const { context, port, running, otherProgram } = yield* service({ max_client_conn: "20" })
       const away = Effect.gen(function* () {
         const { body, headers, status } = yield* requestJson(path)
         assert.strictEqual(status, 503)
@@ -77,7 +77,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
       const ready = Effect.map(requestJson("/health/ready"), ({ status }) => status)
       yield* Effect.gen(function* () {
         yield* back
-        const other = yield* stranger
+        const other = yield* otherProgram
         yield* other.query("begin")
         yield* away
         assert.strictEqual(yield* ready, 200, "a busy pooler is up")
@@ -93,7 +93,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("hides from clients that PostgreSQL closed a connection behind the pooler (RELIABILITY)", () =>
+  it.live("hides from clients that PostgreSQL closed a connection behind the pooler (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { admin, context, name } = yield* service({ default_pool_size: "4", server_login_retry: "1" })
       yield* Effect.gen(function* () {
@@ -107,10 +107,10 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("cancels the query of a client that disconnects, and no other query (RELIABILITY)", () =>
+  it.live("cancels the query of a client that disconnects, and no other query (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { admin, context } = yield* service({ default_pool_size: "2", query_wait_timeout: "20" })
-      const asleep = (mark: string) =>
+      const countSleeping = (mark: string) =>
         Effect.map(
           admin.query(
             `select 1 from pg_stat_activity where state = 'active' and query like '%/* ${mark} */%' and pid <> pg_backend_pid()`,
@@ -123,9 +123,11 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
         const slow = (mark: string, seconds: number) =>
           Effect.forkChild(read(sql.unsafe(`select pg_sleep(${seconds}) /* ${mark} */`)))
         const [gone, stays] = [yield* slow("gone", 25), yield* slow("stays", 3)]
-        yield* until(Effect.zipWith(asleep("gone"), asleep("stays"), (one, other) => one === 1 && other === 1))
+        yield* until(
+          Effect.zipWith(countSleeping("gone"), countSleeping("stays"), (one, other) => one === 1 && other === 1),
+        )
         yield* Fiber.interrupt(gone)
-        yield* until(Effect.map(asleep("gone"), (count) => count === 0))
+        yield* until(Effect.map(countSleeping("gone"), (count) => count === 0))
         assert.lengthOf(yield* Fiber.join(stays), 1)
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))

@@ -4,10 +4,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { startInstance } from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
@@ -19,29 +19,29 @@ const database = Service.TestKeys.layer.pipe(
 
 /** Starts a service with steady clients. Without the cache, every response comes from the database. */
 const atWork = Effect.fnUntraced(function* (memory: "with memory" | "without memory") {
-  const { key, ...ids } = yield* Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
+  const { key, ...ids } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* startInstance({ CACHE_MEGABYTES: memory === "with memory" ? "16" : "0" })
-  const steady = yield* Steady.startSteadyClients({ port, key })
+  const steady = yield* SteadyClients.startSteadyClients({ port, key })
   return { ...ids, ...steady, port }
 })
 
 /** Asserts that each response with 200, 404 or 409 is recorded exactly once. */
-const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: Steady.ClientSummary) {
+const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: SteadyClients.ClientSummary) {
   const sql = yield* SqlClient.SqlClient
   const good = Object.entries(seen.answers).filter(([name]) => !name.startsWith("503"))
-  const expected = good.reduce((sum, [, count]) => sum + count, 0) + Steady.mixedPaths.length
+  const expected = good.reduce((sum, [, count]) => sum + count, 0) + SteadyClients.mixedPaths.length
   const counted = Effect.map(
     sql<{ readonly rows: number }>`
       select count(*)::int as rows from usage where account_id = ${account_id} and status_code <> 503
     `,
     ([row]) => row?.rows ?? 0,
   )
-  yield* Ledger.retryUntil(counted, (rows) => rows >= expected)
+  yield* CustomerUsage.retryUntil(counted, (rows) => rows >= expected)
   assert.strictEqual(yield* counted, expected)
 })
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreSQL", (it) => {
-  it.effect("may be killed and restarted: clients get correct responses or 503, and all usage is recorded (RELIABILITY)", () =>
+  it.effect("may be killed and restarted: clients get correct responses or 503, and all usage is recorded (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { account_id, more, stop } = yield* atWork("with memory")
@@ -56,7 +56,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       yield* recordFaultSummary("PostgreSQL killed with kill -9, started again after 1.5 s", seen)
     }))
 
-  it.effect("may be restarted repeatedly: clients get at most 503, and no request is charged twice (RELIABILITY)", () =>
+  it.effect("may be restarted repeatedly: clients get at most 503, and no request is charged twice (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { account_id, more, stop } = yield* atWork("without memory")
@@ -71,7 +71,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       yield* recordFaultSummary("PostgreSQL restarted four times in a row", seen)
     }))
 
-  it.effect("may close connections one by one without an effect on clients (RELIABILITY)", () =>
+  it.effect("may close connections one by one without an effect on clients (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, more, stop } = yield* atWork("without memory")

@@ -1,14 +1,14 @@
-/** RELIABILITY.md: the service's own process is told to stop, killed, or set up in an odd place, while clients ask. */
+/** The process is stopped, killed or run in another time zone while clients send requests (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { requestOverWire } from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import { endProcess, type Environment, findFreePort, startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
@@ -38,7 +38,7 @@ const serving = Effect.fnUntraced(function* (more: Environment = {}) {
   return { ...running, running, port }
 })
 
-const customer = Effect.suspend(() => Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" }))
+const customer = Effect.suspend(() => CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" }))
 
 const charged = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
@@ -56,12 +56,12 @@ const charged = Effect.fnUntraced(function* (account_id: number) {
 })
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The process", (it) => {
-  it.effect("RELIABILITY SIGTERM under load: what was begun is answered whole, all of it is recorded, and it exits with 0", () =>
+  it.effect("completes and records the requests in progress after SIGTERM, and exits with 0 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
       const { port, running } = yield* serving()
       let stopping = false
-      const { more, stop } = yield* Steady.startSteadyClients({ port, key, mayRefuse: () => stopping })
+      const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, mayRefuse: () => stopping })
       yield* more(300)
       stopping = true
       const ended = yield* Effect.timeout(endProcess(running, "SIGTERM"), "30 seconds")
@@ -69,14 +69,14 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const seen = yield* stop
       const { "no answer": refused = 0, ...answered } = seen.answers
       assert.isAbove(refused, 0)
-      const expected = Object.values(answered).reduce((sum, count) => sum + count, 0) + Steady.mixedPaths.length
+      const expected = Object.values(answered).reduce((sum, count) => sum + count, 0) + SteadyClients.mixedPaths.length
       assert.strictEqual(yield* charged(account_id), expected)
       assert.notMatch(ended.err, /ERROR|could not be recorded/)
       const { "no answer": _, ...answers } = seen.answers
       yield* recordFaultSummary("SIGTERM under load", { ...seen, answers })
     }))
 
-  it.effect("RELIABILITY SHUTDOWN_DELAY: told to end, it says that it is not ready, answers on for so long, and exits with 0", () =>
+  it.effect("still answers during SHUTDOWN_DELAY while /health/ready is 503, and exits with 0 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
       const { port, running } = yield* serving({ SHUTDOWN_DELAY: "3 seconds" })
@@ -92,7 +92,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
         message: "Not ready: the service is shutting down.",
         details: { parts: { service: "ending", database: "ok", usage: "ok", limits: "ok", cache: "ok" } },
       })
-      // On connections of their own, so it still takes new ones.
+      // Each uses a new connection, which shows that the process still accepts connections.
       const answered = yield* Effect.forEach(
         [1, 2, 3],
         () => requestOverWire(port, path, key, { headers: { Connection: "close" } }),
@@ -104,35 +104,39 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(yield* charged(account_id), 4)
     }))
 
-  it.effect("RELIABILITY SIGKILL under load: the next start needs no hand, and no request is recorded twice", () =>
+  it.effect("starts again without help after SIGKILL under load, and records no request twice (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
       const first = yield* serving()
       let gone = false
-      const { more, stop } = yield* Steady.startSteadyClients({ port: first.port, key, mayRefuse: () => gone })
+      const { more, stop } = yield* SteadyClients.startSteadyClients({ port: first.port, key, mayRefuse: () => gone })
       yield* more(300)
       gone = true
       yield* endProcess(first.running, "SIGKILL")
-      // A request that was under way may have been cut in the middle; nothing else may have gone wrong.
+      // The stop fails if a response was cut off, which may happen to requests in progress.
       const seen = yield* Effect.exit(stop)
       const { port } = yield* serving()
       const { status } = yield* requestOverWire(port, "/v1/news?limit=1", key)
       assert.strictEqual(status, 200)
       const rows = yield* charged(account_id)
       assert.isAbove(rows, 0)
-      if (seen._tag === "Success") assert.isAtMost(rows, seen.value.requests + Steady.mixedPaths.length + 1)
+      if (seen._tag === "Success") assert.isAtMost(rows, seen.value.requests + SteadyClients.mixedPaths.length + 1)
     }))
 
-  it.effect("RELIABILITY §2 D19 the zone of the machine is nothing to any answer", () =>
+  it.effect("sends the same responses in every time zone of the machine (RELIABILITY.md, §2, D19)", () =>
     Effect.gen(function* () {
       const { key } = yield* customer
       const zones = ["UTC", "Asia/Tokyo", "America/Los_Angeles"]
       const answers = yield* Effect.forEach(zones, (TZ) =>
         Effect.scoped(Effect.gen(function* () {
           const { port } = yield* serving({ TZ })
-          const asked = [...Steady.mixedPaths, "/v1/premarket-stats?limit=5", "/v1/pump-and-dump-tracker?limit=5"]
+          const paths = [
+            ...SteadyClients.mixedPaths,
+            "/v1/premarket-stats?limit=5",
+            "/v1/pump-and-dump-tracker?limit=5",
+          ]
           return yield* Effect.forEach(
-            asked,
+            paths,
             (path) =>
               Effect.map(requestOverWire(port, path, key), ({ text }) => text.replace(/"request_id":"[^"]*"/, "")),
           )
@@ -141,13 +145,13 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.deepStrictEqual(answers[2], answers[0])
     }))
 
-  it.effect("RELIABILITY a database that takes no writes: reads go on, usage waits and is recorded afterwards", () =>
+  it.effect("continues to read while the database accepts no writes, and records the usage afterwards (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* customer
       const { port } = yield* serving()
       yield* requestOverWire(port, "/v1/news?limit=1", key)
-      yield* Ledger.waitForRecordedRequests(account_id, 1)
+      yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
       yield* sql`alter database postgres set default_transaction_read_only = on`
       const cut = sql`
         select pg_terminate_backend(pid) from pg_stat_activity
@@ -161,11 +165,11 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(yield* charged(account_id), 1)
       yield* sql`alter database postgres reset default_transaction_read_only`
       yield* cut
-      yield* Ledger.waitForRecordedRequests(account_id, 11)
+      yield* CustomerUsage.waitForRecordedRequests(account_id, 11)
       assert.strictEqual(yield* charged(account_id), 11)
     }))
 
-  it.effect("RELIABILITY D31 the database killed under a load: it says so and exits with 1, and the old rows are there", () =>
+  it.effect("reports that the database was killed during a load, exits with 1 and keeps the old rows (RELIABILITY.md, D31)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const server = yield* DedicatedPostgres
@@ -196,7 +200,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.match(ended.value.err, /^tickerline: PostgreSQL: [^\n]+$/m)
       assert.notMatch(ended.value.err, /\n\s+at /)
       assert.strictEqual(yield* Effect.retry(rows, { times: 5, schedule: Schedule.spaced("100 millis") }), before)
-      const [litter] = yield* sql`select 1 from pg_class where relnamespace = 'loading'::regnamespace`
-      assert.isUndefined(litter)
+      const [leftover] = yield* sql`select 1 from pg_class where relnamespace = 'loading'::regnamespace`
+      assert.isUndefined(leftover)
     }))
 })

@@ -3,9 +3,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { loadFile } from "../../src/load/Load.ts"
-import * as Instances from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
@@ -19,129 +19,132 @@ const generation = Effect.fnUntraced(function* (of: string, count: number) {
   `
 })
 
-const asked = Array.from({ length: 50 }, (_, at) => `/v1/ticker-changes?ticker=T${at + 1}`)
+const tickerPaths = Array.from({ length: 50 }, (_, at) => `/v1/ticker-changes?ticker=T${at + 1}`)
 
 const atWork = Effect.fnUntraced(function* (generations: ReadonlyArray<string>, CACHE_MEGABYTES = "16") {
-  const { key } = yield* Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
-  const port = yield* Instances.startInstance({ CACHE_MEGABYTES })
-  const told: Array<string> = []
+  const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
+  const port = yield* ServiceInstances.startInstance({ CACHE_MEGABYTES })
+  const observed: Array<string> = []
   const isRight = ({ status, text }: { readonly status: number; readonly text: string }) => {
     const found = status === 200 ? generations.find((of) => text.includes(`"new_ticker":"${of}`)) : undefined
-    if (found !== undefined) told.push(found)
+    if (found !== undefined) observed.push(found)
     return found !== undefined
   }
-  const steady = yield* Steady.startSteadyClients({ port, key, paths: asked, isRight, clients: 4 })
-  return { ...steady, generations: told }
+  const steady = yield* SteadyClients.startSteadyClients({ port, key, paths: tickerPaths, isRight, clients: 4 })
+  return { ...steady, generations: observed }
 })
 
 /** Waits for this number of further responses with rows of a generation. */
-const answersOf = Effect.fnUntraced(function* (told: ReadonlyArray<string>, of: string, by: number) {
-  const from = told.length
-  const further = Effect.sync(() => told.slice(from).filter((name) => name === of).length)
+const answersOf = Effect.fnUntraced(function* (observed: ReadonlyArray<string>, of: string, by: number) {
+  const from = observed.length
+  const further = Effect.sync(() => observed.slice(from).filter((name) => name === of).length)
   yield* Effect.repeat(further, { until: (count) => count >= by, schedule: Schedule.spaced("20 millis") })
 })
 
 /** Waits until a client has received a 503. */
-const refusal = ({ seen }: { readonly seen: () => Steady.ClientSummary }) =>
+const refusal = ({ seen }: { readonly seen: () => SteadyClients.ClientSummary }) =>
   Effect.repeat(Effect.sync(seen), {
     until: ({ answers }) => Object.keys(answers).some((answer) => answer.startsWith("503")),
     schedule: Schedule.spaced("20 millis"),
   }).pipe(Effect.timeout("60 seconds"))
 
-layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })("Replacing a table", (it) => {
-  it.effect("returns old rows or 503, and then new rows, while a table is refilled under a lock (§7.2, D17)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`truncate ticker_changes`
-      yield* generation("A", 100)
-      const kept = yield* atWork(["A", "B"])
-      const fresh = yield* atWork(["A", "B"], "0")
-      yield* answersOf(kept.generations, "A", 500)
-      yield* sql.withTransaction(Effect.gen(function* () {
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })(
+  "Replacing a table",
+  (it) => {
+    it.effect("returns old rows or 503, and then new rows, while a table is refilled under a lock (§7.2, D17)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
         yield* sql`truncate ticker_changes`
-        yield* generation("B", 100)
-        yield* Effect.sleep("5 seconds")
-        yield* answersOf(kept.generations, "A", 100)
-        // A slow machine may start the first of these requests late.
-        yield* refusal(fresh)
-        assert.notInclude([...kept.generations, ...fresh.generations], "B", "nothing is seen before it is committed")
+        yield* generation("A", 100)
+        const kept = yield* atWork(["A", "B"])
+        const fresh = yield* atWork(["A", "B"], "0")
+        yield* answersOf(kept.generations, "A", 500)
+        yield* sql.withTransaction(Effect.gen(function* () {
+          yield* sql`truncate ticker_changes`
+          yield* generation("B", 100)
+          yield* Effect.sleep("5 seconds")
+          yield* answersOf(kept.generations, "A", 100)
+          // A slow machine may start the first of these requests late.
+          yield* refusal(fresh)
+          assert.notInclude([...kept.generations, ...fresh.generations], "B", "nothing is seen before it is committed")
+        }))
+        yield* Effect.sleep("1 second")
+        const settled = kept.generations.length
+        yield* answersOf(kept.generations, "B", 200)
+        yield* answersOf(fresh.generations, "B", 50)
+        assert.notInclude(kept.generations.slice(settled), "A", "a second after the commit nothing is old")
+        const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
+        assert.deepStrictEqual(Object.keys(fromMemory.answers), ["200"])
+        assert.deepStrictEqual(Object.keys(fromDatabase.answers), ["200", "503 data_refreshing"])
+        // Two seconds for the lock, two until the retry, two for the lock again.
+        assert.isBelow(Math.max(fromMemory.slowest, fromDatabase.slowest), 8_000)
+        yield* recordFaultSummary("A table truncated and filled behind a lock of 6 s; answers in memory", fromMemory)
+        yield* recordFaultSummary("The same, answers not in memory", fromDatabase)
       }))
-      yield* Effect.sleep("1 second")
-      const settled = kept.generations.length
-      yield* answersOf(kept.generations, "B", 200)
-      yield* answersOf(fresh.generations, "B", 50)
-      assert.notInclude(kept.generations.slice(settled), "A", "a second after the commit nothing is old")
-      const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
-      assert.deepStrictEqual(Object.keys(fromMemory.answers), ["200"])
-      assert.deepStrictEqual(Object.keys(fromDatabase.answers), ["200", "503 data_refreshing"])
-      // Two seconds for the lock, two until the retry, two for the lock again.
-      assert.isBelow(Math.max(fromMemory.slowest, fromDatabase.slowest), 8_000)
-      yield* recordFaultSummary("A table truncated and filled behind a lock of 6 s; answers in memory", fromMemory)
-      yield* recordFaultSummary("The same, answers not in memory", fromDatabase)
-    }))
 
-  it.effect("delays requests, but never fails them, during repeated locks of one second (§8)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`truncate ticker_changes`
-      yield* generation("A", 100)
-      const { generations, stop } = yield* atWork(["A"], "0")
-      for (let round = 0; round < 3; round++) {
+    it.effect("delays requests, but never fails them, during repeated locks of one second (§8)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`truncate ticker_changes`
+        yield* generation("A", 100)
+        const { generations, stop } = yield* atWork(["A"], "0")
+        for (let round = 0; round < 3; round++) {
+          yield* sql.withTransaction(Effect.gen(function* () {
+            yield* sql`lock table ticker_changes`
+            yield* Effect.sleep("1 second")
+          }))
+          yield* answersOf(generations, "A", 50)
+        }
+        const all = yield* stop
+        assert.deepStrictEqual(Object.keys(all.answers), ["200"])
+        yield* recordFaultSummary("A table locked for 1 s, three times", all)
+      }))
+
+    it.effect("keeps connections available for other tables while many clients wait for a locked one (§8)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`truncate ticker_changes`
+        yield* generation("A", 100)
+        const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
+        const port = yield* ServiceInstances.startInstance({ CACHE_MEGABYTES: "0" })
+        const others = Array.from({ length: 20 }, (_, at) => `/v1/news?limit=${at + 1}`)
+        const stuck = yield* SteadyClients.startSteadyClients({ port, key, paths: tickerPaths, clients: 40 })
+        const free = yield* SteadyClients.startSteadyClients({ port, key, paths: others, clients: 4 })
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`lock table ticker_changes`
-          yield* Effect.sleep("1 second")
+          // The first refusal shows that the maximum number of clients is waiting.
+          yield* refusal(stuck)
+          yield* free.more()
         }))
-        yield* answersOf(generations, "A", 50)
-      }
-      const all = yield* stop
-      assert.deepStrictEqual(Object.keys(all.answers), ["200"])
-      yield* recordFaultSummary("A table locked for 1 s, three times", all)
-    }))
-
-  it.effect("keeps connections available for other tables while many clients wait for a locked one (§8)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`truncate ticker_changes`
-      yield* generation("A", 100)
-      const { key } = yield* Ledger.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
-      const port = yield* Instances.startInstance({ CACHE_MEGABYTES: "0" })
-      const others = Array.from({ length: 20 }, (_, at) => `/v1/news?limit=${at + 1}`)
-      const stuck = yield* Steady.startSteadyClients({ port, key, paths: asked, clients: 40 })
-      const free = yield* Steady.startSteadyClients({ port, key, paths: others, clients: 4 })
-      yield* sql.withTransaction(Effect.gen(function* () {
-        yield* sql`lock table ticker_changes`
-        // The first refusal shows that the maximum number of clients is waiting.
-        yield* refusal(stuck)
-        yield* free.more()
+        const [waited, went] = [yield* stuck.stop, yield* free.stop]
+        assert.deepStrictEqual(Object.keys(went.answers), ["200"])
+        yield* recordFaultSummary("A locked table under 40 clients of it", waited)
+        yield* recordFaultSummary("Meanwhile 4 clients of another table", went)
       }))
-      const [waited, went] = [yield* stuck.stop, yield* free.stop]
-      assert.deepStrictEqual(Object.keys(went.answers), ["200"])
-      yield* recordFaultSummary("A locked table under 40 clients of it", waited)
-      yield* recordFaultSummary("Meanwhile 4 clients of another table", went)
-    }))
 
-  it.effect("returns no error and no old row after new ones while load replaces a table repeatedly (D31)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const fs = yield* FileSystem.FileSystem
-      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
-      yield* sql`truncate ticker_changes`
-      yield* generation("A", 100)
-      const { generations, stop } = yield* atWork(["A", "B", "C"])
-      for (const  of of["B", "C"]) {
-        const lines = Array.from({ length: 20_000 }, (_, at) => `T${at + 1},${of}${at + 1},2025-01-02,confirmed`)
-        yield* fs.writeFileString(
-          `${folder}/${of}.csv`,
-          `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`,
-        )
-        yield* loadFile({ dataset: "ticker_changes", file: `${folder}/${of}.csv`, append: false }, yield* Ref.make(0))
-        yield* Effect.sleep("1 second")
-        const settled = generations.length
-        yield* answersOf(generations, of, 100)
-        assert.deepStrictEqual(new Set(generations.slice(settled)), new Set([of]))
-      }
-      const all = yield* stop
-      assert.deepStrictEqual(Object.keys(all.answers), ["200"])
-      yield* recordFaultSummary("A table replaced by load, twice, 20,000 rows", all)
-    }))
-})
+    it.effect("returns no error and no old row after new ones while load replaces a table repeatedly (D31)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const fs = yield* FileSystem.FileSystem
+        const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
+        yield* sql`truncate ticker_changes`
+        yield* generation("A", 100)
+        const { generations, stop } = yield* atWork(["A", "B", "C"])
+        for (const  of of["B", "C"]) {
+          const lines = Array.from({ length: 20_000 }, (_, at) => `T${at + 1},${of}${at + 1},2025-01-02,confirmed`)
+          yield* fs.writeFileString(
+            `${folder}/${of}.csv`,
+            `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`,
+          )
+          yield* loadFile({ dataset: "ticker_changes", file: `${folder}/${of}.csv`, append: false }, yield* Ref.make(0))
+          yield* Effect.sleep("1 second")
+          const settled = generations.length
+          yield* answersOf(generations, of, 100)
+          assert.deepStrictEqual(new Set(generations.slice(settled)), new Set([of]))
+        }
+        const all = yield* stop
+        assert.deepStrictEqual(Object.keys(all.answers), ["200"])
+        yield* recordFaultSummary("A table replaced by load, twice, 20,000 rows", all)
+      }))
+  },
+)

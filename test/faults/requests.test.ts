@@ -1,19 +1,19 @@
 /** Invalid input as bytes on a socket: it is refused with an error or the connection is closed. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
-import * as Raw from "../support/RawSockets.ts"
+import * as RawSockets from "../support/RawSockets.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = Raw
+const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = RawSockets
 
 /** Expects exactly one response with this error, and that the service still responds to others. */
 const refuses = (bytes: string, status: number, code?: string) =>
   Effect.gen(function* () {
-    Raw.assertSingleError(yield* Raw.exchangeBytes(yield* ServicePort, bytes), status, code)
+    RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), status, code)
     yield* assertServiceResponds
   })
 
-const asked = (target: string, status: number, code?: string) =>
+const assertAnswer = (target: string, status: number, code?: string) =>
   Effect.gen(function* () {
     const { pro } = yield* TestKeys
     yield* refuses(formatGetRequest(pro, target), status, code)
@@ -21,7 +21,7 @@ const asked = (target: string, status: number, code?: string) =>
 
 const names = (count: number) => Array.makeBy(count, (at) => at.toString(36))
 
-layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Invalid input", (it) => {
+layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Invalid input", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Size limits
   // -------------------------------------------------------------------------------------------------------------------
@@ -41,7 +41,10 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
       ["a number as long as fits", `/v1/screener?min_price=${"9".repeat(15_000)}`, 422, "validation_error"],
       ["a path as long as fits", `/${"a/".repeat(7500)}`, 404, "not_found"],
     ] as const,
-  )("README, Bad input: %s", ([, target, status, code]) => asked(target, status, code))
+  )(
+    "answers with the documented error: %s (operations/request-limits)",
+    ([, target, status, code]) => assertAnswer(target, status, code),
+  )
 
   it.effect.each(
     [
@@ -72,13 +75,16 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
         "a:\r\n".repeat(997)
       }X-API-Key: ${pro}`
       assert.deepStrictEqual(
-        (yield* Raw.exchangeBytes(yield* ServicePort, `${many}\r\n\r\n`)).map(({ status }) => status),
+        (yield* RawSockets.exchangeBytes(yield* ServicePort, `${many}\r\n\r\n`)).map(({ status }) => status),
         [200],
       )
       for (const query of [`limit=1${"&".repeat(15_000)}`, `ticker=${"A,".repeat(7500)}`]) {
-        const answers = yield* Raw.exchangeBytes(yield* ServicePort, formatGetRequest(pro, `/v1/screener?${query}`))
+        const answers = yield* RawSockets.exchangeBytes(
+          yield* ServicePort,
+          formatGetRequest(pro, `/v1/screener?${query}`),
+        )
         assert.deepStrictEqual(answers.map(({ status }) => status), [200])
-        answers.forEach(Raw.assertProperResponse)
+        answers.forEach(RawSockets.assertProperResponse)
       }
       yield* assertServiceResponds
     }))
@@ -127,7 +133,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     ] as const,
   )(
     "refuses an encoded NUL: %s (D11)",
-    ([target, status, code]) => asked(target, status, code),
+    ([target, status, code]) => assertAnswer(target, status, code),
   )
 
   const lookAlikes = [
@@ -148,10 +154,10 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     "refuses a character that looks like a letter of a ticker: %s (D5, D6)",
     ([, symbol]) =>
       Effect.gen(function* () {
-        yield* asked(`/v1/ticker-changes?ticker=${symbol}`, 422, "validation_error")
-        yield* asked(`/v1/screener?ticker=${symbol}`, 422, "validation_error")
+        yield* assertAnswer(`/v1/ticker-changes?ticker=${symbol}`, 422, "validation_error")
+        yield* assertAnswer(`/v1/screener?ticker=${symbol}`, 422, "validation_error")
         const { pro } = yield* TestKeys
-        const [answer] = yield* Raw.exchangeBytes(
+        const [answer] = yield* RawSockets.exchangeBytes(
           yield* ServicePort,
           formatGetRequest(pro, `/v1/screener?ticker=ZZ9,${symbol}`),
         )
@@ -173,7 +179,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     "/v1/%252e%252e/endpoints",
     "http://x/v1/../../etc/passwd",
     "/v1/docs/../../package.json",
-  ])("answers a path with `..` with 404: %s (D10)", (target) => asked(target, 404, "not_found"))
+  ])("answers a path with `..` with 404: %s (D10)", (target) => assertAnswer(target, 404, "not_found"))
 
   // -------------------------------------------------------------------------------------------------------------------
   // Absolute-form targets
@@ -181,18 +187,18 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
 
   /** The only response to a GET on a new connection. */
   const answerTo = Effect.fnUntraced(function* (key: string, target: string, more = "") {
-    const answers = yield* Raw.exchangeBytes(yield* ServicePort, formatGetRequest(key, target, more))
+    const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, formatGetRequest(key, target, more))
     assert.strictEqual(answers.length, 1)
     const [answer = { status: 0, headers: {}, text: "" }] = answers
     return answer
   })
 
-  const ofOneAnswer = /^(x-request-id|date|x-ratelimit-.*)$/
+  const headersPerResponse = /^(x-request-id|date|x-ratelimit-.*)$/
 
   /** The parts of a response that are the same for the same request. */
-  const shared = ({ headers, status, text }: Raw.ParsedResponse) => ({
+  const shared = ({ headers, status, text }: RawSockets.ParsedResponse) => ({
     status,
-    headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !ofOneAnswer.test(name))),
+    headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !headersPerResponse.test(name))),
     text: text.replace(/"request_id":"[^"]*"/, ""),
   })
 
@@ -237,7 +243,7 @@ layer(Raw.socketServiceLayer(), { excludeTestServices: true, timeout: "60 second
     Effect.gen(function* () {
       yield* refuses("GET http://x/endpoints HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
       yield* refuses("CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400)
-      const answers = yield* Raw.exchangeBytes(
+      const answers = yield* RawSockets.exchangeBytes(
         yield* ServicePort,
         "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
       )

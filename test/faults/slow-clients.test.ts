@@ -4,14 +4,14 @@ import { ConfigProvider, Duration, Effect, Layer, Predicate, Schedule } from "ef
 import { SqlClient } from "effect/sql"
 import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
-import * as Files from "../support/Downloads.ts"
-import * as Instances from "../support/ServiceInstances.ts"
-import * as Raw from "../support/RawSockets.ts"
+import * as Downloads from "../support/Downloads.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import * as RawSockets from "../support/RawSockets.ts"
 import { ensureAccountWithKey, TestKeys } from "../support/Service.ts"
 
 // @module-tag slow
 
-const { assertServiceResponds, livenessRequestHead, ServicePort } = Raw
+const { assertServiceResponds, livenessRequestHead, ServicePort } = RawSockets
 
 const little = {
   headers: Duration.millis(300),
@@ -33,14 +33,14 @@ const longNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   `)
 
 const running = Layer.effectDiscard(longNews).pipe(
-  Layer.provideMerge(Raw.socketServiceLayer(little, single)),
+  Layer.provideMerge(RawSockets.socketServiceLayer(little, single)),
   Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(single), { asPrimary: true })),
 )
 
 /** Sends the beginning at once and the bytes one by one until the service closes, and returns the responses. */
-const drip = (beginning: string, bytes: string) =>
+const sendByteByByte = (beginning: string, bytes: string) =>
   Effect.scoped(Effect.gen(function* () {
-    const { ended, received, socket } = yield* Raw.openConnection(yield* ServicePort)
+    const { ended, received, socket } = yield* RawSockets.openConnection(yield* ServicePort)
     socket.write(beginning)
     const rest = [...bytes]
     yield* Effect.acquireRelease(
@@ -48,7 +48,7 @@ const drip = (beginning: string, bytes: string) =>
       (timer) => Effect.sync(() => clearInterval(timer)),
     )
     yield* ended
-    return Raw.parseResponses(received())
+    return RawSockets.parseResponses(received())
   }))
 
 const wholeList = (key: string) =>
@@ -59,9 +59,9 @@ const news = (key: string, id: string) =>
   `GET /v1/news?ticker=LONG&limit=30 HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n\r\n`
 
 /** A client that has received the beginning of a response and then reads some bytes now and then. */
-const reluctant = (bytes: string, more: number) =>
+const openSlowClient = (bytes: string, more: number) =>
   Effect.gen(function* () {
-    const { socket } = yield* Raw.openConnection(yield* ServicePort)
+    const { socket } = yield* RawSockets.openConnection(yield* ServicePort)
     yield* Effect.callback<void>((resume) => {
       socket.removeAllListeners("data").once("data", () => {
         socket.pause()
@@ -78,7 +78,11 @@ const reluctant = (bytes: string, more: number) =>
 
 /** The request ids in the account's usage. */
 const answered = Effect.fnUntraced(function* (key: string) {
-  const { text } = yield* Instances.requestOverWire(yield* ServicePort, "/v1/usage?endpoint=/v1/news,/v1/screener", key)
+  const { text } = yield* ServiceInstances.requestOverWire(
+    yield* ServicePort,
+    "/v1/usage?endpoint=/v1/news,/v1/screener",
+    key,
+  )
   const rows = valueAt(JSON.parse(text), "results")
   return Array.isArray(rows)
     ? rows.filter(Predicate.isObject).map((row) => String(valueAt(row, "request_id"))).toSorted()
@@ -103,7 +107,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
     "answers with 408 and disconnects a client that sends %s byte by byte (SECURITY.md)",
     ([, beginning, bytes]) =>
       Effect.gen(function* () {
-        Raw.assertSingleError(yield* drip(beginning, bytes), 408)
+        RawSockets.assertSingleError(yield* sendByteByByte(beginning, bytes), 408)
         yield* assertServiceResponds
       }),
   )
@@ -113,12 +117,12 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       const port = yield* ServicePort
       const silent = Effect.scoped(
         Effect.flatMap(
-          Raw.openConnection(port),
-          ({ ended, received }) => Effect.map(ended, () => Raw.parseResponses(received())),
+          RawSockets.openConnection(port),
+          ({ ended, received }) => Effect.map(ended, () => RawSockets.parseResponses(received())),
         ),
       )
       const all = yield* Effect.all(Array.from({ length: 200 }, () => silent), { concurrency: 200 })
-      all.forEach((answers) => Raw.assertSingleError(answers, 408))
+      all.forEach((answers) => RawSockets.assertSingleError(answers, 408))
       yield* assertServiceResponds
     }))
 
@@ -130,11 +134,11 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       Effect.gen(function* () {
         const port = yield* ServicePort
         const { pro } = yield* TestKeys
-        const socket = yield* reluctant(news(pro, "slow"), more)
-        const other = yield* Instances.requestOverWire(port, "/v1/news?ticker=LONG&limit=1", pro)
+        const socket = yield* openSlowClient(news(pro, "slow"), more)
+        const other = yield* ServiceInstances.requestOverWire(port, "/v1/news?ticker=LONG&limit=1", pro)
         assert.strictEqual(other.status, 200)
-        assert.isTrue(Raw.isServerSocketOpen(port, socket), "the slow client was still being answered")
-        yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
+        assert.isTrue(RawSockets.isServerSocketOpen(port, socket), "the slow client was still being answered")
+        yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))
         yield* assertServiceResponds
       }),
   )
@@ -144,13 +148,13 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       const port = yield* ServicePort
       const { pro } = yield* TestKeys
       const began = performance.now()
-      const response = yield* Files.beginDownload(port, "/v1/news?limit=all&format=ndjson", pro)
+      const response = yield* Downloads.beginDownload(port, "/v1/news?limit=all&format=ndjson", pro)
       const hasTaken = () => performance.now() - began > 2.5 * Duration.toMillis(little.response)
       yield* Effect.sync(() => response.read()).pipe(
         Effect.repeat({ until: () => hasTaken() || response.destroyed, schedule: Schedule.spaced("30 millis") }),
       )
       assert.isFalse(response.destroyed)
-      assert.isTrue(yield* Files.finishDownload(response))
+      assert.isTrue(yield* Downloads.finishDownload(response))
       yield* assertServiceResponds
     }))
 
@@ -159,9 +163,9 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
       const port = yield* ServicePort
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* TestKeys
-      const socket = yield* reluctant(wholeList(ultimate), 100)
-      assert.isTrue(Raw.isServerSocketOpen(port, socket))
-      yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
+      const socket = yield* openSlowClient(wholeList(ultimate), 100)
+      assert.isTrue(RawSockets.isServerSocketOpen(port, socket))
+      yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))
       const cursors = sql`select from pg_stat_activity where datname = current_database() and query ~ '^fetch'`
       yield* Effect.repeat(cursors, {
         until: (found) => found.length === 0,
@@ -174,9 +178,9 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clien
     Effect.gen(function* () {
       const port = yield* ServicePort
       const key = yield* ensureAccountWithKey("takes nothing", "pro")
-      const socket = yield* reluctant(["one", "two", "three"].map((id) => news(key, id)).join(""), 0)
-      yield* Raw.waitUntil(() => !Raw.isServerSocketOpen(port, socket))
-      yield* Instances.requestOverWire(port, "/v1/screener", key, { headers: { "X-Request-Id": "later" } })
+      const socket = yield* openSlowClient(["one", "two", "three"].map((id) => news(key, id)).join(""), 0)
+      yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))
+      yield* ServiceInstances.requestOverWire(port, "/v1/screener", key, { headers: { "X-Request-Id": "later" } })
       // Usage is recorded in the order of the responses.
       const ids = yield* answered(key).pipe(
         Effect.repeat({ until: (ids) => ids.includes("later"), schedule: Schedule.spaced("100 millis") }),

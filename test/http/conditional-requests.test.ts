@@ -1,14 +1,16 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Revalidation from "../../src/http/ConditionalRequests.ts"
-import * as Instances from "../support/ServiceInstances.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
+import * as ConditionalRequests from "../../src/http/ConditionalRequests.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { startInstance, requestOverWire } = Instances
+const { startInstance, requestOverWire } = ServiceInstances
 
-const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Instances.databaseWithKeys))
+const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
+  Layer.provideMerge(ServiceInstances.databaseWithKeys),
+)
 
 const path = "/v1/intraday-runners?ticker=T7,T8,T9&limit=20"
 
@@ -18,7 +20,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditiona
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
       const { headers: { etag = "" }, text } = yield* requestOverWire(port, path, basic)
-      assert.strictEqual(etag, Revalidation.computeEtag(Buffer.from(text)))
+      assert.strictEqual(etag, ConditionalRequests.computeEtag(Buffer.from(text)))
       const other = `"${"x".repeat(27)}"`
       const conditions: ReadonlyArray<readonly [string, number]> = [
         [etag, 304],
@@ -105,7 +107,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditiona
           assert.strictEqual(packed.headers["content-encoding"], encoding)
           assert.strictEqual(
             packed.headers["etag"],
-            Revalidation.addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
+            ConditionalRequests.addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
           )
           assert.strictEqual(packed.headers["x-cost-microdollars"], plain.headers["x-cost-microdollars"])
           assert.strictEqual(packed.headers["vary"], "Accept, Accept-Encoding")
@@ -115,7 +117,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditiona
         }
         for (let i = 0; i < 3; i++) {
           const condition = {
-            "If-None-Match": Revalidation.addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
+            "If-None-Match": ConditionalRequests.addEncodingToEtag(plain.headers["etag"] ?? "", encoding ?? ""),
           }
           assert.strictEqual(
             (yield* requestOverWire(port, path, basic, { headers: { ...headers, ...condition } })).status,
@@ -130,12 +132,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditiona
     }).pipe(Effect.scoped))
 
   /** Headers that a 304 omits or that differ in every response. */
-  const ofOneAnswer = /^(date|connection|keep-alive|x-request-id|x-ratelimit-.*|x-cost-microdollars)$/
+  const headersPerResponse = /^(date|connection|keep-alive|x-request-id|x-ratelimit-.*|x-cost-microdollars)$/
   const ofBody = /^(content-.*|transfer-encoding|x-row-count|unencoded-digest)$/
 
-  const lasting = ({ headers }: Instances.WireResponse) =>
+  const lasting = ({ headers }: ServiceInstances.WireResponse) =>
     Object.fromEntries(
-      Object.entries(headers).filter(([name]) => !ofOneAnswer.test(name) && !ofBody.test(name)).toSorted(),
+      Object.entries(headers).filter(([name]) => !headersPerResponse.test(name) && !ofBody.test(name)).toSorted(),
     )
 
   const small = [
@@ -166,21 +168,21 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditiona
         for (const encoding of ["identity", "gzip", "br", "zstd"]) {
           for (const accept of ["application/json", "text/csv"]) {
             const headers = { "Accept-Encoding": encoding, Accept: accept }
-            for (const asked of accept === "text/csv" ? ofData : [...small, ...ofData]) {
-              const whole = [1, 2, 3, 4, 5].map(() => requestOverWire(port, asked, basic, { headers }))
-              const [first, ...others] = yield* Effect.all(whole)
+            for (const target of accept === "text/csv" ? ofData : [...small, ...ofData]) {
+              const complete = [1, 2, 3, 4, 5].map(() => requestOverWire(port, target, basic, { headers }))
+              const [first, ...others] = yield* Effect.all(complete)
               const { etag = "", vary = "" } = first?.headers ?? {}
-              assert.match(vary, /accept-encoding/i, asked)
-              assert.strictEqual(/(^|, )Origin(,|$)/.test(vary), origins !== "", asked)
+              assert.match(vary, /accept-encoding/i, target)
+              assert.strictEqual(/(^|, )Origin(,|$)/.test(vary), origins !== "", target)
               const known = { headers: { ...headers, "If-None-Match": etag } }
-              const again = [port, late].flatMap((at) => [1, 2, 3].map(() => requestOverWire(at, asked, basic, known)))
+              const again = [port, late].flatMap((at) => [1, 2, 3].map(() => requestOverWire(at, target, basic, known)))
               const unmodified = yield* Effect.all(again)
-              for (const { status } of unmodified) assert.strictEqual(status, 304, `${asked} ${encoding}`)
+              for (const { status } of unmodified) assert.strictEqual(status, 304, `${target} ${encoding}`)
               for (const answer of [...others, ...unmodified]) {
                 assert.deepStrictEqual(
                   lasting(answer),
                   first === undefined ? {} : lasting(first),
-                  `${asked} ${encoding}`,
+                  `${target} ${encoding}`,
                 )
               }
             }
@@ -192,30 +194,30 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditiona
   it.effect("makes static content cacheable, with a strong ETag in every encoding (D17)", () =>
     Effect.gen(function* () {
       const port = yield* startInstance()
-      for (const asked of released) {
-        const plain = yield* requestOverWire(port, asked, "")
+      for (const target of released) {
+        const plain = yield* requestOverWire(port, target, "")
         const { etag = "" } = plain.headers
-        assert.strictEqual(etag, Revalidation.computeEtag(plain.bytes), asked)
-        const isPage = asked.startsWith("/v1/docs")
-        assert.strictEqual(plain.headers["cache-control"], isPage ? "no-cache" : "public, max-age=300", asked)
+        assert.strictEqual(etag, ConditionalRequests.computeEtag(plain.bytes), target)
+        const isPage = target.startsWith("/v1/docs")
+        assert.strictEqual(plain.headers["cache-control"], isPage ? "no-cache" : "public, max-age=300", target)
         for (const encoding of ["gzip", "br", "zstd"]) {
-          const packed = yield* requestOverWire(port, asked, "", { headers: { "Accept-Encoding": encoding } })
-          assert.strictEqual(packed.headers["content-encoding"], encoding, asked)
-          assert.strictEqual(packed.headers["etag"], Revalidation.addEncodingToEtag(etag, encoding), asked)
-          assert.strictEqual(packed.text, plain.text, asked)
-          const head = yield* requestOverWire(port, asked, "", {
+          const packed = yield* requestOverWire(port, target, "", { headers: { "Accept-Encoding": encoding } })
+          assert.strictEqual(packed.headers["content-encoding"], encoding, target)
+          assert.strictEqual(packed.headers["etag"], ConditionalRequests.addEncodingToEtag(etag, encoding), target)
+          assert.strictEqual(packed.text, plain.text, target)
+          const head = yield* requestOverWire(port, target, "", {
             method: "HEAD",
             headers: { "Accept-Encoding": encoding },
           })
-          assert.strictEqual(head.headers["etag"], packed.headers["etag"], asked)
+          assert.strictEqual(head.headers["etag"], packed.headers["etag"], target)
         }
         for (const condition of [etag, `W/${etag}`, `"other", ${etag}`, "*"]) {
-          const again = yield* requestOverWire(port, asked, "", { headers: { "If-None-Match": condition } })
-          assert.strictEqual(again.status, 304, `${asked} ${condition}`)
+          const again = yield* requestOverWire(port, target, "", { headers: { "If-None-Match": condition } })
+          assert.strictEqual(again.status, 304, `${target} ${condition}`)
           assert.strictEqual(again.bytes.length, 0)
         }
         assert.strictEqual(
-          (yield* requestOverWire(port, asked, "", { headers: { "If-None-Match": `"other"` } })).status,
+          (yield* requestOverWire(port, target, "", { headers: { "If-None-Match": `"other"` } })).status,
           200,
         )
       }

@@ -105,10 +105,10 @@ const assertError = (answer: Wire, status: number, code: string) => {
 }
 
 /** Headers that differ in every response or depend on the transfer. */
-const ofOneAnswer = new Set(["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"])
+const headersPerResponse = new Set(["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"])
 
 const comparable = (headers: IncomingHttpHeaders) =>
-  Object.entries(headers).filter(([name]) => !ofOneAnswer.has(name)).toSorted(([a], [b]) => a < b ? -1 : 1)
+  Object.entries(headers).filter(([name]) => !headersPerResponse.has(name)).toSorted(([a], [b]) => a < b ? -1 : 1)
 
 /** Headers of the rate limit (D18) and the cost (D27), which change with every request. */
 const counts = new Set(["x-cost-microdollars", "x-ratelimit-remaining", "x-ratelimit-reset"])
@@ -152,7 +152,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
     Effect.gen(function* () {
       yield* insertRows("ticker_changes", ...competing)
       yield* Accounts.createAccount({ name: "edge prepaid", tier: "basic", email: null, prepaid: true })
-      const poor = { key: yield* Service.ensureAccountWithKey("edge prepaid", "basic") }
+      const withoutBalance = { key: yield* Service.ensureAccountWithKey("edge prepaid", "basic") }
       const narrow = { key: yield* Service.ensureAccountWithKey("edge narrow", "basic", { endpoints: ["/v1/news"] }) }
       const cases: ReadonlyArray<readonly [number, string, Options]> = [
         [200, "/endpoints", { key: null }],
@@ -175,8 +175,8 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
         [401, "/v1/historical-tickers", { key: null, method: "HEAD" }],
         [200, "/v1/account", {}],
         [200, "/estimate?endpoint=/v1/news", {}],
-        [402, "/v1/intraday-runners", poor],
-        [402, "/v1/intraday-runners", { ...poor, method: "HEAD" }],
+        [402, "/v1/intraday-runners", withoutBalance],
+        [402, "/v1/intraday-runners", { ...withoutBalance, method: "HEAD" }],
         [403, "/v1/research-reports", {}],
         [403, "/v1/intraday-runners", narrow],
         [403, "/v1/intraday-runners", { ...narrow, method: "HEAD" }],
@@ -331,7 +331,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
   // 404, 405, methods
   // -------------------------------------------------------------------------------------------------------------------
 
-  const nowhere = [
+  const unknownPaths = [
     "/v1",
     "/v1/",
     "/v2/intraday-runners",
@@ -354,7 +354,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
     `/v1/intraday-runners/${"x".repeat(5000)}`,
   ]
 
-  it.effect.each(nowhere)(
+  it.effect.each(unknownPaths)(
     "answers an unknown path with 404, with and without a key: %s (D10)",
     (path) =>
       Effect.gen(function* () {
@@ -662,7 +662,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
 
   it.effect("answers requests with unusual headers (D14)", () =>
     Effect.gen(function* () {
-      const odd: ReadonlyArray<Record<string, string>> = [
+      const unusualHeaders: ReadonlyArray<Record<string, string>> = [
         { "Accept-Encoding": "br, gzip;q=0, *;q=0" },
         { "Accept-Encoding": "identity;q=0" },
         { Accept: "text/html" },
@@ -682,7 +682,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
         { "X-Long": "y".repeat(8000) },
         { Expect: "100-continue" },
       ]
-      for (const headers of odd) {
+      for (const headers of unusualHeaders) {
         for (const path of ["/endpoints", "/v1/intraday-runners?ticker=EDGE"]) {
           const answer = yield* send(path, { headers })
           assert.strictEqual(answer.status, 200, JSON.stringify(headers).slice(0, 100))

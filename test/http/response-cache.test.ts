@@ -12,12 +12,12 @@ import { makeRequestContext } from "../../src/http/RequestContext.ts"
 import { makeRecentKeys, makeResponseStore } from "../../src/http/ResponseCache.ts"
 import { getMonotonicMillis } from "../../src/observability/MonotonicTime.ts"
 import { buildUrl, documentedDatasetEndpoints, requiredQuery } from "../support/DocumentedEndpoints.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { findFreePort } from "../support/Processes.ts"
 import { TestKeys } from "../support/Service.ts"
-import * as Instances from "../support/ServiceInstances.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
 
-const { startInstance, requestOverWire } = Instances
+const { startInstance, requestOverWire } = ServiceInstances
 
 const target = "/v1/news"
 
@@ -128,7 +128,9 @@ layer(Layer.empty)("Recent keys", (it) => {
     }).pipe(Effect.scoped))
 })
 
-const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Instances.databaseWithKeys))
+const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
+  Layer.provideMerge(ServiceInstances.databaseWithKeys),
+)
 
 /** Headers with a new value in every response. */
 const perResponse = /^(date|connection|keep-alive|x-request-id|x-ratelimit-(remaining|reset))$/
@@ -155,20 +157,23 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The respon
         const query = [...requiredQuery(endpoint, "ticker"), ["ticker", symbols] as const]
         for (const format of isList ? ["json", "csv", "ndjson"] : ["json"]) {
           for (const encoding of ["identity", "gzip"]) {
-            const asked = buildUrl(path, [...query, ...(isList ? [["format", format], ["limit", "1"]] as const : [])])
+            const requestUrl = buildUrl(path, [
+              ...query,
+              ...(isList ? [["format", format], ["limit", "1"]] as const : []),
+            ])
             const before = yield* kept
-            const ask = requestOverWire(port, asked, ultimate, { headers: { "Accept-Encoding": encoding } })
+            const ask = requestOverWire(port, requestUrl, ultimate, { headers: { "Accept-Encoding": encoding } })
             const [first, ...others] = yield* Effect.all([1, 2, 3, 4, 5].map(() => ask))
-            assert.strictEqual(first?.status, 200, `${asked} ${first?.text}`)
+            assert.strictEqual(first?.status, 200, `${requestUrl} ${first?.text}`)
             for (const answer of others) {
               for (const [name, value] of Object.entries(first?.headers ?? {})) {
                 seen.add(name)
-                if (!perResponse.test(name)) assert.strictEqual(answer.headers[name], value, `${asked} ${name}`)
-                else assert.isDefined(answer.headers[name], `${asked} ${name}`)
+                if (!perResponse.test(name)) assert.strictEqual(answer.headers[name], value, `${requestUrl} ${name}`)
+                else assert.isDefined(answer.headers[name], `${requestUrl} ${name}`)
               }
               assert.strictEqual(answer.text, first?.text)
             }
-            assert.isAbove(yield* kept, before, asked)
+            assert.isAbove(yield* kept, before, requestUrl)
           }
         }
       }

@@ -106,7 +106,7 @@ const assertNoOverlap = (runs: ReadonlyArray<Run>) =>
   )
 
 layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background job", (it) => {
-  it.effect("runs in one of two processes, and in the other as soon as the first shuts down (operations: jobs)", () =>
+  it.effect("runs in one of two processes, and in the other as soon as the first shuts down (operations/deployment)", () =>
     Effect.gen(function* () {
       const runs: Array<Run> = []
       const first = yield* startWorker("first", runs)
@@ -123,7 +123,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
       yield* second.end
     }).pipe(Effect.scoped))
 
-  it.effect("stops by the clock of a disconnected holder before another process takes over, within seconds (operations: jobs)", () =>
+  it.effect("stops by the clock of a disconnected holder before another process takes over, within seconds (operations/deployment)", () =>
     Effect.gen(function* () {
       const runs: Array<Run> = []
       const first = yield* startWorker("first", runs, () => Effect.sleep("10 millis"))
@@ -147,7 +147,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
       yield* waitUntil("the first worker runs again", () => runs.at(-1)?.worker === "first")
     }).pipe(Effect.scoped))
 
-  it.effect("interrupts a run when the lease is lost (operations: jobs)", () =>
+  it.effect("interrupts a run when the lease is lost (operations/deployment)", () =>
     Effect.gen(function* () {
       const runs: Array<Run> = []
       const first = yield* startWorker("first", runs, () => Effect.never, "long")
@@ -158,7 +158,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
       assert.isFalse(first.isHeld())
     }).pipe(Effect.scoped))
 
-  it.effect("goes to another process for the time that its holder releases it (operations: jobs)", () =>
+  it.effect("goes to another process for the time that its holder releases it (operations/deployment)", () =>
     Effect.gen(function* () {
       const runs: Array<Run> = []
       yield* startWorker("first", runs, () => Effect.succeed(Duration.minutes(1)), "left")
@@ -168,7 +168,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
       assert.strictEqual(runs.filter(({ worker }) => worker === "first").length, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("runs again after a failure or a defect (operations: jobs)", () =>
+  it.effect("runs again after a failure or a defect (operations/deployment)", () =>
     Effect.gen(function* () {
       const runs: Array<Run> = []
       yield* startWorker("first", runs, () =>
@@ -181,7 +181,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
         runs.length > 3)
     }).pipe(Effect.scoped))
 
-  it.effect("grants a lease to one of many competitors; the holder condition is true only for that one (operations: jobs)", () =>
+  it.effect("grants a lease to one of many competitors; the holder condition is true only for that one (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const competitors = Array.from({ length: 20 }, () => makeLeaseStatements(sql, crypto.randomUUID()))
@@ -205,7 +205,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
 const integersUpTo = (maximum: number) => Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum })))
 
 describe("A failed job", () => {
-  it.prop("is retried within a minute, and no later than its normal interval (operations: jobs)", [
+  it.prop("is retried within a minute, and no later than its normal interval (operations/deployment)", [
     integersUpTo(1_000_000),
     integersUpTo(5_000),
   ], ([milliseconds, failures]) => {

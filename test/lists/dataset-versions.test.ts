@@ -5,11 +5,11 @@ import { DatasetVersions } from "../../src/lists/DatasetVersions.ts"
 import { ReadRouter } from "../../src/db/replicas/ReadRouter.ts"
 import { swapTables } from "../../src/load/LoadingTable.ts"
 import { datasets } from "../../src/load/Datasets.ts"
-import * as Instances from "../support/ServiceInstances.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
-const { startInstance, requestOverWire } = Instances
+const { startInstance, requestOverWire } = ServiceInstances
 
 /** The versions at the next poll. */
 const version = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
@@ -27,7 +27,10 @@ const event = {
 
 const versions = Layer.provide(DatasetVersions.layer, ReadRouter.layer)
 
-layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestServices: true, timeout: "120 seconds" })(
+layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
+  excludeTestServices: true,
+  timeout: "120 seconds",
+})(
   "Versions",
   (it) => {
     it.effect("tracks every dataset, and daily_prices, which market caps depend on (D17)", () =>
@@ -170,61 +173,64 @@ layer(Layer.provideMerge(versions, Instances.databaseWithKeys), { excludeTestSer
   },
 )
 
-layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })("Two instances", (it) => {
-  it.effect("returns no result older than a second, with random writes and two instances (D17)", () =>
-    Effect.gen(function* () {
-      yield* skipUnlessThorough
-      const sql = yield* SqlClient.SqlClient
-      const { basic } = yield* Service.TestKeys
-      const ports = [yield* startInstance(), yield* startInstance()]
-      const tickers = ["AA", "BB", "CC"]
-      /** Each committed price of a ticker, and the time of its commit. */
-      const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 0, at: performance.now() }]]))
-      for (const ticker of tickers) {
-        yield* sql`
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })(
+  "Two instances",
+  (it) => {
+    it.effect("returns no result older than a second, with random writes and two instances (D17)", () =>
+      Effect.gen(function* () {
+        yield* skipUnlessThorough
+        const sql = yield* SqlClient.SqlClient
+        const { basic } = yield* Service.TestKeys
+        const ports = [yield* startInstance(), yield* startInstance()]
+        const tickers = ["AA", "BB", "CC"]
+        /** Each committed price of a ticker, and the time of its commit. */
+        const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 0, at: performance.now() }]]))
+        for (const ticker of tickers) {
+          yield* sql`
           insert into screener (ticker, price, is_adr, num_gaps, num_runners, pending_s1, last_updated)
           values (${ticker}, 0, false, 0, 0, false, now())
         `
-      }
-      yield* Effect.sleep("1 second")
-      let [kept, asked, written] = [0, 0, 0]
-      const write = Effect.gen(function* () {
-        const ticker = tickers[yield* Random.nextIntBetween(0, tickers.length - 1)] ?? "AA"
-        const price = 1 + (commits.get(ticker)?.at(-1)?.price ?? 0)
-        yield* sql`update screener set price = ${String(price)}::text::numeric where ticker = ${ticker}`
-        commits.get(ticker)?.push({ price, at: performance.now() })
-        written += 1
-        yield* Effect.sleep(`${yield* Random.nextIntBetween(0, 700)} millis`)
-      })
-      const tags = new Map<string, string>()
-      const read = Effect.gen(function* () {
-        const ticker = tickers[yield* Random.nextIntBetween(0, tickers.length - 1)] ?? "AA"
-        const port = ports[yield* Random.nextIntBetween(0, 1)] ?? 0
-        const began = performance.now()
-        const tag = (yield* Random.nextBoolean) ? tags.get(`${port} ${ticker}`) : undefined
-        const headers: Record<string, string> = tag === undefined ? {} : { "If-None-Match": tag }
-        const answer = yield* requestOverWire(port, `/v1/screener?ticker=${ticker}`, basic, { headers })
-        const seen = answer.status === 304
-          ? Number(tag?.split(" ")[1] ?? NaN)
-          : Number(/"price":(\d+)/.exec(answer.text)?.[1])
-        if (answer.status === 200) tags.set(`${port} ${ticker}`, answer.headers["etag"] ?? "")
-        if (answer.status === 200) prices.set(answer.headers["etag"] ?? "", seen)
-        const shown = answer.status === 304 ? prices.get(tag ?? "") : seen
-        const least = commits.get(ticker)?.findLast(({ at }) => at <= began - 1000)?.price ?? 0
-        asked += 1
-        if (answer.status === 304) kept += 1
-        assert.isAtLeast(shown ?? -1, least, `${ticker} at ${port}`)
-      })
-      const prices = new Map<string, number>()
-      const writing = yield* Effect.forkChild(Effect.forever(write))
-      const isEnough = () => asked > 2000 && kept > 200 && written > 20
-      yield* Effect.all(
-        Array.from(
-          { length: 8 },
-          () => Effect.repeat(read, { until: isEnough, schedule: Schedule.spaced("2 millis") }),
-        ),
-        { concurrency: "unbounded" },
-      )
-      yield* Effect.sync(() => writing.interruptUnsafe())
-    }).pipe(Effect.scoped))
-})
+        }
+        yield* Effect.sleep("1 second")
+        let [kept, requested, written] = [0, 0, 0]
+        const write = Effect.gen(function* () {
+          const ticker = tickers[yield* Random.nextIntBetween(0, tickers.length - 1)] ?? "AA"
+          const price = 1 + (commits.get(ticker)?.at(-1)?.price ?? 0)
+          yield* sql`update screener set price = ${String(price)}::text::numeric where ticker = ${ticker}`
+          commits.get(ticker)?.push({ price, at: performance.now() })
+          written += 1
+          yield* Effect.sleep(`${yield* Random.nextIntBetween(0, 700)} millis`)
+        })
+        const tags = new Map<string, string>()
+        const read = Effect.gen(function* () {
+          const ticker = tickers[yield* Random.nextIntBetween(0, tickers.length - 1)] ?? "AA"
+          const port = ports[yield* Random.nextIntBetween(0, 1)] ?? 0
+          const began = performance.now()
+          const tag = (yield* Random.nextBoolean) ? tags.get(`${port} ${ticker}`) : undefined
+          const headers: Record<string, string> = tag === undefined ? {} : { "If-None-Match": tag }
+          const answer = yield* requestOverWire(port, `/v1/screener?ticker=${ticker}`, basic, { headers })
+          const seen = answer.status === 304
+            ? Number(tag?.split(" ")[1] ?? NaN)
+            : Number(/"price":(\d+)/.exec(answer.text)?.[1])
+          if (answer.status === 200) tags.set(`${port} ${ticker}`, answer.headers["etag"] ?? "")
+          if (answer.status === 200) prices.set(answer.headers["etag"] ?? "", seen)
+          const shown = answer.status === 304 ? prices.get(tag ?? "") : seen
+          const least = commits.get(ticker)?.findLast(({ at }) => at <= began - 1000)?.price ?? 0
+          requested += 1
+          if (answer.status === 304) kept += 1
+          assert.isAtLeast(shown ?? -1, least, `${ticker} at ${port}`)
+        })
+        const prices = new Map<string, number>()
+        const writing = yield* Effect.forkChild(Effect.forever(write))
+        const isEnough = () => requested > 2000 && kept > 200 && written > 20
+        yield* Effect.all(
+          Array.from(
+            { length: 8 },
+            () => Effect.repeat(read, { until: isEnough, schedule: Schedule.spaced("2 millis") }),
+          ),
+          { concurrency: "unbounded" },
+        )
+        yield* Effect.sync(() => writing.interruptUnsafe())
+      }).pipe(Effect.scoped))
+  },
+)

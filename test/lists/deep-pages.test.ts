@@ -2,10 +2,10 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Ledger from "../support/CustomerUsage.ts"
-import * as Rooms from "../support/ListClients.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 
 const { requestJson, valueAt: at } = Service
 
@@ -45,15 +45,15 @@ const fillUsage = Effect.fnUntraced(function* (account: number, keyId: number) {
   `
 })
 
-const service = Ledger.serviceWithSettings({ USAGE_RETENTION: "100000 days", RATE_LIMIT_PRO: "10000" }).pipe(
-  Layer.provideMerge(Statements.layer),
+const service = CustomerUsage.serviceWithSettings({ USAGE_RETENTION: "100000 days", RATE_LIMIT_PRO: "10000" }).pipe(
+  Layer.provideMerge(StatementRecorder.layer),
 )
 
 layer(service, { excludeTestServices: true })("Deep pages", (it) => {
   const page = Effect.fnUntraced(function* (path: string, key: string) {
     const { body, status, text } = yield* requestJson(path, { key })
     assert.strictEqual(status, 200, text)
-    return { rows: Rooms.resultRows(body), more: at(body, "has_more") }
+    return { rows: ListClients.resultRows(body), more: at(body, "has_more") }
   })
 
   /** Compares each deep page, of ten and of a hundred rows, with one statement for the complete order. */
@@ -95,7 +95,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
 
   it.effect("returns the correct usage at a large offset, with the key of each row (D8, D29)", () =>
     Effect.gen(function* () {
-      const { account_id, key, key_id } = yield* Ledger.createCustomer("deep", { tier: "pro" })
+      const { account_id, key, key_id } = yield* CustomerUsage.createCustomer("deep", { tier: "pro" })
       yield* fillUsage(account_id, key_id)
       const sql = yield* SqlClient.SqlClient
       const ids = yield* sql<{ readonly request_id: string }>`
@@ -113,8 +113,8 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
       const { ultimate } = yield* Service.TestKeys
       // Without `freeze`, vacuum skips pages that a checkpoint has pinned.
       yield* sql.unsafe("vacuum (freeze, analyze) intraday_runners")
-      const asked = page("/v1/intraday-runners?ticker=DEEPR&limit=100&page=12", ultimate)
-      const plan = JSON.stringify(yield* Statements.explainRequest(asked, "as page ("))
+      const request = page("/v1/intraday-runners?ticker=DEEPR&limit=100&page=12", ultimate)
+      const plan = JSON.stringify(yield* StatementRecorder.explainRequest(request, "as page ("))
       assert.include(plan, "Index Only Scan")
     }))
 })

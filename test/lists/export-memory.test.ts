@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
-import * as Files from "../support/Downloads.ts"
+import * as Downloads from "../support/Downloads.ts"
 import { findFreePort, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
@@ -51,14 +51,14 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       )
       yield* waitForOutput(running, /keys create/)
       const before = peak(running.child.pid)
-      const response = yield* Files.beginDownload(port, "/v1/news?format=ndjson&limit=all", key)
+      const response = yield* Downloads.beginDownload(port, "/v1/news?format=ndjson&limit=all", key)
       assert.strictEqual(response.headers["x-row-count"], String(rows))
       yield* Effect.repeat(waiting, { until: (is) => is, schedule: Schedule.spaced("50 millis") }).pipe(
         Effect.timeout("30 seconds"),
       )
       let taken = 0
       response.on("data", (chunk: Buffer) => taken += chunk.length)
-      assert.isTrue(yield* Files.finishDownload(response))
+      assert.isTrue(yield* Downloads.finishDownload(response))
       assert.isAbove(taken, rows * length)
       assert.isBelow(peak(running.child.pid) - before, 160 * mebibyte)
     }))

@@ -6,15 +6,15 @@ import { connect } from "node:net"
 import { datasets } from "../../src/load/Datasets.ts"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
 import { ExportReadTimeout } from "../../src/lists/ExportCursors.ts"
-import * as Files from "../support/Downloads.ts"
-import * as Instances from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
+import * as Downloads from "../support/Downloads.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 
 // @module-tag slow
 
-const { startInstance, requestOverWire } = Instances
+const { startInstance, requestOverWire } = ServiceInstances
 
 const rows = 1_000
 
@@ -24,7 +24,7 @@ const filled = Layer.effectDiscard(Effect.flatMap(SqlClient.SqlClient, (sql) =>
     insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
     select 'long ' || g, 'LONG', 'news', 'Long', repeat('long ', 4000), '2026-01-02', '2026-01-02', '2026-01-02'
     from generate_series(1, ${rows}::int) as g
-  `)).pipe(Layer.provideMerge(Instances.databaseWithKeys))
+  `)).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeys))
 
 const path = "/v1/news?limit=all&format=csv"
 
@@ -54,16 +54,16 @@ const recorded = Effect.fnUntraced(function* (port: number, key: string, count: 
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export", (it) => {
   it.effect("costs as much as its uncompressed bytes, and is recorded once (D27, D29)", () =>
     Effect.gen(function* () {
-      const { key } = yield* Ledger.createCustomer("whole")
+      const { key } = yield* CustomerUsage.createCustomer("whole")
       const port = yield* startInstance()
-      const plain = yield* Files.download(port, path, key)
+      const plain = yield* Downloads.download(port, path, key)
       assert.isTrue(plain.isComplete)
-      assert.strictEqual((yield* Files.parseCsv(plain.text)).records.length, rows)
+      assert.strictEqual((yield* Downloads.parseCsv(plain.text)).records.length, rows)
       const cost = String(Math.ceil(plain.bytes.length / 100))
       assert.strictEqual(plain.trailers["x-cost-microdollars"], cost)
       assert.isUndefined(plain.headers["x-cost-microdollars"])
       for (const encoding of ["gzip", "br", "zstd"]) {
-        const packed = yield* Files.download(port, path, key, { "Accept-Encoding": encoding })
+        const packed = yield* Downloads.download(port, path, key, { "Accept-Encoding": encoding })
         assert.strictEqual(packed.headers["content-encoding"], encoding)
         assert.isTrue(packed.bytes.equals(plain.bytes))
         assert.deepStrictEqual(packed.trailers, plain.trailers)
@@ -81,7 +81,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
   it.effect("fails with 503 if it takes too long to read, and stops reading (§8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { key } = yield* Ledger.createCustomer("long")
+      const { key } = yield* CustomerUsage.createCustomer("long")
       const port = yield* Effect.provideService(startInstance(), ExportReadTimeout, Duration.millis(500))
       yield* sql`alter table news rename to those`
       yield* sql`create view news as select those.* from pg_sleep(60) as slept, those`
@@ -101,32 +101,35 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
 
   it.effect("costs exactly its estimate, which is free (D28)", () =>
     Effect.gen(function* () {
-      const { key } = yield* Ledger.createCustomer("estimated")
+      const { key } = yield* CustomerUsage.createCustomer("estimated")
       const port = yield* startInstance()
       for (const format of ["csv", "ndjson"]) {
         const query = `limit=all&format=${format}`
         const estimate = yield* requestOverWire(port, `/estimate?endpoint=/v1/news&${query}`, key)
-        const taken = yield* Files.download(port, `/v1/news?${query}`, key)
-        const [said] = [valueAt(JSON.parse(estimate.text), "results", 0)]
-        assert.strictEqual(valueAt(said, "estimated_bytes"), taken.bytes.length)
-        assert.strictEqual(valueAt(said, "records_returned"), rows)
-        assert.strictEqual(valueAt(said, "records_total"), rows)
-        assert.strictEqual(String(valueAt(said, "estimated_cost_microdollars")), taken.trailers["x-cost-microdollars"])
+        const taken = yield* Downloads.download(port, `/v1/news?${query}`, key)
+        const [estimated] = [valueAt(JSON.parse(estimate.text), "results", 0)]
+        assert.strictEqual(valueAt(estimated, "estimated_bytes"), taken.bytes.length)
+        assert.strictEqual(valueAt(estimated, "records_returned"), rows)
+        assert.strictEqual(valueAt(estimated, "records_total"), rows)
+        assert.strictEqual(
+          String(valueAt(estimated, "estimated_cost_microdollars")),
+          taken.trailers["x-cost-microdollars"],
+        )
       }
       assert.strictEqual((yield* recorded(port, key, 2)).length, 2)
     }).pipe(Effect.scoped))
 
   it.effect("fails with 402 before the first byte if the balance is too low (D13, D27)", () =>
     Effect.gen(function* () {
-      const { key } = yield* Ledger.createCustomer("poor", { balance: 1_000 })
+      const { key } = yield* CustomerUsage.createCustomer("poor", { balance: 1_000 })
       const port = yield* startInstance()
-      const { headers, status, text } = yield* Files.download(port, path, key)
+      const { headers, status, text } = yield* Downloads.download(port, path, key)
       assert.strictEqual(status, 402)
       assert.strictEqual(headers["content-type"], "application/json")
-      const [, said] = /export costs (\d+) microdollars.*reduce the export/.exec(
+      const [, price] = /export costs (\d+) microdollars.*reduce the export/.exec(
         String(valueAt(JSON.parse(text), "error", "message")),
       ) ?? []
-      assert.isDefined(said, text)
+      assert.isDefined(price, text)
       yield* until(cursors, (count) => count === 0)
       const [usage] = yield* recorded(port, key, 1)
       assert.strictEqual(valueAt(usage, "status_code"), 402)
@@ -147,21 +150,21 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
           from generate_series(1, 30) as g
         `
           const query = `limit=all&format=${format}`
-          const { key } = yield* Ledger.createCustomer(`exact ${name} ${format}`)
+          const { key } = yield* CustomerUsage.createCustomer(`exact ${name} ${format}`)
           const port = yield* startInstance()
-          const taken = yield* Files.download(port, `/v1/news?${query}`, key)
+          const taken = yield* Downloads.download(port, `/v1/news?${query}`, key)
           const cost = Number(taken.trailers["x-cost-microdollars"])
-          const poor = yield* Ledger.createCustomer(`poor ${name} ${format}`, { balance: cost - 1 })
-          const guessed = yield* Ledger.createCustomer(`exactly ${name} ${format}`, { balance: cost })
-          const estimate = yield* requestOverWire(port, `/estimate?endpoint=/v1/news&${query}`, poor.key)
+          const lowBalance = yield* CustomerUsage.createCustomer(`poor ${name} ${format}`, { balance: cost - 1 })
+          const guessed = yield* CustomerUsage.createCustomer(`exactly ${name} ${format}`, { balance: cost })
+          const estimate = yield* requestOverWire(port, `/estimate?endpoint=/v1/news&${query}`, lowBalance.key)
           assert.strictEqual(valueAt(JSON.parse(estimate.text), "results", 0, "estimated_cost_microdollars"), cost)
-          const refused = yield* Files.download(port, `/v1/news?${query}`, poor.key)
+          const refused = yield* Downloads.download(port, `/v1/news?${query}`, lowBalance.key)
           if (name === "long") {
             assert.strictEqual(refused.status, 402)
             assert.include(refused.text, `The export costs ${cost} microdollars`)
           }
           // A list that costs exactly the balance is sent, whatever its first chunk suggests.
-          assert.isTrue((yield* Files.download(port, `/v1/news?${query}`, guessed.key)).isComplete)
+          assert.isTrue((yield* Downloads.download(port, `/v1/news?${query}`, guessed.key)).isComplete)
         }
         yield* sql`delete from news where ticker = 'EXACT'`
       }).pipe(Effect.scoped),
@@ -176,9 +179,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
         from generate_series(1, 100) as g
       `
       const balance = 150_000
-      const { key } = yield* Ledger.createCustomer("surprised", { balance })
+      const { key } = yield* CustomerUsage.createCustomer("surprised", { balance })
       const port = yield* startInstance()
-      const { isComplete: isWhole, status, trailers } = yield* Files.download(port, path, key)
+      const { isComplete: isWhole, status, trailers } = yield* Downloads.download(port, path, key)
       yield* sql`delete from news where ticker = 'SHRT'`
       assert.strictEqual(status, 200)
       assert.isFalse(isWhole)
@@ -191,9 +194,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
 
   it.effect("is charged for the bytes sent if the client disconnects, and its cursor is closed (D27)", () =>
     Effect.gen(function* () {
-      const { key } = yield* Ledger.createCustomer("gone")
+      const { key } = yield* CustomerUsage.createCustomer("gone")
       const port = yield* startInstance()
-      yield* Effect.scoped(Effect.andThen(Files.beginDownload(port, path, key), until(cursors, (count) => count > 0)))
+      yield* Effect.scoped(
+        Effect.andThen(Downloads.beginDownload(port, path, key), until(cursors, (count) => count > 0)),
+      )
       yield* until(cursors, (count) => count === 0)
       const [usage, ...more] = yield* recorded(port, key, 1)
       assert.deepStrictEqual(more, [])
@@ -208,16 +213,16 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
   it.effect("is aborted visibly and free of charge if the database connection is lost (D27)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { key } = yield* Ledger.createCustomer("cut")
+      const { key } = yield* CustomerUsage.createCustomer("cut")
       const port = yield* startInstance()
-      const response = yield* Files.beginDownload(port, path, key)
+      const response = yield* Downloads.beginDownload(port, path, key)
       yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'from export' and pid <> pg_backend_pid()`
-      assert.isFalse(yield* Files.finishDownload(response))
+      assert.isFalse(yield* Downloads.finishDownload(response))
       assert.deepStrictEqual(response.trailers, {})
       const [usage] = yield* recorded(port, key, 1)
       assert.strictEqual(valueAt(usage, "status_code"), 503)
       assert.strictEqual(valueAt(usage, "cost_microdollars"), 0)
-      assert.strictEqual((yield* Files.download(port, path, key)).isComplete, true)
+      assert.strictEqual((yield* Downloads.download(port, path, key)).isComplete, true)
     }).pipe(Effect.scoped))
 
   it.effect("is limited to two per account and four in total; more are refused with 503 (§7.2)", () =>
@@ -225,22 +230,22 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       const port = yield* startInstance({ DATABASE_POOL_TIMEOUT: "300 millis" })
       const [one, two, three] = yield* Effect.forEach(
         ["one", "two", "three"],
-        (name) => Effect.map(Ledger.createCustomer(`at once ${name}`), ({ key }) => key),
+        (name) => Effect.map(CustomerUsage.createCustomer(`at once ${name}`), ({ key }) => key),
       )
       assert.isDefined(one)
       assert.isDefined(two)
       assert.isDefined(three)
       const refusal = Effect.fnUntraced(function* (key: string, words: RegExp) {
-        const { headers, status, text } = yield* Files.download(port, path, key)
+        const { headers, status, text } = yield* Downloads.download(port, path, key)
         assert.strictEqual(status, 503)
         assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "database_pool_timeout")
         assert.match(String(valueAt(JSON.parse(text), "error", "message")), words)
         assert.strictEqual(headers["retry-after"], "5")
       })
       yield* Effect.scoped(Effect.gen(function* () {
-        yield* Effect.all([Files.beginDownload(port, path, one), Files.beginDownload(port, path, one)])
+        yield* Effect.all([Downloads.beginDownload(port, path, one), Downloads.beginDownload(port, path, one)])
         yield* refusal(one, /This account already has 2 exports in progress.*pages/)
-        yield* Effect.all([Files.beginDownload(port, path, two), Files.beginDownload(port, path, two)])
+        yield* Effect.all([Downloads.beginDownload(port, path, two), Downloads.beginDownload(port, path, two)])
         yield* refusal(three, /The service already has 4 exports in progress/)
         const pages = yield* Effect.forEach(
           Array.from({ length: 20 }, (_, at) => `/v1/screener?page=${at + 1}`),
@@ -250,7 +255,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
         assert.isTrue(pages.every(({ status }) => status === 200))
       }))
       yield* until(cursors, (count) => count === 0)
-      assert.isTrue((yield* Files.download(port, path, three)).isComplete)
+      assert.isTrue((yield* Downloads.download(port, path, three)).isComplete)
     }).pipe(Effect.scoped))
 
   it.effect("holds no lock while it is sent, and shows the state at its beginning (D31)", () =>
@@ -258,20 +263,20 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
       const port = yield* startInstance()
-      const whole = "/v1/screener?limit=all&format=ndjson"
+      const exportPath = "/v1/screener?limit=all&format=ndjson"
       yield* sql`truncate screener`
       yield* Effect.forEach(
         datasets.filter(({ table }) => table === "screener"),
-        (one) => Plenty.fillTable(one, 20_000),
+        (one) => GeneratedRows.fillTable(one, 20_000),
       )
-      const response = yield* Files.beginDownload(port, whole, ultimate)
+      const response = yield* Downloads.beginDownload(port, exportPath, ultimate)
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
       // An exclusive lock is available immediately.
       yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate screener`))
-      assert.isTrue(yield* Files.finishDownload(response))
-      assert.strictEqual(Files.splitLines(Buffer.concat(chunks).toString("utf8")).length, 20_000)
-      assert.strictEqual((yield* Files.download(port, whole, ultimate)).headers["x-row-count"], "0")
+      assert.isTrue(yield* Downloads.finishDownload(response))
+      assert.strictEqual(Downloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, 20_000)
+      assert.strictEqual((yield* Downloads.download(port, exportPath, ultimate)).headers["x-row-count"], "0")
     }).pipe(Effect.scoped))
 
   it.effect("waits while a load replaces the table, and then fails with 503 data_refreshing (§7.2, D31)", () =>
@@ -290,12 +295,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
         ),
         (count) => count > 0,
       )
-      const { status, text } = yield* Files.download(port, path, ultimate)
+      const { status, text } = yield* Downloads.download(port, path, ultimate)
       assert.strictEqual(status, 503)
       assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "data_refreshing")
       assert.strictEqual((yield* requestOverWire(port, "/v1/news", ultimate)).status, 200)
       yield* Fiber.interrupt(swapping)
-      assert.isTrue((yield* Files.download(port, path, ultimate)).isComplete)
+      assert.isTrue((yield* Downloads.download(port, path, ultimate)).isComplete)
     }).pipe(Effect.scoped))
 
   it.effect("has one database session when it is retried (§7.2)", () =>
@@ -319,7 +324,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
         return yield* Effect.never
       })))
       yield* Deferred.await(held)
-      const taking = yield* Effect.forkScoped(Files.beginDownload(port, path, ultimate))
+      const taking = yield* Effect.forkScoped(Downloads.beginDownload(port, path, ultimate))
       yield* until(sessions, (found) => found.length > 0)
       // The first attempt fails, and the second begins.
       yield* until(sessions, (found) => found.every((one) => !one.startsWith("active")))
@@ -328,7 +333,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       yield* Fiber.interrupt(swapping)
       const response = yield* Fiber.join(taking)
       assert.strictEqual((yield* sessions).length, 1)
-      assert.isTrue(yield* Files.finishDownload(response))
+      assert.isTrue(yield* Downloads.finishDownload(response))
       yield* until(sessions, (found) => found.length === 0)
     }).pipe(Effect.scoped))
 
@@ -336,16 +341,16 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const port = yield* startInstance()
-      const said = yield* Effect.callback<string>((resume) => {
+      const reply = yield* Effect.callback<string>((resume) => {
         const chunks: Array<Buffer> = []
         const socket = connect({ port, host: "127.0.0.1" })
         socket.on("data", (chunk) => chunks.push(chunk))
         socket.on("close", () => resume(Effect.succeed(Buffer.concat(chunks).toString("utf8"))))
         socket.write(`GET ${path} HTTP/1.0\r\nX-API-Key: ${ultimate}\r\n\r\n`)
       })
-      const [head = "", ...body] = said.split("\r\n\r\n")
+      const [head = "", ...body] = reply.split("\r\n\r\n")
       assert.match(head, /x-row-count: 1000/i)
       assert.notMatch(head, /^trailer|^transfer-encoding/im)
-      assert.strictEqual((yield* Files.parseCsv(body.join("\r\n\r\n"))).records.length, rows)
+      assert.strictEqual((yield* Downloads.parseCsv(body.join("\r\n\r\n"))).records.length, rows)
     }).pipe(Effect.scoped))
 })

@@ -14,9 +14,9 @@ import {
   valueAt,
 } from "../support/DocumentedEndpoints.ts"
 import type { DocumentedParameter } from "../support/DocumentedEndpoints.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { someOf } from "../support/Thoroughness.ts"
 
 /** A marker in every input. No statement of the service may contain it. */
@@ -51,7 +51,7 @@ const hostile = [
 /** Inputs that begin with a valid value. */
 const likely: Readonly<Record<ParameterKind, string>> = {
   number: "1",
-  whole: "1",
+  integer: "1",
   date: "2025-01-01",
   boolean: "true",
   words: "",
@@ -78,13 +78,13 @@ const cases = documentedEndpoints.flatMap((endpoint) =>
 /** A digest of everything that requests must not change. */
 const everything = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const whole = (table: string) =>
+  const digestOf = (table: string) =>
     sql<{ readonly digest: string }>`
       select md5(string_agg((to_jsonb(t) - 'last_used_at' - 'last_charged_at')::text, '' order by t::text)) as digest
         from ${sql(table)} as t
     `
   const names = [...datasets.map(({ table }) => table), "accounts", "api_keys", "credits", "tickerline_migrations"]
-  const tables = yield* Effect.forEach(names, (name) => Effect.map(whole(name), ([row]) => `${name} ${row?.digest}`))
+  const tables = yield* Effect.forEach(names, (name) => Effect.map(digestOf(name), ([row]) => `${name} ${row?.digest}`))
   const [schema] = yield* sql`
     select md5(string_agg(concat_ws(' ', table_schema, table_name, column_name, data_type), ',' order by table_name,
       column_name)) as columns, (select count(*)::text from pg_proc) as functions
@@ -99,15 +99,15 @@ type Everything = Effect.Success<typeof everything>
 class Before extends Context.Service<Before, Everything>()("test/Before") {}
 
 const service = Layer.effect(Before, everything).pipe(
-  Layer.provideMerge(Layer.effectDiscard(Plenty.fillAllTables(60))),
+  Layer.provideMerge(Layer.effectDiscard(GeneratedRows.fillAllTables(60))),
   Layer.provideMerge(Service.layer),
-  Layer.provideMerge(Statements.layer),
+  Layer.provideMerge(StatementRecorder.layer),
 )
 
 /** Sends a request. A statement that sleeps ten seconds would exceed the timeout. */
-const ask = Effect.fnUntraced(function* (target: string, asked: Service.TestRequestOptions = {}) {
+const ask = Effect.fnUntraced(function* (target: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
-  return yield* Effect.timeout(Service.requestJson(target, { key: ultimate, ...asked }), "9 seconds")
+  return yield* Effect.timeout(Service.requestJson(target, { key: ultimate, ...options }), "9 seconds")
 })
 
 /** The documented statuses of the endpoint, except for failures of the service. */
@@ -119,7 +119,7 @@ const documented = (path: string) =>
 /** Sends all requests and returns their statements. */
 const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targets: ReadonlyArray<string>) {
   const allowed = documented(path)
-  const { sent } = yield* Statements.recordStatements(
+  const { sent } = yield* StatementRecorder.recordStatements(
     Effect.forEach(targets, (target) =>
       Effect.map(ask(target), ({ status, text }) => {
         assert.isTrue(allowed.has(String(status)), `${target} answers ${status}: ${text}`)
@@ -130,7 +130,7 @@ const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targe
 })
 
 /** Some values are stored and compared in capital letters. */
-const isMarked = ({ parameters }: Statements.SentStatement) =>
+const isMarked = ({ parameters }: StatementRecorder.SentStatement) =>
   parameters.some((parameter) => String(parameter).toLowerCase().includes(mark))
 
 layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection", (it) => {
@@ -184,7 +184,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
 
   it.effect("does not interpret keys, request ids, ETags or paths as SQL (SECURITY.md)", () =>
     Effect.gen(function* () {
-      const { answer, sent } = yield* Statements.recordStatements(Effect.forEach(
+      const { answer, sent } = yield* StatementRecorder.recordStatements(Effect.forEach(
         hostile.filter((text) => !/[\0\r\n]|[^\x20-\x7e]/.test(text)),
         Effect.fnUntraced(function* (text) {
           const wrong = yield* ask("/v1/news", { key: text })

@@ -13,19 +13,19 @@ import {
   responsesOf,
   valueAt,
 } from "../support/DocumentedEndpoints.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 import { inputs, someOf } from "../support/Thoroughness.ts"
 
 /** Enough rows for pages, filters and nulls in every table. */
-const service = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Service.layer))
+const service = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(Layer.provideMerge(Service.layer))
 
 const tooLong = "x".repeat(101)
 
 /** Values that a parameter of this type must refuse: wrong type, empty, out of range. */
 const wrong: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   number: ["", "x", "1,5", "NaN", "Infinity", "1e400", "0x10", "1 2"],
-  whole: ["", "x", "0", "-1", "1.5", "99999999999"],
+  integer: ["", "x", "0", "-1", "1.5", "99999999999"],
   date: ["", "yesterday", "2025-02-30", "2025-1-1", "20250101", "2025-01-01T00:00:00Z", "0000-01-01"],
   boolean: ["", "1", "yes", "TRUE"],
   words: ["", "nonsense", ","],
@@ -37,9 +37,9 @@ const wrong: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
 
 /** A text parameter is a list of values, or a part of a text with its own length limits. */
 const wrongFor = ({ kind, name }: DocumentedParameter) =>
-  kind === "text" && /part of/i.test(said(name)) ? [...wrong.text, "ab", tooLong] : wrong[kind]
+  kind === "text" && /part of/i.test(descriptionOf(name)) ? [...wrong.text, "ab", tooLong] : wrong[kind]
 
-const said = (name: string) =>
+const descriptionOf = (name: string) =>
   documentedDatasetEndpoints.flatMap(({ path }) => {
     const parameters = valueAt(openApiDocument, "paths", path, "get", "parameters")
     const own = Array.isArray(parameters)
@@ -59,8 +59,8 @@ const validators = new Map(
   documentedEndpoints.flatMap(({ path }) =>
     Array.from(responsesOf(path), ([status, response]) => {
       const schema = valueAt(response, "content", "application/json", "schema")
-      const whole = { ...Object(schema ?? {}), components: openApiDocument.components }
-      return [`${path} ${status}`, ajv.compile(whole)] as const
+      const complete = { ...Object(schema ?? {}), components: openApiDocument.components }
+      return [`${path} ${status}`, ajv.compile(complete)] as const
     })
   ),
 )
@@ -79,7 +79,7 @@ const chooser = (seed: number) => {
 
 const right: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   number: ["0", "-5.5", "1e3", "9007199254740991", "99999999999999.9999", ".5", "+7"],
-  whole: ["1", "2", "7"],
+  integer: ["1", "2", "7"],
   date: ["2014-01-02", "2020-02-29", "2026-11-01"],
   boolean: ["true", "false"],
   words: [],
@@ -103,8 +103,10 @@ const question = (seed: number) => {
     const sent = [parameter.name, choose(values)] as const
     return choose(Array.from({ length: 40 }, (_, at) => at)) === 0 ? [sent, sent] : [sent]
   })
-  const stranger = choose(Array.from({ length: 30 }, (_, at) => at)) === 0 ? [["nobody_knows", "1"] as const] : []
-  return { path: endpoint.path, request: buildUrl(endpoint.path, [...query, ...stranger]) }
+  const unknownParameter = choose(Array.from({ length: 30 }, (_, at) => at)) === 0
+    ? [["nobody_knows", "1"] as const]
+    : []
+  return { path: endpoint.path, request: buildUrl(endpoint.path, [...query, ...unknownParameter]) }
 }
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries", (it) => {

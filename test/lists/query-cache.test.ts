@@ -3,17 +3,19 @@ import { Clock, DateTime, Effect, Fiber, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
 import { buildUrl, documentedDatasetEndpoints, requiredQuery, valueAt } from "../support/DocumentedEndpoints.ts"
-import * as Instances from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
-import * as Raw from "../support/RawSockets.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
+import * as RawSockets from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 
-const { startInstance, requestOverWire } = Instances
+const { startInstance, requestOverWire } = ServiceInstances
 const { TestKeys } = Service
 
-const filled = Layer.effectDiscard(Plenty.fillAllTables(300)).pipe(Layer.provideMerge(Instances.databaseWithKeys))
+const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
+  Layer.provideMerge(ServiceInstances.databaseWithKeys),
+)
 
 const runners = "/v1/intraday-runners?ticker=T7"
 
@@ -28,8 +30,8 @@ const seen = Effect.sleep("1 second")
 
 /** Requests five times: two from the database, one from the query cache, the others from the response cache. */
 const often = Effect.fnUntraced(
-  function* (port: number, path: string, key: string, asked?: Instances.WireRequestOptions) {
-    const ask = requestOverWire(port, path, key, asked)
+  function* (port: number, path: string, key: string, options?: ServiceInstances.WireRequestOptions) {
+    const ask = requestOverWire(port, path, key, options)
     return [yield* ask, yield* ask, yield* ask, yield* ask, yield* ask] as const
   },
 )
@@ -46,8 +48,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       const port = yield* startInstance()
       for (const endpoint of documentedDatasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {
         const { path } = endpoint
-        const asked = path === "/v1/historical-tickers" ? `${path}?ticker=O7` : buildUrl(path, requiredQuery(endpoint))
-        const answers = yield* often(port, asked, ultimate)
+        const url = path === "/v1/historical-tickers" ? `${path}?ticker=O7` : buildUrl(path, requiredQuery(endpoint))
+        const answers = yield* often(port, url, ultimate)
         const [fresh] = answers
         assert.strictEqual(fresh.status, 200, `${path} ${fresh.text}`)
         assert.match(fresh.headers["etag"] ?? "", /^"[\w-]{27}"$/)
@@ -63,11 +65,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
   it.effect("records cached responses as such, with the same bytes and cost (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, key } = yield* Ledger.createCustomer("memory")
+      const { account_id, key } = yield* CustomerUsage.createCustomer("memory")
       const port = yield* startInstance()
       const [{ headers: { etag = "" } }] = yield* often(port, runners, key)
       yield* often(port, runners, key, { headers: { "If-None-Match": etag } })
-      yield* Ledger.waitForRecordedRequests(account_id, 10)
+      yield* CustomerUsage.waitForRecordedRequests(account_id, 10)
       const rows = yield* sql<{ readonly line: string }>`
         select concat_ws(' ', status_code, cached, records_returned, bytes > 0, cost_microdollars > 0) as line
         from usage where account_id = ${account_id} order by requested_at, usage_id
@@ -91,7 +93,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
-      const { sent } = yield* Statements.recordStatements(Effect.gen(function* () {
+      const { sent } = yield* StatementRecorder.recordStatements(Effect.gen(function* () {
         yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=3", basic)
         yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=T7", basic)
         yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
@@ -99,13 +101,13 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       }))
       // A result is cached when it is requested again.
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 3)
-    }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
+    }).pipe(Effect.scoped, Effect.provide(StatementRecorder.layer)))
 
   it.effect("runs one query for concurrent requests for the same result (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
-      const { answer, sent } = yield* Statements.recordStatements(
+      const { answer, sent } = yield* StatementRecorder.recordStatements(
         Effect.all(Array.from({ length: 50 }, () => requestOverWire(port, "/v1/screener?limit=100", basic)), {
           concurrency: "unbounded",
         }),
@@ -113,15 +115,15 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       assert.strictEqual(new Set(answer.map(({ text }) => text)).size, 1)
       assert.isTrue(answer.every(({ status }) => status === 200))
       assert.strictEqual(sent.filter(({ text }) => text.includes("from screener")).length, 1)
-    }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
+    }).pipe(Effect.scoped, Effect.provide(StatementRecorder.layer)))
 
   it.effect("caches nothing with CACHE_MEGABYTES=0 (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance({ CACHE_MEGABYTES: "0" })
-      const { sent } = yield* Statements.recordStatements(often(port, runners, basic))
+      const { sent } = yield* StatementRecorder.recordStatements(often(port, runners, basic))
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 5)
-    }).pipe(Effect.scoped, Effect.provide(Statements.layer)))
+    }).pipe(Effect.scoped, Effect.provide(StatementRecorder.layer)))
 
   it.effect("stays within its limit, and still returns a result that is too large to cache (D17)", () =>
     Effect.gen(function* () {
@@ -140,8 +142,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
-      const listed = yield* Ledger.createCustomer("listed", { endpoints: ["/v1/screener"] })
-      const revoked = yield* Ledger.createCustomer("revoked")
+      const listed = yield* CustomerUsage.createCustomer("listed", { endpoints: ["/v1/screener"] })
+      const revoked = yield* CustomerUsage.createCustomer("revoked")
       const port = yield* startInstance()
       for (const key of [basic, revoked.key]) {
         assert.deepStrictEqual((yield* often(port, runners, key)).map(({ status }) => status), [
@@ -172,7 +174,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to 
         apiKey: (key: string) => `X-API-Key: ${key}\r\n`,
       }
       const status = Effect.fnUntraced(function* (...headers: ReadonlyArray<string>) {
-        const [answer] = yield* Raw.exchangeBytes(
+        const [answer] = yield* RawSockets.exchangeBytes(
           port,
           `GET ${runners} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n${headers.join("")}\r\n`,
         )
@@ -196,8 +198,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to 
       const port = yield* startInstance()
       const higher = Endpoints.endpoints.filter(({ isPriced: charged, row }) => charged && row.tier !== "basic")
       for (const { row } of higher) {
-        const asked = documentedDatasetEndpoints.find(({ path }) => path === row.path)
-        const path = buildUrl(row.path, asked === undefined ? [] : requiredQuery(asked))
+        const documented = documentedDatasetEndpoints.find(({ path }) => path === row.path)
+        const path = buildUrl(row.path, documented === undefined ? [] : requiredQuery(documented))
         yield* often(port, path, ultimate)
         assert.strictEqual((yield* requestOverWire(port, path, basic)).status, 403, path)
       }
@@ -205,8 +207,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to 
 
   it.effect("charges a cached result, and refuses it without balance or above the rate limit (D13, D18)", () =>
     Effect.gen(function* () {
-      const limited = yield* Ledger.createCustomer("limited")
-      const prepaid = yield* Ledger.createCustomer("prepaid", { balance: 150, tier: "pro" })
+      const limited = yield* CustomerUsage.createCustomer("limited")
+      const prepaid = yield* CustomerUsage.createCustomer("prepaid", { balance: 150, tier: "pro" })
       const port = yield* startInstance({ RATE_LIMIT_BASIC: "5" })
       const statuses: Array<number> = []
       for (let i = 0; i < 8; i++) statuses.push((yield* requestOverWire(port, runners, limited.key)).status)

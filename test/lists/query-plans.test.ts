@@ -7,18 +7,18 @@ import {
   type DocumentedParameter,
   requiredQuery,
 } from "../support/DocumentedEndpoints.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 
 // @module-tag slow
 
 /** Enough rows that PostgreSQL prefers an index. */
 const rows = 20_000
 
-const service = Layer.effectDiscard(Plenty.fillAllTables(rows)).pipe(
+const service = Layer.effectDiscard(GeneratedRows.fillAllTables(rows)).pipe(
   Layer.provideMerge(Service.layer),
-  Layer.provideMerge(Statements.layer),
+  Layer.provideMerge(StatementRecorder.layer),
 )
 
 const tables = new Set(datasets.map(({ table }) => table))
@@ -35,7 +35,7 @@ const rare = ({ kind, name, words }: DocumentedParameter): string => {
 
 /** Each endpoint without filters, and with each of its filters alone. */
 const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
-  const filters = endpoint.parameters.filter(({ kind, required }) => !required && kind !== "whole")
+  const filters = endpoint.parameters.filter(({ kind, required }) => !required && kind !== "integer")
   return [
     buildUrl(endpoint.path, requiredQuery(endpoint)),
     ...filters.map((filter) => buildUrl(endpoint.path, [...requiredQuery(endpoint), [filter.name, rare(filter)]])),
@@ -48,14 +48,16 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("plans", (
     ({ request }) =>
       Effect.gen(function* () {
         const { ultimate } = yield* Service.TestKeys
-        const { answer, sent } = yield* Statements.recordStatements(Service.requestJson(request, { key: ultimate }))
+        const { answer, sent } = yield* StatementRecorder.recordStatements(
+          Service.requestJson(request, { key: ultimate }),
+        )
         assert.include([200, 404, 409], answer.status, answer.text)
-        const asked = sent.filter(({ text }) => Array.from(tables).some((table) => text.includes(table)))
-        assert.isAbove(asked.length, 0, "the statement was recorded")
-        for (const statement of asked) {
-          const plan = yield* Statements.explainStatement(statement)
-          const whole = Plenty.findSequentialScans(plan).filter((table) => tables.has(table))
-          assert.deepStrictEqual(whole, [], JSON.stringify(plan))
+        const statements = sent.filter(({ text }) => Array.from(tables).some((table) => text.includes(table)))
+        assert.isAbove(statements.length, 0, "the statement was recorded")
+        for (const statement of statements) {
+          const plan = yield* StatementRecorder.explainStatement(statement)
+          const scanned = GeneratedRows.findSequentialScans(plan).filter((table) => tables.has(table))
+          assert.deepStrictEqual(scanned, [], JSON.stringify(plan))
         }
       }),
   )

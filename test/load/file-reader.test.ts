@@ -100,7 +100,7 @@ layer(Folder.layer)("The file reader", (it) => {
         text: Cell,
         words: Schema.NullOr(Schema.Array(Cell)),
         yes: Schema.Boolean,
-        whole: Schema.BigInt,
+        integer: Schema.BigInt,
         fraction: Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999 })),
         left: Schema.Boolean,
       })),
@@ -110,15 +110,15 @@ layer(Folder.layer)("The file reader", (it) => {
       const end = style.crlf ? "\r\n" : "\n"
       let text = style.mark ? "\uFEFF" : ""
       const rows: Array<ParsedRow> = []
-      for (const { fraction, left, text: parts, whole, words, yes } of objects) {
+      for (const { fraction, left, text: parts, integer, words, yes } of objects) {
         text += `${style.quoteAll ? "  " : ""}${end}`.repeat(style.emptyLines)
-        const number = `${whole}.${String(fraction).padStart(6, "0")}`
+        const number = `${integer}.${String(fraction).padStart(6, "0")}`
         const cells = { text: cellOf(parts), words: words?.map(cellOf) ?? null, ...(left ? {} : { more: "x" }) }
         rows.push({
           line: text.split("\n").length,
-          cells: { ...cells, yes: String(yes), number, whole: String(whole) },
+          cells: { ...cells, yes: String(yes), number, integer: String(integer) },
         })
-        text += `${JSON.stringify({ ...cells, yes }).slice(0, -1)},"number": ${number} ,"whole":${whole}}${end}`
+        text += `${JSON.stringify({ ...cells, yes }).slice(0, -1)},"number": ${number} ,"integer":${integer}}${end}`
       }
       const written = style.lastBreak ? text : text.trimEnd()
       const found = yield* rowsOf(style.gzip ? "a.jsonl.gz" : "a.ndjson", style.gzip ? gzipSync(written) : written, [

@@ -85,8 +85,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       assert.match(twice.message, /contains several files for news: news\.csv, news\.ndjson\. Keep one of them\.$/)
       const none = yield* Effect.flip(findDatasetFiles(yield* folderOf({ "notes.txt": "" })))
       assert.match(none.message, /No file in .* is named after a table/)
-      const nowhere = yield* Effect.flip(findDatasetFiles("/nowhere/at/all"))
-      assert.strictEqual(nowhere.message, "There is no folder /nowhere/at/all.")
+      const missingFolder = yield* Effect.flip(findDatasetFiles("/nowhere/at/all"))
+      assert.strictEqual(missingFolder.message, "There is no folder /nowhere/at/all.")
       const file = `${yield* folderOf({ "news.csv": "" })}/news.csv`
       const notFolder = yield* Effect.flip(findDatasetFiles(file))
       assert.strictEqual(

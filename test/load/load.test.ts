@@ -116,7 +116,7 @@ const findLeftoverTables = Effect.flatMap(SqlClient.SqlClient, (sql) =>
 
 /** Parses the lines of a message that report a row: line number and error. */
 const parseErrors = (message: string) =>
-  Array.from(message.matchAll(/^ {2}line (\d+): (.+)$/gm), ([, line, said]) => [Number(line), said ?? ""] as const)
+  Array.from(message.matchAll(/^ {2}line (\d+): (.+)$/gm), ([, line, reason]) => [Number(line), reason ?? ""] as const)
 
 /** Asserts that a load fails and changes nothing. Returns the message. */
 const assertRefused = Effect.fnUntraced(
@@ -143,7 +143,7 @@ class NotYet extends Data.TaggedError("NotYet")<{ readonly message: string }> {}
 /** Waits until the condition holds. */
 const waitUntil = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
   retryOften(
-    Effect.filterOrFail(condition, (holds) => holds, () => new NotYet({ message: `${what} did not come about` })),
+    Effect.filterOrFail(condition, (holds) => holds, () => new NotYet({ message: `${what} did not happen` })),
   )
 
 const day = (at: number) => new Date(Date.UTC(2010, 0, 1 + at)).toISOString().slice(0, 10)
@@ -441,9 +441,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
             const found = parseErrors(message)
             assert.isAtLeast(found.length, 1)
             assert.includeMembers(bad, found.map(([line]) => line), message)
-            for (const [, said] of found) {
-              assert.isTrue(said.startsWith(`${column} `), said)
-              assert.match(said.slice(column.length + 1), reason)
+            for (const [, problem] of found) {
+              assert.isTrue(problem.startsWith(`${column} `), problem)
+              assert.match(problem.slice(column.length + 1), reason)
             }
           }
           const fromJson = parseErrors(
@@ -697,12 +697,12 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         /UTF-8/,
       ],
     ]
-    it.effect.each(cases.map(([what, name, content, said]) => ({ what, name, content, said })))(
+    it.effect.each(cases.map(([what, name, content, expected]) => ({ what, name, content, expected })))(
       "refuses $what, and keeps the rows (D31)",
-      ({ content, name, said }) =>
+      ({ content, name, expected }) =>
         Effect.gen(function* () {
           yield* seed
-          assert.match(yield* assertRefused("ticker_changes", name, content), said)
+          assert.match(yield* assertRefused("ticker_changes", name, content), expected)
         }),
     )
 
@@ -1062,12 +1062,12 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* replaceWith("intraday_runners", "old.csv", toCsv(makeSessions(100, "1")))
         const file = yield* writeTestFile("new.csv", toCsv(makeSessions(50_000, "2")))
         const [direct, overHttp] = [yield* nothing, yield* nothing]
-        const asked = Effect.map(
+        const overHttpRows = Effect.map(
           requestJson("/v1/intraday-runners?limit=1"),
           ({ status, text }) => `${status} ${/"market_open":\d/.exec(text)?.[0]}`,
         )
         const readers = yield* Effect.forkChild(
-          Effect.all([reading(direct, rows), reading(overHttp, asked)], { concurrency: 2, discard: true }),
+          Effect.all([reading(direct, rows), reading(overHttp, overHttpRows)], { concurrency: 2, discard: true }),
         )
         const loading = yield* startCommand(["load", "intraday-runners", file])
         const { code, err, out } = yield* loading.result
@@ -1271,9 +1271,9 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   it.effect("lets the second of two loads wait, and completes both (D31)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
-      const said: Array<string> = []
+      const messages: Array<string> = []
       const listening: Console.Console = Object.assign(Object.create(console), {
-        error: (...words: ReadonlyArray<unknown>) => said.push(words.join(" ")),
+        error: (...words: ReadonlyArray<unknown>) => messages.push(words.join(" ")),
       })
       const files = [
         yield* writeTestFile("a.csv", toCsv(makeChanges(12_000, "A"))),
@@ -1283,7 +1283,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         Effect.provideService(Console.Console, listening),
       )
       assert.deepStrictEqual(loaded.map(({ rows }) => rows), [12_000, 11_000])
-      assert.deepStrictEqual(said, ["Another load of ticker_changes is running. Waiting for it to finish."])
+      assert.deepStrictEqual(messages, ["Another load of ticker_changes is running. Waiting for it to finish."])
       const { rows } = yield* readTableState("ticker_changes")
       assert.include([12_000, 11_000], rows)
       yield* Effect.all(

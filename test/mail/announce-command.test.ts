@@ -39,7 +39,7 @@ const setUp = Effect.gen(function* () {
 
 const until = (what: string, holds: () => boolean) =>
   Effect.sync(holds).pipe(
-    Effect.filterOrFail((yes) => yes, () => `${what} did not come about`),
+    Effect.filterOrFail((yes) => yes, () => `${what} did not happen`),
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 1200 }),
   )
 
@@ -88,7 +88,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.strictEqual(refused.code, 2)
       assert.match(refused.err + refused.out, /must be an email address/)
       for (
-        const [settings, said] of [
+        const [settings, expected] of [
           [{ SMTP_URL: "mail.example:25" }, /SMTP_URL/],
           [{ SMTP_URL: "smtp://user:hunter2@mail.example?x=1" }, /SMTP_URL/],
           [{ SMTP_URL: "smtp://mail.example" }, /MAIL_FROM/],
@@ -98,7 +98,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       ) {
         const ended = yield* runCommand(["serve"], { DATABASE_URL, PORT: String(yield* findFreePort), ...settings })
         assert.strictEqual(ended.code, 1, JSON.stringify(settings))
-        assert.match(ended.err, said)
+        assert.match(ended.err, expected)
         assert.notInclude(ended.err, "hunter2")
       }
     }).pipe(Effect.scoped))
@@ -107,14 +107,14 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
     Effect.gen(function* () {
       const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
-      let asked = 0
+      let attempts = 0
       smtp.behaviour.rcpt = () => {
-        asked += 1
+        attempts += 1
         return new Promise(() => {})
       }
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const service = yield* serve
-      yield* until("that the mail is under way", () => asked === 1)
+      yield* until("that the mail is under way", () => attempts === 1)
       yield* endProcess(service, "SIGKILL")
       smtp.behaviour.rcpt = () => Promise.resolve(undefined)
       yield* serve
@@ -142,12 +142,12 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* serve
       yield* serve
       yield* until("that the other one is delivered", () => smtp.received.length === 1)
-      const told = command("announcements").pipe(Effect.repeat({
+      const progress = command("announcements").pipe(Effect.repeat({
         until: (text) => /ticker-changes\t0\t1\t0\t1/.test(text),
         schedule: Schedule.spaced("100 millis"),
         times: 20,
       }))
-      assert.match(yield* told, /ticker-changes\t0\t1\t0\t1/)
+      assert.match(yield* progress, /ticker-changes\t0\t1\t0\t1/)
       assert.match(yield* command("announcements", "problems"), /unknown\t1\tThe sender stopped/)
       assert.strictEqual(smtp.received.length, 1)
       assert.match(yield* command("announcements", "retry", "unknown"), /1 email queued again/)
@@ -158,14 +158,14 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
     Effect.gen(function* () {
       const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
-      let asked = 0
+      let attempts = 0
       smtp.behaviour.rcpt = () => {
-        asked += 1
-        return asked === 1 ? new Promise(() => {}) : Promise.resolve(undefined)
+        attempts += 1
+        return attempts === 1 ? new Promise(() => {}) : Promise.resolve(undefined)
       }
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const first = yield* serve
-      yield* until("that the first process has it under way", () => asked === 1)
+      yield* until("that the first process has it under way", () => attempts === 1)
       first.child.kill("SIGSTOP")
       const stopped = performance.now()
       const second = yield* serve

@@ -43,7 +43,7 @@ const statuses = Effect.gen(function* () {
 /** Waits until the condition holds. */
 const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
   condition.pipe(
-    Effect.filterOrFail((holds) => holds, () => `${what} did not come about`),
+    Effect.filterOrFail((holds) => holds, () => `${what} did not happen`),
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 600 }),
   )
 
@@ -252,9 +252,9 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
       Effect.gen(function* () {
         const smtp = yield* MailServer.startMailServer()
         yield* customers("secret-customer@x.example")
-        const said: Array<string> = []
+        const logged: Array<string> = []
         const watched = Logger.layer([
-          Logger.make(({ cause, message }) => said.push(`${String(message)} ${String(cause)}`)),
+          Logger.make(({ cause, message }) => logged.push(`${String(message)} ${String(cause)}`)),
         ])
         smtp.behaviour.rcpt = (address) => Promise.resolve({ code: 550, message: `${address} is unknown` })
         yield* announce(["ticker-changes"])
@@ -262,12 +262,12 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         const wrong = { SMTP_URL: `smtp://mailer:hunter2@127.0.0.1:${smtp.port}` }
         yield* Effect.scoped(Effect.andThen(
           ServiceInstances.startInstance({ ...quick, ...wrong }, { port: 0 }, { watched }),
-          until("that it is refused", Effect.sync(() => said.some((line) => line.includes("EAUTH")))),
+          until("that it is refused", Effect.sync(() => logged.some((line) => line.includes("EAUTH")))),
         ))
         yield* ServiceInstances.startInstance({ ...quick, ...right }, { port: 0 }, { watched })
         yield* allAre("failed")
-        yield* until("that it is said", Effect.sync(() => said.some((line) => line.includes("550"))))
-        assert.notMatch(said.join("\n"), /secret-customer|s3cret|hunter2/)
+        yield* until("that it is logged", Effect.sync(() => logged.some((line) => line.includes("550"))))
+        assert.notMatch(logged.join("\n"), /secret-customer|s3cret|hunter2/)
       }).pipe(Effect.scoped))
   },
 )

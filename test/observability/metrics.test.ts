@@ -3,11 +3,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
-import * as Instances from "../support/ServiceInstances.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { exchangeText, findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
-const { startInstance, requestOverWire } = Instances
+const { startInstance, requestOverWire } = ServiceInstances
 
 /** Starts an instance and returns its metrics by name and labels. */
 const measured = Effect.gen(function* () {
@@ -34,8 +34,8 @@ const measured = Effect.gen(function* () {
 const counted = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
-layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it) => {
-  it.effect("counts each response once, by endpoint, status and cache (monitoring)", () =>
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it) => {
+  it.effect("counts each response once, by endpoint, status and cache (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { port, scrape } = yield* measured
       const { basic } = yield* Service.TestKeys
@@ -58,7 +58,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       )
     }))
 
-  it.effect("counts an estimate as a request to /estimate only (monitoring)", () =>
+  it.effect("counts an estimate as a request to /estimate only (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { port, scrape } = yield* measured
       const { basic } = yield* Service.TestKeys
@@ -68,7 +68,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.isUndefined(found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`))
     }))
 
-  it.effect("shows a committed change of a dataset and its time within a second (monitoring)", () =>
+  it.effect("shows a committed change of a dataset and its time within a second (operations/monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { scrape } = yield* measured
@@ -81,7 +81,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.approximately(at, Date.now() / 1000, 60)
     }))
 
-  it.effect("shows readers that wait for a connection, and those that timed out (monitoring)", () =>
+  it.effect("shows readers that wait for a connection, and those that timed out (operations/monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const metrics = yield* findFreePort
@@ -92,8 +92,8 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       const statuses = yield* sql.withTransaction(
         Effect.gen(function* () {
           yield* sql`lock table screener`
-          const asked = [1, 2].map((limit) => requestOverWire(port, `/v1/screener?limit=${limit}`, basic))
-          return yield* Effect.forEach(asked, (answer) => Effect.map(answer, ({ status }) => status), {
+          const requests = [1, 2].map((limit) => requestOverWire(port, `/v1/screener?limit=${limit}`, basic))
+          return yield* Effect.forEach(requests, (answer) => Effect.map(answer, ({ status }) => status), {
             concurrency: 2,
           })
         }).pipe(Effect.timeout("20 seconds")),
@@ -105,7 +105,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.match(text, /^tickerline_database_pool_connections_used 0$/m)
     }))
 
-  it.effect("counts refused requests by status (monitoring)", () =>
+  it.effect("counts refused requests by status (operations/monitoring)", () =>
     Effect.gen(function* () {
       const metrics = yield* findFreePort
       const port = yield* startInstance({ METRICS_PORT: String(metrics) })
@@ -119,7 +119,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
       assert.deepStrictEqual(yield* count, [before400 + 1, before431 + 1])
     }))
 
-  it.effect("serves metrics on a separate port only, if one is configured (monitoring)", () =>
+  it.effect("serves metrics on a separate port only, if one is configured (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
       const { metrics, port } = yield* measured
@@ -128,7 +128,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it)
     }))
 
   const files = ["ops/grafana-dashboard.json", "ops/prometheus-alerts.yaml", "docs/operations/monitoring.md"]
-  it.effect.each(files)("names only existing metrics in %s (monitoring)", (file) =>
+  it.effect.each(files)("names only existing metrics in %s (operations/monitoring)", (file) =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
       const { port, scrape } = yield* measured

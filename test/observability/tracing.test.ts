@@ -2,12 +2,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Effect, Layer, Logger, Schedule } from "effect"
 import { createServer } from "node:http"
-import * as Traces from "../../src/observability/Tracing.ts"
+import * as Tracing from "../../src/observability/Tracing.ts"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
-import * as Instances from "../support/ServiceInstances.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { startInstance, requestOverWire } = Instances
+const { startInstance, requestOverWire } = ServiceInstances
 
 interface Span {
   readonly traceId: string
@@ -58,13 +58,13 @@ const collector = Effect.acquireRelease(
 const traced = Effect.fnUntraced(function* (url: string) {
   const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" }
   const exporter = yield* Layer.build(
-    Layer.provide(Traces.exporterLayer, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
+    Layer.provide(Tracing.exporterLayer, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
   )
   const watched = Layer.merge(Logger.layer([]), Layer.succeedContext(exporter))
   return yield* startInstance({}, { port: 0 }, { watched })
 })
 
-layer(Instances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) => {
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) => {
   it.effect("records one trace per request with its SQL, and continues the client's trace (D12)", () =>
     Effect.gen(function* () {
       const { texts, url } = yield* collector
@@ -99,7 +99,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) 
       })
     }))
 
-  it.effect("answers requests while the trace collector is unavailable (monitoring)", () =>
+  it.effect("answers requests while the trace collector is unavailable (operations/monitoring)", () =>
     Effect.gen(function* () {
       const port = yield* traced("http://127.0.0.1:9")
       const { basic } = yield* Service.TestKeys

@@ -4,12 +4,12 @@ import { Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
-import * as Files from "../support/Downloads.ts"
-import * as Instances from "../support/ServiceInstances.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
+import * as Downloads from "../support/Downloads.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { startInstance, requestOverWire } = Instances
+const { startInstance, requestOverWire } = ServiceInstances
 
 const rows = 230
 
@@ -21,8 +21,8 @@ const hostile = Effect.gen(function* () {
   yield* sql`update ownership set owner_name = ${text} where owner_name like '%a'`
 })
 
-const filled = Layer.effectDiscard(Effect.andThen(Plenty.fillAllTables(rows), hostile)).pipe(
-  Layer.provideMerge(Instances.databaseWithKeys),
+const filled = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(rows), hostile)).pipe(
+  Layer.provideMerge(ServiceInstances.databaseWithKeys),
 )
 
 const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
@@ -105,26 +105,26 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           const json = yield* requestOverWire(port, `${path}limit=100&page=${page}`, ultimate)
           assert.strictEqual(json.status, 200, json.text)
           const results = resultsIn(json.text)
-          const ndjson = yield* Files.download(port, `${path}limit=100&page=${page}&format=ndjson`, ultimate)
+          const ndjson = yield* Downloads.download(port, `${path}limit=100&page=${page}&format=ndjson`, ultimate)
           if (!list.path.startsWith("/v1/usage")) {
-            assert.deepStrictEqual(Files.splitLines(ndjson.text), results)
+            assert.deepStrictEqual(Downloads.splitLines(ndjson.text), results)
             assert.strictEqual(ndjson.headers["link"]?.replace("&format=ndjson", ""), json.headers["link"])
           }
           assert.strictEqual(ndjson.headers["content-type"], "application/x-ndjson")
-          assert.strictEqual(ndjson.headers["x-row-count"], String(Files.splitLines(ndjson.text).length))
-          assert.strictEqual(ndjson.headers["unencoded-digest"], Files.contentDigest(ndjson.bytes))
+          assert.strictEqual(ndjson.headers["x-row-count"], String(Downloads.splitLines(ndjson.text).length))
+          assert.strictEqual(ndjson.headers["unencoded-digest"], Downloads.contentDigest(ndjson.bytes))
           pages.push(...results)
-          lines.push(...Files.splitLines(ndjson.text))
+          lines.push(...Downloads.splitLines(ndjson.text))
           more = valueAt(JSON.parse(json.text), "has_more") === true
           page += 1
         }
-        const page1 = yield* Files.download(port, `${path}limit=7&format=csv`, ultimate)
+        const page1 = yield* Downloads.download(port, `${path}limit=7&format=csv`, ultimate)
         const firstJson = yield* requestOverWire(port, `${path}limit=7`, ultimate)
-        const first = yield* Files.parseCsv(page1.text)
+        const first = yield* Downloads.parseCsv(page1.text)
         assert.match(page1.headers["content-disposition"] ?? "", /^attachment; filename="[a-z-]+\.csv"$/)
         assert.strictEqual(page1.headers["x-row-count"], String(first.records.length))
         assert.strictEqual(page1.headers["content-type"], "text/csv; charset=utf-8; header=present")
-        assert.strictEqual(page1.headers["unencoded-digest"], Files.contentDigest(page1.bytes))
+        assert.strictEqual(page1.headers["unencoded-digest"], Downloads.contentDigest(page1.bytes))
         // A request to /v1/usage is recorded as usage itself.
         if (list.path.startsWith("/v1/usage")) return
         assert.strictEqual(
@@ -132,29 +132,29 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           resultsIn(firstJson.text).flatMap((text) => flat(JSON.parse(text))).length,
         )
 
-        const ndjson = yield* Files.download(port, `${path}limit=all&format=ndjson`, ultimate)
+        const ndjson = yield* Downloads.download(port, `${path}limit=all&format=ndjson`, ultimate)
         assert.strictEqual(ndjson.status, 200, ndjson.text.slice(0, 300))
-        assert.deepStrictEqual(Files.splitLines(ndjson.text), pages)
-        assert.deepStrictEqual(Files.splitLines(ndjson.text), lines)
-        const csv = yield* Files.download(port, `${path}limit=all&format=csv`, ultimate)
-        const { header, records } = yield* Files.parseCsv(csv.text)
+        assert.deepStrictEqual(Downloads.splitLines(ndjson.text), pages)
+        assert.deepStrictEqual(Downloads.splitLines(ndjson.text), lines)
+        const csv = yield* Downloads.download(port, `${path}limit=all&format=csv`, ultimate)
+        const { header, records } = yield* Downloads.parseCsv(csv.text)
         const values = pages.map((text): unknown => JSON.parse(text)).flatMap(flat)
         assert.strictEqual(records.length, values.length)
         records.forEach((record, index) => {
           assert.strictEqual(record.length, header.length)
           const expected = header.map((name) => cellFor(Reflect.get(Object(values[index]), name)))
           // JSON.parse loses digits that exceed the precision of a float.
-          const said = record.map((text, at) =>
+          const cells = record.map((text, at) =>
             /^-?[\d.]+$/.test(text) && /^-?[\d.]+$/.test(expected[at] ?? "") ? String(Number(text)) : text
           )
-          assert.deepStrictEqual(said, expected)
+          assert.deepStrictEqual(cells, expected)
         })
         for (const { headers, isComplete: isWhole, trailers, bytes } of [csv, ndjson]) {
           assert.isTrue(isWhole)
           assert.strictEqual(headers["trailer"], "Unencoded-Digest, X-Cost-Microdollars")
           assert.strictEqual(headers["cache-control"], "private, no-store")
           assert.isUndefined(headers["etag"])
-          assert.strictEqual(trailers["unencoded-digest"], Files.contentDigest(bytes))
+          assert.strictEqual(trailers["unencoded-digest"], Downloads.contentDigest(bytes))
           assert.match(trailers["x-cost-microdollars"] ?? "", /^\d+$/)
         }
         assert.strictEqual(csv.headers["x-row-count"], String(records.length))
@@ -215,7 +215,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         [`${path}&format=ndjson`, "text/csv", /ndjson/],
         [`${path}&format=json`, "text/csv", /^application\/json/],
       ]
-      const said = new Map<string, string>()
+      const bodies = new Map<string, string>()
       for (const encoding of ["identity", "gzip"]) {
         for (let round = 0; round < 5; round++) {
           for (const [target, accept, type] of ways) {
@@ -223,8 +223,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
             const answer = yield* requestOverWire(port, target, ultimate, { headers })
             assert.match(answer.headers["content-type"] ?? "", type)
             const name = `${encoding} ${target} ${accept}`
-            assert.strictEqual(said.get(name) ?? answer.text, answer.text)
-            said.set(name, answer.text)
+            assert.strictEqual(bodies.get(name) ?? answer.text, answer.text)
+            bodies.set(name, answer.text)
             assert.strictEqual(answer.headers["vary"]?.includes("Accept,") === true, target === path, target)
             const known = { ...headers, "If-None-Match": answer.headers["etag"] ?? "" }
             const again = yield* requestOverWire(port, target, ultimate, { headers: known })
@@ -237,7 +237,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           }
         }
       }
-      assert.strictEqual(new Set(Array.from(said.values())).size, 3)
+      assert.strictEqual(new Set(Array.from(bodies.values())).size, 3)
     }).pipe(Effect.scoped))
 
   it.effect("gives HEAD the headers of GET, for pages and exports (D10)", () =>
@@ -245,7 +245,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
       const { ultimate } = yield* TestKeys
       const port = yield* startInstance()
       for (const query of ["limit=3&format=csv", "limit=all&format=csv", "limit=all&format=ndjson"]) {
-        const get = yield* Files.download(port, `/v1/news?${query}`, ultimate)
+        const get = yield* Downloads.download(port, `/v1/news?${query}`, ultimate)
         const head = yield* requestOverWire(port, `/v1/news?${query}`, ultimate, { method: "HEAD" })
         assert.strictEqual(head.status, 200)
         assert.strictEqual(head.bytes.length, 0)

@@ -58,10 +58,10 @@ const anyWhole = Arbitrary.map(int(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTE
 
 /** A numeric as PostgreSQL writes it, with all its decimals. */
 const anyDecimal = Arbitrary.map(
-  Arbitrary.all({ whole: int(0, Number.MAX_SAFE_INTEGER), part: int(0, 9999), zeros: int(0, 4), sign: anyFlag }),
-  ({ part, sign, whole, zeros }) => {
+  Arbitrary.all({ integer: int(0, Number.MAX_SAFE_INTEGER), part: int(0, 9999), zeros: int(0, 4), sign: anyFlag }),
+  ({ part, sign, integer, zeros }) => {
     const decimals = String(part - part % 10 ** zeros).padStart(4, "0")
-    return `${sign && (whole > 0 || decimals !== "0000") ? "-" : ""}${whole}${zeros === 2 ? "" : `.${decimals}`}`
+    return `${sign && (integer > 0 || decimals !== "0000") ? "-" : ""}${integer}${zeros === 2 ? "" : `.${decimals}`}`
   },
 )
 

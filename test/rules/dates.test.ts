@@ -111,9 +111,9 @@ const before = (midnight: string) => new Date(Date.parse(midnight) - 1).toISOStr
 const dayAfter = (day: string) => new Date(Date.parse(`${day}T12:00:00Z`) + 24 * 3_600_000).toISOString().slice(0, 10)
 
 describe("The current date in New York", () => {
-  const nights = midnights((standard) => standard ? "05:00:00" : "04:00:00")
+  const midnightCases = midnights((standard) => standard ? "05:00:00" : "04:00:00")
 
-  it.effect.each(nights)(
+  it.effect.each(midnightCases)(
     "changes to $next at midnight, $midnight (D7)",
     ({ last, midnight, next }) =>
       Effect.gen(function* () {
@@ -124,7 +124,7 @@ describe("The current date in New York", () => {
       }),
   )
 
-  it.effect.each(nights)(
+  it.effect.each(midnightCases)(
     "refuses $next as a future date until $midnight (D7)",
     ({ last, midnight, next }) =>
       Effect.gen(function* () {
@@ -179,9 +179,9 @@ describe("The current date in New York", () => {
 })
 
 describe("The current date in Chicago", () => {
-  const nights = midnights((standard) => standard ? "06:00:00" : "05:00:00")
+  const midnightCases = midnights((standard) => standard ? "06:00:00" : "05:00:00")
 
-  it.effect.each(nights)(
+  it.effect.each(midnightCases)(
     "changes to $next at midnight, $midnight (D19)",
     ({ last, midnight, next }) =>
       Effect.gen(function* () {
@@ -192,7 +192,7 @@ describe("The current date in Chicago", () => {
       }),
   )
 
-  it.effect.each(nights)(
+  it.effect.each(midnightCases)(
     "is still the previous date just before $midnight, when it is $next in New York (D19)",
     ({ last, midnight, next }) =>
       Effect.gen(function* () {

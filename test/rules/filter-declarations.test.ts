@@ -5,7 +5,7 @@ import { HttpApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Billing } from "../../src/accounts/Authorization.ts"
 import { Api } from "../../src/Api.ts"
-import * as Load from "../../src/load/Datasets.ts"
+import * as Datasets from "../../src/load/Datasets.ts"
 import { getTables, ReadsTables } from "../../src/rules/EndpointAnnotations.ts"
 import { booleanFilters } from "../../src/rules/Filters.ts"
 import { PagingParameters } from "../../src/rules/Paging.ts"
@@ -17,15 +17,15 @@ import {
   type DocumentedParameter,
   requiredQuery,
 } from "../support/DocumentedEndpoints.ts"
-import * as Plenty from "../support/GeneratedRows.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
-import * as Statements from "../support/StatementRecorder.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { someOf } from "../support/Thoroughness.ts"
 
 /** Some rows, so that PostgreSQL calls the functions in the statements. */
-const service = Layer.effectDiscard(Plenty.fillAllTables(100)).pipe(
+const service = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
   Layer.provideMerge(Service.layer),
-  Layer.provideMerge(Statements.layer),
+  Layer.provideMerge(StatementRecorder.layer),
 )
 
 /** Endpoints with a price are those of datasets (D27). */
@@ -51,7 +51,7 @@ const valuesOf = ({ kind, words }: DocumentedParameter): ReadonlyArray<string> =
   if (words.length > 1) return words.slice(-2)
   if (kind === "boolean") return ["true"]
   if (kind === "date") return ["2014-01-02", "2014-01-03"]
-  if (kind === "number" || kind === "whole") return ["2", "3"]
+  if (kind === "number" || kind === "integer") return ["2", "3"]
   return kind === "ticker" || kind === "tickers" ? ["T7", "T8"] : ["text 7", "text 8"]
 }
 
@@ -59,20 +59,20 @@ const requestOf = (endpoint: DocumentedEndpoint, name: string, value: string) =>
   buildUrl(endpoint.path, [...requiredQuery(endpoint, name), [name, value]])
 
 /** Statements about keys and usage, which every request sends. */
-const ofEveryRequest = /\b(accounts|api_keys|usage)\b/
+const keyOrUsageStatement = /\b(accounts|api_keys|usage)\b/
 
 /** Returns the statements of the endpoint itself. */
 const sentFor = Effect.fnUntraced(function* (request: string) {
   const { ultimate } = yield* Service.TestKeys
-  const { answer, sent } = yield* Statements.recordStatements(Service.requestJson(request, { key: ultimate }))
+  const { answer, sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
   assert.include([200, 404, 409], answer.status, `${request}: ${answer.text}`)
-  const asked = sent.filter(({ text }) => !ofEveryRequest.test(text))
-  assert.isAbove(asked.length, 0, `${request} sends no statement`)
-  return asked
+  const statements = sent.filter(({ text }) => !keyOrUsageStatement.test(text))
+  assert.isAbove(statements.length, 0, `${request} sends no statement`)
+  return statements
 })
 
 /** Returns the tables and views that a statement opens, including those inside functions and views. */
-const opened = Effect.fnUntraced(function* ({ parameters, text }: Statements.SentStatement) {
+const opened = Effect.fnUntraced(function* ({ parameters, text }: StatementRecorder.SentStatement) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql.unsafe(text, parameters)
@@ -90,7 +90,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarati
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const tables = Array.from(new Set(readers.flatMap((reader) => reader.tables))).toSorted()
-      assert.deepStrictEqual(tables, Load.datasets.map(({ table }) => table).toSorted())
+      assert.deepStrictEqual(tables, Datasets.datasets.map(({ table }) => table).toSorted())
       const noted = yield* sql<{ readonly name: string }>`
         select distinct tgrelid::regclass::text as name from pg_trigger where tgname like 'note_change%' order by name
       `

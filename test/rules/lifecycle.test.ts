@@ -6,12 +6,12 @@ import { HttpRouter } from "effect/http"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { TestClock } from "effect/testing"
 import { Authentication } from "../../src/accounts/keys/Authentication.ts"
-import * as KeyCheck from "../../src/accounts/keys/AuthenticationMiddleware.ts"
+import * as AuthenticationMiddleware from "../../src/accounts/keys/AuthenticationMiddleware.ts"
 import { Metering } from "../../src/accounts/billing/Metering.ts"
 import { RateLimit } from "../../src/accounts/limits/RateLimit.ts"
 import { Database } from "../../src/db/Database.ts"
 import { ResponseCache } from "../../src/http/ResponseCache.ts"
-import * as Edge from "../../src/http/Middleware.ts"
+import * as Middleware from "../../src/http/Middleware.ts"
 import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
 import { NotFound } from "../../src/rules/Errors.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../src/rules/Validation.ts"
@@ -26,7 +26,7 @@ import { poolableClient } from "../support/PoolerMode.ts"
 
 const { requestJson, valueAt, insertRows } = Service
 
-const life = (announced: string, sunset?: string): Deprecation => ({
+const makeDeprecation = (announced: string, sunset?: string): Deprecation => ({
   announced,
   successor: "/v1/staying",
   note: "Rows are grouped by day.",
@@ -35,10 +35,10 @@ const life = (announced: string, sunset?: string): Deprecation => ({
 
 describe("A declaration", () => {
   it("refuses a sunset less than twelve months after the announcement (§3, §8, D24)", () => {
-    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2027-10-31")), /twelve months/)
-    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2026-11-01")), /2027-11-01/)
-    assert.throws(() => deprecationAnnotations(life("2026-11-01", "2020-01-01")), /twelve months/)
-    assert.throws(() => deprecationAnnotations(life("2024-02-29", "2025-02-27")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(makeDeprecation("2026-11-01", "2027-10-31")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(makeDeprecation("2026-11-01", "2026-11-01")), /2027-11-01/)
+    assert.throws(() => deprecationAnnotations(makeDeprecation("2026-11-01", "2020-01-01")), /twelve months/)
+    assert.throws(() => deprecationAnnotations(makeDeprecation("2024-02-29", "2025-02-27")), /twelve months/)
   })
 
   it("accepts a sunset after exactly twelve months or later, or none (§3, §8, D24)", () => {
@@ -53,7 +53,7 @@ describe("A declaration", () => {
         ["2026-11-01", undefined],
       ] as const
     ) {
-      assert.doesNotThrow(() => deprecationAnnotations(life(announced, sunset)))
+      assert.doesNotThrow(() => deprecationAnnotations(makeDeprecation(announced, sunset)))
     }
   })
 
@@ -68,7 +68,7 @@ describe("A declaration", () => {
       const [announced, sunset] = [day(sample.days), day(sample.days + sample.later)]
       const [year = "", ...rest] = announced.split("-")
       const sameDay = `${Number(year) + 1}-${rest.join("-").replace("02-29", "02-28")}`
-      const declare = () => deprecationAnnotations(life(announced, sunset))
+      const declare = () => deprecationAnnotations(makeDeprecation(announced, sunset))
       if (sunset < sameDay) assert.throws(declare)
       else assert.doesNotThrow(declare)
     },
@@ -92,8 +92,8 @@ class Small extends HttpApi.make("small")
   .add(
     HttpApiGroup.make("small").add(
       endpoint("staying"),
-      endpoint("leaving").annotateMerge(deprecationAnnotations(life("2026-01-15", "2027-01-15"))),
-      endpoint("waning").annotateMerge(deprecationAnnotations(life("2026-11-01"))),
+      endpoint("leaving").annotateMerge(deprecationAnnotations(makeDeprecation("2026-01-15", "2027-01-15"))),
+      endpoint("waning").annotateMerge(deprecationAnnotations(makeDeprecation("2026-11-01"))),
     ),
   )
   .middleware(Authentication)
@@ -119,13 +119,13 @@ const routes = HttpApiBuilder.layer(Small).pipe(
   Layer.provide(handlers),
   Layer.provide(
     Layer.mergeAll(
-      KeyCheck.authenticationLayer,
+      AuthenticationMiddleware.authenticationLayer,
       ValidationMiddleware.layer,
       UnexpectedErrorMiddleware.layer,
       LifecycleMiddleware.layer,
     ),
   ),
-  Layer.merge(Edge.layer),
+  Layer.merge(Middleware.layer),
   Layer.provide(ResponseCache.layer),
   Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RequestMetrics.layer)),
   Layer.provide(Database.layer),
@@ -152,7 +152,7 @@ const smallAt = (instant: string) =>
 const link = `</v1/staying>; rel="successor-version", </v1/docs>; rel="deprecation"; type="text/html"`
 
 /** Every status that an endpoint of the small API can return. */
-const fates: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
+const statusCases: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]> = [
   [200, "", {}],
   [200, "", { method: "HEAD" }],
   [401, "", { key: null }],
@@ -168,8 +168,8 @@ const fates: ReadonlyArray<readonly [number, string, Service.TestRequestOptions]
 layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
   it.effect("sends the three deprecation headers with every status (§9.4, D14)", () =>
     Effect.gen(function* () {
-      for (const [status, query, asked] of fates) {
-        const answer = yield* requestJson(`/v1/leaving${query}`, asked)
+      for (const [status, query, options] of statusCases) {
+        const answer = yield* requestJson(`/v1/leaving${query}`, options)
         assert.strictEqual(answer.status, status, query)
         assert.strictEqual(answer.headers["deprecation"], "@1768435200")
         assert.strictEqual(answer.headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT")
@@ -181,8 +181,8 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
 
   it.effect("omits Sunset while no removal is planned (§9.4)", () =>
     Effect.gen(function* () {
-      for (const [status, query, asked] of fates) {
-        const answer = yield* requestJson(`/v1/waning${query}`, asked)
+      for (const [status, query, options] of statusCases) {
+        const answer = yield* requestJson(`/v1/waning${query}`, options)
         assert.strictEqual(answer.status, status, query)
         assert.strictEqual(answer.headers["deprecation"], "@1793491200")
         assert.isUndefined(answer.headers["sunset"])
@@ -203,8 +203,8 @@ layer(smallAt("2026-12-01T12:00:00Z"))("A deprecated endpoint", (it) => {
 
   it.effect("sends no deprecation header for an active endpoint (§9.4)", () =>
     Effect.gen(function* () {
-      for (const [status, query, asked] of fates) {
-        const answer = yield* requestJson(`/v1/staying${query}`, asked)
+      for (const [status, query, options] of statusCases) {
+        const answer = yield* requestJson(`/v1/staying${query}`, options)
         assert.strictEqual(answer.status, status, query)
         for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(answer.headers[name])
       }
@@ -230,14 +230,14 @@ layer(smallAt("2027-01-16T04:59:59Z"))("An endpoint at its sunset", (it) => {
       assert.deepStrictEqual(last.body, { ok: true })
 
       yield* TestClock.setTime(Date.parse("2027-01-16T05:00:00Z"))
-      for (const [, query, asked] of fates) {
-        const answer = yield* requestJson(`/v1/leaving${query}`, asked)
+      for (const [, query, options] of statusCases) {
+        const answer = yield* requestJson(`/v1/leaving${query}`, options)
         assert.strictEqual(answer.status, 410, query)
         assert.strictEqual(answer.headers["deprecation"], "@1768435200")
         assert.strictEqual(answer.headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT")
         assert.strictEqual(answer.headers["link"], link)
         assert.strictEqual(answer.headers["x-api-version"], "v1")
-        if (asked.method === "HEAD") continue
+        if (options.method === "HEAD") continue
         assert.strictEqual(valueAt(answer.body, "error", "code"), "endpoint_removed")
         assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
         assert.deepStrictEqual(valueAt(answer.body, "error", "details"), {
@@ -300,9 +300,9 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
         { old_ticker: "VERA", new_ticker: "VERB", effective_date: "2020-01-01", status: "confirmed" },
         { old_ticker: "VERA", new_ticker: "VERC", effective_date: "2021-01-01", status: "confirmed" },
       )
-      for (const [status, path, asked] of ofVersion) {
-        const { headers, status: got } = yield* requestJson(path, asked)
-        const what = `${asked.method ?? "GET"} ${path}`
+      for (const [status, path, options] of ofVersion) {
+        const { headers, status: got } = yield* requestJson(path, options)
+        const what = `${options.method ?? "GET"} ${path}`
         assert.strictEqual(got, status, what)
         assert.match(String(headers["deprecation"]), /^@\d+$/, what)
         assert.strictEqual(headers["sunset"], "Fri, 15 Jan 2027 00:00:00 GMT", what)
@@ -342,8 +342,8 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
 describe("A version", () => {
   it.effect("refuses to start if the version's sunset is less than twelve months after its announcement (§3, §8, D24)", () =>
     Effect.gen(function* () {
-      const hasty = Layer.succeed(VersionDeprecation, Option.some({ ...retired, sunset: "2027-01-14" }))
-      const started = yield* Effect.exit(Effect.scoped(Layer.build(Service.layer.pipe(Layer.provide(hasty)))))
+      const tooEarlySunset = Layer.succeed(VersionDeprecation, Option.some({ ...retired, sunset: "2027-01-14" }))
+      const started = yield* Effect.exit(Effect.scoped(Layer.build(Service.layer.pipe(Layer.provide(tooEarlySunset)))))
       assert.match(Exit.isFailure(started) ? Cause.pretty(started.cause) : "it started", /twelve months/)
     }))
 })
@@ -360,8 +360,8 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
         [405, "?ticker=LIFE", { method: "POST" }],
         [422, "", {}],
       ]
-      for (const [status, query, asked] of cases) {
-        const answer = yield* requestJson(`/v1/historical-tickers${query}`, asked)
+      for (const [status, query, options] of cases) {
+        const answer = yield* requestJson(`/v1/historical-tickers${query}`, options)
         assert.strictEqual(answer.status, status)
         assert.strictEqual(answer.headers["deprecation"], `@${Date.parse("2026-11-01T00:00:00Z") / 1000}`)
         assert.isUndefined(answer.headers["sunset"])
@@ -374,8 +374,8 @@ layer(Service.layer, { excludeTestServices: true })("The service", (it) => {
 
   it.effect("sends the deprecation headers only for deprecated endpoints (§9.4)", () =>
     Effect.gen(function* () {
-      for (const [, path, asked] of ofVersion.filter(([, path]) => !path.includes("historical"))) {
-        const { headers } = yield* requestJson(path, asked)
+      for (const [, path, options] of ofVersion.filter(([, path]) => !path.includes("historical"))) {
+        const { headers } = yield* requestJson(path, options)
         for (const name of ["deprecation", "sunset", "link"]) assert.isUndefined(headers[name], path)
       }
     }))

@@ -7,8 +7,11 @@ const names = ["ticker", "limit", "page", "date_from", "DATABASE_URL"]
 
 describe("A suggestion", () => {
   it("suggests a name despite an extra, missing, wrong or swapped letter, a prefix, or another case (D4)", () => {
-    const slips = [["tickerr", "ticker"], ["tickr", "ticker"], ["tocker", "ticker"], ["tikcer", "ticker"]] as const
-    for (const [sent, meant] of slips) assert.deepStrictEqual(findNearestName(sent, names), Option.some(meant))
+    const misspellings = [["tickerr", "ticker"], ["tickr", "ticker"], ["tocker", "ticker"], [
+      "tikcer",
+      "ticker",
+    ]] as const
+    for (const [sent, meant] of misspellings) assert.deepStrictEqual(findNearestName(sent, names), Option.some(meant))
     assert.deepStrictEqual(findNearestName("pgae", names), Option.some("page"))
     assert.deepStrictEqual(findNearestName("date", names), Option.some("date_from"))
     assert.deepStrictEqual(findNearestName("LIMIT", names), Option.some("limit"))

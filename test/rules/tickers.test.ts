@@ -332,8 +332,8 @@ describe("Characters that look like ASCII", () => {
         // The first characters, and all that case or compatibility mappings could turn into ASCII.
         .filter((point) => {
           const letter = String.fromCodePoint(point)
-          const relatives = [letter.toUpperCase(), letter.toLowerCase(), letter.normalize("NFKD")]
-          return point < 0x500 || relatives.some((text) => /[!-~]/.test(text))
+          const equivalents = [letter.toUpperCase(), letter.toLowerCase(), letter.normalize("NFKD")]
+          return point < 0x500 || equivalents.some((text) => /[!-~]/.test(text))
         })
       assert.isAbove(points.length, 2000)
       const right = [...alphabet, ...lowerCase].toSorted()

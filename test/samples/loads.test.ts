@@ -15,7 +15,7 @@ const TestLayer = Layer.unwrap(
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
 layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
-  it.effect("loads every row of every file, with prices for most share counts (README, samples)", () =>
+  it.effect("loads every row of every file, with prices for most share counts (samples/README)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem

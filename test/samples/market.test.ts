@@ -68,8 +68,8 @@ const listOf = (row: Cells, column: string) => {
 
 /** Parses a decimal exactly, as an integer scaled by 10^digits. */
 const parseDecimal = (decimal: string, digits = 4) => {
-  const [whole = "0", part = ""] = decimal.replace("-", "").split(".")
-  const count = BigInt(whole + part.padEnd(digits, "0"))
+  const [integer = "0", part = ""] = decimal.replace("-", "").split(".")
+  const count = BigInt(integer + part.padEnd(digits, "0"))
   return decimal.startsWith("-") ? -count : count
 }
 
@@ -134,7 +134,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Files
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("generates identical files for the same seed and other files for another seed (README, samples)", () =>
+  it.effect("generates identical files for the same seed and other files for another seed (samples/README)", () =>
     Effect.gen(function* () {
       const { home } = yield* Market
       const [again, other] = [yield* generateMarketFiles({ seed: 1 }), yield* generateMarketFiles({ seed: 2 })]
@@ -142,7 +142,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.notStrictEqual(hashFolder(other.home), hashFolder(home))
     }))
 
-  it.effect("writes one file per dataset, with 20,000 to 40,000 rows in less than 3 MB (README, samples)", () =>
+  it.effect("writes one file per dataset, with 20,000 to 40,000 rows in less than 3 MB (samples/README)", () =>
     Effect.gen(function* () {
       const { counts, home } = yield* Market
       const names = readdirSync(home).map((name) => name.replace(/\.csv$/, "")).toSorted()
@@ -171,7 +171,7 @@ layer(Market.layer)("the fictional market", (it) => {
   )
 
   it.effect.each(datasets)(
-    "fills every column of $table, and leaves every nullable column empty in some row (README, samples)",
+    "fills every column of $table, and leaves every nullable column empty in some row (samples/README)",
     (dataset) =>
       Effect.gen(function* () {
         const { rows } = yield* Market
@@ -189,7 +189,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }),
   )
 
-  it.effect("uses every value of every enum (README, samples)", () =>
+  it.effect("uses every value of every enum (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const levels = ["high", "medium", "low"]
@@ -243,7 +243,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("marks symbols, names, CIKs and URLs as fictional (README, samples)", () =>
+  it.effect("marks symbols, names, CIKs and URLs as fictional (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const used = new Set(
@@ -268,7 +268,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isTrue(symbols.some((symbol) => symbol.includes("-")))
     }))
 
-  it.effect("gives every company of a larger market its own symbols (README, samples)", () =>
+  it.effect("gives every company of a larger market its own symbols (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { counts, home } = yield* generateMarketFiles({ seed: 1, scale: 12, only: ["screener"] })
@@ -285,7 +285,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Days
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("places sessions on trading days, in summer and in winter (README, samples)", () =>
+  it.effect("places sessions on trading days, in summer and in winter (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const days = new Set(rows("daily_prices").map((row) => text(row, "date")))
@@ -353,7 +353,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Sessions
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("computes gaps exactly from the closes of the day and the day before (README, samples)", () =>
+  it.effect("computes gaps exactly from the closes of the day and the day before (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { closesOf, indexOn } = yield* prices
@@ -394,7 +394,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("repeats the gap of the day in intraday_runners, with exact sums (README, samples)", () =>
+  it.effect("repeats the gap of the day in intraday_runners, with exact sums (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const gaps = new Map(rows("gap_stats").map((row) => [`${row["ticker"]} ${row["date"]}`, row]))
@@ -421,7 +421,7 @@ layer(Market.layer)("the fictional market", (it) => {
       )
     }))
 
-  it.effect("includes premarket and after-hours trading in the gap day (README, samples)", () =>
+  it.effect("includes premarket and after-hours trading in the gap day (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { closesOf, indexOn } = yield* prices
@@ -465,7 +465,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isAbove(eveningRuns, 10)
     }))
 
-  it.effect("takes the forms and tags of a session from the news of that day and the day before (README, samples)", () =>
+  it.effect("takes the forms and tags of a session from the news of that day and the day before (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company, closesOf, indexOn } = yield* prices
@@ -473,9 +473,9 @@ layer(Market.layer)("the fictional market", (it) => {
       let filed = 0
       for (const row of rows("gap_stats")) {
         const [symbol, date] = [text(row, "ticker"), text(row, "date")]
-        const eve = text(closesOf(symbol)[indexOn(symbol, date) - 1], "date")
+        const dayBefore = text(closesOf(symbol)[indexOn(symbol, date) - 1], "date")
         const near = (news.get(company(symbol)) ?? []).filter((item) =>
-          text(item, "filed_at") >= eve && text(item, "filed_at") <= date
+          text(item, "filed_at") >= dayBefore && text(item, "filed_at") <= date
         )
         const forms = new Set(near.map((item) => text(item, "form_type")).filter((form) => form !== "news"))
         assert.sameMembers([...listOf(row, "filing_types")], [...forms])
@@ -485,7 +485,7 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isAbove(filed, 50)
     }))
 
-  it.effect("repeats the figures of the session in its research report (README, samples)", () =>
+  it.effect("repeats the figures of the session in its research report (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const gaps = groupedBy(rows("gap_stats"), (row) => `${row["ticker"]} ${row["percentage_gain"]}`)
@@ -503,7 +503,7 @@ layer(Market.layer)("the fictional market", (it) => {
   // Companies
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("shows current figures in the screener (README, samples)", () =>
+  it.effect("shows current figures in the screener (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company, closesOf } = yield* prices
@@ -564,7 +564,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("copies the newest row of historical_float_pro to float_outstanding and subtracts restricted shares (README, samples)", () =>
+  it.effect("copies the newest row of historical_float_pro to float_outstanding and subtracts restricted shares (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company } = yield* prices
@@ -633,7 +633,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("sends a bid-price notice after thirty closes below a dollar and ends it after ten above (README, samples)", () =>
+  it.effect("sends a bid-price notice after thirty closes below a dollar and ends it after ten above (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { closesOf, indexOn } = yield* prices
@@ -649,7 +649,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("refers from warrants, convertibles and owners to a filing in news with the same date (README, samples)", () =>
+  it.effect("refers from warrants, convertibles and owners to a filing in news with the same date (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const filings = new Map(rows("news").map((row) => [text(row, "accession_number"), row]))
@@ -663,7 +663,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("accumulates shelf sales filing by filing (README, samples)", () =>
+  it.effect("accumulates shelf sales filing by filing (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { company } = yield* prices
@@ -685,7 +685,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }
     }))
 
-  it.effect("uses the new symbol in all rows from the day of a rename (README, samples)", () =>
+  it.effect("uses the new symbol in all rows from the day of a rename (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const changes = rows("ticker_changes").filter((row) =>

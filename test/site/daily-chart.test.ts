@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary } from "effect"
 import { axisTicks, daysBetween, renderDailyChart } from "../../src/site/browser/daily-chart.js"
 import { formatCompact, formatDollars, formatInteger } from "../../src/site/browser/number-format.js"
-import * as Pictures from "../support/SvgAssertions.ts"
+import * as SvgAssertions from "../support/SvgAssertions.ts"
 
 const {
   arbitraryHostileText,
@@ -11,7 +11,7 @@ const {
   findElementsOutsideViewBox,
   findForbiddenElements,
   assertWellFormedMarkup,
-} = Pictures
+} = SvgAssertions
 
 const renderChart = (values: ReadonlyArray<number>, more: Partial<Parameters<typeof renderDailyChart>[0]> = {}) =>
   renderDailyChart({

@@ -4,14 +4,14 @@ import { Arbitrary, Result, Schema } from "effect"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { renderLineage } from "../../src/site/browser/lineage-figure.js"
 import { resolveLineage, type TickerChangeEvent } from "../../src/v1/ticker-changes/Lineage.ts"
-import * as Pictures from "../support/SvgAssertions.ts"
+import * as SvgAssertions from "../support/SvgAssertions.ts"
 
 const {
   arbitraryHostileText,
   arbitraryInteger,
   findElementsOutsideViewBox,
   assertWellFormedMarkup,
-} = Pictures
+} = SvgAssertions
 
 const options = { id: "it", today: "2026-11-21" }
 
@@ -104,11 +104,11 @@ describe("The figure of a lineage", () => {
       const html = render(body)
       assertWellFormedMarkup(html)
       assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
-      assert.deepStrictEqual(Pictures.findForbiddenElements(html), [])
+      assert.deepStrictEqual(SvgAssertions.findForbiddenElements(html), [])
     }
   }, { arbitrary: { runs: 200 } })
 
-  it.prop("accepts any JSON, and renders only lineages (D21)", [Pictures.arbitraryJson], ([body]) => {
+  it.prop("accepts any JSON, and renders only lineages (D21)", [SvgAssertions.arbitraryJson], ([body]) => {
     for (const one of [body, { results: [body] }, { error: { code: "ambiguous_ticker_lineage", details: body } }]) {
       const html = renderLineage(one, options)
       if (html !== undefined) assertWellFormedMarkup(html)

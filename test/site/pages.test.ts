@@ -7,7 +7,7 @@ import { tiers } from "../../src/rules/EndpointAnnotations.ts"
 import { renderGuide } from "../../src/site/Markdown.ts"
 import { errorReference } from "../../src/site/ReferenceTables.ts"
 import { responsesOf } from "../support/DocumentedEndpoints.ts"
-import * as Instances from "../support/ServiceInstances.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt } = Service
@@ -220,11 +220,15 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
     }))
 })
 
-layer(Instances.databaseWithKeys, { excludeTestServices: true })("The documentation of one service", (it) => {
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("The documentation of one service", (it) => {
   it.effect("keeps the path of BASE_URL in redirects (D10)", () =>
     Effect.gen(function* () {
-      const port = yield* Effect.provideService(Instances.startInstance(), BaseUrl, "https://api.example.com/market")
-      const { headers, status } = yield* Instances.requestOverWire(port, "/docs", "")
+      const port = yield* Effect.provideService(
+        ServiceInstances.startInstance(),
+        BaseUrl,
+        "https://api.example.com/market",
+      )
+      const { headers, status } = yield* ServiceInstances.requestOverWire(port, "/docs", "")
       assert.strictEqual(status, 302)
       assert.strictEqual(headers["location"], "/market/v1/docs")
     }).pipe(Effect.scoped))
@@ -232,8 +236,8 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("The documentat
   it.effect("shows the configured limits and prices (D18, D27)", () =>
     Effect.gen(function* () {
       const settings = { RATE_LIMIT_BASIC: "77", RATE_LIMIT_PRO: "1234", ENDPOINT_PRICES: "/v1/news=20000000" }
-      const port = yield* Instances.startInstance(settings)
-      const { text } = yield* Instances.requestOverWire(port, "/v1/docs/cost", "")
+      const port = yield* ServiceInstances.startInstance(settings)
+      const { text } = yield* ServiceInstances.requestOverWire(port, "/v1/docs/cost", "")
       const plain = text.replaceAll("<wbr>", "")
       assert.match(plain, /<code>basic<\/code><\/th><td[^>]*>77<\/td>/)
       assert.match(plain, /<code>pro<\/code><\/th><td[^>]*>1,234<\/td>/)
@@ -241,15 +245,15 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("The documentat
       for (const tier of tiers) assert.include(text, `<code>${tier}</code>`)
     }).pipe(Effect.scoped))
 
-  it.effect("compresses pages once per encoding, each with its own strong ETag (README, caching)", () =>
+  it.effect("compresses pages once per encoding, each with its own strong ETag (operations/caching)", () =>
     Effect.gen(function* () {
-      const port = yield* Instances.startInstance()
-      const plain = yield* Instances.requestOverWire(port, "/v1/docs/reference", "")
+      const port = yield* ServiceInstances.startInstance()
+      const plain = yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "")
       for (const encoding of ["zstd", "br", "gzip"]) {
         const headers = { "Accept-Encoding": encoding }
         const [first, again] = [
-          yield* Instances.requestOverWire(port, "/v1/docs/reference", "", { headers }),
-          yield* Instances.requestOverWire(port, "/v1/docs/reference", "", { headers }),
+          yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "", { headers }),
+          yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "", { headers }),
         ]
         assert.strictEqual(first.headers["content-encoding"], encoding)
         assert.strictEqual(first.headers["vary"], "Accept-Encoding")
@@ -259,7 +263,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("The documentat
         assert.strictEqual(first.headers["etag"], `${plain.headers["etag"]?.slice(0, -1)}-${encoding}"`)
         const known = { ...headers, "If-None-Match": first.headers["etag"] ?? "" }
         assert.strictEqual(
-          (yield* Instances.requestOverWire(port, "/v1/docs/reference", "", { headers: known })).status,
+          (yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "", { headers: known })).status,
           304,
         )
       }
@@ -267,7 +271,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true })("The documentat
 })
 
 describe("The renderer of guides", () => {
-  it("rejects HTML, and escapes code (docs)", () => {
+  it("rejects HTML, and escapes code (CONTRIBUTING, guides)", () => {
     assert.throws(() => renderGuide("x.md", "# X\n\n<b>no</b>\n", {}), "docs/x.md: guides must not contain HTML: <b>")
     assert.throws(() => renderGuide("x.md", "# X\n\n<!-- no -->\n", {}), "docs/x.md")
     const { body } = renderGuide("x.md", '# X\n\n```ts\nconst a = "</code><script>"\n```\n\n`<i>` \\<i>\n', {})
@@ -275,12 +279,12 @@ describe("The renderer of guides", () => {
     assert.include(body, "&lt;/code&gt;&lt;script&gt;")
   })
 
-  it("rejects guides without a title or with duplicate anchors (docs)", () => {
+  it("rejects guides without a title or with duplicate anchors (CONTRIBUTING, guides)", () => {
     assert.throws(() => renderGuide("x.md", "text\n", {}), "the first line must be the title")
     assert.throws(() => renderGuide("x.md", "# X\n\n## A\n\n## A\n", {}), "two headings have the anchor #a")
   })
 
-  it("resolves links between guides, and leaves other links unchanged (docs)", () => {
+  it("resolves links between guides, and leaves other links unchanged (CONTRIBUTING, guides)", () => {
     const { body } = renderGuide("x.md", "# X\n\n[a](lineage.md#a-chain) [b](index.md) [c](/v1/openapi.json)\n", {})
     assert.include(body, `href="/v1/docs/lineage#a-chain"`)
     assert.include(body, `href="/v1/docs"`)

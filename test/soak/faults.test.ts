@@ -6,12 +6,12 @@ import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { startInstance } from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import { endProcess, startCommandProcess } from "../support/Processes.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 const database = Service.TestKeys.layer.pipe(
@@ -20,8 +20,8 @@ const database = Service.TestKeys.layer.pipe(
 )
 
 const atWork = Effect.gen(function* () {
-  const { key } = yield* Ledger.createCustomer(`soak ${performance.now()}`, { tier: "ultimate" })
-  return yield* Steady.startSteadyClients({ port: yield* startInstance({ CACHE_MEGABYTES: "16" }), key })
+  const { key } = yield* CustomerUsage.createCustomer(`soak ${performance.now()}`, { tier: "ultimate" })
+  return yield* SteadyClients.startSteadyClients({ port: yield* startInstance({ CACHE_MEGABYTES: "16" }), key })
 })
 
 /** The given number of symbol changes with one prefix. */
@@ -37,7 +37,7 @@ const fileOf = Effect.fnUntraced(function* (generation: string, rows: number) {
 })
 
 layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faults", (it) => {
-  it.effect("RELIABILITY restarted ten times in a minute", () =>
+  it.effect("cause no wrong response if PostgreSQL restarts ten times in a minute (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { more, stop } = yield* atWork
@@ -50,7 +50,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* recordFaultSummary("PostgreSQL restarted ten times in a minute", yield* stop)
     }))
 
-  it.effect("RELIABILITY away for thirty seconds", () =>
+  it.effect("cause no wrong response if PostgreSQL is down for thirty seconds (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { more, stop } = yield* atWork
@@ -62,29 +62,29 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* recordFaultSummary("PostgreSQL away for 30 s", yield* stop)
     }))
 
-  it.effect("§8 RELIABILITY the network stalls for a minute: no request hangs past its cap", () =>
+  it.effect("delay no request by 12 seconds if the network stalls for a minute (RELIABILITY.md, §8)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
-      const { key } = yield* Ledger.createCustomer("stalled", { tier: "ultimate" })
-      const way = yield* startTcpProxy(server.port)
+      const { key } = yield* CustomerUsage.createCustomer("stalled", { tier: "ultimate" })
+      const proxy = yield* startTcpProxy(server.port)
       const url = new URL(server.url)
-      url.port = String(way.port)
+      url.port = String(proxy.port)
       const through = yield* Layer.build(
         databaseClientLayer({ url: Redacted.make(url.href), applicationName: "stalled" }),
       )
       const port = yield* Effect.provide(startInstance({ CACHE_MEGABYTES: "0" }), through)
-      const { more, stop } = yield* Steady.startSteadyClients({ port, key })
+      const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key })
       yield* more(100)
-      yield* way.stall
+      yield* proxy.stall
       yield* Effect.sleep("60 seconds")
-      yield* way.resume
+      yield* proxy.resume
       yield* more(100)
       const seen = yield* stop
       assert.isBelow(seen.slowest, 12_000)
       yield* recordFaultSummary("Network to PostgreSQL stalled for 60 s", seen)
     }))
 
-  it.effect("D31 RELIABILITY 1,000,000 rows loaded under load: no 5xx, and nobody waits 100 ms for the swap", () =>
+  it.effect("include no 5xx and no lock wait of 100 ms while 1,000,000 rows are loaded (RELIABILITY.md, D31)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
@@ -95,12 +95,12 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       const first = yield* fileOf("A", 100)
       const ended = yield* startCommandProcess(["load", "ticker_changes", first], { DATABASE_URL: server.url })
       assert.strictEqual((yield* Effect.promise(() => ended.ended)).code, 0)
-      const { key } = yield* Ledger.createCustomer("loading", { tier: "ultimate" })
+      const { key } = yield* CustomerUsage.createCustomer("loading", { tier: "ultimate" })
       const port = yield* startInstance({ CACHE_MEGABYTES: "0" })
       const paths = Array.from({ length: 100 }, (_, at) => `/v1/ticker-changes?ticker=T${at + 1}`)
       const isRight = ({ status, text }: { readonly status: number; readonly text: string }) =>
         status === 200 && /"new_ticker":"[AB]/.test(text)
-      const { more, stop } = yield* Steady.startSteadyClients({ port, key, paths, isRight })
+      const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, paths, isRight })
       yield* more(100)
       const loading = yield* startCommandProcess(["load", "ticker_changes", yield* fileOf("B", 1_000_000)], {
         DATABASE_URL: server.url,
@@ -125,13 +125,13 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       )
     }))
 
-  it.effect("D31 RELIABILITY load killed at random points leaves the old rows and no litter", () =>
+  it.effect("leave the old rows and no temporary table if a load is killed at random points (RELIABILITY.md, D31)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
       const state = sql`
         select (select count(*)::int from ticker_changes) as rows, (select min(new_ticker) from ticker_changes) as least,
-          (select count(*)::int from pg_class where relnamespace = 'loading'::regnamespace) as litter
+          (select count(*)::int from pg_class where relnamespace = 'loading'::regnamespace) as leftovers
       `
       let before = yield* state
       const file = yield* fileOf("C", 300_000)

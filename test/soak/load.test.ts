@@ -5,11 +5,11 @@ import { Effect, Layer, Schedule } from "effect"
 import { writeFileSync } from "node:fs"
 import { Agent, request } from "node:http"
 import { requestOverWire } from "../support/ServiceInstances.ts"
-import * as Ledger from "../support/CustomerUsage.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import { findFreePort, startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 
 const minutes = Number(process.env["SOAK_MINUTES"] ?? "30")
 const connections = 32
@@ -21,7 +21,7 @@ const database = Service.TestKeys.layer.pipe(
 
 /** Half of the requests repeat; the other half comes from some 60,000 different pages. */
 const pathAt = (at: number) => {
-  const again = Steady.mixedPaths[at % Steady.mixedPaths.length] ?? ""
+  const again = SteadyClients.mixedPaths[at % SteadyClients.mixedPaths.length] ?? ""
   const [page, limit] = [(at * 31) % 197 + 1, (at * 17) % 100 + 1]
   const table = ["gap-stats", "screener", "news"][at % 3] ?? ""
   return at % 2 === 0 ? again : `/v1/${table}?page=${page}&limit=${limit}`
@@ -87,11 +87,11 @@ const peakOf = ({ answered, ask }: Client, seconds: number) =>
 /** Sends requests at a fixed rate, independent of response times. Returns the effect that stops it. */
 const pace = ({ ask }: Client, rate: number) => {
   const began = performance.now()
-  let asked = 0
+  let sentCount = 0
   const timer = setInterval(() => {
     const due = ((performance.now() - began) / 1000) * rate
-    while (asked < due) {
-      asked += 1
+    while (sentCount < due) {
+      sentCount += 1
       ask(() => {})
     }
   }, 5)
@@ -125,10 +125,10 @@ const report = (peak: number, seen: ReadonlyArray<Minute>, unexpected: number) =
 ]
 
 layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) => {
-  it.effect("RELIABILITY half an hour at 70 % of the peak: no unexpected answer, flat memory, flat p99", () =>
+  it.effect("causes no unexpected response, and keeps memory and p99 stable, in half an hour at 70 % of the peak (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
-      const { account_id, key } = yield* Ledger.createCustomer("soak", { tier: "ultimate" })
+      const { account_id, key } = yield* CustomerUsage.createCustomer("soak", { tier: "ultimate" })
       const [port, metrics] = [yield* findFreePort, yield* findFreePort]
       yield* startCommandProcess(["serve"], {
         DATABASE_URL: url,
@@ -169,10 +169,10 @@ layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) 
       const settled = seen.slice(Math.floor(seen.length / 3))
       assert.isBelow(slopeOf(settled.map(({ memory }) => memory)), 1, "MiB a minute")
       assert.isBelow(worst(settled), Math.max(20, 2 * worst(seen.slice(0, Math.ceil(seen.length / 3)))))
-      yield* Ledger.retryUntil(
-        Ledger.countRecordedRequests(account_id),
+      yield* CustomerUsage.retryUntil(
+        CustomerUsage.countRecordedRequests(account_id),
         (rows) => rows >= client.answered(),
       )
-      assert.strictEqual(yield* Ledger.countRecordedRequests(account_id), client.answered())
+      assert.strictEqual(yield* CustomerUsage.countRecordedRequests(account_id), client.answered())
     }))
 })

@@ -6,7 +6,7 @@ import { createHash } from "node:crypto"
 import type * as Keys from "../../src/accounts/keys/ApiKeys.ts"
 import type { UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
 import type { Tier } from "../../src/rules/EndpointAnnotations.ts"
-import * as Rooms from "./ListClients.ts"
+import * as ListClients from "./ListClients.ts"
 import * as Service from "./Service.ts"
 
 const { requestJson, valueAt } = Service
@@ -36,7 +36,7 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
   ...more,
 })
 
-class NotThere extends Data.TaggedError("NotThere")<{ readonly message: string }> {}
+class NotRecorded extends Data.TaggedError("NotRecorded")<{ readonly message: string }> {}
 
 /** Finds the ids of a key by its hash. */
 export const findKeyIds = Effect.fnUntraced(function* (key: string) {
@@ -45,7 +45,7 @@ export const findKeyIds = Effect.fnUntraced(function* (key: string) {
     select account_id::text, key_id::text from api_keys
     where key_hash = decode(${createHash("sha256").update(key).digest("hex")}, 'hex')
   `
-  if (row === undefined) return yield* new NotThere({ message: "the key is not stored" })
+  if (row === undefined) return yield* new NotRecorded({ message: "the key is not stored" })
   return { account_id: Number(row.account_id), key_id: Number(row.key_id) }
 })
 
@@ -71,8 +71,8 @@ export const createCustomer = Effect.fnUntraced(
 )
 
 /** Repeats an effect until `holds` is true, for at most ten seconds. Returns the last result in any case. */
-export const retryUntil = <A, E, R>(asked: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
-  Effect.repeat(asked, { until: holds, schedule: Schedule.spaced("20 millis"), times: 500 })
+export const retryUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
+  Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 500 })
 
 /** Number of recorded requests of the account. */
 export const countRecordedRequests = Effect.fnUntraced(function* (account_id: number) {
@@ -96,8 +96,8 @@ export const readAllPages = Effect.fnUntraced(function* (first: string, key: str
       key,
     })
     assert.strictEqual(status, 200, text)
-    const rows = Rooms.resultRows(body)
-    path = Rooms.nextPagePath(headers)
+    const rows = ListClients.resultRows(body)
+    path = ListClients.nextPagePath(headers)
     assert.strictEqual(valueAt(body, "has_more"), path !== undefined)
     assert.strictEqual(valueAt(body, "count"), rows.length)
     if (path !== undefined) assert.strictEqual(rows.length, limit)

@@ -25,7 +25,7 @@ export const responsesOf = (path: string): ReadonlyMap<string, unknown> =>
     ),
   )
 
-export type ParameterKind = "number" | "whole" | "date" | "boolean" | "words" | "ticker" | "tickers" | "sort" | "text"
+export type ParameterKind = "number" | "integer" | "date" | "boolean" | "words" | "ticker" | "tickers" | "sort" | "text"
 
 export interface DocumentedParameter {
   readonly name: string
@@ -49,10 +49,10 @@ const kindOf = (name: string, schema: unknown, description: string): ParameterKi
   if (name === "sort") return "sort"
   if (oneOf.test(description)) return "words"
   // `limit` also takes `all`, which is tested separately.
-  if (name === "limit") return "whole"
+  if (name === "limit") return "integer"
   const type = valueAt(schema, "type")
   if (type === "number") return "number"
-  if (type === "integer") return "whole"
+  if (type === "integer") return "integer"
   if (type === "boolean") return "boolean"
   return valueAt(schema, "format") === "date" ? "date" : "text"
 }
@@ -86,12 +86,14 @@ export const documentedDatasetEndpoints = documentedEndpoints.filter(({ paramete
   parameters.some(({ name }) => name === "ticker")
 )
 
-const undemanding = documentedEndpoints.filter(({ parameters }) => parameters.every(({ required }) => !required))
-const undemandingPaths = new Set(undemanding.map(({ path }) => path))
+const withoutRequiredParameters = documentedEndpoints.filter(({ parameters }) =>
+  parameters.every(({ required }) => !required)
+)
+const optionalOnlyPaths = new Set(withoutRequiredParameters.map(({ path }) => path))
 
 /** Picks an allowed value to send. Among paths it prefers one without required parameters. */
 export const pickSampleValue = (words: ReadonlyArray<string>) =>
-  words.find((word) => undemandingPaths.has(word)) ?? words[0]
+  words.find((word) => optionalOnlyPaths.has(word)) ?? words[0]
 
 /** Values for the required parameters. */
 export const requiredQuery = ({ parameters }: DocumentedEndpoint, except = "") =>

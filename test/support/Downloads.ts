@@ -19,13 +19,13 @@ export interface Download {
 const named = (headers: IncomingMessage["headers"]) =>
   Object.fromEntries(Object.entries(headers).map(([name, value]) => [name, String(value)]))
 
-const asked = (port: number, path: string, key: string, headers: Readonly<Record<string, string>>) =>
+const startRequest = (port: number, path: string, key: string, headers: Readonly<Record<string, string>>) =>
   request({ port, path, host: "127.0.0.1", agent: false, headers: { Authorization: `Bearer ${key}`, ...headers } })
 
 /** Downloads a body, or the part that arrives before the connection breaks. */
 export const download = (port: number, path: string, key: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.callback<Download, Error>((resume) => {
-    const outgoing = asked(port, path, key, headers)
+    const outgoing = startRequest(port, path, key, headers)
     outgoing.on("error", (error) => resume(Effect.fail(error)))
     outgoing.on("response", (response) => {
       const chunks: Array<Buffer> = []
@@ -53,7 +53,7 @@ export const download = (port: number, path: string, key: string, headers: Reado
 export const beginDownload = (port: number, path: string, key: string) =>
   Effect.acquireRelease(
     Effect.callback<IncomingMessage, Error>((resume) => {
-      const outgoing = asked(port, path, key, {})
+      const outgoing = startRequest(port, path, key, {})
       outgoing.on("error", (error) => resume(Effect.fail(error)))
       outgoing.on("response", (response) => {
         response.on("error", () => {})

@@ -6,9 +6,9 @@ import type { ValidationRefusal } from "./ListClients.ts"
 
 type Refused<E, R> = (query: string) => Effect.Effect<ValidationRefusal, E, R>
 
-interface Asking<E, R> {
+interface FilterQueries<E, R> {
   /** Keys of the test's rows that the query finds, in list order. */
-  readonly asked: (query: string) => Effect.Effect<ReadonlyArray<unknown>, E, R>
+  readonly find: (query: string) => Effect.Effect<ReadonlyArray<unknown>, E, R>
   readonly refused: Refused<E, R>
 }
 
@@ -34,12 +34,12 @@ export const assertUnknownParametersRefused = Effect.fnUntraced(
 
 /** `true` and `false` find their rows. Rows with null are in neither result. */
 export const assertBooleanFilter = Effect.fnUntraced(
-  function* <E, R>({ asked, refused }: Asking<E, R>, name: string, found: {
+  function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string, found: {
     readonly yes: ReadonlyArray<unknown>
     readonly no: ReadonlyArray<unknown>
   }) {
-    assert.deepStrictEqual(yield* asked(`${name}=true`), found.yes)
-    assert.deepStrictEqual(yield* asked(`${name}=false`), found.no)
+    assert.deepStrictEqual(yield* find(`${name}=true`), found.yes)
+    assert.deepStrictEqual(yield* find(`${name}=false`), found.no)
     for (const sent of ["", "1", "yes", "TRUE", "null"]) {
       assert.strictEqual((yield* refused(`${name}=${sent}`)).field, name)
     }
@@ -49,19 +49,19 @@ export const assertBooleanFilter = Effect.fnUntraced(
 /** One or several allowed values, in any case (D33). `known` is the list of values that a refusal shows. */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
-    { asked, refused }: Asking<E, R>,
+    { find, refused }: FilterQueries<E, R>,
     name: string,
     known: string,
     rows: ReadonlyArray<readonly [word: string, key: unknown]>,
   ) {
     for (const [word, key] of rows) {
       for (const sent of [word, word.toUpperCase(), `${word.slice(0, 1).toUpperCase()}${word.slice(1)}`]) {
-        assert.deepStrictEqual(yield* asked(`${name}=${sent}`), [key])
+        assert.deepStrictEqual(yield* find(`${name}=${sent}`), [key])
       }
     }
     for (const some of [rows, [...rows.slice(0, 1), ...rows.slice(-1)]]) {
       const sent = some.map(([word]) => word).toReversed().join(",%20")
-      assert.deepStrictEqual(yield* asked(`${name}=${sent}`), some.map(([, key]) => key))
+      assert.deepStrictEqual(yield* find(`${name}=${sent}`), some.map(([, key]) => key))
     }
     const [[word] = [""]] = rows
     for (const sent of ["", "nothing", `${word},`, `${word},nothing`, word.slice(0, -1)]) {
@@ -74,22 +74,22 @@ export const assertEnumFilter = Effect.fnUntraced(
 
 /** `min_` and `max_` include their value, compare exact decimals, and never match null (D9). */
 export const assertRangeFilter = Effect.fnUntraced(
-  function* <E, R>({ asked, refused }: Asking<E, R>, name: string, ascending: {
+  function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string, ascending: {
     readonly values: ReadonlyArray<string>
     readonly keys: ReadonlyArray<unknown>
   }) {
     const { keys, values } = ascending
     for (const [index, value] of values.entries()) {
-      assert.deepStrictEqual(yield* asked(`min_${name}=${value}`), keys.slice(index))
-      assert.deepStrictEqual(yield* asked(`max_${name}=${value}`), keys.slice(0, index + 1))
-      assert.deepStrictEqual(yield* asked(`min_${name}=${value}&max_${name}=${value}`), keys.slice(index, index + 1))
+      assert.deepStrictEqual(yield* find(`min_${name}=${value}`), keys.slice(index))
+      assert.deepStrictEqual(yield* find(`max_${name}=${value}`), keys.slice(0, index + 1))
+      assert.deepStrictEqual(yield* find(`min_${name}=${value}&max_${name}=${value}`), keys.slice(index, index + 1))
     }
     const [least, most] = [values[0] ?? "", values.at(-1) ?? ""]
-    assert.deepStrictEqual(yield* asked(`min_${name}=${least}&max_${name}=${most}`), keys)
-    assert.deepStrictEqual(yield* asked(`min_${name}=-1e300`), keys)
-    assert.deepStrictEqual(yield* asked(`max_${name}=1e300`), keys)
-    assert.deepStrictEqual(yield* asked(`min_${name}=1e300`), [])
-    assert.deepStrictEqual(yield* asked(`max_${name}=-1e300`), [])
+    assert.deepStrictEqual(yield* find(`min_${name}=${least}&max_${name}=${most}`), keys)
+    assert.deepStrictEqual(yield* find(`min_${name}=-1e300`), keys)
+    assert.deepStrictEqual(yield* find(`max_${name}=1e300`), keys)
+    assert.deepStrictEqual(yield* find(`min_${name}=1e300`), [])
+    assert.deepStrictEqual(yield* find(`max_${name}=-1e300`), [])
     for (const [min, max] of [[most, least], ["2", "1"], ["1", "0.9999"]]) {
       const { field, message } = yield* refused(`min_${name}=${min}&max_${name}=${max}`)
       assert.strictEqual(field, `min_${name}`)
@@ -107,24 +107,26 @@ export const assertRangeFilter = Effect.fnUntraced(
 export const sampleDays: ReadonlyArray<string> = ["2025-04-10", "2025-04-09", "2025-04-08", "2025-04-07"]
 
 /** `_from` and `_to` include their day and never match null (D7). Keys are days, latest first. */
-export const assertDayRangeFilter = Effect.fnUntraced(function* <E, R>({ asked, refused }: Asking<E, R>, name: string) {
-  assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-09`), sampleDays.slice(0, 2))
-  assert.deepStrictEqual(yield* asked(`${name}_to=2025-04-08`), sampleDays.slice(2))
-  assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-08&${name}_to=2025-04-09`), sampleDays.slice(1, 3))
-  assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-08&${name}_to=2025-04-08`), ["2025-04-08"])
-  assert.deepStrictEqual(yield* asked(`${name}_from=2025-04-11`), [])
-  assert.deepStrictEqual(yield* asked(`${name}_to=2025-04-06`), [])
-  const { field, message } = yield* refused(`${name}_from=2025-04-02&${name}_to=2025-04-01`)
-  assert.strictEqual(field, `${name}_from`)
-  assert.strictEqual(message, `${name}_from must not be greater than ${name}_to`)
-  for (const parameter of [`${name}_from`, `${name}_to`]) {
-    for (const sent of ["2025-02-29", "20250101", "x", ""]) {
-      const { field, reason } = yield* refused(`${parameter}=${sent}`)
-      assert.strictEqual(field, parameter)
-      assert.include(reason, "YYYY-MM-DD")
+export const assertDayRangeFilter = Effect.fnUntraced(
+  function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
+    assert.deepStrictEqual(yield* find(`${name}_from=2025-04-09`), sampleDays.slice(0, 2))
+    assert.deepStrictEqual(yield* find(`${name}_to=2025-04-08`), sampleDays.slice(2))
+    assert.deepStrictEqual(yield* find(`${name}_from=2025-04-08&${name}_to=2025-04-09`), sampleDays.slice(1, 3))
+    assert.deepStrictEqual(yield* find(`${name}_from=2025-04-08&${name}_to=2025-04-08`), ["2025-04-08"])
+    assert.deepStrictEqual(yield* find(`${name}_from=2025-04-11`), [])
+    assert.deepStrictEqual(yield* find(`${name}_to=2025-04-06`), [])
+    const { field, message } = yield* refused(`${name}_from=2025-04-02&${name}_to=2025-04-01`)
+    assert.strictEqual(field, `${name}_from`)
+    assert.strictEqual(message, `${name}_from must not be greater than ${name}_to`)
+    for (const parameter of [`${name}_from`, `${name}_to`]) {
+      for (const sent of ["2025-02-29", "20250101", "x", ""]) {
+        const { field, reason } = yield* refused(`${parameter}=${sent}`)
+        assert.strictEqual(field, parameter)
+        assert.include(reason, "YYYY-MM-DD")
+      }
     }
-  }
-})
+  },
+)
 
 /** Today in New York is accepted, and later days are refused (§7.2, D7). */
 export const assertFutureDaysRefused = Effect.fnUntraced(
@@ -146,29 +148,29 @@ export const assertFutureDaysRefused = Effect.fnUntraced(
 )
 
 /** `date` is exact and excludes `date_from` and `date_to`. None may be in the future (D7). */
-export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ asked, refused }: Asking<E, R>) {
-  assert.deepStrictEqual(yield* asked("date=2025-04-08"), ["2025-04-08"])
-  assert.deepStrictEqual(yield* asked("date=2025-04-06"), [])
-  yield* assertDayRangeFilter({ asked, refused }, "date")
+export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, refused }: FilterQueries<E, R>) {
+  assert.deepStrictEqual(yield* find("date=2025-04-08"), ["2025-04-08"])
+  assert.deepStrictEqual(yield* find("date=2025-04-06"), [])
+  yield* assertDayRangeFilter({ find, refused }, "date")
   for (const range of ["date_from=2025-01-01", "date_to=2025-01-02", "date_from=2025-01-01&date_to=2025-01-02"]) {
     const { field, message } = yield* refused(`date=2025-01-01&${range}`)
     assert.strictEqual(field, "date")
     assert.include(message, "date_from")
   }
-  yield* assertFutureDaysRefused({ found: asked, refused }, ["date", "date_from", "date_to"])
+  yield* assertFutureDaysRefused({ found: find, refused }, ["date", "date_from", "date_to"])
   const today = yield* todayInNewYork
-  assert.deepStrictEqual(yield* asked(`date=${today}`), [])
-  assert.deepStrictEqual(yield* asked(`date_from=${today}`), [])
-  assert.deepStrictEqual(yield* asked(`date_to=${today}`), sampleDays)
+  assert.deepStrictEqual(yield* find(`date=${today}`), [])
+  assert.deepStrictEqual(yield* find(`date_from=${today}`), [])
+  assert.deepStrictEqual(yield* find(`date_to=${today}`), sampleDays)
 })
 
 /** Dates that may be in the future (§7.2). The test's row has 2999-01-01. */
 export const assertFutureDaysFound = Effect.fnUntraced(
-  function* <E, R>({ asked, refused }: Asking<E, R>, name: string, key: unknown) {
-    assert.deepStrictEqual(yield* asked(`${name}_from=2998-12-31&${name}_to=9999-12-31`), [key])
-    assert.deepStrictEqual(yield* asked(`${name}_from=2999-01-01`), [key])
-    assert.deepStrictEqual(yield* asked(`${name}_from=2999-01-02`), [])
-    assert.deepStrictEqual(yield* asked(`${name}_to=2998-12-31`), [])
+  function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string, key: unknown) {
+    assert.deepStrictEqual(yield* find(`${name}_from=2998-12-31&${name}_to=9999-12-31`), [key])
+    assert.deepStrictEqual(yield* find(`${name}_from=2999-01-01`), [key])
+    assert.deepStrictEqual(yield* find(`${name}_from=2999-01-02`), [])
+    assert.deepStrictEqual(yield* find(`${name}_to=2998-12-31`), [])
     assert.strictEqual((yield* refused(`${name}_from=2999-01-02&${name}_to=2999-01-01`)).field, `${name}_from`)
   },
 )
@@ -176,9 +178,9 @@ export const assertFutureDaysFound = Effect.fnUntraced(
 /** Texts that `assertContainsFilter` searches: the test inserts one row for each, and one without a text. */
 export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"] as const
 
-/** Finds 3 to 100 characters of a text in any case (§4). `asked` takes the search text and returns texts. */
+/** Finds 3 to 100 characters of a text in any case (§4). `find` takes the search text and returns texts. */
 export const assertContainsFilter = Effect.fnUntraced(
-  function* <E, R>({ asked, refused }: Asking<E, R>, name: string) {
+  function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
     const parts = [
       ["wainWRIGHT", sampleTexts[0]],
       ["H.C", sampleTexts[0]],
@@ -187,9 +189,9 @@ export const assertContainsFilter = Effect.fnUntraced(
       ["'a' \\ b", sampleTexts[1]],
       ["über", sampleTexts[3]],
     ] as const
-    for (const [part, text] of parts) assert.deepStrictEqual(yield* asked(part), [text])
+    for (const [part, text] of parts) assert.deepStrictEqual(yield* find(part), [text])
     for (const miss of ["%%%", "___", "W%t", "H_C", "\\\\\\", `"""`, "wainwrights"]) {
-      assert.deepStrictEqual(yield* asked(miss), [], miss)
+      assert.deepStrictEqual(yield* find(miss), [], miss)
     }
     yield* assertInvalidTextsRefused(refused, name)
   },

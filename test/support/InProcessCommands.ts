@@ -2,20 +2,20 @@
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Console, Effect, Exit, Layer, Stdio } from "effect"
 import { format } from "node:util"
-import * as Commands from "../../src/cli/CommandLine.ts"
+import * as CommandLine from "../../src/cli/CommandLine.ts"
 import { toExitCode } from "../../src/cli/ErrorReport.ts"
 import type { EndedProcess, Environment } from "./Processes.ts"
 
 /** Runs a command without the environment of the tests. The code is null if it takes over ninety seconds. */
 export const runCommand = (args: ReadonlyArray<string>, environment: Environment) =>
   Effect.promise(async (signal): Promise<EndedProcess> => {
-    const said = { out: "", err: "" }
-    const out = (...words: ReadonlyArray<unknown>) => void (said.out += `${format(...words)}\n`)
-    const err = (...words: ReadonlyArray<unknown>) => void (said.err += `${format(...words)}\n`)
+    const output = { out: "", err: "" }
+    const out = (...words: ReadonlyArray<unknown>) => void (output.out += `${format(...words)}\n`)
+    const err = (...words: ReadonlyArray<unknown>) => void (output.err += `${format(...words)}\n`)
     const written = { ...console, log: out, info: out, debug: out, error: err, warn: err, trace: err }
     // A new runtime shares no layer, clock or context with the test.
     const exit = await Effect.runPromiseExit(
-      Commands.runCommandLine().pipe(
+      CommandLine.runCommandLine().pipe(
         Effect.timeoutOption("90 seconds"),
         Effect.provideService(Console.Console, written),
         Effect.provide(
@@ -28,5 +28,5 @@ export const runCommand = (args: ReadonlyArray<string>, environment: Environment
       ),
       { signal },
     )
-    return { code: Exit.isFailure(exit) ? toExitCode(exit.cause) : exit.value._tag === "None" ? null : 0, ...said }
+    return { code: Exit.isFailure(exit) ? toExitCode(exit.cause) : exit.value._tag === "None" ? null : 0, ...output }
   })

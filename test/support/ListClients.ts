@@ -61,11 +61,11 @@ export const nextPagePath = (headers: Readonly<Record<string, string | undefined
   /^<([^>]*)>; rel="next"$/.exec(headers["link"] ?? "")?.[1]
 
 /** Follows `Link` and returns the rows of all pages. Checks that each page but the last is full. */
-const walked = Effect.fnUntraced(function* (first: string, limit: number, asked: Service.TestRequestOptions) {
+const walked = Effect.fnUntraced(function* (first: string, limit: number, options: Service.TestRequestOptions) {
   const seen: Array<unknown> = []
   let path: string | undefined = `${first}&limit=${limit}`
   for (let page = 1; path !== undefined; page++) {
-    const { body, headers, status, text }: Answer = yield* requestJson(path, asked)
+    const { body, headers, status, text }: Answer = yield* requestJson(path, options)
     assert.strictEqual(status, 200, text)
     assert.strictEqual(valueAt(body, "page"), page)
     assert.strictEqual(valueAt(body, "limit"), limit)
@@ -102,9 +102,9 @@ export const listClient = (path: string) => {
 
 /** A client for two lists of the same dataset, which must refuse alike. Sends a key of the tier. */
 export const pairedListClient = (paths: readonly [full: string, brief: string], tier: Tier = "basic") => {
-  const each = Effect.fnUntraced(function* <A, E, R>(asked: (path: string, key: string) => Effect.Effect<A, E, R>) {
+  const each = Effect.fnUntraced(function* <A, E, R>(run: (path: string, key: string) => Effect.Effect<A, E, R>) {
     const { [tier]: key } = yield* Service.TestKeys
-    return [yield* asked(paths[0], key), yield* asked(paths[1], key)] as const
+    return [yield* run(paths[0], key), yield* run(paths[1], key)] as const
   })
   const list = (query: string): Asked<readonly [Answer, Answer]> =>
     each((path, key) => requestJson(`${path}?${query}`, { key }))

@@ -130,10 +130,12 @@ const breaking = Effect.fnUntraced(function* <E, R>(work: Effect.Effect<Readonly
   const columns = new Set(Array.from(before, (thing) => /^column (\S+)/.exec(thing)?.[1]))
   const locks = yield* work
   const [after, now] = [yield* contents, yield* refusals]
-  const isFelt = ({ column, rule, table }: (typeof now)[number]) =>
+  const affectsOldRelease = ({ column, rule, table }: (typeof now)[number]) =>
     before.has(`table ${table}`) && !known.has(`${table}: ${rule}`) &&
     (rule.endsWith("must be given") || columns.has(`${table}.${column}`))
-  const refused = new Set(now.filter(isFelt).map(({ rule, table }) => `may refuse rows of ${table}: ${rule}`))
+  const refused = new Set(
+    now.filter(affectsOldRelease).map(({ rule, table }) => `may refuse rows of ${table}: ${rule}`),
+  )
   const gone = Array.from(before).filter((thing) => !after.has(thing)).map((thing) => `takes away: ${thing}`)
   return { locks, breaks: [...gone.toSorted(), ...refused] }
 })
@@ -141,7 +143,7 @@ const breaking = Effect.fnUntraced(function* <E, R>(work: Effect.Effect<Readonly
 const codeOf = ({ reason: { cause } }: SqlError.SqlError) =>
   Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
 
-class TakenBack extends Data.TaggedError("TakenBack")<{}> {}
+class RolledBack extends Data.TaggedError("RolledBack")<{}> {}
 
 /** Runs an effect in a transaction and rolls it back. */
 export const runAndRollBack = Effect.fnUntraced(function* <A, E, R>(work: Effect.Effect<A, E, R>) {
@@ -149,14 +151,14 @@ export const runAndRollBack = Effect.fnUntraced(function* <A, E, R>(work: Effect
   let result: A | undefined
   const taken = Effect.flatMap(work, (found) => {
     result = found
-    return Effect.fail(new TakenBack())
+    return Effect.fail(new RolledBack())
   })
-  yield* Effect.catchIf(sql.withTransaction(taken), (error) => error instanceof TakenBack, () => Effect.void)
+  yield* Effect.catchIf(sql.withTransaction(taken), (error) => error instanceof RolledBack, () => Effect.void)
   return result
 })
 
 /** Whether PostgreSQL refuses the statement within a transaction (25001, 2D000). */
-const needsNone = (statement: string) =>
+const refusesTransaction = (statement: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     runAndRollBack(sql.unsafe(statement)).pipe(
       Effect.as(false),
@@ -169,18 +171,18 @@ const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript)
   const sql = yield* SqlClient.SqlClient
   const found: Array<string> = []
   for (const statement of statements) {
-    if (!(yield* needsNone(statement))) found.push(`belongs into a transaction: ${brief(statement)}`)
+    if (!(yield* refusesTransaction(statement))) found.push(`belongs into a transaction: ${brief(statement)}`)
   }
   const apply = (some: ReadonlyArray<string>) =>
     Effect.forEach(some, (statement) => sql.unsafe(statement), { discard: true })
   const before = new Set((yield* relations).map(({ name }) => name))
   yield* apply(statements)
-  const whole = yield* contents
+  const expected = yield* contents
   const made = (yield* relations).filter(({ name }) => !before.has(name))
   const again = (how: string) =>
     Effect.flatMap(Effect.result(Effect.andThen(apply(statements), contents)), (result) =>
       Effect.sync(() => {
-        const isSame = result._tag === "Success" && result.success.symmetricDifference(whole).size === 0
+        const isSame = result._tag === "Success" && result.success.symmetricDifference(expected).size === 0
         if (!isSame) found.push(`is not all there when it is run again after ${how}`)
       }))
   for (let count = 1; count <= statements.length; count++) {

@@ -5,7 +5,7 @@ import { Effect, Layer, Logger, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { inject } from "vitest"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import * as Roles from "../../src/db/migrations/ServiceRole.ts"
+import * as ServiceRole from "../../src/db/migrations/ServiceRole.ts"
 import * as PgBouncer from "./PgBouncer.ts"
 import * as Service from "./Service.ts"
 
@@ -20,9 +20,9 @@ export const startTestPooler = (settings: Readonly<Record<string, string>> = {},
   PgBouncer.startPgBouncer(own(inject("databaseUrl")), settings, fixed)
 
 export const replacePort = (url: Redacted.Redacted, port: number) => {
-  const way = new URL(Redacted.value(url))
-  way.port = String(port)
-  return way.href
+  const target = new URL(Redacted.value(url))
+  target.port = String(port)
+  return target.href
 }
 
 /** A database and a service role. `limited` sets the session timeouts of the role. */
@@ -34,19 +34,19 @@ export const makeServiceRoleDatabase = Effect.fnUntraced(function* (limited = tr
     admin.query(`create role ${name} login password 'serving'`),
     () => Effect.orDie(Effect.andThen(admin.query(`drop owned by ${name} cascade`), admin.query(`drop role ${name}`))),
   )
-  yield* Effect.provide(Roles.grantServiceRole(name), databaseClientLayer({ url, applicationName: "owner" }))
+  yield* Effect.provide(ServiceRole.grantServiceRole(name), databaseClientLayer({ url, applicationName: "owner" }))
   if (!limited) {
     yield* admin.query(`alter role ${name} in database ${new URL(Redacted.value(url)).pathname.slice(1)} reset all`)
   }
-  const way = new URL(Redacted.value(url))
-  way.username = name
-  way.password = "serving"
-  return { url: Redacted.make(way.href), name, admin }
+  const target = new URL(Redacted.value(url))
+  target.username = name
+  target.password = "serving"
+  return { url: Redacted.make(target.href), name, admin }
 })
 
 /** The URL of the same database for its owner. */
 export const ownerUrl = (url: Redacted.Redacted) => {
-  const way = new URL(inject("databaseUrl"))
-  way.pathname = new URL(Redacted.value(url)).pathname
-  return Redacted.make(way.href)
+  const target = new URL(inject("databaseUrl"))
+  target.pathname = new URL(Redacted.value(url)).pathname
+  return Redacted.make(target.href)
 }

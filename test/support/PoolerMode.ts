@@ -6,21 +6,21 @@ import { Redacted } from "effect"
 import * as Database from "../../src/db/Database.ts"
 
 /** Environment variable by which the global setup tells the workers both ports. */
-const told = "TEST_POOLER"
+const portsVariable = "TEST_POOLER"
 
 export const announcePooler = (server: number, pooler: number) => {
-  process.env[told] = `${server} ${pooler}`
+  process.env[portsVariable] = `${server} ${pooler}`
 }
 
 export const isPoolerRequested = process.env["TEST_DATABASE"] === "pgbouncer"
 
 /** The URL through the pooler, if the database is on the test server. */
 const pooled = (url: string) => {
-  const [server, pooler] = (process.env[told] ?? "").split(" ")
-  const way = URL.canParse(url) ? new URL(url) : undefined
-  if (way === undefined || pooler === undefined || way.port !== server) return undefined
-  way.port = pooler
-  return way.href
+  const [server, pooler] = (process.env[portsVariable] ?? "").split(" ")
+  const target = URL.canParse(url) ? new URL(url) : undefined
+  if (target === undefined || pooler === undefined || target.port !== server) return undefined
+  target.port = pooler
+  return target.href
 }
 
 /** The service's database client, through the pooler if requested. */

@@ -47,13 +47,13 @@ const launch = (command: string, args: ReadonlyArray<string>, environment: Envir
     env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...environment },
     stdio: ["ignore", "pipe", "pipe"],
   })
-  const said = { out: "", err: "" }
-  child.stdout.on("data", (chunk) => said.out += String(chunk))
-  child.stderr.on("data", (chunk) => said.err += String(chunk))
+  const output = { out: "", err: "" }
+  child.stdout.on("data", (chunk) => output.out += String(chunk))
+  child.stderr.on("data", (chunk) => output.err += String(chunk))
   const { promise, resolve } = Promise.withResolvers<EndedProcess>()
-  child.once("error", (error) => said.err += error.message)
-  child.once("close", (code) => resolve({ code, ...said }))
-  return { child, output: said, ended: promise }
+  child.once("error", (error) => output.err += error.message)
+  child.once("close", (code) => resolve({ code, ...output }))
+  return { child, output, ended: promise }
 }
 
 export const startProgram = (command: string, args: ReadonlyArray<string>, environment: Environment) =>
@@ -72,12 +72,12 @@ export const startCommandProcess = (args: ReadonlyArray<string>, environment: En
 /** Runs a command to its end. After ninety seconds it is killed, and its code is null. */
 export const runCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>
   Effect.scoped(
-    Effect.flatMap(startCommandProcess(args, environment), ({ ended, output: said }) =>
+    Effect.flatMap(startCommandProcess(args, environment), ({ ended, output }) =>
       Effect.timeoutOrElse(
         Effect.promise(() => ended),
         {
           duration: "90 seconds",
-          orElse: () => Effect.succeed<EndedProcess>({ code: null, ...said }),
+          orElse: () => Effect.succeed<EndedProcess>({ code: null, ...output }),
         },
       )),
   )
@@ -95,9 +95,9 @@ export const findFreePort = Effect.callback<number>((resume) => {
 })
 
 /** Standard output and standard error so far. */
-export const combinedOutput = ({ output: said }: RunningProcess) => `${said.out}${said.err}`
+export const combinedOutput = ({ output }: RunningProcess) => `${output.out}${output.err}`
 
-class NotSaid extends Data.TaggedError("NotSaid")<{ readonly message: string }> {}
+class MissingOutput extends Data.TaggedError("MissingOutput")<{ readonly message: string }> {}
 
 /** Waits until either output matches. Fails with the output if the process ends before. */
 export const waitForOutput = (running: RunningProcess, words: RegExp) =>
@@ -105,7 +105,7 @@ export const waitForOutput = (running: RunningProcess, words: RegExp) =>
     const text = combinedOutput(running)
     return words.test(text)
       ? Effect.succeed(running.output.out)
-      : Effect.fail(new NotSaid({ message: `${words} was not said, but:\n${text}` }))
+      : Effect.fail(new MissingOutput({ message: `${words} was not printed, but:\n${text}` }))
   }).pipe(
     Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 4500, while: () => running.child.exitCode === null }),
   )

@@ -5,22 +5,25 @@ import { readFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import type { ConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
 import { valueAt } from "./DocumentedEndpoints.ts"
-import * as Instances from "./ServiceInstances.ts"
+import * as ServiceInstances from "./ServiceInstances.ts"
 import { TestKeys } from "./Service.ts"
 
 /** Port of the service under test. */
 export class ServicePort extends Context.Service<ServicePort, number>()("test/Raw/Port") {}
 
-export const socketServiceLayer = (patience?: ConnectionTimeouts, settings: Readonly<Record<string, string>> = {}) =>
-  Layer.effect(ServicePort, Instances.startInstance(settings, undefined, patience === undefined ? {} : { patience }))
+export const socketServiceLayer = (timeouts?: ConnectionTimeouts, settings: Readonly<Record<string, string>> = {}) =>
+  Layer.effect(
+    ServicePort,
+    ServiceInstances.startInstance(settings, undefined, timeouts === undefined ? {} : { timeouts }),
+  )
     .pipe(
-      Layer.provideMerge(Instances.databaseWithKeys),
+      Layer.provideMerge(ServiceInstances.databaseWithKeys),
     )
 
 /** Checks that the service still answers other clients from the database. */
 export const assertServiceResponds = Effect.gen(function* () {
   const { pro } = yield* TestKeys
-  assert.strictEqual((yield* Instances.requestOverWire(yield* ServicePort, "/v1/screener", pro)).status, 200)
+  assert.strictEqual((yield* ServiceInstances.requestOverWire(yield* ServicePort, "/v1/screener", pro)).status, 200)
 })
 
 /** Formats a GET request with `Connection: close`. The target is sent byte for byte. */
@@ -66,10 +69,10 @@ export const parseResponses = (bytes: Buffer): ReadonlyArray<ParsedResponse> => 
   const after = bytes.subarray(end + 4)
   if (status < 200) return parseResponses(after)
   const length = Number(headers["content-length"] ?? 0)
-  const whole = after.length < length ? undefined : [after.subarray(0, length), after.subarray(length)] as const
-  const read = headers["transfer-encoding"] === "chunked" ? unchunked(after) : whole
+  const plain = after.length < length ? undefined : [after.subarray(0, length), after.subarray(length)] as const
+  const read = headers["transfer-encoding"] === "chunked" ? unchunked(after) : plain
   if (read === undefined) return []
-  const text = Instances.decompress(headers["content-encoding"], read[0]).toString("utf8")
+  const text = ServiceInstances.decompress(headers["content-encoding"], read[0]).toString("utf8")
   return [{ status, headers, text }, ...parseResponses(read[1])]
 }
 
@@ -149,11 +152,11 @@ export const assertProperResponse = ({ headers, status, text }: ParsedResponse) 
 
 /** Checks that there is exactly one response, with this error. */
 export const assertSingleError = (answers: ReadonlyArray<ParsedResponse>, status: number, code = "bad_request") => {
-  const told = answers.map((answer) => `${answer.status} ${answer.text.slice(0, 300)}`).join("\n")
-  assert.strictEqual(answers.length, 1, told)
+  const summary = answers.map((answer) => `${answer.status} ${answer.text.slice(0, 300)}`).join("\n")
+  assert.strictEqual(answers.length, 1, summary)
   for (const answer of answers) {
     assertProperResponse(answer)
-    assert.deepStrictEqual([answer.status, valueAt(JSON.parse(answer.text), "error", "code")], [status, code], told)
+    assert.deepStrictEqual([answer.status, valueAt(JSON.parse(answer.text), "error", "code")], [status, code], summary)
     // A refusal lists at most twenty reasons, so it stays small however much was sent.
     assert.isBelow(answer.text.length, 65_536)
   }

@@ -1,6 +1,6 @@
 /** Starts an instance that reads from the standbys, and reads its replica metrics. */
 import { Effect, Metric, Schedule } from "effect"
-import * as Instances from "./ServiceInstances.ts"
+import * as ServiceInstances from "./ServiceInstances.ts"
 import { findFreePort } from "./Processes.ts"
 import { StandbyPair } from "./StandbyPair.ts"
 
@@ -14,12 +14,16 @@ interface Named {
 export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<Record<string, string>> = {}) {
   const { first, second, urls } = yield* StandbyPair
   const metrics = yield* findFreePort
-  const port = yield* Instances.startInstance({ DATABASE_READ_URLS: urls, METRICS_PORT: String(metrics), ...values })
+  const port = yield* ServiceInstances.startInstance({
+    DATABASE_READ_URLS: urls,
+    METRICS_PORT: String(metrics),
+    ...values,
+  })
     .pipe(
       Effect.provideService(Metric.MetricRegistry, new Map()),
     )
   const scrape = Effect.map(
-    Instances.requestOverWire(metrics, "/metrics", ""),
+    ServiceInstances.requestOverWire(metrics, "/metrics", ""),
     ({ text }) =>
       new Map(
         text.split("\n").filter((line) => line !== "" && !line.startsWith("#")).map((line) => {

@@ -8,7 +8,7 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { inject } from "vitest"
 import * as Accounts from "../../src/accounts/Accounts.ts"
-import * as Keys from "../../src/accounts/keys/ApiKeys.ts"
+import * as ApiKeys from "../../src/accounts/keys/ApiKeys.ts"
 import { type Tier, tiers } from "../../src/rules/EndpointAnnotations.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import * as Server from "../../src/Server.ts"
@@ -69,9 +69,9 @@ const copySampleDatabase = Effect.flatMap(sampleTemplate, makeDatabase)
 
 /** Creates a key, and its account if it does not exist. */
 export const ensureAccountWithKey = Effect.fnUntraced(
-  function* (account: string, tier: Tier, more: Partial<Keys.NewApiKey> = {}) {
+  function* (account: string, tier: Tier, more: Partial<ApiKeys.NewApiKey> = {}) {
     yield* Accounts.ensureAccount({ name: account, tier, email: null, prepaid: false })
-    return yield* Keys.createApiKey({ account, name: "test", expires: null, endpoints: null, ...more })
+    return yield* ApiKeys.createApiKey({ account, name: "test", expires: null, endpoints: null, ...more })
   },
 )
 

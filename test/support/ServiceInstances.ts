@@ -4,7 +4,7 @@ import { ConfigProvider, Context, Effect, Layer, Logger } from "effect"
 import { HttpServer } from "effect/http"
 import { request } from "node:http"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
-import * as Serve from "../../src/cli/ServeCommand.ts"
+import * as ServeCommand from "../../src/cli/ServeCommand.ts"
 import type { ConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
 import { TestKeys } from "./Service.ts"
 import * as Service from "./Service.ts"
@@ -69,12 +69,12 @@ const settings = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ CACHE_MEGA
 export const startInstance = Effect.fnUntraced(function* (
   values: Readonly<Record<string, string>> = {},
   at: { readonly port: number; readonly reusePort?: boolean } = { port: 0 },
-  { patience, watched = Logger.layer([]) }: {
-    readonly patience?: ConnectionTimeouts
+  { timeouts, watched = Logger.layer([]) }: {
+    readonly timeouts?: ConnectionTimeouts
     readonly watched?: Layer.Layer<never>
   } = {},
 ) {
-  const services = yield* Serve.startServer({ host: "127.0.0.1", ...at }, patience).pipe(
+  const services = yield* ServeCommand.startServer({ host: "127.0.0.1", ...at }, timeouts).pipe(
     Effect.provide(Layer.mergeAll(
       watched,
       ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true }).pipe(

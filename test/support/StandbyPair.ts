@@ -62,7 +62,7 @@ const standby = Effect.fnUntraced(function* (data: string) {
       child = undefined
     })
   // Replay may cancel the queries of a test, too.
-  const asked = (statement: string) =>
+  const runStatement = (statement: string) =>
     Effect.orDie(
       Effect.retry(queryServer(url, statement), { while: isCancelled, schedule: Schedule.spaced("20 millis") }),
     )
@@ -87,9 +87,9 @@ const standby = Effect.fnUntraced(function* (data: string) {
     url,
     start,
     stop: end,
-    query: asked,
-    pause: Effect.asVoid(asked("select pg_wal_replay_pause()")),
-    resume: Effect.asVoid(asked("select pg_wal_replay_resume()")),
+    query: runStatement,
+    pause: Effect.asVoid(runStatement("select pg_wal_replay_pause()")),
+    resume: Effect.asVoid(runStatement("select pg_wal_replay_resume()")),
   }
   return made
 })

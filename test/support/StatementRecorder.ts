@@ -10,8 +10,8 @@ export interface SentStatement {
 /** The statements sent so far. */
 class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/Statements") {}
 
-/** Versions are looked at, minutes counted, jobs held; and whether the server is there is asked. */
-const ofNoRequest = /dataset_versions|rate_limit_buckets|update leases|pg_postmaster_start_time/
+/** Background statements: version polls, rate limits, job leases and health probes. */
+const backgroundStatement = /dataset_versions|rate_limit_buckets|update leases|pg_postmaster_start_time/
 
 /** Provide this layer to the service and to the tests. */
 export const layer = Layer.unwrap(Effect.sync(() => {
@@ -19,7 +19,7 @@ export const layer = Layer.unwrap(Effect.sync(() => {
   const record: Statement.Transformer = (statement) =>
     Effect.sync(() => {
       const [text, parameters] = statement.compile()
-      if (!ofNoRequest.test(text)) seen.push({ text, parameters })
+      if (!backgroundStatement.test(text)) seen.push({ text, parameters })
       return statement
     })
   return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))

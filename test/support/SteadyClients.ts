@@ -49,7 +49,7 @@ const get = (agent: Agent, port: number, path: string, key: string) =>
   })
 
 /** Whether the response is a documented, temporary 503 with `Retry-After`. */
-const isWeather = ({ headers, status, text }: Answer) =>
+const isTemporaryRefusal = ({ headers, status, text }: Answer) =>
   status === 503 && headers["retry-after"] === "5" &&
   /^\{"error":\{"code":"(data_refreshing|database_pool_timeout)"/.test(text)
 
@@ -84,12 +84,13 @@ export interface SteadyClientOptions {
 
 /** Starts the clients. `stop` ends them, returns a summary, and fails if any response was wrong. */
 export const startSteadyClients = Effect.fnUntraced(function* (
-  { clients: count = 8, isRight, key, mayRefuse = () => false, paths: asked = mixedPaths, port }: SteadyClientOptions,
+  { clients: count = 8, isRight, key, mayRefuse = () => false, paths: requestedPaths = mixedPaths, port }:
+    SteadyClientOptions,
 ) {
   const agent = new Agent({ keepAlive: true, maxSockets: count })
   yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
   const truth: Truth = new Map(
-    yield* Effect.forEach(asked, (path) =>
+    yield* Effect.forEach(requestedPaths, (path) =>
       Effect.map(get(agent, port, path, key), (answer) => {
         assert.include([200, 404, 409, 422], answer.status, answer.text)
         return [path, answer] as const
@@ -106,10 +107,10 @@ export const startSteadyClients = Effect.fnUntraced(function* (
     return expected?.status === status && expected.text === text
   }
   const isGood = (path: string, answer: Answer) =>
-    isWeather(answer) || (isRight === undefined ? asBefore(path, answer) : isRight(answer))
+    isTemporaryRefusal(answer) || (isRight === undefined ? asBefore(path, answer) : isRight(answer))
 
   const one = Effect.gen(function* () {
-    const path = asked[at % asked.length] ?? ""
+    const path = requestedPaths[at % requestedPaths.length] ?? ""
     at += 1
     const began = performance.now()
     const answer = yield* Effect.result(get(agent, port, path, key))

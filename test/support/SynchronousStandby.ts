@@ -17,9 +17,9 @@ export const queryOnce = (url: string, statement: string) =>
     Effect.flatMap(PgConnection.make({ url: Redacted.make(url) }), (connection) => connection.query(statement)),
   )
 
-const until = <A, E, R>(what: string, asked: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
-  asked.pipe(
-    Effect.filterOrFail(holds, () => `${what} did not come about`),
+const until = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
+  effect.pipe(
+    Effect.filterOrFail(holds, () => `${what} did not happen`),
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 1200 }),
   )
 

@@ -9,7 +9,7 @@ import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import { sessionTimeouts } from "../../src/db/pool/Session.ts"
 import * as PgBouncer from "./PgBouncer.ts"
 import { makePostgresCluster } from "./PostgresCluster.ts"
-import * as Through from "./PoolerMode.ts"
+import * as PoolerMode from "./PoolerMode.ts"
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -41,14 +41,14 @@ const start = Effect.gen(function* () {
   yield* Effect.scoped(
     Layer.build(Migrations.migrationsLayer.pipe(Layer.provide(PgClient.layer({ url: Redacted.make(url) })))),
   )
-  if (!Through.isPoolerRequested) return url
+  if (!PoolerMode.isPoolerRequested) return url
   // For all databases, because copies of a database do not copy its settings of roles.
   yield* Effect.forEach(
     Object.entries(sessionTimeouts),
     ([name, value]) => admin.query(`alter role ${databaseUser} set ${name} = '${value}'`),
   )
   const pooler = yield* PgBouncer.startPgBouncer({ port, user: databaseUser, password: cluster.password })
-  Through.announcePooler(port, pooler.port)
+  PoolerMode.announcePooler(port, pooler.port)
   return url
 })
 

@@ -83,7 +83,7 @@ export const startRelease = Effect.fnUntraced(function* (folder: string, port: n
   return running
 })
 
-/** Starts HAProxy without retries, as `ops/README.md` shows it. */
+/** Starts HAProxy without retries, as `docs/operations/upgrades.md` shows it. */
 export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArray<number>) {
   if (haproxyProgram === undefined) return yield* new MissingPrerequisite({ message: "REQUIRE_UPGRADE: no haproxy" })
   const fs = yield* FileSystem.FileSystem

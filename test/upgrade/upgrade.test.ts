@@ -1,4 +1,4 @@
-/** The previous release and this one serve at once over one database: upgrade, and back (ops/README). */
+/** The previous release and this one serve at once over one database: upgrade, and back (operations/upgrades). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
@@ -6,10 +6,10 @@ import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
 import { retryUntil } from "../support/CustomerUsage.ts"
-import * as Mail from "../support/MailServer.ts"
+import * as MailServer from "../support/MailServer.ts"
 import { DedicatedPostgres } from "../support/DedicatedPostgres.ts"
 import { endProcess, findFreePort, projectRoot } from "../support/Processes.ts"
-import * as Steady from "../support/SteadyClients.ts"
+import * as SteadyClients from "../support/SteadyClients.ts"
 import {
   countResponsesOf,
   extractPreviousRelease,
@@ -40,13 +40,13 @@ const splits = "/v1/split-status?ticker=UPGR"
 
 layer(server, { excludeTestServices: true })("upgrades", (it) => {
   it.effect.skipIf(skipped)(
-    `ops/README, upgrades: ${previousRelease.version} and this release serve at once, and back again; no request fails, each is counted once${why}`,
+    `${previousRelease.version} and this release serve together during upgrade and rollback; no request fails, each is counted once (operations/upgrades)${why}`,
     () =>
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         const sql = yield* SqlClient.SqlClient
         const { url } = yield* DedicatedPostgres
-        const mails = yield* Mail.startMailServer()
+        const mails = yield* MailServer.startMailServer()
         const old = yield* extractPreviousRelease
         const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-upgrade-" })
         const as = { owner: { DATABASE_URL: url } }
@@ -98,7 +98,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
 
         let running = yield* startOld
         const front = yield* startBalancer([oldPort, newPort])
-        const steady = yield* Steady.startSteadyClients({ port: front, key, clients: 8 })
+        const steady = yield* SteadyClients.startSteadyClients({ port: front, key, clients: 8 })
         yield* steady.more()
 
         // The new release migrates while the old one serves.
@@ -162,7 +162,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         const last = yield* endProcess(running, "SIGTERM")
         assert.strictEqual(last.code, 0, last.err)
 
-        const books = yield* sql<Readonly<Record<"rows" | "keys" | "cost" | "daily" | "days" | "charged", number>>>`
+        const sums = yield* sql<Readonly<Record<"rows" | "keys" | "cost" | "daily" | "days" | "charged", number>>>`
           select count(*)::int as rows, count(distinct usage_id)::int as keys, sum(cost_microdollars)::int as cost,
             (select sum(requests)::int from usage_daily where account_id = it.account_id) as days,
             (select sum(cost_microdollars)::int from usage_daily where account_id = it.account_id) as daily,
@@ -170,9 +170,9 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
           from accounts as it join usage using (account_id) where name = 'steady' group by it.account_id
         `
         // The clients requested each path once before they started.
-        const requests = seen.requests + Steady.mixedPaths.length
-        const [{ cost } = { cost: 0 }] = books
-        assert.deepStrictEqual(Array.from(books), [
+        const requests = seen.requests + SteadyClients.mixedPaths.length
+        const [{ cost } = { cost: 0 }] = sums
+        assert.deepStrictEqual(Array.from(sums), [
           { rows: requests, keys: requests, cost, days: requests, daily: cost, charged: cost },
         ])
         yield* Effect.log(`${previousRelease.version} → ${applied.replaceAll("\n", ", ")}: ${JSON.stringify(seen)}`)

@@ -21,18 +21,18 @@ const paths = ["/v1/dilution-data", "/v1/dilution-data-advanced"] as const
 
 const [base, more] = [ListClients.listClient(paths[0]), ListClients.listClient(paths[1])]
 
-const rooms = [base, more]
+const clients = [base, more]
 
 /** Both endpoints, for tests that run on each with its own tickers. */
-const each = [{ path: paths[0], room: base, number: 0 }, { path: paths[1], room: more, number: 1 }]
+const each = [{ path: paths[0], client: base, number: 0 }, { path: paths[1], client: more, number: 1 }]
 
 const advanced = (query: string) => more.column("id", query)
 
 /** Queries the rows of a ticker. One endpoint requires the ticker, also for requests that are refused. */
-const of = (room: typeof base, ticker: string, name = "id") => ({
-  asked: (query: string) => room.column(name, `ticker=${ticker}&${query}`),
-  found: (query: string) => room.found(`ticker=${ticker}&${query}`),
-  refused: (query: string) => room.refused(`ticker=${ticker}&${query}`),
+const of = (client: typeof base, ticker: string, name = "id") => ({
+  find: (query: string) => client.column(name, `ticker=${ticker}&${query}`),
+  found: (query: string) => client.found(`ticker=${ticker}&${query}`),
+  refused: (query: string) => client.refused(`ticker=${ticker}&${query}`),
 })
 
 const keysOf = (row: unknown) => Predicate.isObject(row) ? Object.keys(row) : []
@@ -154,9 +154,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       ] as const
       for (const [security_type, own, foreign] of kinds) {
         yield* insertRows("dilution_data", security({ id: `null ${security_type}`, ticker: "DNULL", security_type }))
-        for (const room of rooms) {
-          const [row] = yield* room.found(`ticker=DNULL&security_type=${security_type}`)
-          const expected = [...common, ...own, "underlying_shares_remaining", ...(room === more ? ofAdvanced : [])]
+        for (const client of clients) {
+          const [row] = yield* client.found(`ticker=DNULL&security_type=${security_type}`)
+          const expected = [...common, ...own, "underlying_shares_remaining", ...(client === more ? ofAdvanced : [])]
           assert.deepStrictEqual(ListClients.nullFields(row), expected)
           assert.deepStrictEqual(keysOf(row).filter((name) => foreign.some((other) => other === name)), [])
         }
@@ -177,8 +177,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           })
         ),
       )
-      for (const room of rooms) {
-        const text = yield* room.printed("ticker=DFLOOR")
+      for (const client of clients) {
+        const text = yield* client.printed("ticker=DFLOOR")
         assert.deepStrictEqual(Array.from(text.matchAll(/"floor_price":([^,]*)/g), ([, digits]) => digits), floors)
       }
     }))
@@ -191,9 +191,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           security({ id: `clock ${number}`, ticker: "DCLOCK", last_updated })
         ),
       )
-      for (const room of rooms) {
+      for (const client of clients) {
         assert.deepStrictEqual(
-          yield* room.column("last_updated", "ticker=DCLOCK"),
+          yield* client.column("last_updated", "ticker=DCLOCK"),
           ListClients.newYorkTimestampSamples.map(([, printed]) => printed),
         )
       }
@@ -209,7 +209,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         yield* more.found(query)
       }
       assert.isAbove((yield* advanced("")).length, 0)
-      for (const { column, list, refused } of rooms) {
+      for (const { column, list, refused } of clients) {
         yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
         assert.deepStrictEqual(yield* column("id", "ticker=@@,d.%20dot"), ["dot"])
         assert.strictEqual((yield* list("ticker=@@,d.%20dot")).headers["x-dropped-tickers"], "%40%40")
@@ -228,7 +228,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         security({ id: "order e", ticker: "DORDA", filed_at: "2025-02-05" }),
       )
       const ordered = ["order e", "order a", "order b", "order c", "order d"]
-      for (const { column } of rooms) assert.deepStrictEqual(yield* column("id", "ticker=DORDB,DORDA"), ordered)
+      for (const { column } of clients) assert.deepStrictEqual(yield* column("id", "ticker=DORDB,DORDA"), ordered)
       const everything = yield* advanced("limit=100")
       assert.deepStrictEqual(everything.filter((id) => ordered.includes(String(id))), ordered)
     }))
@@ -242,15 +242,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           security_type: number % 3 === 0 ? "convertible_note" : "warrant",
         }))
       yield* insertRows("dilution_data", ...rows.toReversed())
-      for (const [room, limit] of [[base, 7], [base, 100], [more, 1], [more, 23]] as const) {
-        const seen = yield* room.walk("ticker=DPAGE", limit)
+      for (const [client, limit] of [[base, 7], [base, 100], [more, 1], [more, 23]] as const) {
+        const seen = yield* client.walk("ticker=DPAGE", limit)
         assert.deepStrictEqual(seen.map((row) => valueAt(row, "id")), rows.map(({ id }) => id))
       }
     }))
 
   it.effect.each(each)(
     "security_type takes one or several of its values: $path (§4.5)",
-    ({ number, room }) =>
+    ({ number, client }) =>
       Effect.gen(function* () {
         const words = ["convertible_note", "convertible_preferred", "prefunded_warrant", "warrant"]
         const ticker = `DTYPE${number}`
@@ -259,7 +259,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           ...words.map((word) => security({ id: `${ticker} ${word}`, ticker, security_type: word })),
         )
         yield* FilterAssertions.assertEnumFilter(
-          of(room, ticker),
+          of(client, ticker),
           "security_type",
           "warrant, prefunded_warrant, convertible_note, convertible_preferred",
           words.map((word) => [word, `${ticker} ${word}`]),
@@ -269,7 +269,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
 
   it.effect.each(each)(
     "registered is true or false, and null matches neither: $path (§4.5)",
-    ({ number, room }) =>
+    ({ number, client }) =>
       Effect.gen(function* () {
         const ticker = `DREG${number}`
         yield* insertRows(
@@ -278,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           security({ id: `${ticker} no`, ticker, registered: false }),
           security({ id: `${ticker} unknown`, ticker }),
         )
-        yield* FilterAssertions.assertBooleanFilter(of(room, ticker), "registered", {
+        yield* FilterAssertions.assertBooleanFilter(of(client, ticker), "registered", {
           yes: [`${ticker} yes`],
           no: [`${ticker} no`],
         })
@@ -287,7 +287,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
 
   it.effect.each(each)(
     "floor_price and underlying_shares_remaining have inclusive, exact bounds: $path (D9)",
-    ({ number, room }) =>
+    ({ number, client }) =>
       Effect.gen(function* () {
         const ticker = `DMIN${number}`
         const floors = ["0", "0.29", "0.3", "999999999999.999"]
@@ -306,11 +306,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           security({ id: `${ticker} null`, ticker }),
         )
         const keys = floors.map((_, number) => `${ticker} ${number}`)
-        const rows = of(room, ticker)
+        const rows = of(client, ticker)
         yield* FilterAssertions.assertRangeFilter(rows, "floor_price", { values: floors, keys })
         yield* FilterAssertions.assertRangeFilter(rows, "underlying_shares_remaining", { values: shares, keys })
-        assert.deepStrictEqual(yield* rows.asked("min_floor_price=0.2901&max_floor_price=0.2999"), [])
-        assert.deepStrictEqual(yield* rows.asked("min_underlying_shares_remaining=0.5"), keys.slice(1))
+        assert.deepStrictEqual(yield* rows.find("min_floor_price=0.2901&max_floor_price=0.2999"), [])
+        assert.deepStrictEqual(yield* rows.find("min_underlying_shares_remaining=0.5"), keys.slice(1))
       }),
   )
 
@@ -332,13 +332,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           ),
           ...(name === "filed_at" ? [] : [security({ id: `${name} null`, ticker })]),
         )
-        for (const room of rooms) yield* FilterAssertions.assertDayRangeFilter(of(room, ticker, name), name)
+        for (const client of clients) yield* FilterAssertions.assertDayRangeFilter(of(client, ticker, name), name)
       }),
   )
 
   it.effect.each(each)(
     "filed_at must not be in the future; expiration_date and maturity_date may be: $path (§7.2, D7)",
-    ({ number, room }) =>
+    ({ number, client }) =>
       Effect.gen(function* () {
         const ticker = `DFUT${number}`
         yield* insertRows(
@@ -352,9 +352,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           }),
         )
         for (const name of ["expiration_date", "maturity_date"]) {
-          yield* FilterAssertions.assertFutureDaysFound(of(room, ticker), name, `${ticker} ${name}`)
+          yield* FilterAssertions.assertFutureDaysFound(of(client, ticker), name, `${ticker} ${name}`)
         }
-        yield* FilterAssertions.assertFutureDaysRefused(of(room, ticker), ["filed_at_from", "filed_at_to"])
+        yield* FilterAssertions.assertFutureDaysRefused(of(client, ticker), ["filed_at_from", "filed_at_to"])
       }),
   )
 
@@ -368,8 +368,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
           ...FilterAssertions.sampleTexts.map((text) => security({ id: `${name} ${text}`, ticker, [name]: text })),
           security({ id: `${name} null`, ticker }),
         )
-        const asked = (part: string) => more.column(name, `ticker=${ticker}&${name}=${encodeURIComponent(part)}`)
-        yield* FilterAssertions.assertContainsFilter({ asked, refused: more.refused }, name)
+        const find = (part: string) => more.column(name, `ticker=${ticker}&${name}=${encodeURIComponent(part)}`)
+        yield* FilterAssertions.assertContainsFilter({ find, refused: more.refused }, name)
       }),
   )
 
@@ -386,19 +386,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         "dilution_data",
         ...lists.map((owners, number) => security({ id: `owner ${number}`, ticker: "DOWNER", owners })),
       )
-      const asked = (text: string) =>
+      const find = (text: string) =>
         Effect.map(
           advanced(`ticker=DOWNER&owner=${encodeURIComponent(text)}`),
           (ids) => ids.map((id) => Number(String(id).at(-1))),
         )
-      assert.deepStrictEqual(yield* asked("ALPHA fund"), [0])
-      assert.deepStrictEqual(yield* asked("a capital, l"), [0])
-      assert.deepStrictEqual(yield* asked("fund"), [0, 3])
-      assert.deepStrictEqual(yield* asked("100% bank_of 'a' \\ b"), [1])
-      assert.deepStrictEqual(yield* asked('über "q"'), [1])
-      assert.deepStrictEqual(yield* asked("e\nb"), [3])
+      assert.deepStrictEqual(yield* find("ALPHA fund"), [0])
+      assert.deepStrictEqual(yield* find("a capital, l"), [0])
+      assert.deepStrictEqual(yield* find("fund"), [0, 3])
+      assert.deepStrictEqual(yield* find("100% bank_of 'a' \\ b"), [1])
+      assert.deepStrictEqual(yield* find('über "q"'), [1])
+      assert.deepStrictEqual(yield* find("e\nb"), [3])
       const misses = ["%%%", "___", "A%a", "\\\\\\", "fund\nbeta", "fund,beta", "FundBeta", "Fund Beta", '","', "{}}"]
-      for (const miss of misses) assert.deepStrictEqual(yield* asked(miss), [], miss)
+      for (const miss of misses) assert.deepStrictEqual(yield* find(miss), [], miss)
       yield* FilterAssertions.assertInvalidTextsRefused(more.refused, "owner")
     }))
 

@@ -29,7 +29,7 @@ const tickersOf = (query: string) => column("ticker", query)
 
 /** Queries the rows of these tickers. */
 const among = (tickers: ReadonlyArray<string>) => ({
-  asked: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
+  find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   refused,
 })
 
@@ -99,21 +99,21 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
     "the message appears exactly if %s of a returned row is null (§2.5)",
     (name) =>
       Effect.gen(function* () {
-        const [gap, whole, other] = ["A", "B", "C"].map((letter) => `FM${name.slice(0, 4).toUpperCase()}${letter}`)
+        const [gap, complete, other] = ["A", "B", "C"].map((letter) => `FM${name.slice(0, 4).toUpperCase()}${letter}`)
         yield* insertRows(
           "float_outstanding",
           figures(`${gap}`, { [name]: null }),
-          figures(`${whole}`),
+          figures(`${complete}`),
           figures(`${other}`, { [name]: null, float: "5" }),
         )
         const message = (query: string) => Effect.map(list(query), ({ body }) => at(body, "message"))
         assert.match(String(yield* message(`ticker=${gap}`)), /insider_percent.*null/)
-        assert.isString(yield* message(`ticker=${gap},${whole}`))
-        assert.isUndefined(yield* message(`ticker=${whole}`))
+        assert.isString(yield* message(`ticker=${gap},${complete}`))
+        assert.isUndefined(yield* message(`ticker=${complete}`))
         // The extra row that is read to compute has_more is not returned.
-        assert.isUndefined(yield* message(`ticker=${whole},${other}&limit=1`))
-        assert.isString(yield* message(`ticker=${whole},${other}&limit=1&page=2`))
-        assert.isUndefined(yield* message(`ticker=${gap},${whole}&limit=1&page=2`))
+        assert.isUndefined(yield* message(`ticker=${complete},${other}&limit=1`))
+        assert.isString(yield* message(`ticker=${complete},${other}&limit=1&page=2`))
+        assert.isUndefined(yield* message(`ticker=${gap},${complete}&limit=1&page=2`))
         assert.isUndefined(yield* message(`ticker=${gap}&page=2`))
       }),
   )
@@ -141,12 +141,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         const tickers = [`${prefix}1`, `${prefix}2`, `${prefix}3`, `${prefix}4`]
         const values = ["Plain", "O'Neil 50%_\\", "plain", null]
         yield* insertRows("float_outstanding", ...tickers.map((ticker, at) => figures(ticker, { [name]: values[at] })))
-        const asked = (value: string) => tickersOf(`ticker=${tickers.join(",")}&${name}=${encodeURIComponent(value)}`)
-        assert.deepStrictEqual(yield* asked("PLAIN"), [tickers[0], tickers[2]])
-        assert.deepStrictEqual(yield* asked("O'Neil 50%_\\"), tickers.slice(1, 2))
-        assert.deepStrictEqual(yield* asked("plain, o'neil 50%_\\"), tickers.slice(0, 3))
-        assert.deepStrictEqual(yield* asked("%"), [])
-        assert.deepStrictEqual(yield* asked("null"), [])
+        const find = (value: string) => tickersOf(`ticker=${tickers.join(",")}&${name}=${encodeURIComponent(value)}`)
+        assert.deepStrictEqual(yield* find("PLAIN"), [tickers[0], tickers[2]])
+        assert.deepStrictEqual(yield* find("O'Neil 50%_\\"), tickers.slice(1, 2))
+        assert.deepStrictEqual(yield* find("plain, o'neil 50%_\\"), tickers.slice(0, 3))
+        assert.deepStrictEqual(yield* find("%"), [])
+        assert.deepStrictEqual(yield* find("null"), [])
         assert.strictEqual((yield* refused(`${name}=`)).field, name)
         assert.strictEqual((yield* refused(`${name}=a,`)).field, name)
       }
@@ -171,12 +171,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
           values: values.slice(0, 3).map(String),
           keys: tickers.slice(0, 3),
         })
-        const { asked } = among(tickers)
-        assert.deepStrictEqual(yield* asked(`min_${name}=9.99`), tickers.slice(1, 3))
-        assert.deepStrictEqual(yield* asked(`min_${name}=10.01`), tickers.slice(2, 3))
-        assert.deepStrictEqual(yield* asked(`max_${name}=10.01&min_${name}=-4.99`), tickers.slice(1, 2))
-        assert.deepStrictEqual(yield* asked(`max_${name}=9.99`), tickers.slice(0, 1))
-        assert.deepStrictEqual(yield* asked(`max_${name}=9007199254740990`), tickers.slice(0, 2))
+        const { find } = among(tickers)
+        assert.deepStrictEqual(yield* find(`min_${name}=9.99`), tickers.slice(1, 3))
+        assert.deepStrictEqual(yield* find(`min_${name}=10.01`), tickers.slice(2, 3))
+        assert.deepStrictEqual(yield* find(`max_${name}=10.01&min_${name}=-4.99`), tickers.slice(1, 2))
+        assert.deepStrictEqual(yield* find(`max_${name}=9.99`), tickers.slice(0, 1))
+        assert.deepStrictEqual(yield* find(`max_${name}=9007199254740990`), tickers.slice(0, 2))
       }
     }))
 

@@ -49,7 +49,7 @@ const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.ma
 
 /** Queries the rows of these tickers. */
 const among = (...tickers: ReadonlyArray<string>) => ({
-  asked: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
+  find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   refused,
 })
 
@@ -217,9 +217,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
   it.effect("date is exact, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows("gap_stats", ...FilterAssertions.sampleDays.map((date) => session({ ticker: "GDATE", date })))
-      const asked = (query: string) =>
+      const find = (query: string) =>
         Effect.map(keysOf(`ticker=GDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-      yield* FilterAssertions.assertDateFilters({ asked, refused })
+      yield* FilterAssertions.assertDateFilters({ find, refused })
     }))
 
   it.effect.each(
@@ -251,18 +251,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         session({ ticker: "GTAG2", all_tags: ["8-K"], filing_types: ["S-3", "8-K/A"] }),
         session({ ticker: "GTAG3" }),
       )
-      const asked = (name: string, word: string) =>
+      const find = (name: string, word: string) =>
         tickersOf(`ticker=GTAG1,GTAG2,GTAG3&${name}=${encodeURIComponent(word)}`)
-      assert.deepStrictEqual(yield* asked("tag", "offering"), ["GTAG1"])
-      assert.deepStrictEqual(yield* asked("tag", "a,b"), ["GTAG1"])
-      assert.deepStrictEqual(yield* asked("tag", "8-K"), ["GTAG2"])
-      assert.deepStrictEqual(yield* asked("filing_type", "8-K"), ["GTAG1"])
-      assert.deepStrictEqual(yield* asked("filing_type", "S-3"), ["GTAG2"])
-      assert.deepStrictEqual(yield* asked("tag", "Offering"), ["GTAG1"])
-      assert.deepStrictEqual(yield* asked("filing_type", "8-k/a"), ["GTAG2"])
+      assert.deepStrictEqual(yield* find("tag", "offering"), ["GTAG1"])
+      assert.deepStrictEqual(yield* find("tag", "a,b"), ["GTAG1"])
+      assert.deepStrictEqual(yield* find("tag", "8-K"), ["GTAG2"])
+      assert.deepStrictEqual(yield* find("filing_type", "8-K"), ["GTAG1"])
+      assert.deepStrictEqual(yield* find("filing_type", "S-3"), ["GTAG2"])
+      assert.deepStrictEqual(yield* find("tag", "Offering"), ["GTAG1"])
+      assert.deepStrictEqual(yield* find("filing_type", "8-k/a"), ["GTAG2"])
       for (const none of ["offer", "%", "{}", `"`]) {
-        assert.deepStrictEqual(yield* asked("tag", none), [])
-        assert.deepStrictEqual(yield* asked("filing_type", none), [])
+        assert.deepStrictEqual(yield* find("tag", none), [])
+        assert.deepStrictEqual(yield* find("filing_type", none), [])
       }
       assert.strictEqual((yield* refused("tag=")).field, "tag")
       assert.strictEqual((yield* refused("filing_type=")).field, "filing_type")
@@ -326,8 +326,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
         { date: "2025-08-05", gap_filled: "yes" },
         { date: "2025-08-06", market_open: "1.23456" },
       )))
-      const said = ["2: last_updated", "3: ticker", "4: all_tags", "5: volume", "6: gap_filled", "7: market_open"]
-      for (const text of said) assert.include(bad.message, `line ${text} must`)
+      const problems = ["2: last_updated", "3: ticker", "4: all_tags", "5: volume", "6: gap_filled", "7: market_open"]
+      for (const text of problems) assert.include(bad.message, `line ${text} must`)
       assert.strictEqual((yield* keysOf("ticker=GLOAD")).length, 2)
     }))
 })

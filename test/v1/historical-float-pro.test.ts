@@ -256,7 +256,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           })
         ),
       )
-      const asked = (query: string) => Effect.map(detailsOf(`ticker=HBOUND&${query}`), (all) => all.toReversed())
+      const find = (query: string) => Effect.map(detailsOf(`ticker=HBOUND&${query}`), (all) => all.toReversed())
       const keys = ["1", "2", "3"]
       const columns = [
         ["outstanding_shares", ["10", "20", "30"]],
@@ -265,9 +265,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         ["market_cap", ["10.1", "20.2", "30.3"]],
       ] as const
       for (const [name, values] of columns) {
-        yield* FilterAssertions.assertRangeFilter({ asked, refused }, name, { values, keys })
-        assert.deepStrictEqual(yield* asked(`min_${name}=${Number(values[1]) + 0.001}`), ["3"])
-        assert.deepStrictEqual(yield* asked(`max_${name}=${Number(values[1]) - 0.001}`), ["1"])
+        yield* FilterAssertions.assertRangeFilter({ find, refused }, name, { values, keys })
+        assert.deepStrictEqual(yield* find(`min_${name}=${Number(values[1]) + 0.001}`), ["3"])
+        assert.deepStrictEqual(yield* find(`max_${name}=${Number(values[1]) - 0.001}`), ["1"])
       }
     }))
 
@@ -285,8 +285,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   it.effect("is_adr takes true or false (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_float_pro", filing("HADR1", { is_adr: true }), filing("HADR2"))
-      const asked = (query: string) => column("ticker", `ticker=HADR1,HADR2&${query}`)
-      yield* FilterAssertions.assertBooleanFilter({ asked, refused }, "is_adr", { yes: ["HADR1"], no: ["HADR2"] })
+      const find = (query: string) => column("ticker", `ticker=HADR1,HADR2&${query}`)
+      yield* FilterAssertions.assertBooleanFilter({ find, refused }, "is_adr", { yes: ["HADR1"], no: ["HADR2"] })
       assert.strictEqual((yield* refused("latest=1")).field, "latest")
     }))
 
@@ -298,12 +298,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         filing("HDATES", { filed_at: "2025-01-02" }),
       )
       yield* FilterAssertions.assertDayRangeFilter(
-        { asked: (query) => column("reported_date", `ticker=HDATES&${query}`), refused },
+        { find: (query) => column("reported_date", `ticker=HDATES&${query}`), refused },
         "reported_date",
       )
-      const asked = (query: string) =>
+      const find = (query: string) =>
         Effect.map(column("filed_at", `ticker=HDATES&${query}`), (all) => all.filter((day) => day !== "2025-01-02"))
-      yield* FilterAssertions.assertDayRangeFilter({ asked, refused }, "filed_at")
+      yield* FilterAssertions.assertDayRangeFilter({ find, refused }, "filed_at")
       assert.deepStrictEqual(yield* column("filed_at", "ticker=HDATES&filed_at_to=2025-04-07"), [
         "2025-04-07",
         "2025-01-02",
@@ -331,11 +331,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         filing("HLD", { details: "D first of equals", form_type: "10-K" }),
         filing("HLD", { details: "D second of equals", form_type: "10-Q" }),
       )
-      const asked = (query: string) => detailsOf(`ticker=HLA,HLB,HLC,HLD&latest=true${query}`)
+      const find = (query: string) => detailsOf(`ticker=HLA,HLB,HLC,HLD&latest=true${query}`)
       const newest = ["B newest", "A newest", "D first of equals", "C undated, newest"]
-      assert.deepStrictEqual(yield* asked(""), newest)
-      assert.deepStrictEqual(yield* asked("&limit=3"), newest.slice(0, 3))
-      assert.deepStrictEqual(yield* asked("&limit=3&page=2"), newest.slice(3))
+      assert.deepStrictEqual(yield* find(""), newest)
+      assert.deepStrictEqual(yield* find("&limit=3"), newest.slice(0, 3))
+      assert.deepStrictEqual(yield* find("&limit=3&page=2"), newest.slice(3))
       assert.deepStrictEqual(yield* detailsOf("ticker=HLB&latest=true"), ["B newest"])
       assert.lengthOf(yield* detailsOf("ticker=HLA,HLB,HLC,HLD&latest=false"), 9)
       assert.deepStrictEqual(yield* detailsOf("ticker=HLNONE&latest=true"), [])
@@ -358,18 +358,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
           filed_at: "2025-01-02",
         }),
       )
-      const asked = (query: string) => detailsOf(`ticker=HKA,HKB&latest=true&${query}`)
-      assert.deepStrictEqual(yield* asked("min_float=15"), ["B new", "A old"])
-      assert.deepStrictEqual(yield* asked("max_float=30"), ["A new", "B old"])
-      assert.deepStrictEqual(yield* asked("is_adr=true"), ["B new", "A old"])
-      assert.deepStrictEqual(yield* asked("is_adr=false"), ["A new", "B old"])
-      assert.deepStrictEqual(yield* asked("min_tradable_float=39"), ["B new"])
-      assert.deepStrictEqual(yield* asked("min_market_cap=30&max_market_cap=30"), ["B new"])
-      assert.deepStrictEqual(yield* asked("max_market_cap=20"), ["A new"])
-      assert.deepStrictEqual(yield* asked("reported_date_to=2025-03-31"), ["A new", "B old"])
-      assert.deepStrictEqual(yield* asked("reported_date_to=2024-12-31"), ["A old", "B old"])
-      assert.deepStrictEqual(yield* asked("filed_at_to=2025-01-02"), ["B old"])
-      assert.deepStrictEqual(yield* asked("min_outstanding_shares=10"), ["B new", "A new"])
+      const find = (query: string) => detailsOf(`ticker=HKA,HKB&latest=true&${query}`)
+      assert.deepStrictEqual(yield* find("min_float=15"), ["B new", "A old"])
+      assert.deepStrictEqual(yield* find("max_float=30"), ["A new", "B old"])
+      assert.deepStrictEqual(yield* find("is_adr=true"), ["B new", "A old"])
+      assert.deepStrictEqual(yield* find("is_adr=false"), ["A new", "B old"])
+      assert.deepStrictEqual(yield* find("min_tradable_float=39"), ["B new"])
+      assert.deepStrictEqual(yield* find("min_market_cap=30&max_market_cap=30"), ["B new"])
+      assert.deepStrictEqual(yield* find("max_market_cap=20"), ["A new"])
+      assert.deepStrictEqual(yield* find("reported_date_to=2025-03-31"), ["A new", "B old"])
+      assert.deepStrictEqual(yield* find("reported_date_to=2024-12-31"), ["A old", "B old"])
+      assert.deepStrictEqual(yield* find("filed_at_to=2025-01-02"), ["B old"])
+      assert.deepStrictEqual(yield* find("min_outstanding_shares=10"), ["B new", "A new"])
       // Every ticker of the table, without a ticker filter.
       assert.deepStrictEqual(yield* detailsOf("latest=true&max_market_cap=30&min_float=40&max_float=40"), ["B new"])
     }))

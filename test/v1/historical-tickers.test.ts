@@ -227,16 +227,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
 })
 
 /** One second before midnight in Chicago, when it is already the next day in New York. */
-const eve = Date.parse("2026-12-02T05:59:59Z")
+const beforeMidnight = Date.parse("2026-12-02T05:59:59Z")
 
-layer(Service.layerAt(eve))(
+layer(Service.layerAt(beforeMidnight))(
   "GET /v1/historical-tickers at midnight",
   (it) => {
     it.effect("a symbol becomes a former one on its effective day in US Central time (D19, D23)", () =>
       Effect.gen(function* () {
         yield* insertRows("ticker_changes", change("HFA", "HFB", "2026-12-02"))
         assert.strictEqual((yield* of("HFA")).status, 404)
-        yield* TestClock.setTime(eve + 1000)
+        yield* TestClock.setTime(beforeMidnight + 1000)
         assert.deepStrictEqual((yield* of("HFB")).body, answer(["HFA", "2026-12-02"]))
       }))
   },

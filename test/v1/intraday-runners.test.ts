@@ -235,7 +235,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         "intraday_runners",
         ...FilterAssertions.sampleDays.map((date) => runner({ ticker: "RDATE", date })),
       )
-      yield* FilterAssertions.assertDateFilters({ asked: (query) => column("date", `ticker=RDATE&${query}`), refused })
+      yield* FilterAssertions.assertDateFilters({ find: (query) => column("date", `ticker=RDATE&${query}`), refused })
     }))
 
   it.effect("gap bounds are inclusive, may be negative, and compare exact decimals (§4.3, D9)", () =>
@@ -246,22 +246,22 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         ...gaps.map((gap_percentage, number) => runner({ ticker: symbol("RG", number), gap_percentage })),
       )
       const all = gaps.map((_, number) => symbol("RG", number))
-      const asked = (query: string) => tickersOf(`ticker=${all.join(",")}&${query}`)
-      yield* FilterAssertions.assertRangeFilter({ asked, refused }, "gap_percentage", { values: gaps, keys: all })
-      assert.deepStrictEqual(yield* asked("max_gap_percentage=-0"), all.slice(0, 3))
-      assert.deepStrictEqual(yield* asked("min_gap_percentage=0.30001&max_gap_percentage=25.49999"), [])
-      assert.deepStrictEqual(yield* asked("min_gap_percentage=-12.5&max_gap_percentage=-0.0001"), ["RG000", "RG001"])
-      assert.deepStrictEqual(yield* asked("min_gap_percentage=2.55e1"), all.slice(4))
-      assert.deepStrictEqual(yield* asked("min_gap_percentage=5e-324"), all.slice(3))
+      const find = (query: string) => tickersOf(`ticker=${all.join(",")}&${query}`)
+      yield* FilterAssertions.assertRangeFilter({ find, refused }, "gap_percentage", { values: gaps, keys: all })
+      assert.deepStrictEqual(yield* find("max_gap_percentage=-0"), all.slice(0, 3))
+      assert.deepStrictEqual(yield* find("min_gap_percentage=0.30001&max_gap_percentage=25.49999"), [])
+      assert.deepStrictEqual(yield* find("min_gap_percentage=-12.5&max_gap_percentage=-0.0001"), ["RG000", "RG001"])
+      assert.deepStrictEqual(yield* find("min_gap_percentage=2.55e1"), all.slice(4))
+      assert.deepStrictEqual(yield* find("min_gap_percentage=5e-324"), all.slice(3))
     }))
 
   it.effect("a bound includes an equal stored decimal that no float can represent (D9, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("intraday_runners", runner({ ticker: "RBIG", gap_percentage: "99999999999999.9999" }))
-      const asked = (query: string) => Effect.map(list(`ticker=RBIG&${query}`), ({ body }) => valueAt(body, "count"))
-      assert.strictEqual(yield* asked("min_gap_percentage=99999999999999.9999"), 1)
-      assert.strictEqual(yield* asked("max_gap_percentage=99999999999999.9999"), 1)
-      assert.strictEqual(yield* asked("max_gap_percentage=99999999999999.9998"), 0)
+      const find = (query: string) => Effect.map(list(`ticker=RBIG&${query}`), ({ body }) => valueAt(body, "count"))
+      assert.strictEqual(yield* find("min_gap_percentage=99999999999999.9999"), 1)
+      assert.strictEqual(yield* find("max_gap_percentage=99999999999999.9999"), 1)
+      assert.strictEqual(yield* find("max_gap_percentage=99999999999999.9998"), 0)
       yield* refused("min_gap_percentage=99999999999999.9999&max_gap_percentage=99999999999999.9998")
     }))
 
@@ -504,8 +504,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         "intraday_runners",
         ...Array.from({ length: 20 }, (_, number) => runner({ ticker: symbol("RL", number), date: "2022-03-01" })),
       )
-      const asked = (page: number) => requestJson(`/v1/intraday-runners?date=2022-03-01&page=${page}`)
-      const [first, last, after] = [yield* asked(1), yield* asked(2), yield* asked(3)]
+      const find = (page: number) => requestJson(`/v1/intraday-runners?date=2022-03-01&page=${page}`)
+      const [first, last, after] = [yield* find(1), yield* find(2), yield* find(3)]
       assert.strictEqual(valueAt(first.body, "has_more"), true)
       assert.strictEqual(valueAt(last.body, "has_more"), false)
       assert.strictEqual(valueAt(last.body, "count"), 10)
@@ -546,8 +546,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         "intraday_runners",
         ...Array.from({ length: 30 }, (_, number) => runner({ ticker: symbol("RS", number), date: "2022-05-02" })),
       )
-      const asked = requestJson("/v1/intraday-runners?date=2022-05-02&page=2&limit=10")
-      const answers = yield* Effect.all(Array.from({ length: 12 }, () => asked), { concurrency: 12 })
+      const find = requestJson("/v1/intraday-runners?date=2022-05-02&page=2&limit=10")
+      const answers = yield* Effect.all(Array.from({ length: 12 }, () => find), { concurrency: 12 })
       assert.strictEqual(new Set(answers.map(({ text }) => text)).size, 1)
     }))
 

@@ -194,7 +194,9 @@ const connects = (ordered: Events) =>
  * The reasons that apply. `broken_chain` depends on date order, which events of one date do not have: if only some
  * of their orders connect, D21 leaves it open, and both results are correct.
  */
-const judge = (events: Events): { readonly must: ReadonlyArray<Reason>; readonly may: ReadonlyArray<Reason> } => {
+const expectedReasons = (
+  events: Events,
+): { readonly must: ReadonlyArray<Reason>; readonly may: ReadonlyArray<Reason> } => {
   const pairs = pairsOf(events)
   const orders = dateOrders(events)
   const differ = (left: string | null, right: string | null) => left !== null && right !== null && left !== right
@@ -229,15 +231,15 @@ interface Part {
 const parts = (events: Events): ReadonlyArray<Part> => {
   const known = events.flatMap(({ cik }) => cik === null ? [] : [cik])
   const split = [...new Set(known)].map((cik) => ({ cik, events: events.filter((one) => one.cik === cik) }))
-  if (known.length < events.length || !split.every((part) => judge(part.events).may.length === 0)) return []
+  if (known.length < events.length || !split.every((part) => expectedReasons(part.events).may.length === 0)) return []
   return split.map((part) => ({ ...part, events: dateOrders(part.events)[0] ?? [] }))
 }
 
 const firstDate = ({ history }: { readonly history: ReadonlyArray<LineageLink> }) => history[0]?.effective_date ?? ""
 
 /** Describes what is wrong with the result for a component; undefined if it is correct. */
-const objections = (events: Events): ReadonlyArray<string> => {
-  const { may, must } = judge(events)
+const findProblems = (events: Events): ReadonlyArray<string> => {
+  const { may, must } = expectedReasons(events)
   const answer = ask(events)
   if (Result.isSuccess(answer)) {
     const right = dateOrders(events)[0] ?? []
@@ -284,12 +286,12 @@ describe("a valid chain (D20)", () => {
     "every symbol of it, current or former, gets the complete history and the same current_ticker (D20)",
     [chains, keys],
     ([all, order]) => {
-      const heaped = components(shuffled(all.flat(), order))
-      assert.strictEqual(heaped.length, all.length)
+      const unordered = components(shuffled(all.flat(), order))
+      assert.strictEqual(unordered.length, all.length)
       for (const events of all) {
         const last = events[events.length - 1]
         for (const symbol of new Set(events.flatMap((one) => [one.old_ticker, one.new_ticker]))) {
-          const own = heaped.find((component) =>
+          const own = unordered.find((component) =>
             component.some((one) => one.old_ticker === symbol || one.new_ticker === symbol)
           )
           assert.deepStrictEqual(resolved(own ?? []), {
@@ -451,7 +453,7 @@ describe("the events of a conflict (D21)", () => {
 
 describe("the reasons of a conflict (D21)", () => {
   for (const wanted of subsets) {
-    it(`D21 exactly these, in order: ${wanted.join(", ") || "none"}`, () => {
+    it(`are exactly these, in order: ${wanted.join(", ") || "none"} (D21)`, () => {
       const events = exampleOf(wanted)
       assert.deepStrictEqual(reasonsOf(events), wanted)
       assert.deepStrictEqual(reasonsOf(events.toReversed()), wanted)
@@ -573,12 +575,12 @@ describe("an independent implementation agrees (D21)", () => {
       )
     )
     const seen = new Map<string, number>()
-    let judged = 0
+    let checkedCount = 0
     const wrong: Array<unknown> = []
-    const judgeAll = (events: Events) => {
+    const checkAll = (events: Events) => {
       for (const component of components(events)) {
-        judged += 1
-        const found = objections(component)
+        checkedCount += 1
+        const found = findProblems(component)
         if (found.length > 0 && wrong.length < 3) wrong.push({ component, found })
         const answer = ask(component)
         const kind = Result.isSuccess(answer)
@@ -588,15 +590,15 @@ describe("an independent implementation agrees (D21)", () => {
       }
     }
     all.forEach((first, i) => {
-      judgeAll([first])
+      checkAll([first])
       all.slice(i + 1).forEach((second, j) => {
-        judgeAll([first, second])
-        all.slice(i + j + 2).forEach((third) => judgeAll([first, second, third]))
+        checkAll([first, second])
+        all.slice(i + j + 2).forEach((third) => checkAll([first, second, third]))
       })
     })
     assert.deepStrictEqual(wrong, [])
     // 54 single events, 1,431 pairs and 24,804 triples. With three symbols, all of them are connected.
-    assert.strictEqual(judged, 54 + 1_431 + 24_804)
+    assert.strictEqual(checkedCount, 54 + 1_431 + 24_804)
     for (const subset of subsets.filter((wanted) => !wanted.includes("max_hops_exceeded") && wanted.length > 0)) {
       assert.isTrue([...seen.keys()].some((kind) => kind.startsWith(`${subset.join(" ")} `)), subset.join(" "))
     }
@@ -606,11 +608,11 @@ describe("an independent implementation agrees (D21)", () => {
   })
 
   it.prop("on random sets of events over few symbols, dates and CIKs (D21)", [arbitraryEvents], ([events]) => {
-    assert.deepStrictEqual(components(events).flatMap(objections), [])
+    assert.deepStrictEqual(components(events).flatMap(findProblems), [])
   }, { arbitrary: { runs: inputs(4000) } })
 
   it.prop("on chains of about twelve links with up to three corrupted events (D21)", [corruptedChain], ([events]) => {
-    assert.deepStrictEqual(components(events).flatMap(objections), [])
+    assert.deepStrictEqual(components(events).flatMap(findProblems), [])
   }, { arbitrary: { runs: inputs(1000) } })
 })
 
@@ -647,7 +649,7 @@ describe("the sample data (D20, D21)", () => {
     assert.isAbove(real.length, 150)
     assert.isAbove(all.length, 100)
     for (const component of all) {
-      assert.deepStrictEqual(objections(component), [], component[0]?.old_ticker)
+      assert.deepStrictEqual(findProblems(component), [], component[0]?.old_ticker)
       assert.deepStrictEqual(ask(component.toReversed()), ask(component), component[0]?.old_ticker)
     }
   })

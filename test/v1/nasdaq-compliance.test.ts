@@ -133,7 +133,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         "nasdaq_compliance",
         ...FilterAssertions.sampleDays.map((date) => notice({ id: date, ticker: "CDATE", date })),
       )
-      yield* FilterAssertions.assertDateFilters({ asked: (query) => idsOf(`ticker=CDATE&${query}`), refused })
+      yield* FilterAssertions.assertDateFilters({ find: (query) => idsOf(`ticker=CDATE&${query}`), refused })
     }))
 
   it.effect.each(["added_date", "compliance_deadline"])(
@@ -149,7 +149,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
           notice({ id: `${ticker}null`, ticker }),
         )
         yield* FilterAssertions.assertDayRangeFilter(
-          { asked: (query) => column(name, `ticker=${ticker}&${query}`), refused },
+          { find: (query) => column(name, `ticker=${ticker}&${query}`), refused },
           name,
         )
       }),
@@ -168,8 +168,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
         "added_date_from",
         "added_date_to",
       ])
-      const asked = (query: string) => idsOf(`ticker=CAHEAD&${query}`)
-      yield* FilterAssertions.assertFutureDaysFound({ asked, refused }, "compliance_deadline", "ahead")
+      const find = (query: string) => idsOf(`ticker=CAHEAD&${query}`)
+      yield* FilterAssertions.assertFutureDaysFound({ find, refused }, "compliance_deadline", "ahead")
     }))
 
   it.effect.each(
@@ -190,8 +190,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
           notice({ id: `${name}2`, ticker, [name]: other }),
           notice({ id: `${name}3`, ticker }),
         )
-        const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* FilterAssertions.assertEnumFilter({ asked, refused }, name, one, [[one, `${name}1`], [
+        const find = (query: string) => idsOf(`ticker=${ticker}&${query}`)
+        yield* FilterAssertions.assertEnumFilter({ find, refused }, name, one, [[one, `${name}1`], [
           other,
           `${name}2`,
         ]])

@@ -163,9 +163,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
           item({ id: filed_at, ticker: "NDATE", filed_at, created_at: "2025-06-06 08:00:00" })
         ),
       )
-      const asked = (query: string) => Effect.map(idsOf(`ticker=NDATE&${query}`), (ids) => ids.toReversed())
-      yield* FilterAssertions.assertDateFilters({ asked, refused })
-      assert.deepStrictEqual(yield* asked("date=2025-06-06"), [])
+      const find = (query: string) => Effect.map(idsOf(`ticker=NDATE&${query}`), (ids) => ids.toReversed())
+      yield* FilterAssertions.assertDateFilters({ find, refused })
+      assert.deepStrictEqual(yield* find("date=2025-06-06"), [])
     }))
 
   it.effect("form_type takes one or several values, ignoring case (§4)", () =>
@@ -176,11 +176,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
           item({ id: `f ${form_type}`, ticker: "NFORM", form_type })
         ),
       )
-      const asked = (types: string) => idsOf(`ticker=NFORM&form_type=${encodeURIComponent(types)}`)
-      assert.deepStrictEqual(yield* asked("S-3"), ["f S-3"])
-      assert.deepStrictEqual(yield* asked("S-3, 8-K"), ["f 8-K", "f S-3"])
-      assert.deepStrictEqual(yield* asked("s-3,8-k"), ["f 8-K", "f S-3"])
-      assert.deepStrictEqual(yield* asked("S-3%' or true --"), [])
+      const find = (types: string) => idsOf(`ticker=NFORM&form_type=${encodeURIComponent(types)}`)
+      assert.deepStrictEqual(yield* find("S-3"), ["f S-3"])
+      assert.deepStrictEqual(yield* find("S-3, 8-K"), ["f 8-K", "f S-3"])
+      assert.deepStrictEqual(yield* find("s-3,8-k"), ["f 8-K", "f S-3"])
+      assert.deepStrictEqual(yield* find("S-3%' or true --"), [])
       for (const wrong of ["", ",", "S-3,", " "]) {
         assert.strictEqual((yield* refused(`ticker=NFORM&form_type=${wrong}`)).field, "form_type")
       }
@@ -194,13 +194,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         item({ id: "t2", ticker: "NTAG", tags: ["offering price", `it's "{x}\\`] }),
         item({ id: "t3", ticker: "NTAG" }),
       )
-      const asked = (tag: string) => idsOf(`ticker=NTAG&tag=${encodeURIComponent(tag)}`)
-      assert.deepStrictEqual(yield* asked("offering"), ["t1"])
-      assert.deepStrictEqual(yield* asked("a,b"), ["t1"])
-      assert.deepStrictEqual(yield* asked(`it's "{x}\\`), ["t2"])
-      for (const cased of ["Offering", "OFFERING", "A,B"]) assert.deepStrictEqual(yield* asked(cased), ["t1"])
+      const find = (tag: string) => idsOf(`ticker=NTAG&tag=${encodeURIComponent(tag)}`)
+      assert.deepStrictEqual(yield* find("offering"), ["t1"])
+      assert.deepStrictEqual(yield* find("a,b"), ["t1"])
+      assert.deepStrictEqual(yield* find(`it's "{x}\\`), ["t2"])
+      for (const cased of ["Offering", "OFFERING", "A,B"]) assert.deepStrictEqual(yield* find(cased), ["t1"])
       for (const none of ["offer", "price", "%", "{}", "null"]) {
-        assert.deepStrictEqual(yield* asked(none), [])
+        assert.deepStrictEqual(yield* find(none), [])
       }
       assert.strictEqual((yield* refused("tag=")).field, "tag")
     }))
@@ -213,12 +213,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         item({ id: "h2", ticker: "NHIDE", form_type: "8-K" }),
         item({ id: "h3", ticker: "NHIDE", form_type: "NEWS" }),
       )
-      const asked = (query: string) => idsOf(`ticker=NHIDE&${query}`)
-      assert.deepStrictEqual(yield* asked("hide_news=true"), ["h2", "h3"])
-      assert.deepStrictEqual(yield* asked("hide_filings=true"), ["h1"])
-      assert.deepStrictEqual(yield* asked("hide_news=true&hide_filings=true"), [])
-      assert.deepStrictEqual(yield* asked("hide_news=false&hide_filings=false"), ["h1", "h2", "h3"])
-      assert.deepStrictEqual(yield* asked("hide_news=true&form_type=news,8-K"), ["h2", "h3"])
+      const find = (query: string) => idsOf(`ticker=NHIDE&${query}`)
+      assert.deepStrictEqual(yield* find("hide_news=true"), ["h2", "h3"])
+      assert.deepStrictEqual(yield* find("hide_filings=true"), ["h1"])
+      assert.deepStrictEqual(yield* find("hide_news=true&hide_filings=true"), [])
+      assert.deepStrictEqual(yield* find("hide_news=false&hide_filings=false"), ["h1", "h2", "h3"])
+      assert.deepStrictEqual(yield* find("hide_news=true&form_type=news,8-K"), ["h2", "h3"])
       for (const wrong of ["hide_news=", "hide_news=1", "hide_filings=yes"]) {
         assert.strictEqual((yield* refused(wrong)).field, wrong.split("=")[0])
       }
@@ -269,20 +269,20 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         item({ id: "q4", ticker: "NQ" }),
         item({ id: "q5", ticker: "NQ", summary: "Lawsuit" }),
       )
-      const asked = (query: string) => idsOf(`ticker=NQ&query=${encodeURIComponent(query)}`)
-      assert.deepStrictEqual(yield* asked("offering"), ["q1", "q2"])
-      assert.deepStrictEqual(yield* asked("OFFERS zyx"), ["q1", "q2"])
-      assert.deepStrictEqual(yield* asked("prices warrant"), ["q1"])
-      assert.deepStrictEqual(yield* asked(`"public offering"`), ["q1"])
-      assert.deepStrictEqual(yield* asked(`"public offering`), ["q1"])
-      assert.deepStrictEqual(yield* asked("offering -warrants"), ["q2"])
-      assert.deepStrictEqual(yield* asked("warrants or lawsuit"), ["q1", "q5"])
-      assert.deepStrictEqual(yield* asked("-offering"), ["q3", "q4", "q5"])
-      assert.deepStrictEqual(yield* asked("café"), ["q3"])
-      assert.deepStrictEqual(yield* asked("foo-bar"), ["q3"])
-      assert.deepStrictEqual(yield* asked("5.5%"), ["q2"])
-      assert.deepStrictEqual(yield* asked("nosuchword"), [])
-      assert.deepStrictEqual(yield* asked("the shares"), ["q1", "q2"])
+      const find = (query: string) => idsOf(`ticker=NQ&query=${encodeURIComponent(query)}`)
+      assert.deepStrictEqual(yield* find("offering"), ["q1", "q2"])
+      assert.deepStrictEqual(yield* find("OFFERS zyx"), ["q1", "q2"])
+      assert.deepStrictEqual(yield* find("prices warrant"), ["q1"])
+      assert.deepStrictEqual(yield* find(`"public offering"`), ["q1"])
+      assert.deepStrictEqual(yield* find(`"public offering`), ["q1"])
+      assert.deepStrictEqual(yield* find("offering -warrants"), ["q2"])
+      assert.deepStrictEqual(yield* find("warrants or lawsuit"), ["q1", "q5"])
+      assert.deepStrictEqual(yield* find("-offering"), ["q3", "q4", "q5"])
+      assert.deepStrictEqual(yield* find("café"), ["q3"])
+      assert.deepStrictEqual(yield* find("foo-bar"), ["q3"])
+      assert.deepStrictEqual(yield* find("5.5%"), ["q2"])
+      assert.deepStrictEqual(yield* find("nosuchword"), [])
+      assert.deepStrictEqual(yield* find("the shares"), ["q1", "q2"])
     }))
 
   it.effect("a query of stop words or punctuation finds nothing; a blank one is 422 (§4)", () =>
@@ -362,8 +362,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         ].join("\n"),
         "append",
       ))
-      const said = ["2: title", "3: ticker", "4: tags", "5: tags", "6: form_type", "7: created_at"]
-      for (const text of said) assert.include(bad.message, `line ${text} must`)
+      const problems = ["2: title", "3: ticker", "4: tags", "5: tags", "6: form_type", "7: created_at"]
+      for (const text of problems) assert.include(bad.message, `line ${text} must`)
       assert.deepStrictEqual(yield* idsOf("ticker=NLOAD"), ["l2", "load"])
     }))
 

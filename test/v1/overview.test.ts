@@ -189,31 +189,31 @@ layer(CustomerUsage.serviceWithSettings(limits), { excludeTestServices: true })(
 })
 
 /** Ten seconds before midnight in New York, in summer and in winter, when it is already the next day in UTC. */
-const eves = [["2026-07-02T03:59:50Z", "2026-07-01", "2026-07-02"], [
+const dayEnds = [["2026-07-02T03:59:50Z", "2026-07-01", "2026-07-02"], [
   "2027-01-01T04:59:50Z",
   "2026-12-31",
   "2027-01-01",
 ]] as const
 
-for (const [eve, old, young] of eves) {
-  layer(Service.layerAt(Date.parse(eve)).pipe(Layer.provide(CustomerUsage.settingsLayer(limits))))(
-    `GET /v1/overview at ${eve}`,
+for (const [lastSeconds, old, nextDay] of dayEnds) {
+  layer(Service.layerAt(Date.parse(lastSeconds)).pipe(Layer.provide(CustomerUsage.settingsLayer(limits))))(
+    `GET /v1/overview at ${lastSeconds}`,
     (it) => {
       it.effect("today ends at midnight in New York (resources: overview)", () =>
         Effect.gen(function* () {
           // One account each, because the test's own requests are counted too.
           const [before, after] = [yield* createCustomer("before midnight"), yield* createCustomer("after midnight")]
           for (const { account_id } of [before, after]) {
-            yield* insertRows("usage_daily", day(account_id, old, 5, 50), day(account_id, young, 7, 70))
+            yield* insertRows("usage_daily", day(account_id, old, 5, 50), day(account_id, nextDay, 7, 70))
           }
           const today = (key: string) =>
             Effect.map(
               overview(key),
               (found) => [valueAt(found, "requests_today"), valueAt(found, "cost_today_microdollars")],
             )
-          yield* TestClock.setTime(Date.parse(eve) + 9_999)
+          yield* TestClock.setTime(Date.parse(lastSeconds) + 9_999)
           assert.deepStrictEqual(yield* today(before.key), [5, 50])
-          yield* TestClock.setTime(Date.parse(eve) + 10_000)
+          yield* TestClock.setTime(Date.parse(lastSeconds) + 10_000)
           assert.deepStrictEqual(yield* today(after.key), [7, 70])
         }))
     },

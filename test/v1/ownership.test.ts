@@ -264,19 +264,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
         row("WFA", "1", { filed_at: "2024-07-01", owner_name: "Old Example", owner_type: "ten_percent_owner" }),
         row("WFB", "9", { owner_name: "Carol Person", owner_type: "director" }),
       )
-      const asked = (query: string) => shown(`ticker=WFA,WFB&${query}`)
-      assert.deepStrictEqual(yield* asked("owner_name=example"), ["WFA 2: Bob Example, Ann Example, Example Fund"])
-      assert.deepStrictEqual(yield* asked("owner_name=ANN%20EX"), ["WFA 2: Ann Example"])
-      assert.deepStrictEqual(yield* asked("owner_type=Director"), ["WFA 2: Bob Example", "WFB 9: Carol Person"])
-      assert.deepStrictEqual(yield* asked("owner_type=director"), ["WFA 2: Bob Example", "WFB 9: Carol Person"])
+      const find = (query: string) => shown(`ticker=WFA,WFB&${query}`)
+      assert.deepStrictEqual(yield* find("owner_name=example"), ["WFA 2: Bob Example, Ann Example, Example Fund"])
+      assert.deepStrictEqual(yield* find("owner_name=ANN%20EX"), ["WFA 2: Ann Example"])
+      assert.deepStrictEqual(yield* find("owner_type=Director"), ["WFA 2: Bob Example", "WFB 9: Carol Person"])
+      assert.deepStrictEqual(yield* find("owner_type=director"), ["WFA 2: Bob Example", "WFB 9: Carol Person"])
       assert.deepStrictEqual(
-        yield* asked("owner_type=executive,%20director"),
+        yield* find("owner_type=executive,%20director"),
         ["WFA 2: Bob Example, Ann Example", "WFB 9: Carol Person"],
       )
-      assert.deepStrictEqual(yield* asked("owner_type=executive&owner_name=bob"), [])
-      assert.deepStrictEqual(yield* asked("owner_type=director&owner_name=bob"), ["WFA 2: Bob Example"])
-      assert.deepStrictEqual(yield* asked("owner_type=ten_percent_owner"), [])
-      assert.deepStrictEqual(yield* asked("owner_name=old%20example"), [])
+      assert.deepStrictEqual(yield* find("owner_type=executive&owner_name=bob"), [])
+      assert.deepStrictEqual(yield* find("owner_type=director&owner_name=bob"), ["WFA 2: Bob Example"])
+      assert.deepStrictEqual(yield* find("owner_type=ten_percent_owner"), [])
+      assert.deepStrictEqual(yield* find("owner_name=old%20example"), [])
       assert.deepStrictEqual((yield* list("ticker=WFA&owner_name=nobody")).body, nothing)
     }))
 
@@ -284,12 +284,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
     Effect.gen(function* () {
       const names = ["100% Fund", "100x Fund", "a_bc", "axbc", "O'Neil's", `back\\slash`, `"quoted"`]
       yield* insertRows("ownership", ...names.map((owner_name) => row("WTEXT", "1", { owner_name })))
-      const asked = (part: string) => shown(`ticker=WTEXT&owner_name=${encodeURIComponent(part)}`)
+      const find = (part: string) => shown(`ticker=WTEXT&owner_name=${encodeURIComponent(part)}`)
       const parts = [["00%", "100% Fund"], ["a_b", "a_bc"], ["o'NEIL'", "O'Neil's"], [`k\\s`, `back\\slash`]] as const
       for (const [part, name] of [...parts, [`ed"`, `"quoted"`]] as const) {
-        assert.deepStrictEqual(yield* asked(part), [`WTEXT 1: ${name}`])
+        assert.deepStrictEqual(yield* find(part), [`WTEXT 1: ${name}`])
       }
-      for (const part of ["%%%", "___", "e_' or 1=1", "\\%\\"]) assert.deepStrictEqual(yield* asked(part), [])
+      for (const part of ["%%%", "___", "e_' or 1=1", "\\%\\"]) assert.deepStrictEqual(yield* find(part), [])
     }))
 
   it.effect("refuses a short owner_name, an unknown owner_type and unknown parameters (§2.7, D4)", () =>

@@ -153,9 +153,9 @@ segments.forEach(([segment, table]) =>
     it.effect("date is exact, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
       Effect.gen(function* () {
         yield* insertRows(table, ...FilterAssertions.sampleDays.map((date) => session({ ticker: "PDATE", date })))
-        const asked = (query: string) =>
+        const find = (query: string) =>
           Effect.map(keysOf(`ticker=PDATE&${query}`), (keys) => keys.map((key) => key.slice(-10)))
-        yield* FilterAssertions.assertDateFilters({ asked, refused })
+        yield* FilterAssertions.assertDateFilters({ find, refused })
       }))
 
     it.effect.each(
@@ -177,8 +177,8 @@ segments.forEach(([segment, table]) =>
             ...values.map((value, number) => session({ ticker: tickers[number], [name]: value })),
             ...(name === "market_cap" || name === "tradable_float" ? [session({ ticker: `PBN${name.length}` })] : []),
           )
-          const asked = (query: string) => tickersOf(`ticker=${tickers.join(",")},PBN${name.length}&${query}`)
-          yield* FilterAssertions.assertRangeFilter({ asked, refused }, name, { values, keys: tickers })
+          const find = (query: string) => tickersOf(`ticker=${tickers.join(",")},PBN${name.length}&${query}`)
+          yield* FilterAssertions.assertRangeFilter({ find, refused }, name, { values, keys: tickers })
         }),
     )
 
@@ -190,11 +190,11 @@ segments.forEach(([segment, table]) =>
           session({ ticker: "PTAG2", all_tags: ["offering price"] }),
           session({ ticker: "PTAG3" }),
         )
-        const asked = (word: string) => tickersOf(`ticker=PTAG1,PTAG2,PTAG3&tag=${encodeURIComponent(word)}`)
-        assert.deepStrictEqual(yield* asked("offering"), ["PTAG1"])
-        assert.deepStrictEqual(yield* asked("a,b"), ["PTAG1"])
-        assert.deepStrictEqual(yield* asked("Offering"), ["PTAG1"])
-        for (const none of ["offer", "8-K", "%", "{}", `"`]) assert.deepStrictEqual(yield* asked(none), [])
+        const find = (word: string) => tickersOf(`ticker=PTAG1,PTAG2,PTAG3&tag=${encodeURIComponent(word)}`)
+        assert.deepStrictEqual(yield* find("offering"), ["PTAG1"])
+        assert.deepStrictEqual(yield* find("a,b"), ["PTAG1"])
+        assert.deepStrictEqual(yield* find("Offering"), ["PTAG1"])
+        for (const none of ["offer", "8-K", "%", "{}", `"`]) assert.deepStrictEqual(yield* find(none), [])
         assert.strictEqual((yield* refused("tag=")).field, "tag")
       }))
 
@@ -245,8 +245,8 @@ segments.forEach(([segment, table]) =>
           { date: "2025-08-04", volume: "9007199254740992" },
           { date: "2025-08-05", dollar_volume: "1.234" },
         )))
-        const said = ["2: last_updated", "3: ticker", "4: all_tags", "5: volume", "6: dollar_volume"]
-        for (const text of said) assert.include(bad.message, `line ${text} must`)
+        const problems = ["2: last_updated", "3: ticker", "4: all_tags", "5: volume", "6: dollar_volume"]
+        for (const text of problems) assert.include(bad.message, `line ${text} must`)
         assert.strictEqual((yield* keysOf("ticker=PLOAD")).length, 2)
       }))
   })

@@ -7,7 +7,7 @@ import * as Service from "../support/Service.ts"
 const { valueAt, insertRows } = Service
 
 /** A row with the required columns only. Its key is the ticker. */
-const suspect = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
+const makeRow = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => ({
   ticker,
   known_underwriter: false,
   number_liquidations: "0",
@@ -23,7 +23,7 @@ const tickersOf = (query: string) => Effect.map(column("ticker", query), (ticker
 
 /** Queries the rows of these tickers. */
 const among = (tickers: ReadonlyArray<string>, name = "ticker") => ({
-  asked: (query: string) => column(name, `ticker=${tickers.join(",")}&${query}`),
+  find: (query: string) => column(name, `ticker=${tickers.join(",")}&${query}`),
   refused,
 })
 
@@ -92,7 +92,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("missing values are null, never an empty string or 0 (D16)", () =>
     Effect.gen(function* () {
-      yield* insertRows("pump_and_dump_tracker", suspect("PNULL"))
+      yield* insertRows("pump_and_dump_tracker", makeRow("PNULL"))
       const [row] = yield* found("ticker=PNULL")
       const there = Predicate.isObject(row) ? Object.entries(row).filter(([, value]) => value !== null) : []
       assert.deepStrictEqual(there, [
@@ -112,7 +112,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       yield* insertRows(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) =>
-          suspect(ticker, { last_updated: ListClients.newYorkTimestampSamples[number]?.[0] })
+          makeRow(ticker, { last_updated: ListClients.newYorkTimestampSamples[number]?.[0] })
         ),
       )
       assert.deepStrictEqual(
@@ -123,7 +123,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("ticker is optional, and invalid symbols alone never match all rows (§7.3)", () =>
     Effect.gen(function* () {
-      yield* insertRows("pump_and_dump_tracker", suspect("P.DOT"))
+      yield* insertRows("pump_and_dump_tracker", makeRow("P.DOT"))
       assert.isAbove((yield* found("")).length, 0)
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       assert.deepStrictEqual(yield* tickersOf("ticker=@@,p.%20dot"), ["P.DOT"])
@@ -134,12 +134,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     Effect.gen(function* () {
       yield* insertRows(
         "pump_and_dump_tracker",
-        suspect("PORDF"),
-        suspect("PORDA", { ipo_date: "2025-02-03" }),
-        suspect("PORDC", { ipo_date: "2025-02-04" }),
-        suspect("PORDB", { ipo_date: "2025-02-04" }),
-        suspect("PORDD", { ipo_date: "2024-12-31" }),
-        suspect("PORDE"),
+        makeRow("PORDF"),
+        makeRow("PORDA", { ipo_date: "2025-02-03" }),
+        makeRow("PORDC", { ipo_date: "2025-02-04" }),
+        makeRow("PORDB", { ipo_date: "2025-02-04" }),
+        makeRow("PORDD", { ipo_date: "2024-12-31" }),
+        makeRow("PORDE"),
       )
       const ordered = ["PORDB", "PORDC", "PORDA", "PORDD", "PORDE", "PORDF"]
       assert.deepStrictEqual(yield* tickersOf("ticker=PORDA,PORDB,PORDC,PORDD,PORDE,PORDF"), ordered)
@@ -153,7 +153,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       yield* insertRows(
         "pump_and_dump_tracker",
         ...tickers.map((ticker, number) =>
-          suspect(ticker, { country: "ZZ", ipo_date: number < 12 ? "2025-03-03" : null })
+          makeRow(ticker, { country: "ZZ", ipo_date: number < 12 ? "2025-03-03" : null })
         ).toReversed(),
       )
       for (const limit of [1, 7, 23, 100]) {
@@ -169,7 +169,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 10).toUpperCase()}`, 4)
         yield* insertRows(
           "pump_and_dump_tracker",
-          ...tickers.map((ticker, number) => suspect(ticker, { [name]: levels[number] ?? null })),
+          ...tickers.map((ticker, number) => makeRow(ticker, { [name]: levels[number] ?? null })),
         )
         const rows = levels.map((level, number) => [level, tickers[number]] as const)
         yield* FilterAssertions.assertEnumFilter(among(tickers), name, "high, medium, low", rows)
@@ -181,16 +181,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       const [first, second, third] = symbols("PLAND", 4)
       yield* insertRows(
         "pump_and_dump_tracker",
-        suspect("PLANDA", { country: "HK" }),
-        suspect("PLANDB", { country: "SG" }),
-        suspect("PLANDC", { country: "CN" }),
-        suspect("PLANDD"),
+        makeRow("PLANDA", { country: "HK" }),
+        makeRow("PLANDB", { country: "SG" }),
+        makeRow("PLANDC", { country: "CN" }),
+        makeRow("PLANDD"),
       )
-      const asked = (country: string) => tickersOf(`ticker=PLANDA,PLANDB,PLANDC,PLANDD&country=${country}`)
-      assert.deepStrictEqual(yield* asked("HK"), [first])
-      assert.deepStrictEqual(yield* asked("cn,%20Sg"), [second, third])
-      assert.deepStrictEqual(yield* asked("H%25"), [])
-      assert.deepStrictEqual(yield* asked("US"), [])
+      const find = (country: string) => tickersOf(`ticker=PLANDA,PLANDB,PLANDC,PLANDD&country=${country}`)
+      assert.deepStrictEqual(yield* find("HK"), [first])
+      assert.deepStrictEqual(yield* find("cn,%20Sg"), [second, third])
+      assert.deepStrictEqual(yield* find("H%25"), [])
+      assert.deepStrictEqual(yield* find("US"), [])
       for (const sent of ["", "HK,"]) assert.strictEqual((yield* refused(`country=${sent}`)).field, "country")
     }))
 
@@ -200,13 +200,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       const names = [...FilterAssertions.sampleTexts, "Spartan, Revere"]
       yield* insertRows(
         "pump_and_dump_tracker",
-        ...tickers.map((ticker, number) => suspect(ticker, { underwriters: names[number] ?? null })),
+        ...tickers.map((ticker, number) => makeRow(ticker, { underwriters: names[number] ?? null })),
       )
-      const asked = (part: string) =>
+      const find = (part: string) =>
         column("underwriters", `ticker=${tickers.join(",")}&underwriters=${encodeURIComponent(part)}`)
-      yield* FilterAssertions.assertContainsFilter({ asked, refused }, "underwriters")
-      for (const part of ["REVere", "n, R"]) assert.deepStrictEqual(yield* asked(part), ["Spartan, Revere"])
-      for (const miss of ["S%n", "n__R", "Spartans"]) assert.deepStrictEqual(yield* asked(miss), [], miss)
+      yield* FilterAssertions.assertContainsFilter({ find, refused }, "underwriters")
+      for (const part of ["REVere", "n, R"]) assert.deepStrictEqual(yield* find(part), ["Spartan, Revere"])
+      for (const miss of ["S%n", "n__R", "Spartans"]) assert.deepStrictEqual(yield* find(miss), [], miss)
     }))
 
   it.effect.each([["known_underwriter", "PKNOWN"], ["is_adr", "PADR"]] as const)(
@@ -214,7 +214,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     ([name, prefix]) =>
       Effect.gen(function* () {
         const [no = "", yes = ""] = symbols(prefix, 2)
-        yield* insertRows("pump_and_dump_tracker", suspect(no, { [name]: false }), suspect(yes, { [name]: true }))
+        yield* insertRows("pump_and_dump_tracker", makeRow(no, { [name]: false }), makeRow(yes, { [name]: true }))
         yield* FilterAssertions.assertBooleanFilter(among([no, yes]), name, { yes: [yes], no: [no] })
       }),
   )
@@ -229,15 +229,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 9).toUpperCase()}`, 5)
         yield* insertRows(
           "pump_and_dump_tracker",
-          ...tickers.map((ticker, number) => suspect(ticker, { [name]: values[number] ?? null })),
+          ...tickers.map((ticker, number) => makeRow(ticker, { [name]: values[number] ?? null })),
         )
         const keys = tickers.slice(0, values.length)
         yield* FilterAssertions.assertRangeFilter(among(tickers), name, { values, keys })
-        const { asked } = among(tickers)
+        const { find } = among(tickers)
         const [, one, many, most] = keys.slice(-4)
-        assert.deepStrictEqual(yield* asked(`min_${name}=0.5&max_${name}=7.5e7`), [one, many])
-        assert.deepStrictEqual(yield* asked(`min_${name}=1.5&max_${name}=9007199254740990`), [many])
-        assert.deepStrictEqual(yield* asked(`min_${name}=75000000.5`), [most])
+        assert.deepStrictEqual(yield* find(`min_${name}=0.5&max_${name}=7.5e7`), [one, many])
+        assert.deepStrictEqual(yield* find(`min_${name}=1.5&max_${name}=9007199254740990`), [many])
+        assert.deepStrictEqual(yield* find(`min_${name}=75000000.5`), [most])
       }),
   )
 
@@ -257,12 +257,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         const [less, more] = tickers
         yield* insertRows(
           "pump_and_dump_tracker",
-          ...tickers.map((ticker, number) => suspect(ticker, { [name]: [small, great][number] ?? null })),
+          ...tickers.map((ticker, number) => makeRow(ticker, { [name]: [small, great][number] ?? null })),
         )
         yield* FilterAssertions.assertRangeFilter(among(tickers), name, { values: [small, great], keys: [less, more] })
-        const { asked } = among(tickers)
-        assert.deepStrictEqual(yield* asked(`min_${name}=0.2&max_${name}=1e300`), [more])
-        assert.deepStrictEqual(yield* asked(`min_${name}=${small}00001`), [
+        const { find } = among(tickers)
+        assert.deepStrictEqual(yield* find(`min_${name}=0.2&max_${name}=1e300`), [more])
+        assert.deepStrictEqual(yield* find(`min_${name}=${small}00001`), [
           ...(small.startsWith("-") ? [less] : []),
           more,
         ])
@@ -276,7 +276,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 12).toUpperCase()}`, 5)
         yield* insertRows(
           "pump_and_dump_tracker",
-          ...tickers.map((ticker, number) => suspect(ticker, { [name]: FilterAssertions.sampleDays[number] ?? null })),
+          ...tickers.map((ticker, number) => makeRow(ticker, { [name]: FilterAssertions.sampleDays[number] ?? null })),
         )
         yield* FilterAssertions.assertDayRangeFilter(among(tickers, name), name)
       }),
@@ -284,7 +284,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
 
   it.effect("lock_up_expiration may be in the future, and a reversed range is still refused (§4.4, §7.2)", () =>
     Effect.gen(function* () {
-      yield* insertRows("pump_and_dump_tracker", suspect("PFUT", { lock_up_expiration: "2999-01-01" }))
+      yield* insertRows("pump_and_dump_tracker", makeRow("PFUT", { lock_up_expiration: "2999-01-01" }))
       yield* FilterAssertions.assertFutureDaysFound(among(["PFUT"]), "lock_up_expiration", "PFUT")
     }))
 
@@ -307,12 +307,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       const all = { scam_risk: "high", country: "HK", is_adr: true, underwriters: "Mixed Bank", gain_1_day: "10" }
       yield* insertRows(
         "pump_and_dump_tracker",
-        suspect("PMIXA", all),
-        suspect("PMIXB", { ...all, scam_risk: "low" }),
-        suspect("PMIXC", { ...all, country: "SG" }),
-        suspect("PMIXD", { ...all, is_adr: false }),
-        suspect("PMIXE", { ...all, underwriters: "Fixed Bank" }),
-        suspect("PMIXF", { ...all, gain_1_day: "9.9999" }),
+        makeRow("PMIXA", all),
+        makeRow("PMIXB", { ...all, scam_risk: "low" }),
+        makeRow("PMIXC", { ...all, country: "SG" }),
+        makeRow("PMIXD", { ...all, is_adr: false }),
+        makeRow("PMIXE", { ...all, underwriters: "Fixed Bank" }),
+        makeRow("PMIXF", { ...all, gain_1_day: "9.9999" }),
       )
       assert.deepStrictEqual(
         yield* tickersOf("scam_risk=high&country=HK&is_adr=true&underwriters=mixed&min_gain_1_day=10"),

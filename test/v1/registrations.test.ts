@@ -155,9 +155,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     Effect.gen(function* () {
       const words = ["equity_line", "offering", "resale", "shelf"]
       yield* insertRows("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
-      const asked = (query: string) => idsOf(`ticker=RTYPE&${query}`)
+      const find = (query: string) => idsOf(`ticker=RTYPE&${query}`)
       yield* FilterAssertions.assertEnumFilter(
-        { asked, refused },
+        { find, refused },
         "type",
         "shelf, equity_line, offering, resale",
         words.map((word) => [word, word]),
@@ -191,8 +191,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
         ...FilterAssertions.sampleTexts.map((bank) => registration({ id: bank, ticker: "RBANK", bank })),
         registration({ id: "bank null", ticker: "RBANK" }),
       )
-      const asked = (bank: string) => idsOf(`ticker=RBANK&bank=${encodeURIComponent(bank)}`)
-      yield* FilterAssertions.assertContainsFilter({ asked, refused }, "bank")
+      const find = (bank: string) => idsOf(`ticker=RBANK&bank=${encodeURIComponent(bank)}`)
+      yield* FilterAssertions.assertContainsFilter({ find, refused }, "bank")
     }))
 
   it.effect.each(["effective_status", "is_atm", "over_baby_shelf"])(
@@ -205,8 +205,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
           registration({ id: `${name} no`, ticker, [name]: false }),
           registration({ id: `${name} yes`, ticker, [name]: true }),
         )
-        const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* FilterAssertions.assertBooleanFilter({ asked, refused }, name, {
+        const find = (query: string) => idsOf(`ticker=${ticker}&${query}`)
+        yield* FilterAssertions.assertBooleanFilter({ find, refused }, name, {
           yes: [`${name} yes`],
           no: [`${name} no`],
         })
@@ -232,11 +232,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
           ...values.map((value, number) => registration({ id: `${name} ${number}`, ticker, [name]: value })),
           registration({ id: `${name} null`, ticker }),
         )
-        const asked = (query: string) => idsOf(`ticker=${ticker}&${query}`)
-        yield* FilterAssertions.assertRangeFilter({ asked, refused }, name, { values, keys })
-        assert.deepStrictEqual(yield* asked(`min_${name}=0.30001&max_${name}=7.5e7`), [keys[3]])
-        assert.deepStrictEqual(yield* asked(`min_${name}=-1e300&max_${name}=-0.01`), [keys[0]])
-        assert.deepStrictEqual(yield* asked(`min_${name}=999999999999999999.991`), [])
+        const find = (query: string) => idsOf(`ticker=${ticker}&${query}`)
+        yield* FilterAssertions.assertRangeFilter({ find, refused }, name, { values, keys })
+        assert.deepStrictEqual(yield* find(`min_${name}=0.30001&max_${name}=7.5e7`), [keys[3]])
+        assert.deepStrictEqual(yield* find(`min_${name}=-1e300&max_${name}=-0.01`), [keys[0]])
+        assert.deepStrictEqual(yield* find(`min_${name}=999999999999999999.991`), [])
       }),
   )
 
@@ -252,16 +252,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
           ),
           ...(name === "filed_at" ? [] : [registration({ id: `${name} null`, ticker })]),
         )
-        const asked = (query: string) => column(name, `ticker=${ticker}&${query}`)
-        yield* FilterAssertions.assertDayRangeFilter({ asked, refused }, name)
+        const find = (query: string) => column(name, `ticker=${ticker}&${query}`)
+        yield* FilterAssertions.assertDayRangeFilter({ find, refused }, name)
       }),
   )
 
   it.effect("expiration_date may be in the future, and a reversed range is still refused (§4.4, §7.2)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "future", ticker: "RFUT", expiration_date: "2999-01-01" }))
-      const asked = (query: string) => idsOf(`ticker=RFUT&${query}`)
-      yield* FilterAssertions.assertFutureDaysFound({ asked, refused }, "expiration_date", "future")
+      const find = (query: string) => idsOf(`ticker=RFUT&${query}`)
+      yield* FilterAssertions.assertFutureDaysFound({ find, refused }, "expiration_date", "future")
     }))
 
   it.effect.each(["filed_at_from", "filed_at_to", "effective_date_from", "effective_date_to"])(

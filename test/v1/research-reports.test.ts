@@ -155,9 +155,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         "research_reports",
         ...gains.map((gain_percentage) => report({ report_id: gain_percentage, ticker: "RRGAIN", gain_percentage })),
       )
-      const asked = (query: string) => idsOf(`ticker=RRGAIN&${query}`)
-      yield* FilterAssertions.assertRangeFilter({ asked, refused }, "gain_percentage", { values: gains, keys: gains })
-      assert.deepStrictEqual(yield* asked("min_gain_percentage=0.30001&max_gain_percentage=99999999999999"), [])
+      const find = (query: string) => idsOf(`ticker=RRGAIN&${query}`)
+      yield* FilterAssertions.assertRangeFilter({ find, refused }, "gain_percentage", { values: gains, keys: gains })
+      assert.deepStrictEqual(yield* find("min_gain_percentage=0.30001&max_gain_percentage=99999999999999"), [])
     }))
 
   it.effect("created_at_from and created_at_to are whole days at -05:00, also in summer (D7, §2.1)", () =>
@@ -176,18 +176,18 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
         ...Object.entries(reports).map(([report_id, created_at]) => report({ report_id, ticker: "RRDAY", created_at })),
       )
       const latestFirst = Object.keys(reports).toReversed()
-      const asked = (query: string) => idsOf(`ticker=RRDAY&${query}`)
-      assert.deepStrictEqual(yield* asked("created_at_from=2025-07-01"), latestFirst.slice(0, 5))
-      assert.deepStrictEqual(yield* asked("created_at_to=2025-07-01"), latestFirst.slice(3))
-      assert.deepStrictEqual(yield* asked("created_at_from=2025-07-01&created_at_to=2025-07-01"), [
+      const find = (query: string) => idsOf(`ticker=RRDAY&${query}`)
+      assert.deepStrictEqual(yield* find("created_at_from=2025-07-01"), latestFirst.slice(0, 5))
+      assert.deepStrictEqual(yield* find("created_at_to=2025-07-01"), latestFirst.slice(3))
+      assert.deepStrictEqual(yield* find("created_at_from=2025-07-01&created_at_to=2025-07-01"), [
         "07-01 23:59:59.999",
         "07-01 00:00:00",
       ])
-      assert.deepStrictEqual(yield* asked("created_at_from=2025-12-31&created_at_to=2025-12-31"), ["12-31 23:59:59"])
-      assert.deepStrictEqual(yield* asked("created_at_from=2026-01-01"), ["01-01 00:00:00"])
-      assert.deepStrictEqual(yield* asked("created_at_to=2025-06-29"), [])
-      assert.deepStrictEqual(yield* asked("created_at_to=0001-01-01"), [])
-      assert.deepStrictEqual(yield* asked("created_at_from=0001-01-01"), latestFirst)
+      assert.deepStrictEqual(yield* find("created_at_from=2025-12-31&created_at_to=2025-12-31"), ["12-31 23:59:59"])
+      assert.deepStrictEqual(yield* find("created_at_from=2026-01-01"), ["01-01 00:00:00"])
+      assert.deepStrictEqual(yield* find("created_at_to=2025-06-29"), [])
+      assert.deepStrictEqual(yield* find("created_at_to=0001-01-01"), [])
+      assert.deepStrictEqual(yield* find("created_at_from=0001-01-01"), latestFirst)
     }))
 
   it.effect("created_at_from and created_at_to must be real days, in order and not in the future (D7)", () =>
@@ -243,8 +243,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
           `b5,RRLOAD,12.5,Text,Short,,2025-07-01 09:30:00,2025-07-01T13:30:00Z`,
         ].join("\n"),
       ))
-      const said = ["2: tldr_text", "3: tldr_text", "4: gain_percentage", "5: country", "6: created_at"]
-      for (const text of said) assert.include(bad.message, `line ${text} must`)
+      const problems = ["2: tldr_text", "3: tldr_text", "4: gain_percentage", "5: country", "6: created_at"]
+      for (const text of problems) assert.include(bad.message, `line ${text} must`)
       assert.deepStrictEqual(yield* idsOf("ticker=RRLOAD"), ["load"])
     }))
 })

@@ -40,7 +40,7 @@ const tickersOf = (query: string) => column("ticker", query)
 
 /** Queries the rows of these tickers. */
 const among = (tickers: ReadonlyArray<string>) => ({
-  asked: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
+  find: (query: string) => tickersOf(`ticker=${tickers.join(",")}&${query}`),
   refused,
 })
 
@@ -139,9 +139,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
           ...missing.map((ticker) => row(ticker)),
         )
         yield* FilterAssertions.assertRangeFilter(among([...keys, ...missing]), name, { values, keys })
-        const { asked } = among([...keys, ...missing])
-        assert.deepStrictEqual(yield* asked(`min_${name}=-4.99&max_${name}=9.99`), keys.slice(1, 2))
-        assert.deepStrictEqual(yield* asked(`min_${name}=10.0001`), [])
+        const { find } = among([...keys, ...missing])
+        assert.deepStrictEqual(yield* find(`min_${name}=-4.99&max_${name}=9.99`), keys.slice(1, 2))
+        assert.deepStrictEqual(yield* find(`min_${name}=10.0001`), [])
       }),
   )
 
@@ -152,11 +152,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         const tickers = [1, 2, 3, 4].map((number) => `SE${name.slice(0, 3).toUpperCase()}${number}`)
         const values = ["Plain", "O'Neil 50%_\\", "plain", null]
         yield* insertRows("screener", ...tickers.map((ticker, number) => row(ticker, { [name]: values[number] })))
-        const asked = (value: string) => tickersOf(`ticker=${tickers.join(",")}&${name}=${encodeURIComponent(value)}`)
-        assert.deepStrictEqual(yield* asked("PLAIN"), [tickers[0], tickers[2]])
-        assert.deepStrictEqual(yield* asked("O'Neil 50%_\\"), tickers.slice(1, 2))
-        assert.deepStrictEqual(yield* asked("plain, o'neil 50%_\\"), tickers.slice(0, 3))
-        for (const none of ["%", "null", "' or true --"]) assert.deepStrictEqual(yield* asked(none), [])
+        const find = (value: string) => tickersOf(`ticker=${tickers.join(",")}&${name}=${encodeURIComponent(value)}`)
+        assert.deepStrictEqual(yield* find("PLAIN"), [tickers[0], tickers[2]])
+        assert.deepStrictEqual(yield* find("O'Neil 50%_\\"), tickers.slice(1, 2))
+        assert.deepStrictEqual(yield* find("plain, o'neil 50%_\\"), tickers.slice(0, 3))
+        for (const none of ["%", "null", "' or true --"]) assert.deepStrictEqual(yield* find(none), [])
         assert.strictEqual((yield* refused(`${name}=`)).field, name)
       }),
   )
@@ -176,7 +176,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
         ...days.map((ipo_date, number) => row(`SIPO${number}`, { ipo_date, sector: "IPOs" })),
       )
       yield* FilterAssertions.assertDayRangeFilter(
-        { asked: (query) => column("ipo_date", `sector=IPOs&${query}`), refused },
+        { find: (query) => column("ipo_date", `sector=IPOs&${query}`), refused },
         "ipo_date",
       )
       yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, ["ipo_date_from", "ipo_date_to"])
@@ -252,13 +252,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
             row(`SS${[...numbers, ...readOnlyNumbers].indexOf(name)}X${number}`, { sector, [name]: value })
           ),
         )
-        const asked = (sort: string) =>
+        const find = (sort: string) =>
           Effect.map(
             walk(`sector=${encodeURIComponent(sector)}&sort=${sort}`, 3),
             (rows) => rows.map((row) => String(at(row, "ticker")).split("X")[1]).join(""),
           )
-        assert.strictEqual(yield* asked(name), missing === null ? "21375406" : "20613754")
-        assert.strictEqual(yield* asked(`-${name}`), missing === null ? "45137206" : "45137062")
+        assert.strictEqual(yield* find(name), missing === null ? "21375406" : "20613754")
+        assert.strictEqual(yield* find(`-${name}`), missing === null ? "45137206" : "45137062")
       }),
   )
 

@@ -25,7 +25,7 @@ const loaded = (csv: string) => ListClients.loadCsv("split-status", csv, "replac
 
 /** Queries one ticker, which is required, also for requests that are refused. */
 const of = (ticker: string, name = "id") => ({
-  asked: (query: string) => column(name, `ticker=${ticker}&${query}`),
+  find: (query: string) => column(name, `ticker=${ticker}&${query}`),
   found: (query: string) => found(`ticker=${ticker}&${query}`),
   refused: (query: string) => refused(`ticker=${ticker}&${query}`),
 })

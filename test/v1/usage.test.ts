@@ -446,7 +446,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         })
       ))
       // The queries of the test are recorded too, today.
-      const asked = (query: string) =>
+      const find = (query: string) =>
         Effect.map(
           rowsFor(query.includes("_to=") ? `/v1/usage?${query}` : `/v1/usage?requested_at_to=2025-12-31&${query}`, key),
           (found) => column(found, "request_id").toReversed().join(""),
@@ -469,7 +469,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         "endpoint=/v1/news&requested_at_from=2025-03-02&requested_at_to=2025-03-02": "b",
       }
       for (const [query, expected] of Object.entries(cases)) {
-        assert.strictEqual(yield* asked(query), expected, query)
+        assert.strictEqual(yield* find(query), expected, query)
       }
     }))
 
@@ -540,21 +540,21 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         ),
       )
       const latestFirst = Object.keys(instants).toReversed()
-      const asked = (query: string) =>
+      const find = (query: string) =>
         Effect.map(rowsFor(`/v1/usage?endpoint=/v1/news&limit=100&${query}`, key), (rows) => column(rows, "request_id"))
-      assert.deepStrictEqual(yield* asked("requested_at_from=2025-07-01"), latestFirst.slice(0, 5))
-      assert.deepStrictEqual(yield* asked("requested_at_to=2025-07-01"), latestFirst.slice(3))
-      assert.deepStrictEqual(yield* asked("requested_at_from=2025-07-01&requested_at_to=2025-07-01"), [
+      assert.deepStrictEqual(yield* find("requested_at_from=2025-07-01"), latestFirst.slice(0, 5))
+      assert.deepStrictEqual(yield* find("requested_at_to=2025-07-01"), latestFirst.slice(3))
+      assert.deepStrictEqual(yield* find("requested_at_from=2025-07-01&requested_at_to=2025-07-01"), [
         "07-01_23.59.59.999",
         "07-01_00.00.00",
       ])
-      assert.deepStrictEqual(yield* asked("requested_at_from=2025-12-31&requested_at_to=2025-12-31"), [
+      assert.deepStrictEqual(yield* find("requested_at_from=2025-12-31&requested_at_to=2025-12-31"), [
         "12-31_23.59.59",
       ])
-      assert.deepStrictEqual(yield* asked("requested_at_from=2026-01-01"), ["01-01_00.00.00"])
-      assert.deepStrictEqual(yield* asked("requested_at_to=2025-06-29"), [])
-      assert.deepStrictEqual(yield* asked("requested_at_to=0001-01-01"), [])
-      assert.deepStrictEqual(yield* asked("requested_at_from=0001-01-01"), latestFirst)
+      assert.deepStrictEqual(yield* find("requested_at_from=2026-01-01"), ["01-01_00.00.00"])
+      assert.deepStrictEqual(yield* find("requested_at_to=2025-06-29"), [])
+      assert.deepStrictEqual(yield* find("requested_at_to=0001-01-01"), [])
+      assert.deepStrictEqual(yield* find("requested_at_from=0001-01-01"), latestFirst)
     }))
 
   it.effect("following the pages across monthly partitions shows each row once, with any filter (D8)", () =>
@@ -627,10 +627,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
           ]
         ) {
           const found = yield* rowsFor(`/v1/usage?limit=100&${query}`, key)
-          const strangers = column(found, "request_id").filter((id) =>
+          const otherRequests = column(found, "request_id").filter((id) =>
             /^n\d\./.test(String(id)) && !own[number]?.includes(String(id))
           )
-          assert.deepStrictEqual(strangers, [])
+          assert.deepStrictEqual(otherRequests, [])
         }
       }
     }))
@@ -706,19 +706,19 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       const latestFirst = days.toSorted().toReversed()
       const named = (rows: ReadonlyArray<unknown>) =>
         rows.map((row) => `${String(valueAt(row, "usage_date"))} ${String(valueAt(row, "endpoint"))}`)
-      const asked = (query: string) =>
+      const find = (query: string) =>
         Effect.map(
           rowsFor(`/v1/usage/daily?limit=100&endpoint=/v1/news&${query}`, key),
           (rows) => column(rows, "usage_date"),
         )
-      assert.deepStrictEqual(yield* asked("usage_date_to=2025-12-31"), latestFirst)
+      assert.deepStrictEqual(yield* find("usage_date_to=2025-12-31"), latestFirst)
       assert.deepStrictEqual(
-        yield* asked("usage_date_from=2025-03-01&usage_date_to=2025-03-02"),
+        yield* find("usage_date_from=2025-03-01&usage_date_to=2025-03-02"),
         latestFirst.slice(0, 2),
       )
-      assert.deepStrictEqual(yield* asked("usage_date_from=2025-03-01&usage_date_to=2025-03-01"), ["2025-03-01"])
-      assert.deepStrictEqual(yield* asked("usage_date_to=2025-02-28"), latestFirst.slice(2))
-      assert.deepStrictEqual(yield* asked("usage_date_to=2024-12-30"), [])
+      assert.deepStrictEqual(yield* find("usage_date_from=2025-03-01&usage_date_to=2025-03-01"), ["2025-03-01"])
+      assert.deepStrictEqual(yield* find("usage_date_to=2025-02-28"), latestFirst.slice(2))
+      assert.deepStrictEqual(yield* find("usage_date_to=2024-12-30"), [])
       const two = yield* rowsFor("/v1/usage/daily?endpoint=/v1/screener,/v1/news&usage_date_to=2024-12-31", key)
       assert.deepStrictEqual(named(two), ["2024-12-31 /v1/news", "2024-12-31 /v1/screener"])
       assert.deepStrictEqual(column(two, "requests"), [1, 3])
@@ -776,10 +776,10 @@ const assertSums = Effect.fnUntraced(function* (account_id: number, key: string)
   const [ofRows, ofDays] = [yield* kept(true), yield* kept(false)]
   assert.isAbove(ofDays.length, 0)
   assert.deepStrictEqual(ofDays, ofRows)
-  const asked = (yield* rowsFor("/v1/usage/daily?limit=100", key)).filter((row) =>
+  const returnedRows = (yield* rowsFor("/v1/usage/daily?limit=100", key)).filter((row) =>
     !String(valueAt(row, "endpoint")).startsWith("/v1/usage")
   )
-  assert.deepStrictEqual(asked, ofDays.map((row) => ({ ...row })))
+  assert.deepStrictEqual(returnedRows, ofDays.map((row) => ({ ...row })))
 })
 
 layer(service, { excludeTestServices: true })("GET /v1/usage of a deleted key", (it) => {

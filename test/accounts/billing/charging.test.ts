@@ -7,10 +7,10 @@ import { HttpServer } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { Agent, get } from "node:http"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import * as Embedded from "../../../src/db/embedded/EmbeddedPostgres.ts"
+import * as EmbeddedPostgres from "../../../src/db/embedded/EmbeddedPostgres.ts"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as Server from "../../../src/Server.ts"
-import * as Plenty from "../../support/GeneratedRows.ts"
+import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 import { poolableClient } from "../../support/PoolerMode.ts"
 
@@ -35,7 +35,7 @@ class Killable extends Context.Service<Killable, { readonly home: string; readon
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const home = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-billing-" })
-      const { url } = yield* Embedded.startEmbeddedPostgres(home)
+      const { url } = yield* EmbeddedPostgres.startEmbeddedPostgres(home)
       return { home, url }
     }),
   )
@@ -158,7 +158,7 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
     it.effect("charges exactly for 10,000 concurrent requests while the database is killed twice (D27, D29)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        yield* Plenty.fillAllTables(300)
+        yield* GeneratedRows.fillAllTables(300)
         const keys = yield* Effect.forEach(Object.entries(balances), ([name, balance]) =>
           Effect.gen(function* () {
             const key = yield* Service.ensureAccountWithKey(name, "basic")

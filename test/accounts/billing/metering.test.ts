@@ -379,9 +379,9 @@ layer(Layer.merge(base, FetchHttpClient.layer), { excludeTestServices: true, tim
         const killed = yield* Clock.currentTimeMillis
         const rows = yield* sql<{ readonly request_id: string }>`select request_id from usage`
         const recorded = new Set(rows.map(({ request_id }) => request_id))
-        const lost = answered.filter(({ id }) => !recorded.has(id))
-        assert.isBelow(lost.length, answered.length)
-        for (const { at } of lost) assert.isAbove(at, killed - 1_000)
+        const unrecorded = answered.filter(({ id }) => !recorded.has(id))
+        assert.isBelow(unrecorded.length, answered.length)
+        for (const { at } of unrecorded) assert.isAbove(at, killed - 1_000)
       }))
   },
 )

@@ -4,9 +4,9 @@ import { ConfigProvider, Effect, Exit, Layer, Schema } from "effect"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { computeCost, PriceLookup } from "../../../src/accounts/billing/Pricing.ts"
 import * as Endpoints from "../../../src/catalogue/Endpoints.ts"
-import * as Configured from "../../../src/catalogue/PriceList.ts"
-import * as Contract from "../../support/DocumentedEndpoints.ts"
-import * as Plenty from "../../support/GeneratedRows.ts"
+import * as PriceList from "../../../src/catalogue/PriceList.ts"
+import * as DocumentedEndpoints from "../../support/DocumentedEndpoints.ts"
+import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
 
 const { valueAt: at, insertRows, TestKeys } = Service
@@ -95,16 +95,16 @@ const pricesUnder = (settings: Settings) =>
   PriceLookup.pipe(
     Effect.map(({ getPricePerGigabyte: of }) => of),
     Effect.provide(
-      Configured.priceListLayer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(settings)))),
+      PriceList.priceListLayer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown(settings)))),
     ),
   )
 
 const refusedUnder = Effect.fnUntraced(function* (settings: Settings, name: string) {
   const exit = yield* Effect.exit(pricesUnder(settings))
   assert.isTrue(Exit.isFailure(exit), `${JSON.stringify(settings)} was taken`)
-  const said = String(Exit.isFailure(exit) ? exit.cause : "")
-  assert.include(said, name, JSON.stringify(settings))
-  return said
+  const message = String(Exit.isFailure(exit) ? exit.cause : "")
+  assert.include(message, name, JSON.stringify(settings))
+  return message
 })
 
 describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
@@ -172,8 +172,8 @@ describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
     "refuses to start with a price for %s, and names the priced endpoints (D27)",
     (path) =>
       Effect.gen(function* () {
-        const said = yield* refusedUnder({ ENDPOINT_PRICES: `/v1/news=5,${path}=5` }, "ENDPOINT_PRICES")
-        for (const known of priced) assert.include(said, known)
+        const message = yield* refusedUnder({ ENDPOINT_PRICES: `/v1/news=5,${path}=5` }, "ENDPOINT_PRICES")
+        for (const known of priced) assert.include(message, known)
       }),
   )
 })
@@ -181,7 +181,7 @@ describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
 const general = 5_000_000_000
 const own = 333_333_333_333
 
-const service = Layer.effectDiscard(Plenty.fillAllTables(120)).pipe(
+const service = Layer.effectDiscard(GeneratedRows.fillAllTables(120)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provide(ConfigProvider.layerAdd(
     ConfigProvider.fromUnknown({
@@ -192,14 +192,14 @@ const service = Layer.effectDiscard(Plenty.fillAllTables(120)).pipe(
   )),
 )
 
-const ask = Effect.fnUntraced(function* (path: string, asked: Service.TestRequestOptions = {}) {
+const ask = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* TestKeys
-  return yield* Service.requestJson(path, { key: ultimate, ...asked })
+  return yield* Service.requestJson(path, { key: ultimate, ...options })
 })
 
 /** A path of the endpoint whose response has rows. */
 const served = (path: string) => {
-  const endpoint = Contract.documentedDatasetEndpoints.find((known) => known.path === path)
+  const endpoint = DocumentedEndpoints.documentedDatasetEndpoints.find((known) => known.path === path)
   const isList = endpoint?.parameters.some(({ name }) => name === "limit") === true
   return isList
     ? `${path}?ticker=T1,T2,T3,T4,T5,T6`
@@ -286,8 +286,8 @@ layer(service, { excludeTestServices: true })("the cost of a response", (it) => 
         [422, "/v1/news?limt=1", {}],
         [422, "/v1/ownership", {}],
       ]
-      for (const [status, path, asked] of cases) {
-        const answer = yield* ask(path, asked)
+      for (const [status, path, options] of cases) {
+        const answer = yield* ask(path, options)
         assert.strictEqual(answer.status, status, path)
         assert.strictEqual(answer.headers["x-cost-microdollars"], "0", path)
       }

@@ -1,7 +1,7 @@
 /** D29 (usage): counting requests refused with 429 until they are written. */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
-import * as Refusals from "../../../src/accounts/billing/RefusalCounter.ts"
+import * as RefusalCounter from "../../../src/accounts/billing/RefusalCounter.ts"
 import type { RefusalCount } from "../../../src/accounts/billing/UsageWriter.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 
@@ -31,7 +31,7 @@ it.effect.prop(
   { steps },
   ({ steps }) =>
     Effect.sync(() => {
-      const refusals = Refusals.makeRefusalCounter()
+      const refusals = RefusalCounter.makeRefusalCounter()
       const table = makeTable()
       let now = Date.parse("2026-06-01T12:00:00.000Z")
       let sent = { requests: 0, bytes: 0 }
@@ -67,7 +67,7 @@ it.effect.prop(
 )
 
 it("writes other rows while one row grows all the time (D29)", () => {
-  const refusals = Refusals.makeRefusalCounter()
+  const refusals = RefusalCounter.makeRefusalCounter()
   for (const endpoint of ["/grows", "/waits"]) refusals.add(makeUsageRecord({ endpoint }))
   const written: Array<string> = []
   for (let times = 0; times < 2; times++) {
@@ -81,7 +81,7 @@ it("writes other rows while one row grows all the time (D29)", () => {
 
 it("bounds memory by accounts and endpoints while nothing can be written (D29)", () => {
   const most = 50
-  const refusals = Refusals.makeRefusalCounter(most)
+  const refusals = RefusalCounter.makeRefusalCounter(most)
   const [accounts, endpoints, hours] = [10, 3, 24]
   let sent = 0
   for (let minute = 0; minute < hours * 60; minute++) {

@@ -10,8 +10,8 @@ import {
 import { makeUsageBatch, makeUsageWriter } from "../../../src/accounts/billing/UsageWriter.ts"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import { isLockTimeout } from "../../../src/db/SqlState.ts"
-import * as Instances from "../../support/ServiceInstances.ts"
-import * as Ledger from "../../support/CustomerUsage.ts"
+import * as ServiceInstances from "../../support/ServiceInstances.ts"
+import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
 
 const base = Layer.unwrap(
@@ -52,11 +52,11 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('clocks', 'basic', 1000)`
       const write = yield* makeUsageWriter
       const times = ["1999-12-31T23:59:59.999Z", "2031-02-28T12:00:00.000Z"].map((text) => Date.parse(text))
-      yield* write(makeUsageBatch(times.map((requested_at) => Ledger.makeUsageRecord({ requested_at }))))
+      yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const old = DateTime.makeUnsafe("2000-01-01T00:00:00Z")
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(old), ["usage_1999_12"])
       // The writer has cached that the dropped partition exists.
-      yield* write(makeUsageBatch(times.map((requested_at) => Ledger.makeUsageRecord({ requested_at }))))
+      yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
         select (select count(*)::int from usage) as rows, (select sum(requests)::int from usage_daily) as requests,
           (select balance_microdollars::int from accounts) as balance
@@ -72,7 +72,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
         makeUsageBatch([
           ...months.map((month) => Date.parse(`${month}-15T00:00:00Z`)),
           Date.now(),
-        ].map((requested_at) => Ledger.makeUsageRecord({ requested_at }))),
+        ].map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))),
       )
       const after = DateTime.makeUnsafe("2099-01-01T00:00:00Z")
       const dropped = yield* dropUsagePartitionsBefore(after)
@@ -85,7 +85,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter
       const times = Array.from({ length: 36 }, (_, month) => Date.UTC(2010, month, 1))
-      yield* write(makeUsageBatch(times.map((requested_at) => Ledger.makeUsageRecord({ requested_at }))))
+      yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       // Statistics may change the order in which PostgreSQL evaluates the conditions.
       yield* sql`analyze`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2010-03-01T00:00:00Z")), [
@@ -94,13 +94,15 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       ])
     }))
 
-  it.effect("gives up dropping a month in use after a quarter of a second (RELIABILITY)", () =>
+  it.effect("gives up dropping a month in use after a quarter of a second (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter
-      yield* write(makeUsageBatch([Ledger.makeUsageRecord({ requested_at: Date.parse("2021-05-15T00:00:00Z") })]))
+      yield* write(
+        makeUsageBatch([CustomerUsage.makeUsageRecord({ requested_at: Date.parse("2021-05-15T00:00:00Z") })]),
+      )
       const reading = yield* Effect.forkChild(sql`select count(*) from usage, pg_sleep(2)`)
-      yield* Ledger.retryUntil(
+      yield* CustomerUsage.retryUntil(
         sql`select from pg_locks where relation = 'usage'::regclass and mode = 'AccessShareLock'`,
         (rows) => rows.length > 0,
       )
@@ -108,7 +110,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
         Effect.flip(dropUsagePartitionsBefore(DateTime.makeUnsafe("2021-07-01T00:00:00Z"))),
       )
       const began = performance.now()
-      yield* write(makeUsageBatch([Ledger.makeUsageRecord({ requested_at: Date.now() })]))
+      yield* write(makeUsageBatch([CustomerUsage.makeUsageRecord({ requested_at: Date.now() })]))
       assert.isBelow(performance.now() - began, 1_500)
       assert.isTrue(isLockTimeout(yield* Fiber.join(dropping)))
       yield* Fiber.join(reading)
@@ -116,7 +118,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
     }))
 })
 
-layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, timeout: "60 seconds" })(
+layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true, timeout: "60 seconds" })(
   "the job",
   (it) => {
     it.effect("creates upcoming months and drops those beyond USAGE_RETENTION when the service starts (D29)", () =>
@@ -125,9 +127,9 @@ layer(Layer.fresh(Instances.databaseWithKeys), { excludeTestServices: true, time
         yield* sql`select create_usage_partition(now() - interval '3 months')`
         yield* sql`select create_usage_partition(now() - interval '12 months')`
         const before = yield* partitions
-        yield* Instances.startInstance({ USAGE_RETENTION: "200 days" })
+        yield* ServiceInstances.startInstance({ USAGE_RETENTION: "200 days" })
         const wanted = yield* expected
-        const found = yield* Ledger.retryUntil(
+        const found = yield* CustomerUsage.retryUntil(
           partitions,
           (found) => wanted.every((name) => found.includes(name)) && found.length === wanted.length + 2,
         )

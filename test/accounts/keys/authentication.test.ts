@@ -9,15 +9,15 @@ import { createHash } from "node:crypto"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { Authorization } from "../../../src/accounts/Authorization.ts"
 import { Account, Authentication } from "../../../src/accounts/keys/Authentication.ts"
-import * as Gate from "../../../src/accounts/AuthorizationMiddleware.ts"
+import * as AuthorizationMiddleware from "../../../src/accounts/AuthorizationMiddleware.ts"
 import { generateApiKey, isWellFormedApiKey } from "../../../src/accounts/keys/ApiKey.ts"
-import * as KeyCheck from "../../../src/accounts/keys/AuthenticationMiddleware.ts"
-import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
+import * as AuthenticationMiddleware from "../../../src/accounts/keys/AuthenticationMiddleware.ts"
+import * as ApiKeys from "../../../src/accounts/keys/ApiKeys.ts"
 import { Metering } from "../../../src/accounts/billing/Metering.ts"
 import { RateLimit } from "../../../src/accounts/limits/RateLimit.ts"
 import { Database } from "../../../src/db/Database.ts"
 import { ResponseCache } from "../../../src/http/ResponseCache.ts"
-import * as Edge from "../../../src/http/Middleware.ts"
+import * as Middleware from "../../../src/http/Middleware.ts"
 import { RequestMetrics } from "../../../src/observability/RequestMetrics.ts"
 import { meetsTier, RequiredTier, type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../../src/rules/Validation.ts"
@@ -168,7 +168,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
       const revoked = yield* newKey("revoked, beside another")
-      yield* Keys.revokeApiKey(Number((yield* rowOf(revoked)).key_id))
+      yield* ApiKeys.revokeApiKey(Number((yield* rowOf(revoked)).key_id))
       const unknown = Redacted.value(yield* generateApiKey)
       const pairs = [[basic, pro], [basic, "nonsense"], [basic, unknown], [basic, revoked], [revoked, unknown]] as const
       for (const [one, other] of pairs) {
@@ -190,7 +190,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         yield* newKey("disabled"),
         yield* newKey("expired"),
       ]
-      yield* Keys.revokeApiKey(Number((yield* rowOf(revoked)).key_id))
+      yield* ApiKeys.revokeApiKey(Number((yield* rowOf(revoked)).key_id))
       yield* sql`update api_keys set disabled_at = now() - interval '1 year' where key_id = ${
         (yield* rowOf(disabled)).key_id
       }`
@@ -226,7 +226,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const ends = [
         (id: bigint) => sql`update api_keys set disabled_at = now() where key_id = ${id}`,
         (id: bigint) => sql`update api_keys set expires_at = now() where key_id = ${id}`,
-        (id: bigint) => Keys.revokeApiKey(Number(id)),
+        (id: bigint) => ApiKeys.revokeApiKey(Number(id)),
       ]
       for (const end of ends) {
         const key = yield* newKey("watched")
@@ -244,9 +244,9 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const id = Number((yield* rowOf(key)).key_id)
       for (const _ of [1, 2]) {
         assert.strictEqual((yield* requestJson(target, { key })).status, 200)
-        yield* Keys.disableApiKey(id)
+        yield* ApiKeys.disableApiKey(id)
         assert.isBelow(yield* until(key, 401), 1000)
-        yield* Keys.enableApiKey(id)
+        yield* ApiKeys.enableApiKey(id)
         assert.isBelow(yield* until(key, 200), 1000)
       }
     }))
@@ -255,13 +255,13 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     Effect.gen(function* () {
       const key = yield* newKey("gone for good")
       const id = Number((yield* rowOf(key)).key_id)
-      yield* Keys.revokeApiKey(id)
+      yield* ApiKeys.revokeApiKey(id)
       const { revoked_at } = yield* rowOf(key)
       assert.isNotNull(revoked_at)
-      assert.strictEqual((yield* Effect.flip(Keys.enableApiKey(id)))._tag, "KeyHasEnded")
-      assert.strictEqual((yield* Effect.flip(Keys.disableApiKey(id)))._tag, "KeyHasEnded")
-      assert.strictEqual((yield* Effect.flip(Keys.enableApiKey(id)))._tag, "KeyHasEnded")
-      yield* Keys.revokeApiKey(id)
+      assert.strictEqual((yield* Effect.flip(ApiKeys.enableApiKey(id)))._tag, "KeyHasEnded")
+      assert.strictEqual((yield* Effect.flip(ApiKeys.disableApiKey(id)))._tag, "KeyHasEnded")
+      assert.strictEqual((yield* Effect.flip(ApiKeys.enableApiKey(id)))._tag, "KeyHasEnded")
+      yield* ApiKeys.revokeApiKey(id)
       assert.deepStrictEqual((yield* rowOf(key)).revoked_at, revoked_at)
       yield* refused({ "X-API-Key": key }, "api_key_disabled")
     }))
@@ -404,9 +404,11 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
     }))
 })
 
-const impatient = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ WRONG_KEYS_LIMIT: "2" }), { asPrimary: true })
+const lowWrongKeyLimit = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ WRONG_KEYS_LIMIT: "2" }), {
+  asPrimary: true,
+})
 
-layer(Service.layer.pipe(Layer.provide(impatient)), { excludeTestServices: true })("Two credentials", (it) => {
+layer(Service.layer.pipe(Layer.provide(lowWrongKeyLimit)), { excludeTestServices: true })("Two credentials", (it) => {
   it.effect("counts a wrong key in both headers once, and two different credentials not at all (D2, D18)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
@@ -477,14 +479,14 @@ const tiered = HttpRouter.serve(
     ),
     Layer.provide(
       Layer.mergeAll(
-        KeyCheck.authenticationLayer,
-        Gate.authorizationLayer,
+        AuthenticationMiddleware.authenticationLayer,
+        AuthorizationMiddleware.authorizationLayer,
         ValidationMiddleware.layer,
         UnexpectedErrorMiddleware.layer,
         LifecycleMiddleware.layer,
       ),
     ),
-    Layer.merge(Edge.layer),
+    Layer.merge(Middleware.layer),
     Layer.provide(ResponseCache.layer),
     Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RequestMetrics.layer)),
     Layer.provide(Database.layer),
@@ -531,13 +533,13 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
   it.effect("answers 401 before 403, and 403 before 422 (D3)", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
-      const asked = (key: string | null) =>
+      const statusOf = (key: string | null) =>
         Effect.map(requestJson("/v1/ultimate?nonsense=1", { key }), ({ status }) => status)
-      assert.strictEqual(yield* asked(null), 401)
-      assert.strictEqual(yield* asked("nonsense"), 401)
-      assert.strictEqual(yield* asked(keys.basic), 403)
-      assert.strictEqual(yield* asked(keys.pro), 403)
-      assert.strictEqual(yield* asked(keys.ultimate), 422)
+      assert.strictEqual(yield* statusOf(null), 401)
+      assert.strictEqual(yield* statusOf("nonsense"), 401)
+      assert.strictEqual(yield* statusOf(keys.basic), 403)
+      assert.strictEqual(yield* statusOf(keys.pro), 403)
+      assert.strictEqual(yield* statusOf(keys.ultimate), 422)
     }))
 
   it.effect("refuses two different keys before it checks a tier (D2, D3)", () =>
@@ -558,14 +560,14 @@ layer(tiered, { excludeTestServices: true })("Tiers", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const keys = yield* TestKeys
-      const asked = [
+      const requests = [
         ["unknown", { key: null }],
         ["wrong", { key: "nonsense" }],
         ["low", { key: keys.basic }],
         ["two", { key: keys.ultimate, headers: { Authorization: `Bearer ${keys.basic}` } }],
         ["mistaken", { key: keys.ultimate }],
       ] as const
-      for (const [id, { key, ...more }] of asked) {
+      for (const [id, { key, ...more }] of requests) {
         const headers = { ..."headers" in more ? more.headers : {}, "X-Request-Id": `recorded.${id}` }
         yield* requestJson("/v1/ultimate?n=2", { key, headers })
       }

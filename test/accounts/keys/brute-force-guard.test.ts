@@ -7,13 +7,13 @@ import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
 import { generateApiKey } from "../../../src/accounts/keys/ApiKey.ts"
 import { makeBruteForceGuard, WrongKeysLimitConfig } from "../../../src/accounts/keys/BruteForceGuard.ts"
-import * as Proxies from "../../../src/http/TrustedProxies.ts"
-import * as Ledger from "../../support/CustomerUsage.ts"
+import * as TrustedProxies from "../../../src/http/TrustedProxies.ts"
+import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
-import * as Statements from "../../support/StatementRecorder.ts"
+import * as StatementRecorder from "../../support/StatementRecorder.ts"
 
 const { requestJson, valueAt, TestKeys } = Service
-const { createCustomer } = Ledger
+const { createCustomer } = CustomerUsage
 
 const target = "/v1/account"
 
@@ -45,7 +45,7 @@ const limit = 4
 const settings = { WRONG_KEYS_LIMIT: String(limit) }
 const proxied = { ...settings, TRUSTED_PROXIES: "127.0.0.1, 10.0.0.0/8" }
 
-/** Sends as many wrong keys as an address may. */
+/** Sends the number of wrong keys that an address may send. */
 const guess = Effect.fnUntraced(function* (forwarded: string | null) {
   for (const number of Array.range(1, limit)) {
     assert.strictEqual(yield* statusFrom(forwarded, yield* wellFormed), 401, `guess ${number} from ${forwarded}`)
@@ -56,154 +56,162 @@ const pass = (seconds: number) => TestClock.adjust(Duration.seconds(seconds))
 
 const noon = Date.parse("2026-07-01T16:00:00Z")
 
-layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settingsLayer(settings))))("wrong keys of one address", (it) => {
-  it.effect("an address that sent too many wrong keys is blocked for the minute (D2, D18)", () =>
-    Effect.gen(function* () {
-      const { key: right } = yield* createCustomer("right")
-      const { key: unseen } = yield* createCustomer("not seen before")
-      assert.strictEqual(yield* statusFrom(null, right), 200)
-      yield* guess(null)
-      // Wrong, mistyped and unused right keys get the same response, which reveals nothing.
-      for (const key of [yield* wellFormed, mistyped(right), "nonsense", unseen]) {
-        const bearer = yield* requestJson(target, { key: null, headers: { Authorization: `Bearer ${key}` } })
-        for (const answer of [yield* from(null, key), bearer]) {
-          assertBlocked(answer)
-          assert.strictEqual(answer.headers["retry-after"], "60")
+layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(settings))))(
+  "wrong keys of one address",
+  (it) => {
+    it.effect("an address that sent too many wrong keys is blocked for the minute (D2, D18)", () =>
+      Effect.gen(function* () {
+        const { key: right } = yield* createCustomer("right")
+        const { key: unseen } = yield* createCustomer("not seen before")
+        assert.strictEqual(yield* statusFrom(null, right), 200)
+        yield* guess(null)
+        // Wrong, mistyped and unused right keys get the same response, which reveals nothing.
+        for (const key of [yield* wellFormed, mistyped(right), "nonsense", unseen]) {
+          const bearer = yield* requestJson(target, { key: null, headers: { Authorization: `Bearer ${key}` } })
+          for (const answer of [yield* from(null, key), bearer]) {
+            assertBlocked(answer)
+            assert.strictEqual(answer.headers["retry-after"], "60")
+          }
         }
-      }
-      // A key that was right before still works, and a missing key is still reported as missing.
-      assert.strictEqual(yield* statusFrom(null, right), 200)
-      const { body, status } = yield* requestJson(target, { key: null })
-      assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "missing_api_key"])
-      assert.strictEqual((yield* requestJson("/endpoints", { key: "nonsense" })).status, 200)
+        // A key that was right before still works, and a missing key is still reported as missing.
+        assert.strictEqual(yield* statusFrom(null, right), 200)
+        const { body, status } = yield* requestJson(target, { key: null })
+        assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "missing_api_key"])
+        assert.strictEqual((yield* requestJson("/endpoints", { key: "nonsense" })).status, 200)
 
-      yield* pass(58)
-      assertBlocked(yield* from(null, unseen))
-      yield* pass(2)
-      assert.strictEqual(yield* statusFrom(null, unseen), 200)
-      assert.strictEqual(yield* statusFrom(null, "nonsense"), 401)
-    }))
+        yield* pass(58)
+        assertBlocked(yield* from(null, unseen))
+        yield* pass(2)
+        assert.strictEqual(yield* statusFrom(null, unseen), 200)
+        assert.strictEqual(yield* statusFrom(null, "nonsense"), 401)
+      }))
 
-  it.effect("a key that was valid in the last ten minutes works from a blocked address (D2, D18)", () =>
-    Effect.gen(function* () {
-      yield* pass(60)
-      const used = yield* createCustomer("used all the time")
-      const forgotten = yield* createCustomer("used once, longer ago")
-      assert.strictEqual(yield* statusFrom(null, forgotten.key), 200)
-      for (let times = 0; times < 4; times++) {
+    it.effect("a key that was valid in the last ten minutes works from a blocked address (D2, D18)", () =>
+      Effect.gen(function* () {
+        yield* pass(60)
+        const used = yield* createCustomer("used all the time")
+        const usedLongAgo = yield* createCustomer("used once, longer ago")
+        assert.strictEqual(yield* statusFrom(null, usedLongAgo.key), 200)
+        for (let times = 0; times < 4; times++) {
+          assert.strictEqual(yield* statusFrom(null, used.key), 200)
+          yield* pass(160)
+        }
+        yield* guess(null)
+        assertBlocked(yield* from(null, usedLongAgo.key))
         assert.strictEqual(yield* statusFrom(null, used.key), 200)
-        yield* pass(160)
-      }
-      yield* guess(null)
-      assertBlocked(yield* from(null, forgotten.key))
-      assert.strictEqual(yield* statusFrom(null, used.key), 200)
-    }))
+      }))
 
-  it.effect("disabled, revoked and expired keys do not count as wrong (D2, D18)", () =>
-    Effect.gen(function* () {
-      yield* pass(60)
-      const sql = yield* SqlClient.SqlClient
-      const ends = ["disabled_at", "revoked_at", "expires_at"]
-      const keys = yield* Effect.forEach(ends, (column) =>
-        Effect.gen(function* () {
-          const { key, key_id } = yield* createCustomer(`ended by ${column}`)
-          yield* sql`update api_keys set ${sql(column)} = now() where key_id = ${key_id}`
-          return key
-        }))
-      for (const key of [...keys, ...keys, ...keys]) {
-        const { body, status } = yield* from(null, key)
-        assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "api_key_disabled"])
-      }
-      for (let sent = 0; sent < 9; sent++) assert.strictEqual((yield* requestJson(target, { key: null })).status, 401)
-      yield* guess(null)
-    }))
+    it.effect("disabled, revoked and expired keys do not count as wrong (D2, D18)", () =>
+      Effect.gen(function* () {
+        yield* pass(60)
+        const sql = yield* SqlClient.SqlClient
+        const ends = ["disabled_at", "revoked_at", "expires_at"]
+        const keys = yield* Effect.forEach(ends, (column) =>
+          Effect.gen(function* () {
+            const { key, key_id } = yield* createCustomer(`ended by ${column}`)
+            yield* sql`update api_keys set ${sql(column)} = now() where key_id = ${key_id}`
+            return key
+          }))
+        for (const key of [...keys, ...keys, ...keys]) {
+          const { body, status } = yield* from(null, key)
+          assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "api_key_disabled"])
+        }
+        for (let sent = 0; sent < 9; sent++) assert.strictEqual((yield* requestJson(target, { key: null })).status, 401)
+        yield* guess(null)
+      }))
 
-  it.effect("mistyped keys count, once per request (D2, D18)", () =>
-    Effect.gen(function* () {
-      yield* pass(60)
-      const { key } = yield* createCustomer("mistyped")
-      for (const wrong of ["nonsense", mistyped(key)]) assert.strictEqual(yield* statusFrom(null, wrong), 401)
-      const differing = { key: mistyped(key), headers: { Authorization: `Bearer ${yield* wellFormed}` } }
-      assert.strictEqual((yield* requestJson(target, differing)).status, 401)
-      const wrong = yield* wellFormed
-      for (const _ of [1, 2]) {
-        const twice = yield* requestJson(target, { key: wrong, headers: { Authorization: `Bearer ${wrong}` } })
-        assert.strictEqual(twice.status, 401)
-      }
-      assertBlocked(yield* from(null, yield* wellFormed))
-    }))
+    it.effect("mistyped keys count, once per request (D2, D18)", () =>
+      Effect.gen(function* () {
+        yield* pass(60)
+        const { key } = yield* createCustomer("mistyped")
+        for (const wrong of ["nonsense", mistyped(key)]) assert.strictEqual(yield* statusFrom(null, wrong), 401)
+        const differing = { key: mistyped(key), headers: { Authorization: `Bearer ${yield* wellFormed}` } }
+        assert.strictEqual((yield* requestJson(target, differing)).status, 401)
+        const wrong = yield* wellFormed
+        for (const _ of [1, 2]) {
+          const twice = yield* requestJson(target, { key: wrong, headers: { Authorization: `Bearer ${wrong}` } })
+          assert.strictEqual(twice.status, 401)
+        }
+        assertBlocked(yield* from(null, yield* wellFormed))
+      }))
 
-  it.effect("a wrong key counts each time it is sent (D2, D18)", () =>
-    Effect.gen(function* () {
-      yield* pass(60)
-      const key = yield* wellFormed
-      for (let sent = 0; sent < limit; sent++) assert.strictEqual(yield* statusFrom(null, key), 401)
-      assertBlocked(yield* from(null, key))
-    }))
+    it.effect("a wrong key counts each time it is sent (D2, D18)", () =>
+      Effect.gen(function* () {
+        yield* pass(60)
+        const key = yield* wellFormed
+        for (let sent = 0; sent < limit; sent++) assert.strictEqual(yield* statusFrom(null, key), 401)
+        assertBlocked(yield* from(null, key))
+      }))
 
-  it.effect("ignores X-Forwarded-For unless a proxy is trusted (D18)", () =>
-    Effect.gen(function* () {
-      yield* pass(60)
-      for (let sent = 0; sent < limit; sent++) {
-        assert.strictEqual(yield* statusFrom(`203.0.113.${sent}`, yield* wellFormed), 401)
-      }
-      for (const forwarded of [null, "203.0.113.99", "198.51.100.1, 127.0.0.1", "2001:db8::1"]) {
-        assertBlocked(yield* from(forwarded, yield* wellFormed))
-      }
-    }))
-})
+    it.effect("ignores X-Forwarded-For unless a proxy is trusted (D18)", () =>
+      Effect.gen(function* () {
+        yield* pass(60)
+        for (let sent = 0; sent < limit; sent++) {
+          assert.strictEqual(yield* statusFrom(`203.0.113.${sent}`, yield* wellFormed), 401)
+        }
+        for (const forwarded of [null, "203.0.113.99", "198.51.100.1, 127.0.0.1", "2001:db8::1"]) {
+          assertBlocked(yield* from(forwarded, yield* wellFormed))
+        }
+      }))
+  },
+)
 
-layer(Service.layerAt(noon).pipe(Layer.provide(Ledger.settingsLayer(proxied))))("wrong keys behind proxies", (it) => {
-  it.effect("blocks the address that a trusted proxy names, and no other (D18)", () =>
-    Effect.gen(function* () {
-      const { key } = yield* createCustomer("behind a proxy")
-      yield* guess("203.0.113.1")
-      assertBlocked(yield* from("203.0.113.1", yield* wellFormed))
-      assertBlocked(yield* from("203.0.113.1", key))
-      // The same address in another form, behind another trusted proxy, or after an address that the client made up.
-      for (const same of [" 203.0.113.1 ", "203.0.113.1:54321", "203.0.113.1, 10.1.2.3", "198.51.100.9, 203.0.113.1"]) {
-        assertBlocked(yield* from(same, key))
-      }
-      assertBlocked(yield* from("::ffff:203.0.113.1", key))
-      for (const other of ["203.0.113.2", null, "2001:db8::1", "203.0.113.1, 203.0.113.3"]) {
-        assert.strictEqual(yield* statusFrom(other, yield* wellFormed), 401, String(other))
-      }
-      assert.strictEqual(yield* statusFrom("203.0.113.2", key), 200)
-      // A valid key works from any address.
-      assert.strictEqual(yield* statusFrom("203.0.113.1", key), 200)
-    }))
+layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxied))))(
+  "wrong keys behind proxies",
+  (it) => {
+    it.effect("blocks the address that a trusted proxy names, and no other (D18)", () =>
+      Effect.gen(function* () {
+        const { key } = yield* createCustomer("behind a proxy")
+        yield* guess("203.0.113.1")
+        assertBlocked(yield* from("203.0.113.1", yield* wellFormed))
+        assertBlocked(yield* from("203.0.113.1", key))
+        // The same address in another form, behind another trusted proxy, or after an address that the client made up.
+        for (
+          const same of [" 203.0.113.1 ", "203.0.113.1:54321", "203.0.113.1, 10.1.2.3", "198.51.100.9, 203.0.113.1"]
+        ) {
+          assertBlocked(yield* from(same, key))
+        }
+        assertBlocked(yield* from("::ffff:203.0.113.1", key))
+        for (const other of ["203.0.113.2", null, "2001:db8::1", "203.0.113.1, 203.0.113.3"]) {
+          assert.strictEqual(yield* statusFrom(other, yield* wellFormed), 401, String(other))
+        }
+        assert.strictEqual(yield* statusFrom("203.0.113.2", key), 200)
+        // A valid key works from any address.
+        assert.strictEqual(yield* statusFrom("203.0.113.1", key), 200)
+      }))
 
-  it.effect("counts the IPv6 addresses of a /64 network together (D18)", () =>
-    Effect.gen(function* () {
-      const ends = ["1", "2", "ffff:ffff:ffff:ffff", "a:b:c:d", "0:0:0:1", "3"]
-      for (const end of ends.slice(0, limit)) {
-        const address = end.includes("f") || end.includes(":") ? `2001:db8:1:2:${end}` : `2001:db8:1:2::${end}`
-        assert.strictEqual(yield* statusFrom(address, yield* wellFormed), 401, address)
-      }
-      for (const same of ["2001:db8:1:2::99", "2001:DB8:1:2:0:0:0:1", "[2001:db8:1:2::7]:443"]) {
-        assertBlocked(yield* from(same, yield* wellFormed))
-      }
-      for (const other of ["2001:db8:1:3::1", "2001:db8:1:1:ffff:ffff:ffff:ffff", "2001:db8::1:2:0:0"]) {
-        assert.strictEqual(yield* statusFrom(other, yield* wellFormed), 401, other)
-      }
-    }))
+    it.effect("counts the IPv6 addresses of a /64 network together (D18)", () =>
+      Effect.gen(function* () {
+        const ends = ["1", "2", "ffff:ffff:ffff:ffff", "a:b:c:d", "0:0:0:1", "3"]
+        for (const end of ends.slice(0, limit)) {
+          const address = end.includes("f") || end.includes(":") ? `2001:db8:1:2:${end}` : `2001:db8:1:2::${end}`
+          assert.strictEqual(yield* statusFrom(address, yield* wellFormed), 401, address)
+        }
+        for (const same of ["2001:db8:1:2::99", "2001:DB8:1:2:0:0:0:1", "[2001:db8:1:2::7]:443"]) {
+          assertBlocked(yield* from(same, yield* wellFormed))
+        }
+        for (const other of ["2001:db8:1:3::1", "2001:db8:1:1:ffff:ffff:ffff:ffff", "2001:db8::1:2:0:0"]) {
+          assert.strictEqual(yield* statusFrom(other, yield* wellFormed), 401, other)
+        }
+      }))
 
-  it.effect("counts for the proxy if X-Forwarded-For holds no address (D18)", () =>
-    Effect.gen(function* () {
-      yield* pass(60)
-      const odd = ["unknown", "_hidden", "'; drop table api_keys", "999.1.1.1", ",", "x".repeat(4000)]
-      for (const forwarded of odd.slice(0, limit)) {
-        assert.strictEqual(yield* statusFrom(forwarded, "nonsense"), 401, forwarded)
-      }
-      for (const forwarded of [...odd, null]) assertBlocked(yield* from(forwarded, "nonsense"))
-      assert.strictEqual(yield* statusFrom("203.0.113.200", "nonsense"), 401)
-    }))
-})
+    it.effect("counts for the proxy if X-Forwarded-For holds no address (D18)", () =>
+      Effect.gen(function* () {
+        yield* pass(60)
+        const malformed = ["unknown", "_hidden", "'; drop table api_keys", "999.1.1.1", ",", "x".repeat(4000)]
+        for (const forwarded of malformed.slice(0, limit)) {
+          assert.strictEqual(yield* statusFrom(forwarded, "nonsense"), 401, forwarded)
+        }
+        for (const forwarded of [...malformed, null]) assertBlocked(yield* from(forwarded, "nonsense"))
+        assert.strictEqual(yield* statusFrom("203.0.113.200", "nonsense"), 401)
+      }))
+  },
+)
 
-const lookups = (sent: ReadonlyArray<Statements.SentStatement>) =>
+const lookups = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
   sent.filter(({ text }) => text.includes("from api_keys"))
 
-layer(Service.layer.pipe(Layer.provideMerge(Statements.layer)), { excludeTestServices: true })(
+layer(Service.layer.pipe(Layer.provideMerge(StatementRecorder.layer)), { excludeTestServices: true })(
   "key look-ups",
   (it) => {
     it.effect("looks valid and invalid keys up with the same read-only statement, by their digest (D2)", () =>
@@ -213,16 +221,16 @@ layer(Service.layer.pipe(Layer.provideMerge(Statements.layer)), { excludeTestSer
         const { key: ended, key_id } = yield* createCustomer("looked up in vain")
         yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
         const unknown = yield* wellFormed
-        const found: Array<Statements.SentStatement> = []
+        const found: Array<StatementRecorder.SentStatement> = []
         for (const [sent, status] of [[key, 200], [unknown, 401], [ended, 401]] as const) {
-          const asked = yield* Statements.recordStatements(requestJson(target, { key: sent }))
-          assert.strictEqual(asked.answer.status, status)
-          const [lookup, ...more] = lookups(asked.sent)
+          const recorded = yield* StatementRecorder.recordStatements(requestJson(target, { key: sent }))
+          assert.strictEqual(recorded.answer.status, status)
+          const [lookup, ...more] = lookups(recorded.sent)
           assert.deepStrictEqual(more, [])
           const digest = createHash("sha256").update(sent).digest("hex")
           assert.strictEqual(lookup?.parameters[0], digest)
           assert.isFalse(lookup?.parameters.slice(1).includes(digest))
-          const all = asked.sent.map(({ parameters, text }) => [text, ...parameters].join(" ")).join("\n")
+          const all = recorded.sent.map(({ parameters, text }) => [text, ...parameters].join(" ")).join("\n")
           for (const part of [sent, sent.slice(8), sent.slice(12, 24)]) assert.notInclude(all, part)
           if (lookup !== undefined) found.push(lookup)
         }
@@ -233,7 +241,10 @@ layer(Service.layer.pipe(Layer.provideMerge(Statements.layer)), { excludeTestSer
   },
 )
 
-const watched = Service.layer.pipe(Layer.provide(Ledger.settingsLayer(settings)), Layer.provideMerge(Statements.layer))
+const watched = Service.layer.pipe(
+  Layer.provide(CustomerUsage.settingsLayer(settings)),
+  Layer.provideMerge(StatementRecorder.layer),
+)
 
 layer(watched, { excludeTestServices: true })("wrong keys and the database", (it) => {
   it.effect("mistyped keys and keys from blocked addresses never reach the database (D2)", () =>
@@ -242,13 +253,13 @@ layer(watched, { excludeTestServices: true })("wrong keys and the database", (it
       const wrong = [mistyped(basic), "nonsense", basic.slice(0, -1), basic.toUpperCase(), `${basic}0`]
       const answers: Array<number> = []
       for (const key of wrong) {
-        const { answer, sent } = yield* Statements.recordStatements(requestJson(target, { key }))
+        const { answer, sent } = yield* StatementRecorder.recordStatements(requestJson(target, { key }))
         assert.deepStrictEqual(lookups(sent), [])
         answers.push(answer.status)
       }
       assert.deepStrictEqual(answers, [401, 401, 401, 401, 429])
       for (const key of [yield* wellFormed, basic]) {
-        const { answer, sent } = yield* Statements.recordStatements(requestJson(target, { key }))
+        const { answer, sent } = yield* StatementRecorder.recordStatements(requestJson(target, { key }))
         assertBlocked(answer)
         assert.deepStrictEqual(lookups(sent), [])
       }
@@ -276,7 +287,7 @@ it.effect("an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES stops the start and is
       const wrong of ["x", "10.0.0.0/33", "300.1.1.1", "10.0.0.1,", "::1/129", "localhost", "10.0.0.1 10.0.0.2", "*"]
     ) {
       const error = yield* Effect.flip(
-        Effect.scoped(Layer.build(Proxies.layer)).pipe(
+        Effect.scoped(Layer.build(TrustedProxies.layer)).pipe(
           Effect.provide(Layer.merge(given({ TRUSTED_PROXIES: wrong }), HttpRouter.layer)),
         ),
       )
@@ -287,7 +298,7 @@ it.effect("an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES stops the start and is
 
 layer(
   Service.layerAt(noon).pipe(
-    Layer.provide(Ledger.settingsLayer({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8" })),
+    Layer.provide(CustomerUsage.settingsLayer({ WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "::1,127.0.0.0/8" })),
   ),
 )(
   "thirty wrong keys",

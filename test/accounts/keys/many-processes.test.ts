@@ -6,11 +6,11 @@ import { inject } from "vitest"
 import { generateApiKey } from "../../../src/accounts/keys/ApiKey.ts"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
-import * as Instances from "../../support/ServiceInstances.ts"
+import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { createCustomer, retryUntil } from "../../support/CustomerUsage.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 
-const { requestOverWire } = Instances
+const { requestOverWire } = ServiceInstances
 
 const target = "/v1/account"
 
@@ -25,10 +25,10 @@ const statusFrom = (port: number, address: string, key: string) =>
 const settings = { WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "127.0.0.1" }
 
 const startTwo = Effect.gen(function* () {
-  return [yield* Instances.startInstance(settings), yield* Instances.startInstance(settings)] as const
+  return [yield* ServiceInstances.startInstance(settings), yield* ServiceInstances.startInstance(settings)] as const
 })
 
-layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })(
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })(
   "keys in two processes",
   (it) => {
     it.effect("each process blocks an address after 30 wrong keys of its own (D18)", () =>
@@ -74,11 +74,11 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
         const far = yield* Layer.build(
           databaseClientLayer({ url: Redacted.make(url.href), applicationName: "tickerline-test" }),
         )
-        const near = yield* Instances.startInstance()
-        const cut = yield* Effect.provide(Instances.startInstance({ DATABASE_POOL_TIMEOUT: "1 second" }), far)
+        const near = yield* ServiceInstances.startInstance()
+        const cut = yield* Effect.provide(ServiceInstances.startInstance({ DATABASE_POOL_TIMEOUT: "1 second" }), far)
         const { key, key_id } = yield* createCustomer("to be revoked")
         const path = "/v1/screener"
-        // From memory in the end, by the short way.
+        // The later requests are answered by the response cache.
         for (let times = 0; times < 5; times++) {
           for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
         }
@@ -102,7 +102,7 @@ layer(Instances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seco
           Effect.sync(() => performance.now() - revoked),
           (passed) => passed > 2_500,
         )
-        // What was asked before the key ended may arrive now; it is not what those are told who asked later.
+        // Requests that were sent before the key ended may be answered now, so only later ones count.
         yield* network.resume
         const later = (from: number) => answers.filter(([began, port]) => port === from && began > 2_500).length
         yield* retryUntil(Effect.sync(() => Math.min(later(near), later(cut))), (count) => count > 5)

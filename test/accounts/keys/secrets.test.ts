@@ -6,14 +6,14 @@ import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
 import { generateApiKey } from "../../../src/accounts/keys/ApiKey.ts"
-import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
+import * as ApiKeys from "../../../src/accounts/keys/ApiKeys.ts"
 import * as Server from "../../../src/Server.ts"
-import * as Ledger from "../../support/CustomerUsage.ts"
+import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
 import { poolableClient } from "../../support/PoolerMode.ts"
 
 const { requestJson, insertRows, TestKeys } = Service
-const { createCustomer, findKeyIds, retryUntil } = Ledger
+const { createCustomer, findKeyIds, retryUntil } = CustomerUsage
 
 /** Logs and traces as text. */
 const seen: Array<string> = []
@@ -43,7 +43,7 @@ const watching = Layer.mergeAll(
 
 const watched = Server.layer.pipe(
   Layer.provide(watching),
-  Layer.provide(Ledger.settingsLayer({
+  Layer.provide(CustomerUsage.settingsLayer({
     RATE_LIMIT_BASIC: "1000000",
     RATE_LIMIT_PRO: "1",
     RATE_LIMIT_ULTIMATE: "1000000",
@@ -103,19 +103,24 @@ interface Sent extends Service.TestRequestOptions {
 }
 
 /** Sends a request and finds the key in the response, logs and traces. */
-const leaks = Effect.fnUntraced(function* (key: string, { but, path, ...asked }: Sent) {
+const leaks = Effect.fnUntraced(function* (key: string, { but, path, ...options }: Sent) {
   seen.length = 0
-  const { headers, status, text } = yield* notFollowing(requestJson(path, asked))
+  const { headers, status, text } = yield* notFollowing(requestJson(path, options))
   yield* settled
-  const said = Object.entries(headers).filter(([name]) => name !== but).map((header) => `header: ${header.join(": ")}`)
-  const told = tellTales(key, [`body: ${text}`, ...said, ...seen])
-  return { status, told: told.map((where) => `${asked.method ?? "GET"} ${path} (${status}) ${where.slice(0, 400)}`) }
+  const headerLines = Object.entries(headers).filter(([name]) => name !== but).map((header) =>
+    `header: ${header.join(": ")}`
+  )
+  const leaked = tellTales(key, [`body: ${text}`, ...headerLines, ...seen])
+  return {
+    status,
+    leaked: leaked.map((where) => `${options.method ?? "GET"} ${path} (${status}) ${where.slice(0, 400)}`),
+  }
 })
 
 /** Asserts that no request leaks the key. Returns the distinct statuses, sorted. */
 const search = Effect.fnUntraced(function* (key: string, requests: ReadonlyArray<Sent>) {
   const found = yield* Effect.forEach(requests, (sent) => leaks(key, sent))
-  assert.deepStrictEqual(found.flatMap(({ told }) => told), [])
+  assert.deepStrictEqual(found.flatMap(({ leaked }) => leaked), [])
   return Array.dedupe(found.map(({ status }) => status)).toSorted((a, b) => a - b)
 })
 
@@ -174,7 +179,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
           // Headers that clients use by mistake.
           { key: null, headers: { Authorization: key, Cookie: `key=${key}`, "Api-Key": key } },
         ]
-        const requests = paths.flatMap((path) => ways.map((asked) => ({ path, ...asked })))
+        const requests = paths.flatMap((path) => ways.map((options) => ({ path, ...options })))
         const others = (["HEAD", "POST", "OPTIONS"] as const).flatMap((method) =>
           ["/v1/news", "/v1/gap-stats"].map((path) => ({ path, key, method }))
         )
@@ -297,12 +302,12 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       const found: Array<string> = []
       for (const sent of [key, unknown]) {
         for (
-          const asked of [{ key: sent }, { key: null, headers: { Authorization: `Bearer ${sent}` } }] as const
+          const options of [{ key: sent }, { key: null, headers: { Authorization: `Bearer ${sent}` } }] as const
         ) {
-          const { status, told } = yield* leaks(sent, { path: "/v1/news", ...asked })
+          const { status, leaked } = yield* leaks(sent, { path: "/v1/news", ...options })
           assert.strictEqual(status, 500)
           assert.isTrue(seen.some((text) => text.startsWith("log: ") && text.includes("api_keys")))
-          found.push(...told)
+          found.push(...leaked)
         }
       }
       yield* sql`alter table gone rename to api_keys`
@@ -312,11 +317,11 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.strictEqual((yield* requestJson("/v1/news", { key })).status, 200)
       const warned = yield* retryUntil(
         Effect.sync(() => seen.some((text) => text.startsWith("log: ") && text.includes("was not recorded"))),
-        (said) => said,
+        (found) => found,
       )
       yield* sql`alter table gone rename to usage_daily`
       assert.isTrue(warned)
-      yield* Ledger.waitForRecordedRequests(account_id, 1)
+      yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
       found.push(...tellTales(key, seen))
       assert.deepStrictEqual(found, [])
     }))
@@ -350,9 +355,9 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       yield* createCustomer("maker")
       seen.length = 0
       const [made, rotated] = yield* Effect.gen(function* () {
-        const made = yield* Keys.createApiKey({ account: "maker", name: "made", expires: null, endpoints: null })
+        const made = yield* ApiKeys.createApiKey({ account: "maker", name: "made", expires: null, endpoints: null })
         const { key_id } = yield* findKeyIds(made)
-        return [made, yield* Keys.rotateApiKey(key_id, Duration.hours(1))]
+        return [made, yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1))]
       }).pipe(Effect.withSpan("keys"), Effect.provide(watching))
       assert.isTrue(seen.some((text) => text.startsWith("span: ") && text.includes("insert into api_keys")))
       for (const key of [made ?? "", rotated ?? ""]) {

@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { RateLimit } from "../../../src/accounts/limits/RateLimit.ts"
 import { makeSharedTokenBuckets } from "../../../src/accounts/limits/SharedTokenBuckets.ts"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
-import * as Instances from "../../support/ServiceInstances.ts"
+import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { findKeyIds, retryUntil } from "../../support/CustomerUsage.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Service from "../../support/Service.ts"
@@ -155,9 +155,9 @@ it.live(
         )
         return sum
       }))
-      const lost = (yield* usedTokens(account)) - spent
-      assert.isAbove(lost, 0)
-      assert.strictEqual(yield* countAllowed(second, account, limit, 2 * limit), limit - spent - lost)
+      const discarded = (yield* usedTokens(account)) - spent
+      assert.isAbove(discarded, 0)
+      assert.strictEqual(yield* countAllowed(second, account, limit, 2 * limit), limit - spent - discarded)
       yield* sql`update rate_limit_buckets set used = 0 where account_id = ${account}::float8`
       assert.strictEqual(yield* retryUntil(takeOne(second, account, limit), (left) => left >= 0), limit - 1)
 
@@ -265,12 +265,12 @@ it.live(
     Effect.scoped(
       Effect.gen(function* () {
         const settings = { RATE_LIMIT_BASIC: "90" }
-        const ports = [yield* Instances.startInstance(settings), yield* Instances.startInstance(settings)]
+        const ports = [yield* ServiceInstances.startInstance(settings), yield* ServiceInstances.startInstance(settings)]
         const { basic } = yield* Service.TestKeys
         yield* fillBucket((yield* findKeyIds(basic)).account_id)
         const responses = yield* Effect.forEach(
           Array.range(1, 140),
-          (number) => Instances.requestOverWire(ports[number % 2] ?? 0, "/v1/screener", basic),
+          (number) => ServiceInstances.requestOverWire(ports[number % 2] ?? 0, "/v1/screener", basic),
           { concurrency: 8 },
         )
         const allowed = responses.filter(({ status }) => status === 200)
@@ -280,7 +280,7 @@ it.live(
           assert.strictEqual(headers["x-ratelimit-limit"], "90")
           assert.isBelow(Number(headers["x-ratelimit-remaining"]), 90)
         }
-      }).pipe(Effect.provide(Instances.databaseWithKeys)),
+      }).pipe(Effect.provide(ServiceInstances.databaseWithKeys)),
     ),
   60_000,
 )

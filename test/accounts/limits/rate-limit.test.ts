@@ -232,8 +232,8 @@ layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("limit headers", (it) => {
         [422, "/estimate?endpoint=/nowhere", { key }],
         [500, "/v1/afterhours-stats", { key }],
       ] as const
-      for (const [index, [status, path, asked]] of cases.entries()) {
-        const response = yield* requestJson(path, asked)
+      for (const [index, [status, path, options]] of cases.entries()) {
+        const response = yield* requestJson(path, options)
         assert.strictEqual(response.status, status, `${path}: ${response.text}`)
         const [limit, remaining, reset] = limitHeaders(response)
         assert.deepStrictEqual([limit, remaining], ["100", String(99 - index)], path)
@@ -257,8 +257,8 @@ layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("limit headers", (it) => {
         ["/v1/docs", { key }],
         ["/health/live", { key }],
       ] as const
-      for (const [path, asked] of cases) {
-        assert.deepStrictEqual(limitHeaders(yield* requestJson(path, asked)), [null, null, null])
+      for (const [path, options] of cases) {
+        assert.deepStrictEqual(limitHeaders(yield* requestJson(path, options)), [null, null, null])
       }
       assert.deepStrictEqual(
         limitHeaders(yield* requestJson(free, { key })),

@@ -2,7 +2,7 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
-import * as Commands from "../../support/InProcessCommands.ts"
+import * as InProcessCommands from "../../support/InProcessCommands.ts"
 import {
   candidatePaths,
   compileCacheFolder,
@@ -136,7 +136,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         const script = `${yield* folder}/completions.bash`
-        const { code, err, out } = yield* Commands.runCommand(["--completions", "bash"], {})
+        const { code, err, out } = yield* InProcessCommands.runCommand(["--completions", "bash"], {})
         assert.strictEqual(code, 0, err)
         // Completes the last word of a line, like readline.
         const ask = `complete_line() {
@@ -150,8 +150,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
           script,
           [out, ask, ...lines.map((one) => `complete_line "${one}"`)].join("\n"),
         )
-        const told = yield* Effect.flatMap(startProgram("bash", ["--norc", script], {}), ended)
-        assert.deepStrictEqual(told.out.trim().split("\n"), [
+        const result = yield* Effect.flatMap(startProgram("bash", ["--norc", script], {}), ended)
+        assert.deepStrictEqual(result.out.trim().split("\n"), [
           "load",
           "nasdaq-compliance news",
           "/v1/nasdaq-compliance /v1/news /v1/news-basic",
@@ -169,7 +169,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
         Effect.gen(function* () {
           const fs = yield* FileSystem.FileSystem
           const script = `${yield* folder}/completions`
-          const { out } = yield* Commands.runCommand(["--completions", shell], {})
+          const { out } = yield* InProcessCommands.runCommand(["--completions", shell], {})
           assert.include(out, "nasdaq-compliance")
           yield* fs.writeFileString(script, out)
           assert.strictEqual((yield* Effect.flatMap(startProgram(shell, ["-n", script], {}), ended)).code, 0)
@@ -189,9 +189,9 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
         const fs = yield* FileSystem.FileSystem
         const link = `${yield* folder}/tickerline`
         yield* fs.symlink(`${projectRoot}/bin/tickerline`, link)
-        const told = yield* Effect.flatMap(startProgram("sh", ["-c", `cd / && ${link} --version`], {}), ended)
-        assert.strictEqual(told.code, 0)
-        assert.match(told.out, /^tickerline v\d/)
+        const result = yield* Effect.flatMap(startProgram("sh", ["-c", `cd / && ${link} --version`], {}), ended)
+        assert.strictEqual(result.code, 0)
+        assert.match(result.out, /^tickerline v\d/)
       }),
     { skip: linked.skip },
   )

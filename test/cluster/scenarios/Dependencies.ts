@@ -2,7 +2,7 @@
 import { Duration, Effect } from "effect"
 import { Cluster, retryWithin } from "../Cluster.ts"
 import { databaseHosts } from "../Patroni.ts"
-import { BrokenPromise, expectTrue, type Scenario } from "../Scenario.ts"
+import { expectTrue, FailedExpectation, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
 import { requestWithTimeout } from "../TimedRequest.ts"
 
@@ -28,7 +28,7 @@ export const standbyBehind: Scenario = {
       Effect.sync(() => process.kill(replay, "SIGSTOP")),
       () => Effect.sync(() => process.kill(replay, "SIGCONT")),
     )
-    // The commit counter changes a table ten times a second, and the clients judge the age of its answers.
+    // The commit counter changes a table ten times a second, and the clients check the age of what they read.
     const before = yield* service.readsOf(standby)
     yield* clients.more(300)
     const reads = (yield* service.readsOf(standby)) - before
@@ -91,7 +91,7 @@ const stepsDown = Effect.gen(function* () {
   yield* postgres.rest(leader, "/primary").pipe(
     Effect.filterOrFail(
       ({ status }) => status !== 200,
-      () => new BrokenPromise({ message: "The primary stays without etcd." }),
+      () => new FailedExpectation({ message: "The primary stays without etcd." }),
     ),
     retryWithin(40),
     Effect.ensuring(restart),
@@ -130,7 +130,7 @@ const conflictsOf = Effect.gen(function* () {
 })
 
 /** Exports a list through the given process. */
-const whole = Effect.fnUntraced(function* (app: AppHost) {
+const exportList = Effect.fnUntraced(function* (app: AppHost) {
   const { keys, world } = yield* Cluster
   const answer = yield* requestWithTimeout({
     host: world.addressOf(app),
@@ -139,12 +139,12 @@ const whole = Effect.fnUntraced(function* (app: AppHost) {
     headers: { Authorization: `Bearer ${keys["later"]}` },
   })
   const lines = answer.text.split("\n").length - 1
-  const isWhole = answer.status === 200 && lines === Number(answer.headers["x-row-count"])
+  const isComplete = answer.status === 200 && lines === Number(answer.headers["x-row-count"])
   yield* expectTrue(
-    isWhole || (answer.status === 503 && answer.headers["retry-after"] === "5"),
+    isComplete || (answer.status === 503 && answer.headers["retry-after"] === "5"),
     `An export: ${answer.status}, ${lines} of ${String(answer.headers["x-row-count"])} lines`,
   )
-  return isWhole
+  return isComplete
 })
 
 export const standbyConflicts: Scenario = {
@@ -159,7 +159,7 @@ export const standbyConflicts: Scenario = {
     let lists = 0
     const readers = Effect.forEach(
       appHosts,
-      (app) => Effect.forever(Effect.map(whole(app), (isWhole) => void (lists += isWhole ? 1 : 0))),
+      (app) => Effect.forever(Effect.map(exportList(app), (isComplete) => void (lists += isComplete ? 1 : 0))),
       { concurrency: "unbounded", discard: true },
     )
     // Whether a swap conflicts with a query is random, so the load is repeated.
@@ -172,7 +172,7 @@ export const standbyConflicts: Scenario = {
     const cancelled = (yield* conflictsOf) - before
     yield* postgres.configure({ postgresql: { parameters: { max_standby_streaming_delay: "500ms" } } })
     yield* expectTrue(cancelled > 0, "Nothing was cancelled.")
-    return { "queries cancelled": cancelled, "whole lists": lists }
+    return { "queries cancelled": cancelled, "complete lists": lists }
   }),
 }
 

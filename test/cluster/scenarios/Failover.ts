@@ -4,7 +4,7 @@ import { SqlClient } from "effect/sql"
 import { Cluster, retryWithin } from "../Cluster.ts"
 import { counterTicker, forbiddenCount } from "../CommitCounter.ts"
 import { type DatabaseHost, databaseHosts } from "../Patroni.ts"
-import { BrokenPromise, expectTrue, type Scenario, type ScenarioControls } from "../Scenario.ts"
+import { expectTrue, FailedExpectation, type Scenario, type ScenarioControls } from "../Scenario.ts"
 
 /** Maximum outage, seconds: Patroni's ttl plus election, promotion and health checks. */
 const failover = 35
@@ -15,7 +15,7 @@ const another = (old: DatabaseHost) =>
     return yield* retryWithin(60)(
       Effect.filterOrFail(postgres.leader, (leader) =>
         leader !== old, () =>
-        new BrokenPromise({ message: `${old} is still the primary.` })),
+        new FailedExpectation({ message: `${old} is still the primary.` })),
     )
   })
 
@@ -58,7 +58,7 @@ export const primaryLost: Scenario = {
     const now = yield* another(old)
     yield* numbers.next
     yield* clients.more(300)
-    yield* world.mend(old)
+    yield* world.reconnect(old)
     yield* retryWithin(90)(well())
     const found = Number(
       yield* postgres.psql(old, `select outstanding from screener where ticker = '${counterTicker}'`),
@@ -96,7 +96,7 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss: may
   const last = numbers.last()
   yield* world.cut(old)
   yield* world.kill(old)
-  yield* Effect.forEach(standbys, world.mend)
+  yield* Effect.forEach(standbys, world.reconnect)
   const now = yield* another(old)
   const kept = yield* retryWithin(60)(
     asOwner(Effect.flatMap(
@@ -106,7 +106,7 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss: may
   )
   yield* numbers.settled
   yield* clients.more(300)
-  yield* world.mend(old)
+  yield* world.reconnect(old)
   yield* postgres.startEtcd(old)
   yield* postgres.startPatroni(old)
   const first = kept[0]?.n ?? 0

@@ -2,7 +2,7 @@
 import { Effect, Schedule } from "effect"
 import { performance } from "node:perf_hooks"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import * as Keys from "../../../src/accounts/keys/ApiKeys.ts"
+import * as ApiKeys from "../../../src/accounts/keys/ApiKeys.ts"
 import { Cluster } from "../Cluster.ts"
 import { expectTrue, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
@@ -26,7 +26,7 @@ const askAt = Effect.fnUntraced(function* (app: AppHost, key: string, localAddre
 
 const customer = Effect.fnUntraced(function* (name: string, tier: "basic" | "pro") {
   yield* Accounts.ensureAccount({ name, tier, email: null, prepaid: false })
-  return yield* Keys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
+  return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
 })
 
 const revokedAt = Effect.fnUntraced(function* (app: AppHost, key: string, since: number) {
@@ -56,8 +56,8 @@ export const keyRevoked: Scenario = {
         `${app} answers ${statuses.join(", ")} to a new key.`,
       )
     }
-    const id = (yield* asOwner(Keys.listApiKeys)).find(({ account }) => account === "leaving")?.key_id
-    yield* asOwner(Keys.revokeApiKey(Number(id)))
+    const id = (yield* asOwner(ApiKeys.listApiKeys)).find(({ account }) => account === "leaving")?.key_id
+    yield* asOwner(ApiKeys.revokeApiKey(Number(id)))
     const since = performance.now()
     const taken = yield* Effect.forEach(appHosts, (app) => revokedAt(app, key, since), { concurrency: "unbounded" })
     // A request may start within the second and end after it.
@@ -106,13 +106,16 @@ const burst = Effect.fnUntraced(function* (key: string) {
     { concurrency: 8 },
   )
   const seconds = (performance.now() - began) / 1000
-  const strange = answers.filter(({ headers, status }) =>
+  const unexpected = answers.filter(({ headers, status }) =>
     status !== 200 && !(status === 429 && Number(headers["retry-after"]) > 0)
   )
-  yield* expectTrue(strange.length === 0, `${strange.length} answers were neither 200 nor 429: ${strange[0]?.text}`)
+  yield* expectTrue(
+    unexpected.length === 0,
+    `${unexpected.length} answers were neither 200 nor 429: ${unexpected[0]?.text}`,
+  )
   const given = answers.filter(({ status }) => status === 200).length
   // A permit comes back every 60 / limit seconds.
-  return { given, forgotten: Math.ceil(seconds * perMinute / 60) }
+  return { given, refilled: Math.ceil(seconds * perMinute / 60) }
 })
 
 export const sharedRateLimits: Scenario = {
@@ -121,12 +124,12 @@ export const sharedRateLimits: Scenario = {
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* () {
     const { asOwner } = yield* Cluster
-    const { forgotten, given } = yield* burst(yield* asOwner(customer("eager", "basic")))
+    const { refilled, given } = yield* burst(yield* asOwner(customer("eager", "basic")))
     yield* expectTrue(
-      given >= perMinute * 0.9 && given <= perMinute + forgotten,
-      `${given} of ${perMinute} were allowed, and ${forgotten} were forgotten meanwhile.`,
+      given >= perMinute * 0.9 && given <= perMinute + refilled,
+      `${given} of ${perMinute} were allowed, and ${refilled} were refilled meanwhile.`,
     )
-    return { allowed: given, limit: perMinute, forgotten }
+    return { allowed: given, limit: perMinute, refilled }
   }),
 }
 

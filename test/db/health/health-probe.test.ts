@@ -90,7 +90,7 @@ describe("The socket registry", () => {
       })
     })
 
-  it.effect("connects to the server that DATABASE_URL names, in each form of URL (operations: settings)", () =>
+  it.effect("connects to the server that DATABASE_URL names, in each form of URL (operations/settings)", () =>
     Effect.gen(function* () {
       const host = "127.0.0.1"
       assert.isTrue(yield* isReached((port) => `postgres://u:p%40@127.0.0.1:${port}/db`, { host, port: 0 }))

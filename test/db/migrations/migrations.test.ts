@@ -3,7 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Fiber, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
-import * as Scripts from "../../../src/db/migrations/MigrationScripts.ts"
+import * as MigrationScripts from "../../../src/db/migrations/MigrationScripts.ts"
 import { makeEmptyDatabase, makeMigrationFolder, migrateUpTo, withDatabase } from "../../support/MigrationDatabases.ts"
 import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 
@@ -43,7 +43,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       assert.deepStrictEqual(yield* withDatabase(url, tables), found)
     }))
 
-  it.effect("are applied once by concurrent processes, none of which fails (operations: embedded server)", () =>
+  it.effect("are applied once by concurrent processes, none of which fails (decisions/0085)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       for (let round = 0; round < 3; round++) {
@@ -60,7 +60,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       }
     }))
 
-  it.effect("can create an index concurrently while other processes start (operations: deployment)", () =>
+  it.effect("can create an index concurrently while other processes start (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       const later = {
@@ -81,12 +81,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       assert.deepStrictEqual(yield* withDatabase(url, valid), [{ valid: true }])
     }))
 
-  it.effect("wait for a long read of a table without blocking other readers (D31, operations: deployment)", () =>
+  it.effect("wait for a long read of a table without blocking other readers (D31, operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       yield* withDatabase(url, migrateUpTo("0025"))
       const later = yield* makeMigrationFolder("0025", { "0900_column.sql": "alter table news add column x int;" })
-      const isThere = Effect.flatMap(
+      const findTable = Effect.flatMap(
         SqlClient.SqlClient,
         (sql) => sql`select from pg_attribute where attrelid = 'news'::regclass and attname = 'x'`,
       )
@@ -101,23 +101,26 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
           const migrating = yield* sql.withTransaction(Effect.gen(function* () {
             yield* sql`select from news`
             const migrating = yield* Effect.forkScoped(
-              withDatabase(url, Effect.provideService(Migrations.runMigrations, Scripts.MigrationsFolder, later)),
+              withDatabase(
+                url,
+                Effect.provideService(Migrations.runMigrations, MigrationScripts.MigrationsFolder, later),
+              ),
             )
             for (let look = 0; look < 2; look++) {
               yield* Effect.repeat(waits, { until: (found) => found.length > 0, schedule: Schedule.spaced("5 millis") })
               // Queues behind the migration, and proceeds although the table is still in use.
               yield* withDatabase(url, Effect.flatMap(SqlClient.SqlClient, (other) => other`select from news`))
             }
-            assert.deepStrictEqual(yield* withDatabase(url, isThere), [])
+            assert.deepStrictEqual(yield* withDatabase(url, findTable), [])
             return migrating
           }))
           assert.deepStrictEqual(Array.from(yield* Fiber.join(migrating), ([id]) => id), [900])
-          assert.strictEqual((yield* isThere).length, 1)
+          assert.strictEqual((yield* findTable).length, 1)
         }),
       )
     }))
 
-  it.effect("are rolled back if they fail, are named in the error, and keep earlier migrations (operations: deployment)", () =>
+  it.effect("are rolled back if they fail, are named in the error, and keep earlier migrations (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
       const later = {
@@ -129,8 +132,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       const found = yield* withDatabase(url, tables)
       assert.include(found, "good")
       assert.notInclude(found, "bad")
-      const mended = yield* withDatabase(url, migrateUpTo("0025", { ...later, "0901_bad.sql": "create table bad ();" }))
-      assert.deepStrictEqual(mended.map(([id]) => id), [901])
+      const repaired = yield* withDatabase(
+        url,
+        migrateUpTo("0025", { ...later, "0901_bad.sql": "create table bad ();" }),
+      )
+      assert.deepStrictEqual(repaired.map(([id]) => id), [901])
     }))
 
   it.effect("keep the state of existing keys, and reactivate none (D2, D27)", () =>
@@ -278,12 +284,12 @@ describe("The script parser", () => {
     ["dollars inside a text", "select '$$';\nselect '$$';", ["select '$$'", "select '$$'"]],
   ]
   it.each(cases)("splits %s (CONTRIBUTING, migrations)", (_, script, statements) => {
-    assert.deepStrictEqual(Scripts.splitStatements(script), statements)
+    assert.deepStrictEqual(MigrationScripts.splitStatements(script), statements)
   })
 
-  it("README, migrate: no statement is cut at a semicolon inside a comment", () => {
+  it("cuts no statement at a semicolon inside a comment (CONTRIBUTING, migrations)", () => {
     const bare = (script: string) =>
-      Scripts.splitStatements(script).map((statement) =>
+      MigrationScripts.splitStatements(script).map((statement) =>
         statement.replace(/--.*$/gm, "").replace(/\/\*[^]*?\*\//g, "").trim()
       )
     assert.deepStrictEqual(bare("select 1; -- one;\n-- two;\nselect 2, -- three;\n  3;"), [

@@ -159,7 +159,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       const { status, text } = yield* Service.requestJson("/v1/gap-stats-advanced")
       assert.strictEqual(status, 200, text)
       for (
-        const said of [
+        const expectedText of [
           '"date":"0001-01-01"',
           '"last_updated":"0001-01-01T19:00:00-05:00"',
           '"volume":-9007199254740991',
@@ -171,7 +171,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
           '"last_updated":"9999-12-31T23:59:59.999-05:00"',
           '"volume":9007199254740991',
         ]
-      ) assert.include(text, said)
+      ) assert.include(text, expectedText)
       assert.match(text, /"high_time":"0001-01-01T23:5\d:\d\d(\.\d+)?-05:00"/)
     }))
 
@@ -224,8 +224,8 @@ layer(before, { excludeTestServices: true })("Rows older than the constraints", 
       const [, query = ""] = /Find the rows: (.*)\. Correct/.exec(advice) ?? []
       assert.deepStrictEqual(yield* sql.unsafe(`select ticker from (${query}) as found`), [{ ticker: "BAD" }])
       yield* sql`update daily_prices set close = 2 where ticker = 'BAD'`
-      const [, mend = ""] = /then run: (alter table .*?)\. Or/.exec(advice) ?? []
-      yield* sql.unsafe(mend)
+      const [, repair = ""] = /then run: (alter table .*?)\. Or/.exec(advice) ?? []
+      yield* sql.unsafe(repair)
       assert.strictEqual((yield* checkConstraints)[0]?.state, "ok")
     }))
 })

@@ -5,7 +5,7 @@ import { Context, Effect, Layer, Logger, Option, Redacted, Schedule } from "effe
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
-import * as Roles from "../../../src/db/migrations/ServiceRole.ts"
+import * as ServiceRole from "../../../src/db/migrations/ServiceRole.ts"
 import { makeOutbox } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
 import { buildUrl, documentedEndpoints, requiredQuery } from "../../support/DocumentedEndpoints.ts"
@@ -38,7 +38,7 @@ const granted = Layer.unwrap(Effect.gen(function* () {
   return Layer.provideMerge(
     Layer.unwrap(Effect.gen(function* () {
       const { name, url } = yield* roleIn(database)
-      yield* Roles.grantServiceRole(name)
+      yield* ServiceRole.grantServiceRole(name)
       return Layer.effect(
         Serving,
         Effect.map(Layer.build(poolableClient({ url, applicationName: "serving" })), Context.get(SqlClient.SqlClient)),
@@ -66,7 +66,7 @@ const refused = (statement: string) =>
   })
 
 layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The service role", (it) => {
-  it.effect("serves every endpoint, records usage and charges it (operations: roles)", () =>
+  it.effect("serves every endpoint, records usage and charges it (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
@@ -81,11 +81,12 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         cost += Number(headers["x-cost-microdollars"] ?? 0)
       }
       assert.isAbove(cost, 0)
-      const balance = Effect.map(requestJson("/v1/overview", { key: ultimate }), ({ body }) =>
-        valueAt(body, "results", 0, "balance_microdollars"))
+      const balance = Effect.map(
+        requestJson("/v1/overview", { key: ultimate }),
+        ({ body }) => valueAt(body, "results", 0, "balance_microdollars"),
+      )
       yield* Effect.repeat(balance, {
-        until: (left) =>
-          left === 1_000_000 - cost,
+        until: (left) => left === 1_000_000 - cost,
         schedule: Schedule.spaced("50 millis"),
         times: 200,
       })
@@ -97,7 +98,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       assert.strictEqual(key?.used, true, "the last use of the key is recorded (§2.5)")
     }))
 
-  it.effect("exports every list (operations: roles)", () =>
+  it.effect("exports every list (operations/deployment)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
@@ -110,7 +111,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       }
     }))
 
-  it.effect("can neither alter tables nor write data beyond its task (operations: roles)", () =>
+  it.effect("can neither alter tables nor write data beyond its task (operations/deployment)", () =>
     Effect.gen(function* () {
       const statements = [
         "alter table screener add column x text",
@@ -156,7 +157,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       yield* Effect.forEach(statements, refused, { discard: true })
     }))
 
-  it.effect("has exactly the listed permissions, down to columns (operations: roles)", () =>
+  it.effect("has exactly the listed permissions, down to columns (operations/deployment)", () =>
     Effect.gen(function* () {
       const serving = yield* Serving
       const may = yield* serving<{ readonly what: string }>`
@@ -227,7 +228,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       ])
     }))
 
-  it.effect("sends announcements, from claim to completion (operations: roles)", () =>
+  it.effect("sends announcements, from claim to completion (operations/deployment)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
       yield* owner`insert into announcements values ('role', 'subject', 'text', 'html', true)`
@@ -258,7 +259,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       ])
     }))
 
-  it.effect("cannot drop the usage of the last 31 days (operations: roles)", () =>
+  it.effect("cannot drop the usage of the last 31 days (operations/deployment)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
       yield* serving`select create_usage_partition(now() - interval '70 days')`
@@ -273,7 +274,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       assert.strictEqual((yield* partitions).length, before.length - dropped.length)
     }))
 
-  it.effect("recognizes a current database, and fails with advice if migrations are pending (operations: roles)", () =>
+  it.effect("recognizes a current database, and fails with advice if migrations are pending (operations/deployment)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
       const run = Effect.provideService(Migrations.runMigrations, SqlClient.SqlClient, serving)
@@ -290,7 +291,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
 const bare = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
 
 layer(bare, { excludeTestServices: true })("Grants", (it) => {
-  it.effect("include the new tables of a migration for existing service roles (operations: roles)", () =>
+  it.effect("include the new tables of a migration for existing service roles (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
@@ -298,23 +299,23 @@ layer(bare, { excludeTestServices: true })("Grants", (it) => {
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
           const role = yield* roleIn(url)
-          yield* Roles.grantServiceRole(role.name)
+          yield* ServiceRole.grantServiceRole(role.name)
           yield* sql`create table brought (x text)`
           const may = sql`select has_table_privilege(${role.name}, 'brought', 'select') as may`
           assert.deepStrictEqual(yield* may, [{ may: false }])
-          yield* Roles.renewServiceRoles
+          yield* ServiceRole.renewServiceRoles
           assert.deepStrictEqual(yield* may, [{ may: true }])
         }),
         context,
       )
     }))
 
-  it.effect("tell a role that does not own the database what its owner must revoke (operations: roles)", () =>
+  it.effect("tell a role that does not own the database what its owner must revoke (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
-      const said: Array<unknown> = []
-      const listening = Logger.layer([Logger.make(({ message }) => said.push(message))])
+      const messages: Array<unknown> = []
+      const listening = Logger.layer([Logger.make(({ message }) => messages.push(message))])
       yield* Effect.provide(
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
@@ -328,21 +329,24 @@ layer(bare, { excludeTestServices: true })("Grants", (it) => {
           }
           yield* sql.unsafe(`alter schema public owner to "${owner.name}"`)
           const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
-          yield* Effect.provide(Roles.grantServiceRole(role.name), granter)
-          assert.match(String(said), /may still create tables.*: revoke temporary on database test_\w+ from public$/)
-          assert.lengthOf(said, 1)
-          yield* Roles.grantServiceRole(role.name)
-          assert.lengthOf(said, 1)
+          yield* Effect.provide(ServiceRole.grantServiceRole(role.name), granter)
+          assert.match(
+            String(messages),
+            /may still create tables.*: revoke temporary on database test_\w+ from public$/,
+          )
+          assert.lengthOf(messages, 1)
+          yield* ServiceRole.grantServiceRole(role.name)
+          assert.lengthOf(messages, 1)
         }),
         Layer.provideMerge(Layer.succeedContext(context), listening),
       )
     }))
 
-  it.effect("name a missing role and the statement that creates it (operations: roles)", () =>
+  it.effect("name a missing role and the statement that creates it (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
-      const error = yield* Effect.flip(Effect.provide(Roles.grantServiceRole(`no "such`), context))
+      const error = yield* Effect.flip(Effect.provide(ServiceRole.grantServiceRole(`no "such`), context))
       assert.include(error.message, `create role "no ""such" login`)
     }))
 })

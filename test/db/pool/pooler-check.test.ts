@@ -23,7 +23,7 @@ const tryStart = (settings: Readonly<Record<string, string>>) =>
 const inTransactionMode = { ignore_startup_parameters: "lock_timeout, statement_timeout" }
 
 describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBouncer.pgBouncerTestSuffix}`, () => {
-  it.live("fails in transaction mode without DATABASE_DIRECT_URL (operations: poolers)", () =>
+  it.live("fails in transaction mode without DATABASE_DIRECT_URL (operations/poolers)", () =>
     Effect.gen(function* () {
       const { url } = yield* makeServiceRoleDatabase()
       const plain = yield* tryStart({ DATABASE_URL: replacePort(url, (yield* startTestPooler()).port) })
@@ -37,7 +37,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
       }
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("succeeds in session mode without DATABASE_DIRECT_URL, if the role has the time limits (operations: poolers)", () =>
+  it.live("succeeds in session mode without DATABASE_DIRECT_URL, if the role has the time limits (operations/poolers)", () =>
     Effect.gen(function* () {
       const { url } = yield* makeServiceRoleDatabase()
       const mode = { ...inTransactionMode, pool_mode: "session" }
@@ -50,7 +50,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
       assert.strictEqual(yield* tryStart({ DATABASE_URL: replacePort(url, narrow.port) }), "starts")
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("fails if the role lacks the time limits, with the statements that set them (§8, operations: poolers)", () =>
+  it.live("fails if the role lacks the time limits, with the statements that set them (§8, operations/poolers)", () =>
     Effect.gen(function* () {
       const { admin, name, url } = yield* makeServiceRoleDatabase(false)
       const { port } = yield* startTestPooler()
@@ -76,7 +76,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
       assert.strictEqual(outcome, "starts")
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("fails if DATABASE_DIRECT_URL leads through a pooler or to another database (operations: poolers)", () =>
+  it.live("fails if DATABASE_DIRECT_URL leads through a pooler or to another database (operations/poolers)", () =>
     Effect.gen(function* () {
       const [{ url }, other] = [yield* makeServiceRoleDatabase(), yield* makeServiceRoleDatabase()]
       const [pooled, silent] = [yield* startTestPooler(), yield* startTestPooler(inTransactionMode)]
@@ -100,7 +100,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
       )
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
-  it.live("allows prepared statements only if the pooler separates those of its clients (operations: poolers)", () =>
+  it.live("allows prepared statements only if the pooler separates those of its clients (operations/poolers)", () =>
     Effect.gen(function* () {
       const { url } = yield* makeServiceRoleDatabase()
       const { port } = yield* startTestPooler(

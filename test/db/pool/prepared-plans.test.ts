@@ -2,8 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import * as Ledger from "../../support/CustomerUsage.ts"
-import * as Rooms from "../../support/ListClients.ts"
+import * as CustomerUsage from "../../support/CustomerUsage.ts"
+import * as ListClients from "../../support/ListClients.ts"
 import * as Service from "../../support/Service.ts"
 
 // @module-tag slow
@@ -32,7 +32,7 @@ const readOf = Effect.fnUntraced(function* (index: string) {
   return found ?? { scans: 0, entries: 0 }
 })
 
-const service = Ledger.serviceWithSettings({ RATE_LIMIT_ULTIMATE: "10000" })
+const service = CustomerUsage.serviceWithSettings({ RATE_LIMIT_ULTIMATE: "10000" })
 
 layer(service, { excludeTestServices: true })("Prepared plans", (it) => {
   it.effect("do not scan all rows for a rare value after many requests for a common one (D8)", () =>
@@ -45,14 +45,14 @@ layer(service, { excludeTestServices: true })("Prepared plans", (it) => {
       for (let common = 0; common < 150; common += 1) assert.strictEqual((yield* ask(`1.${common}`)).status, 200)
       const byGap = "intraday_runners_gap_percentage_idx"
       const byDay = "intraday_runners_date_ticker_idx"
-      const before = yield* Ledger.retryUntil(readOf(byDay), ({ scans }) => scans >= 140)
+      const before = yield* CustomerUsage.retryUntil(readOf(byDay), ({ scans }) => scans >= 140)
       const gaps = yield* readOf(byGap)
       for (let rare = 0; rare < 20; rare += 1) {
         const { body, status } = yield* ask(`5000.${rare}`)
         assert.strictEqual(status, 200)
-        assert.deepStrictEqual(Rooms.resultRows(body), [])
+        assert.deepStrictEqual(ListClients.resultRows(body), [])
       }
-      const after = yield* Ledger.retryUntil(readOf(byGap), ({ scans }) => scans >= gaps.scans + 20)
+      const after = yield* CustomerUsage.retryUntil(readOf(byGap), ({ scans }) => scans >= gaps.scans + 20)
       assert.isAtLeast(after.scans, gaps.scans + 20, "the index of gaps was used")
       assert.isBelow((yield* readOf(byDay)).entries - before.entries, rows, "not all rows were read in their order")
     }))

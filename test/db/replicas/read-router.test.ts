@@ -27,19 +27,19 @@ import { ExportCursors } from "../../../src/lists/ExportCursors.ts"
 import { formatSettingProblems, toSettingProblems } from "../../../src/cli/Settings.ts"
 import { datasetEndpoints } from "../../../src/v1/datasets/DatasetEndpoints.ts"
 import { documentedEndpoints, freeEndpointPaths, valueAt } from "../../support/DocumentedEndpoints.ts"
-import * as Files from "../../support/Downloads.ts"
-import * as Instances from "../../support/ServiceInstances.ts"
+import * as Downloads from "../../support/Downloads.ts"
+import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../../support/DedicatedPostgres.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Replicated from "../../support/ReplicaReader.ts"
 import * as Service from "../../support/Service.ts"
 import { type Standby, StandbyPair } from "../../support/StandbyPair.ts"
-import * as Steady from "../../support/SteadyClients.ts"
+import * as SteadyClients from "../../support/SteadyClients.ts"
 
 // @module-tag slow
 
 const { startReplicaReader: reading, waitUntilFound } = Replicated
-const { requestOverWire } = Instances
+const { requestOverWire } = ServiceInstances
 
 const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(StandbyPair.layer),
@@ -115,19 +115,19 @@ const countStatements = (standby: Standby, words: string) =>
   )
 
 layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas", (it) => {
-  it.effect("serve datasets in turn, but never accounts, keys, usage or balances (operations: replicas)", () =>
+  it.effect("serve datasets in turn, but never accounts, keys, usage or balances (operations/replicas)", () =>
     Effect.gen(function* () {
       const { first, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
       const { bothUsed, port, reads, total } = yield* reading({ CACHE_MEGABYTES: "0" })
       yield* bothUsed
       for (const path of datasetPaths) {
-        const asked = Effect.gen(function* () {
+        const sentReads = Effect.gen(function* () {
           const before = yield* total
           assert.strictEqual((yield* requestOverWire(port, path, ultimate)).status, 200, path)
           return (yield* total) - before
         })
-        assert.isAbove(yield* waitUntilFound(asked, (sent) => sent > 0), 0, path)
+        assert.isAbove(yield* waitUntilFound(sentReads, (sent) => sent > 0), 0, path)
       }
       const estimated = Effect.gen(function* () {
         const before = yield* total
@@ -147,7 +147,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.strictEqual(yield* total, before)
     }).pipe(Effect.scoped))
 
-  it.effect("that stop replaying serve unchanged tables only, however large their lag is (operations: replicas)", () =>
+  it.effect("that stop replaying serve unchanged tables only, however large their lag is (operations/replicas)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const standbys = yield* StandbyPair
@@ -174,7 +174,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* sql`delete from screener where ticker = 'PAUSE'`
     }).pipe(Effect.scoped))
 
-  it.effect("have no lag while the primary is idle (operations: replicas)", () =>
+  it.effect("have no lag while the primary is idle (operations/replicas)", () =>
     Effect.gen(function* () {
       const { waitUntilCaughtUp: caughtUp, first } = yield* StandbyPair
       const { bothUsed, lag, used } = yield* reading()
@@ -203,13 +203,13 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         yield* Effect.sleep(`${yield* Random.nextIntBetween(50, 1500)} millis`)
         yield* one.resume
       })
-      let asked = 0
+      let requests = 0
       const read = Effect.gen(function* () {
-        const whole = (yield* Random.nextIntBetween(0, 20)) === 0
+        const isExport = (yield* Random.nextIntBetween(0, 20)) === 0
         const began = performance.now()
-        const { text } = yield* requestOverWire(port, whole ? `${path}&limit=all&format=ndjson` : path, ultimate)
+        const { text } = yield* requestOverWire(port, isExport ? `${path}&limit=all&format=ndjson` : path, ultimate)
         const least = commits.findLast(({ at }) => at <= began - 1000)?.price ?? 0
-        asked += 1
+        requests += 1
         assert.isAtLeast(price(text), least, text)
       })
       const meanwhile = [yield* Effect.forkChild(Effect.forever(write)), yield* Effect.forkChild(Effect.forever(hold))]
@@ -222,17 +222,17 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       )
       yield* Effect.forEach(meanwhile, Fiber.interrupt)
       yield* Effect.all([first.resume, second.resume])
-      assert.isAbove(asked, 200)
+      assert.isAbove(requests, 200)
       assert.isAbove(yield* total, 0)
     }).pipe(Effect.scoped))
 
-  it.effect("may be killed and restarted under load without an effect on clients (RELIABILITY)", () =>
+  it.effect("may be killed and restarted under load without an effect on clients (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { bothUsed, port, total, used } = yield* reading({ CACHE_MEGABYTES: "0" })
       const { first } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
       yield* bothUsed
-      const { more, stop } = yield* Steady.startSteadyClients({ port, key: ultimate })
+      const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key: ultimate })
       yield* more()
       assert.isAbove(yield* total, 0)
       yield* first.stop("SIGKILL")
@@ -245,7 +245,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.deepStrictEqual(Object.keys(answers).filter((name) => name.startsWith("5")), [])
     }).pipe(Effect.scoped))
 
-  it.effect("may stop responding under load: the primary answers the waiting reads (RELIABILITY)", () =>
+  it.effect("may stop responding under load: the primary answers the waiting reads (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { first, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
@@ -254,7 +254,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const urls = `${first.url.replace(/:\d+\//, `:${between.port}/`)},${second.url}`
       const { port, used } = yield* reading({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls })
       yield* waitUntilFound(used(through), (used) => used === 1)
-      const { more, stop } = yield* Steady.startSteadyClients({ port, key: ultimate })
+      const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key: ultimate })
       yield* more()
       yield* between.stall
       yield* waitUntilFound(used(through), (used) => used === 0)
@@ -266,7 +266,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.isBelow(slowest, 20_000)
     }).pipe(Effect.scoped))
 
-  it.effect("need not be usable when the service starts (operations: replicas)", () =>
+  it.effect("need not be usable when the service starts (operations/replicas)", () =>
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
       const { first } = yield* StandbyPair
@@ -282,7 +282,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       for (const one of urls) assert.strictEqual(yield* used({ name: new URL(one).host + new URL(one).pathname }), 0)
     }).pipe(Effect.scoped))
 
-  it.effect("with an invalid URL stop the start, without showing a password (operations: settings)", () =>
+  it.effect("with an invalid URL stop the start, without showing a password (operations/settings)", () =>
     Effect.gen(function* () {
       for (
         const urls of [
@@ -292,33 +292,36 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           "geheim",
         ]
       ) {
-        const refused = yield* Effect.flip(Instances.startInstance({ DATABASE_READ_URLS: urls }))
+        const refused = yield* Effect.flip(ServiceInstances.startInstance({ DATABASE_READ_URLS: urls }))
         assert.isTrue(refused instanceof Config.ConfigError)
-        const said = refused instanceof Config.ConfigError
+        const message = refused instanceof Config.ConfigError
           ? formatSettingProblems(yield* toSettingProblems(refused))
           : ""
         assert.match(
-          said,
+          message,
           /^DATABASE_READ_URLS .*\(must (be URLs|name each server once).*for example DATABASE_READ_URLS=/,
         )
-        assert.notInclude(`${said} ${refused.message}`, "geheim")
+        assert.notInclude(`${message} ${refused.message}`, "geheim")
       }
     }).pipe(Effect.scoped))
 
-  it.effect("serve complete exports (operations: replicas)", () =>
+  it.effect("serve complete exports (operations/replicas)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const { bothUsed, port, total } = yield* reading({})
       yield* bothUsed
       const path = "/v1/intraday-runners?limit=all&format=ndjson"
       const before = yield* total
-      const taken = yield* waitUntilFound(Files.download(port, path, ultimate), ({ isComplete: isWhole }) => isWhole)
+      const taken = yield* waitUntilFound(
+        Downloads.download(port, path, ultimate),
+        ({ isComplete: isWhole }) => isWhole,
+      )
       yield* waitUntilFound(Effect.andThen(requestOverWire(port, path, ultimate), total), (now) => now > before)
-      const alone = yield* Instances.startInstance({})
-      assert.strictEqual((yield* Files.download(alone, path, ultimate)).text, taken.text)
+      const alone = yield* ServiceInstances.startInstance({})
+      assert.strictEqual((yield* Downloads.download(alone, path, ultimate)).text, taken.text)
     }).pipe(Effect.scoped))
 
-  it.effect("hand pages and exports that replay cancels during a load to the primary (operations: replicas)", () =>
+  it.effect("hand pages and exports that replay cancels during a load to the primary (operations/replicas)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { waitUntilCaughtUp: caughtUp, first, second } = yield* StandbyPair
@@ -335,20 +338,20 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const ways = [
         {
           words: "as slow",
-          way: Effect.map(readServices, ({ read }) => Effect.map(read(statement.values), (rows) => rows.length)),
+          run: Effect.map(readServices, ({ read }) => Effect.map(read(statement.values), (rows) => rows.length)),
         },
         {
           // PostgreSQL reads the rows of a held cursor at commit.
           words: "commit",
-          way: Effect.map(
+          run: Effect.map(
             readServices,
             ({ cursors, wanted }) => Effect.map(cursors.open({ ...wanted, statement }), ({ rows }) => rows),
           ),
         },
       ]
-      for (const { way, words } of ways) {
+      for (const { run, words } of ways) {
         yield* caughtUp
-        const reading = yield* Effect.forkChild(Effect.timed(yield* way))
+        const reading = yield* Effect.forkChild(Effect.timed(yield* run))
         yield* waitUntilFound(both(words), (count) => count === 1)
         yield* replaceTable
         const [taken, rows] = yield* Fiber.join(reading)
@@ -358,7 +361,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       }
     }).pipe(Effect.scoped))
 
-  it.effect("are checked by doctor: current, late, no replica, another cluster, or down (operations: doctor)", () =>
+  it.effect("are checked by doctor: current, late, no replica, another cluster, or down (operations/command-line)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const primary = yield* DedicatedPostgres
@@ -373,7 +376,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         )
       yield* caughtUp
       assert.match(
-        yield* waitUntilFound(looked(serving(first.url)), (said) => said.startsWith("ok")),
+        yield* waitUntilFound(looked(serving(first.url)), (finding) => finding.startsWith("ok")),
         /^ok: it replays changes of the primary within/,
       )
       assert.match(yield* looked(primary.url), /^warning: it is not a replica/)
@@ -400,9 +403,9 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         Effect.all([countStatements(first, "as long"), countStatements(second, "as long")]),
         ([a, b]) => a + b,
       )
-      const asked = yield* Effect.forkChild(read(sql`select pg_sleep(25) as long from screener limit 1`))
+      const slowRead = yield* Effect.forkChild(read(sql`select pg_sleep(25) as long from screener limit 1`))
       yield* waitUntilFound(both, (count) => count === 1)
-      yield* Fiber.interrupt(asked)
+      yield* Fiber.interrupt(slowRead)
       yield* waitUntilFound(both, (count) => count === 0).pipe(Effect.timeout("10 seconds"))
     }).pipe(Effect.scoped))
 
@@ -427,12 +430,12 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const noted = sql<{ readonly changes: number }>`
         select sum(changes)::int as changes from dataset_versions where dataset = 'screener'
       `
-      const [lost] = yield* noted
+      const [discarded] = yield* noted
       yield* primary.stop("SIGKILL")
       yield* second.start({ port: primary.port, upstream: "" })
       yield* second.query("select pg_promote()")
       yield* Effect.retry(set(3), { schedule: Schedule.spaced("100 millis"), times: 50 })
-      assert.deepStrictEqual((yield* noted)[0], lost, "both histories have the same number of changes")
+      assert.deepStrictEqual((yield* noted)[0], discarded, "both histories have the same number of changes")
       yield* waitForPolls
       for (let round = 0; round < 20; round++) {
         const { status, text } = yield* requestOverWire(port, path, ultimate)

@@ -10,7 +10,7 @@ const polls = Schema.NonEmptyArray(Schema.Struct({ written: upTo(3), later: upTo
 
 describe("Replication lag", () => {
   it.prop(
-    "is the time since a poll first saw the primary beyond the replica's position (operations: replicas)",
+    "is the time since a poll first saw the primary beyond the replica's position (operations/replicas)",
     [polls, upTo(60)],
     ([steps, replica]) => {
       const { lagOf, record } = makeWalHistory()
@@ -28,13 +28,13 @@ describe("Replication lag", () => {
     },
   )
 
-  it("is zero while the primary is idle, however long ago its last write was (operations: replicas)", () => {
+  it("is zero while the primary is idle, however long ago its last write was (operations/replicas)", () => {
     const { lagOf, record } = makeWalHistory()
     for (let at = 0; at < 10_000; at += 250) record({ at, position: 7 })
     assert.strictEqual(lagOf(7, 10_000), 0)
   })
 
-  it("is infinite if the replica is behind the oldest recorded position (operations: replicas)", () => {
+  it("is infinite if the replica is behind the oldest recorded position (operations/replicas)", () => {
     const { lagOf, record } = makeWalHistory()
     assert.strictEqual(lagOf(1, 0), Infinity)
     for (let at = 0; at < 5_000; at += 1) record({ at, position: at })
@@ -42,7 +42,7 @@ describe("Replication lag", () => {
     assert.strictEqual(lagOf(4_000, 5_000), 999)
   })
 
-  it("starts a new history when a promoted primary is behind the old one (operations: replicas)", () => {
+  it("starts a new history when a promoted primary is behind the old one (operations/replicas)", () => {
     const { lagOf, record } = makeWalHistory()
     record({ at: 0, position: 10 })
     record({ at: 1, position: 20 })
