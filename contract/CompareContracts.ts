@@ -49,11 +49,11 @@ const commaSeparatedAsText = (parameter: JsonObject): JsonObject => {
 
 const normalizeParameter = (declared: JsonObject): JsonObject => {
   const parameter = commaSeparatedAsText(declared)
+  const isArray = toObject(declared["schema"])["type"] === "array"
   const [, values] = listDescription.exec(String(parameter["description"] ?? "")) ?? []
-  const schema = values === undefined
-    ? parameter["schema"]
-    : { ...toObject(parameter["schema"]), enum: values.split(", ") }
-  return { ...parameter, schema }
+  return values === undefined || isArray
+    ? parameter
+    : { ...parameter, schema: { ...toObject(parameter["schema"]), enum: values.split(", ") } }
 }
 
 /** The parameters by location and name, such as `query limit`. */

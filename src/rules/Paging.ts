@@ -72,8 +72,8 @@ export const getRowRange = ({ limit, page }: PageQuery) =>
   limit === "all" ? { limit: allRows, offset: 0 } : { limit: limit + 1, offset: (page - 1) * limit }
 
 const makePageTarget = (target: string, page: number) => {
-  const [path = "/", search = ""] = target.split("?", 2)
-  const parameters = new URLSearchParams(redactKeys(search))
+  const [path = "/", ...search] = target.split("?")
+  const parameters = new URLSearchParams(redactKeys(search.join("?")))
   parameters.set("page", String(page))
   return `${path}?${parameters}`
 }

@@ -385,10 +385,12 @@ const absences = [
     go: (name: string) => [
       `alter database ${name} with allow_connections false`,
       disconnected(name),
-      `alter database ${name} with allow_connections true`,
       `alter database ${name} rename to ${name}_gone`,
     ],
-    back: (name: string) => [`alter database ${name}_gone rename to ${name}`],
+    back: (name: string) => [
+      `alter database ${name}_gone rename to ${name}`,
+      `alter database ${name} with allow_connections true`,
+    ],
   },
 ] as const
 

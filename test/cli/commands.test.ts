@@ -501,7 +501,9 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       ) => ["keys", "create", "--account", "dated", "--tier", "basic", "--expires", expires]
       const yesterday = DateTime.formatIsoDate(DateTime.subtract(DateTime.makeUnsafe(today), { days: 1 }))
       yield* assertAllFail(
-        ["2020-01-01", yesterday].map((day) => [create(day), new RegExp(`--expires.*${day}.*is over`, "s")] as const),
+        ["2020-01-01", yesterday].map((day) =>
+          [create(day), new RegExp(`--expires.*${day}.*is in the past`, "s")] as const
+        ),
         assertUsageError,
       )
       assert.strictEqual(yield* statusOf(parseKey(yield* runCommand(create("2099-12-31"), environment))), 200)

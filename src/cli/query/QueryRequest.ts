@@ -163,10 +163,10 @@ export const fetchOnePage = Effect.fnUntraced(function* (request: QueryRequest) 
   return result
 })
 
-/** Waits until the rate limit allows another request, for at most a minute. */
+/** Waits until the token bucket has another token (D18, rate limits). */
 const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMetadata) {
   if (rate_limit === null || rate_limit.remaining > 0) return
-  const seconds = Math.min(60, rate_limit.reset_seconds)
+  const seconds = Math.ceil(60 / rate_limit.limit)
   yield* Console.error(`The rate limit is reached. The next page follows in ${seconds} s.`)
   yield* Effect.sleep(Duration.seconds(seconds))
 })
