@@ -520,19 +520,19 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         "intraday_runners",
         ...Array.from({ length: 3 }, (_, number) => runner({ ticker: symbol("RK", number), date: "2022-04-01" })),
       )
-      const query = "limit=1&ticker=rk000,rk%20001,RK002,@@&min_gap_percentage=-1e3&date_from=2022-04-01&page=2"
+      const query = "limit=1&ticker=rk000,rk%20001,RK002,@?&min_gap_percentage=-1e3&date_from=2022-04-01&page=2"
       for (const method of ["GET", "HEAD"] as const) {
         const { headers } = yield* requestJson(`/v1/intraday-runners?${query}`, { method })
         const link = new URL(ListClients.nextPagePath(headers) ?? "nothing", "http://base")
         assert.strictEqual(link.pathname, "/v1/intraday-runners")
         assert.deepStrictEqual(Object.fromEntries(link.searchParams), {
           limit: "1",
-          ticker: "rk000,rk 001,RK002,@@",
+          ticker: "rk000,rk 001,RK002,@?",
           min_gap_percentage: "-1e3",
           date_from: "2022-04-01",
           page: "3",
         })
-        assert.strictEqual(headers["x-dropped-tickers"], "%40%40")
+        assert.strictEqual(headers["x-dropped-tickers"], "%40%3F")
       }
       const { headers } = yield* requestJson(`/v1/intraday-runners?${query}`)
       const followed = yield* requestJson(ListClients.nextPagePath(headers) ?? "nothing")
