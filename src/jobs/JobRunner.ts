@@ -35,6 +35,12 @@ const dropLease = (job: JobState) => {
   job.isHolder.closeUnsafe()
 }
 
+const onLost = (job: JobState) =>
+  Effect.suspend(() => {
+    dropLease(job)
+    return Effect.logWarning(`This process no longer runs the job ${job.name}.`)
+  })
+
 const [minRetryDelay, maxRetryDelay] = [Duration.seconds(5), Duration.minutes(1)]
 
 /** The delay after a number of consecutive failures: doubles from 5 seconds to a minute, but never exceeds `every`. */
@@ -97,7 +103,8 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     Effect.flatMap(onSuccess),
     Effect.catch(({ message }) => onFailure(message)),
     Effect.catchDefect((defect) => onFailure(String(defect))),
-    Effect.raceFirst(Effect.as(leaseExpiry, Duration.zero)),
+    // The latch must be closed at once: while a renewal hangs, the loop would start the run again and again.
+    Effect.raceFirst(Effect.as(Effect.andThen(leaseExpiry, onLost(job)), Duration.zero)),
   )
   return Effect.forever(Effect.andThen(job.isHolder.await, Effect.flatMap(runOnce, Effect.sleep)))
 })
@@ -110,12 +117,6 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
   const now = yield* monotonicMillis
   let [areDeclared, isFailing] = [false, false]
 
-  const onLost = (job: JobState) =>
-    Effect.suspend(() => {
-      dropLease(job)
-      return Effect.logWarning(`This process no longer runs the job ${job.name}.`)
-    })
-
   const renew = Effect.gen(function* () {
     if (!areDeclared) yield* declare(jobs.map(({ name }) => name))
     areDeclared = true
@@ -124,6 +125,8 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
     const held = yield* take(candidates.map(({ name }) => name))
     isFailing = false
     for (const job of candidates) {
+      // The run may have released the lease meanwhile.
+      if (job.releasedUntil > now()) continue
       if (held.includes(job.name)) {
         if (!job.isHolder.isOpen()) yield* Effect.logInfo(`This process now runs the job ${job.name}.`)
         job.leaseExpiresAt = requestedAt + holderTtl

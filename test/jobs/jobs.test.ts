@@ -158,6 +158,17 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
       assert.isFalse(first.isHeld())
     }).pipe(Effect.scoped))
 
+  it.effect("does not start a run again while the lease cannot be renewed (operations/deployment)", () =>
+    Effect.gen(function* () {
+      const runs: Array<Run> = []
+      const first = yield* startWorker("first", runs, () => Effect.never, "stalled")
+      yield* waitUntil("the first worker runs", () => runs.length === 1)
+      yield* startWorker("second", runs, () => Effect.never, "stalled")
+      yield* first.proxy.stall
+      yield* waitUntil("the second worker runs", () => runs.at(-1)?.worker === "second")
+      assert.deepStrictEqual([first.interrupted(), runs.length], [1, 2])
+    }).pipe(Effect.scoped))
+
   it.effect("goes to another process for the time that its holder releases it (operations/deployment)", () =>
     Effect.gen(function* () {
       const runs: Array<Run> = []
