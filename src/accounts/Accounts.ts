@@ -9,7 +9,7 @@ export class AccountExists extends Data.TaggedError("AccountExists")<{ readonly 
 
 export class AlreadyCredited extends Data.TaggedError("AlreadyCredited")<{ readonly message: string }> {}
 
-/** The account exists with another tier or email address. */
+/** The account already exists, with a different tier or email address. */
 export class AccountMismatch extends Data.TaggedError("AccountDiffers")<{ readonly message: string }> {}
 
 /** The credit would turn a postpaid account into a prepaid one without `--prepaid`. */

@@ -22,7 +22,7 @@ export const EndpointRow = Schema.Struct({
   successor: Schema.NullOr(Schema.String).annotate({ description: "The path of its replacement." }),
 }).annotate({ identifier: "Endpoint" })
 
-/** D28 (estimates). */
+/** The predicted size and cost of a request (D28, estimates). */
 export const CostEstimate = Schema.Struct({
   endpoint: Schema.String.annotate({ description: "The path of the estimated request." }),
   unit: Schema.Literals(["row", "filing_group"]).annotate({ description: "The unit of a record." }),

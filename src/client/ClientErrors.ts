@@ -11,7 +11,7 @@ export class InvalidOptions extends Data.TaggedError("InvalidOptions")<{ readonl
 export class NoAnswer extends Data.TaggedError("NoAnswer")<{
   readonly message: string
   readonly reason: "connection" | "timeout"
-  /** `X-Request-Id` of the last attempt. `/v1/usage` lists the request under it if the request arrived. */
+  /** `X-Request-Id` of the last attempt. If the request arrived, `/v1/usage` lists it with this id. */
   readonly request_id: string
   readonly attempts: number
   readonly cause?: unknown

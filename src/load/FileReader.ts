@@ -68,7 +68,7 @@ const countLineBreaks = (record: ReadonlyArray<string>) =>
 
 const separators = [[";", "semicolons"], ["\t", "tabs"]] as const
 
-/** Fails if another separator than the comma is used, because the file would seem to have a single column. */
+/** Fails if the separator is not a comma, because the file would seem to have a single column. */
 const refuseOtherSeparators = (path: string) => <R>(text: Stream.Stream<string, UnreadableFile, R>) =>
   Stream.onFirst(text, (chunk) => {
     const [firstLine = ""] = chunk.trimStart().split("\n", 1)

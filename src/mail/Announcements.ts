@@ -181,7 +181,7 @@ export const readUndeliveredEmails = Effect.gen(function* () {
 
 export const retryableStatuses = ["failed", "unknown"] as const
 
-/** Queues failed or unknown emails again, of one entry or of all. Returns their number. */
+/** Requeues emails with the status `failed` or `unknown`, for one entry or for all. Returns how many. */
 export const requeueEmails = Effect.fnUntraced(
   function* (status: typeof retryableStatuses[number], entryId: Option.Option<string>) {
     const sql = yield* SqlClient.SqlClient

@@ -106,7 +106,7 @@ export const makeSingleContent = (encoded: Schema.Json, records: number): Respon
 interface Page {
   readonly results: ResultEncoder
   readonly format: ListFormat
-  /** The rows selected by `getRowRange`. The extra result is not shown. */
+  /** The rows of `getRowRange`: one more than the page shows, which tells whether a next page exists. */
   readonly rows: ReadonlyArray<RowValues>
   /** The envelope's `message` for the rows that are shown. */
   readonly message?: ((rows: ReadonlyArray<RowValues>) => string | undefined) | undefined

@@ -110,7 +110,7 @@ export const listApiKeys = Effect.gen(function* () {
   return yield* find(undefined)
 })
 
-/** Revokes a key permanently. Processes refuse it within a second. */
+/** Revokes a key permanently. Within a second, every process refuses it. */
 export const revokeApiKey = Effect.fnUntraced(function* (id: number) {
   const sql = yield* SqlClient.SqlClient
   const revoked = yield* sql`

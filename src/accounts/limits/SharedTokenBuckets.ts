@@ -36,7 +36,7 @@ interface Share {
   limit: number
   /** Whole tokens that this process may spend. */
   held: number
-  /** Tokens in PostgreSQL at `syncedAt`; negative if another process has a higher limit. */
+  /** Tokens left in PostgreSQL at `syncedAt`. Negative if a process with a higher limit used more than `limit`. */
   shared: number
   /** Monotonic clock, ms. */
   syncedAt: number

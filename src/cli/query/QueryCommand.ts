@@ -40,7 +40,7 @@ const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseR
   )
 })
 
-/** Encodes rows like the service's own CSV: lists as JSON, and no cell that a spreadsheet runs as a formula. */
+/** Encodes rows like the service's CSV: lists are JSON, and no cell can run as a spreadsheet formula. */
 const toCsv = (rows: ReadonlyArray<ResponseRow>, columns: ReadonlyArray<string>) =>
   [
     columns.join(","),

@@ -1,4 +1,4 @@
-/** Reads JSON of unknown shape: a value that is missing or has another type is undefined, or an empty list. Pure. */
+/** Reads JSON of unknown shape. A missing value, or one of the wrong type, is undefined; a list is empty. Pure. */
 
 /**
  * The value at a path of keys and indexes.
