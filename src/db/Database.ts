@@ -154,7 +154,7 @@ export class Database extends Context.Service<Database, {
     Database,
     Effect.gen(function* () {
       yield* initializeCounters(lockRetry.counter, connectionRetry.counter)
-      // The driver's pool waits for a connection without a time limit, so a queue with a permit per connection precedes it.
+      // The driver's pool waits for a connection without a limit, so a queue with a permit per connection precedes it.
       const permits = yield* PoolSize
       let timeouts = 0
       const { permitsInUse, waiterCount, withPermit } = makePoolQueue({

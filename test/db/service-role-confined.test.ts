@@ -29,7 +29,7 @@ const folder = Effect.flatMap(
   (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-confined-" }),
 )
 
-/** Asserts that the flags take effect: a script with the same flags cannot read a temporary file. */
+/** Asserts that the flags take effect: a script with the same flags cannot write a temporary file. */
 const cannotWrite = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* folder}/written`
