@@ -102,15 +102,14 @@ const lists = ListHandlers.layer.pipe(
 const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SiteAddresses).pipe(Layer.provide(Site.layer))
 
 /** Background jobs, each of which runs in one process at a time. */
-const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob])
+export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob])
 
-/** All routes with their middleware, and the jobs. */
+/** All routes with their middleware. */
 const routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(handlers),
   Layer.provide(apiMiddleware),
   Layer.merge(Layer.provide(Middleware.layer, documentation)),
   Layer.merge(TrustedProxies.layer),
-  Layer.merge(jobs),
 )
 
 /** Everything that the routes need, except `SqlClient`. */
@@ -135,7 +134,7 @@ const httpConfiguration = Layer.mergeAll(
 )
 
 /** The service for any `HttpServer`, without the fast path. Tests use it. */
-export const layer = HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true }).pipe(
+export const layer = HttpRouter.serve(Layer.merge(routes, jobs), { disableLogger: true, disableListenLog: true }).pipe(
   Layer.provide(services),
   Layer.provide(httpConfiguration),
 )
@@ -156,7 +155,7 @@ export class RequestListener extends Context.Service<
         respond(request, response, () => handle(request, response))
     }),
   ).pipe(
-    Layer.provide(services),
+    Layer.provideMerge(services),
     Layer.provide(httpConfiguration),
   )
 }

@@ -11,7 +11,7 @@ import * as Migrations from "../db/migrations/Migrations.ts"
 import * as FirstStart from "./FirstStart.ts"
 import * as Prometheus from "../observability/PrometheusServer.ts"
 import { documentationPath } from "../rules/Lifecycle.ts"
-import { RequestListener } from "../Server.ts"
+import { jobs, RequestListener } from "../Server.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 export const HostConfig = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
@@ -44,6 +44,8 @@ export const startServer = Effect.fnUntraced(
     const { closeConnections, server } = makeHttpServer(timeouts, Context.get(services, RequestListener))
     const httpServer = yield* NodeHttpServer.make(() => server, options)
     yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
+    // A process that cannot listen must not start jobs.
+    yield* Effect.provide(Layer.build(Layer.fresh(jobs)), services)
     return Context.add(services, HttpServer.HttpServer, httpServer)
   },
 )

@@ -179,7 +179,7 @@ export const settingNames: ReadonlyArray<string> = Object.keys(settings)
 /** A setting that cannot be used. */
 export interface SettingProblem {
   readonly name: string
-  /** What is wrong, as a sentence. */
+  /** The problem, as a sentence. */
   readonly problem: string
   /** How to correct it, as a sentence. */
   readonly fix: string

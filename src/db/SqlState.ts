@@ -28,6 +28,9 @@ export const isConnectionLost = (error: unknown) => {
 /** The server lacks disk space, memory or another resource, but still accepts connections. */
 export const isOutOfResources = (error: unknown) => hasSqlState(error, /^53[124]/)
 
+/** A row violates a check constraint, or belongs to no partition of its table. */
+export const isCheckViolation = (error: unknown) => hasSqlState(error, /^23514$/)
+
 /** The server's own message, without the driver's wrapper. */
 export const describeSqlError = (error: SqlError.SqlError) => {
   const { cause } = error.reason

@@ -2,6 +2,7 @@
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { getBodyBytes } from "../accounts/billing/Pricing.ts"
+import { monotonicMillis } from "../observability/MonotonicTime.ts"
 import { RequestMetrics } from "../observability/RequestMetrics.ts"
 import * as Lifecycle from "../rules/Lifecycle.ts"
 import { resolveRequestId } from "../rules/RequestIds.ts"
@@ -70,10 +71,11 @@ const middleware = HttpRouter.middleware(
     const compress = yield* makeCompressionMiddleware
     const responseCache = yield* ResponseCache
     const metrics = yield* RequestMetrics
+    const monotonicNow = yield* monotonicMillis
     Option.map(yield* Lifecycle.VersionDeprecation, Lifecycle.validateDeprecation)
     return (httpApp) =>
       Effect.gen(function* () {
-        const arrivedAt = performance.now()
+        const arrivedAt = monotonicNow()
         const request = yield* HttpServerRequest.HttpServerRequest
         const context = yield* resolveContext(request)
         const path = decodePath(request.url)
@@ -95,7 +97,7 @@ const middleware = HttpRouter.middleware(
             Effect.sync(() => {
               const complete = addCorsHeaders(request, addHeaders(context, base, response))
               const record = (status: number) =>
-                metrics.recordFromContext(request.method, status, context, performance.now() - arrivedAt)
+                metrics.recordFromContext(request.method, status, context, monotonicNow() - arrivedAt)
               if (context.streamedExport === undefined) record(complete.status)
               else context.streamedExport.endListeners.push(record)
               return withTrailers(request, complete, context)

@@ -199,6 +199,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
       const context = yield* Effect.context<never>()
       const clock = yield* Clock.Clock
       const now = () => clock.currentTimeMillisUnsafe()
+      const monotonicNow = () => getMonotonicMillis(clock)
 
       /** Returns the account; undefined if a check fails, so that the regular path sends the error. */
       const authorize = (request: IncomingMessage, { path, required_tier }: CachedResponse) => {
@@ -252,12 +253,12 @@ export class ResponseCache extends Context.Service<ResponseCache, {
           status,
           bytes,
           cached: true,
-          milliseconds: performance.now() - arrivedAt,
+          milliseconds: monotonicNow() - arrivedAt,
         })
       }
 
       const respond = (request: IncomingMessage, response: ServerResponse, next: () => void) => {
-        const arrivedAt = performance.now()
+        const arrivedAt = monotonicNow()
         const cached = find(request)
         const account = cached === undefined ? undefined : authorize(request, cached)
         if (cached === undefined || account === undefined) return next()

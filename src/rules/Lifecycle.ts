@@ -15,7 +15,7 @@ export interface Deprecation {
   readonly sunset?: string
   /** Path of the successor. */
   readonly successor: string
-  /** What changes for a client, as a sentence. */
+  /** The change for clients, as a sentence. */
   readonly note: string
 }
 

@@ -59,7 +59,7 @@ export const ListEnvelope = <Row extends Schema.Top>(row: Row) =>
     has_more: Schema.Boolean.annotate({ description: "Another page follows; the header Link has its address." }),
   })
 
-/** What an endpoint counts as one result, for estimates (D28). */
+/** The unit that an endpoint counts as one result, for estimates (D28). */
 export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/rules/ResultUnit", {
   defaultValue: () => "row",
 })

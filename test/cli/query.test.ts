@@ -148,6 +148,21 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       assert.strictEqual((yield* query(["x", "--url", html.url])).out, "<p>no data</p>\n")
     }))
 
+  it.effect("waits for one token when the rate limit is reached, not for a full bucket (D18)", () =>
+    Effect.gen(function* () {
+      const { authorizations, url } = yield* startStub(`{"results":[{"a":1}]}`, {
+        "content-type": "application/json",
+        "link": `</x?page=2>; rel="next"`,
+        "x-ratelimit-limit": "60",
+        "x-ratelimit-remaining": "0",
+        "x-ratelimit-reset": "60",
+      })
+      const { code, err } = yield* query(["x", "--url", url, "--all", "--max", "2"])
+      assert.strictEqual(code, 0, err)
+      assert.strictEqual(authorizations.length, 2)
+      assert.include(err, "The rate limit is reached. The next page follows in 1 s.")
+    }))
+
   it.effect("escapes control sequences in data and errors (operations/command-line)", () =>
     Effect.gen(function* () {
       const { url } = yield* startStub(JSON.stringify({ results: [{ a: "x\u001b]0;owned\u0007\u009b2J" }] }))

@@ -1,10 +1,12 @@
 import { assert, layer } from "@effect/vitest"
-import { Deferred, Duration, Effect, Exit, Fiber, Schedule, Scope } from "effect"
+import { Deferred, Duration, Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql"
-import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
+import { inspect } from "node:util"
+import { type ConnectionTimeouts, defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { findFreePort } from "../support/Processes.ts"
 import * as RawSockets from "../support/RawSockets.ts"
+import { startTcpProxy } from "../support/TcpProxy.ts"
 import { TestKeys } from "../support/Service.ts"
 
 const isRefused = (error: Error) => error.message.includes("ECONNREFUSED")
@@ -91,11 +93,19 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
 
   it.effect("does not wait at shutdown for a client that reads no response (operations/deployment)", () =>
     Effect.gen(function* () {
-      const scope = yield* Scope.make()
-      const short = { ...defaultConnectionTimeouts, end: Duration.millis(300) }
-      const port = yield* Scope.provide(ServiceInstances.startInstance({}, { port: 0 }, { timeouts: short }), scope)
-      const { socket } = yield* RawSockets.openConnection(port)
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* TestKeys
       // More data than the socket buffers can hold.
+      yield* sql`
+        insert into research_reports
+          (report_id, ticker, gain_percentage, report_text, tldr_text, created_at, last_updated)
+        select 'long ' || n, 'LONG', n, repeat('x', 4000000), 'x', '2026-01-01', '2026-01-01'
+        from generate_series(1, 8) as n
+      `
+      const scope = yield* Scope.make()
+      const timeouts: ConnectionTimeouts = { ...defaultConnectionTimeouts, shutdown: Duration.millis(300) }
+      const port = yield* Scope.provide(ServiceInstances.startInstance({}, { port: 0 }, { timeouts }), scope)
+      const { socket } = yield* RawSockets.openConnection(port)
       const beginning = Effect.callback<void>((resume) => {
         socket.removeAllListeners("data").once("data", () => {
           socket.pause()
@@ -103,9 +113,22 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         })
       })
       const begun = yield* Effect.forkChild(beginning, { startImmediately: true })
+      const target = "/v1/research-reports?ticker=LONG&limit=all&format=ndjson"
+      socket.write(`GET ${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${ultimate}\r\n\r\n`)
       for (let at = 0; at < 100; at++) socket.write("GET /v1/openapi.json HTTP/1.1\r\nHost: x\r\n\r\n")
       yield* Fiber.join(begun)
       const ended = yield* Effect.timeoutOption(Scope.close(scope, Exit.void), "15 seconds")
       assert.strictEqual(ended._tag, "Some", "it waits")
+    }).pipe(Effect.scoped))
+})
+
+layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true })("serve on a port in use", (it) => {
+  it.effect("starts no job (operations/deployment)", () =>
+    Effect.gen(function* () {
+      const { port } = yield* startTcpProxy(1)
+      const error = yield* Effect.flip(Effect.scoped(ServiceInstances.startInstance({}, { port })))
+      assert.match(inspect(error), /EADDRINUSE/)
+      const sql = yield* SqlClient.SqlClient
+      assert.deepStrictEqual(yield* sql`select name from leases`, [])
     }).pipe(Effect.scoped))
 })

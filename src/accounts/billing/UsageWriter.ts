@@ -3,10 +3,11 @@
  * charges the balances. It counts only rows that are new, so a repeated batch counts once. It locks accounts in one
  * order, so that processes cannot deadlock.
  */
-import { DateTime, Effect, Predicate } from "effect"
+import { DateTime, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import { arrayParameter, OID } from "../../db/ArrayParameters.ts"
+import { isCheckViolation } from "../../db/SqlState.ts"
 
 /** A completed request. */
 export interface UsageRecord {
@@ -49,10 +50,6 @@ export interface RefusalCount {
 
 const isDuplicate = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueViolation"
 
-/** PostgreSQL's `check_violation`, which it reports for a row without a partition. */
-const lacksPartition = ({ reason: { cause } }: SqlError.SqlError) =>
-  Predicate.hasProperty(cause, "code") && cause.code === "23514"
-
 const dayMillis = 86_400_000
 
 /** Makes a function that creates missing partitions before a write, and once more if one was dropped meanwhile. */
@@ -73,7 +70,7 @@ const makePartitionedWriter = Effect.gen(function* () {
 
   return <A>(rows: ReadonlyArray<UsageRecord>, write: Effect.Effect<A, SqlError.SqlError>) => {
     const attempt = Effect.andThen(createPartitions(rows), write)
-    return Effect.catchIf(attempt, lacksPartition, () => {
+    return Effect.catchIf(attempt, isCheckViolation, () => {
       daysWithPartition.clear()
       return attempt
     })

@@ -7,7 +7,7 @@ export type FindingState = "ok" | "warning" | "failed" | "skipped"
 export interface Finding {
   readonly check: string
   readonly state: FindingState
-  /** What the check found. Contains no secrets. */
+  /** The result of the check. Contains no secrets. */
   readonly found: string
   /** How to correct the problem. Present for warnings and failures. */
   readonly advice?: string
