@@ -1,7 +1,7 @@
 /** Composes all layers of the service. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Context, Effect, Layer, Scope } from "effect"
-import { HttpMiddleware, HttpRouter } from "effect/http"
+import { HttpMiddleware, HttpRouter, HttpServer, type HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import * as Authorization from "./accounts/AuthorizationMiddleware.ts"
@@ -11,7 +11,9 @@ import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
 import { RateLimit } from "./accounts/limits/RateLimit.ts"
 import { Api } from "./Api.ts"
 import { QueryCache } from "./lists/QueryCache.ts"
+import { DataEndpoints } from "./http/DataEndpoints.ts"
 import { ResponseCache } from "./http/ResponseCache.ts"
+import { RecentKeys } from "./accounts/keys/RecentKeys.ts"
 import { DatasetVersions } from "./lists/DatasetVersions.ts"
 import { catalogueHandlers } from "./catalogue/Http.ts"
 import { priceListLayer } from "./catalogue/PriceList.ts"
@@ -28,7 +30,7 @@ import { RequestMetrics } from "./observability/RequestMetrics.ts"
 import * as Tracing from "./observability/Tracing.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validation.ts"
 import { LifecycleMiddleware } from "./rules/Lifecycle.ts"
-import * as TrustedProxies from "./http/TrustedProxies.ts"
+import { makeTrustedProxiesMiddleware } from "./http/TrustedProxies.ts"
 import * as Site from "./site/Http.ts"
 import { getSpanName } from "./http/RequestTarget.ts"
 import { accountHandlers } from "./v1/account/Http.ts"
@@ -91,12 +93,9 @@ const apiMiddleware = Layer.mergeAll(
 /** Rate limits, usage and prices. */
 const accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, priceListLayer)
 
-/** Lists, their caches and exports. */
-const lists = ListHandlers.layer.pipe(
-  Layer.provide(ExportCursors.layer),
-  Layer.provideMerge(QueryCache.layer),
-  Layer.provideMerge(DatasetVersions.layer),
-)
+const caches = Layer.provideMerge(QueryCache.layer, DatasetVersions.layer)
+
+const lists = Layer.provide(ListHandlers.layer, ExportCursors.layer)
 
 /** The documentation pages. The middleware needs their paths to choose between 404 and 405. */
 const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SiteAddresses).pipe(Layer.provide(Site.layer))
@@ -104,19 +103,22 @@ const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SiteAddre
 /** Background jobs, each of which runs in one process at a time. */
 export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob])
 
-/** All routes with their middleware. */
+/** Every route except those of the data endpoints, with their middleware. */
 const routes = HttpApiBuilder.layer(Api).pipe(
   Layer.provide(handlers),
   Layer.provide(apiMiddleware),
   Layer.merge(Layer.provide(Middleware.layer, documentation)),
-  Layer.merge(TrustedProxies.layer),
 )
 
 /** Everything that the routes need, except `SqlClient`. */
-const services = ResponseCache.layer.pipe(
+const services = lists.pipe(
+  Layer.provideMerge(DataEndpoints.layer),
+  Layer.provideMerge(ResponseCache.layer),
+  Layer.provideMerge(Authentication.Authenticator.layer),
+  Layer.provideMerge(RecentKeys.layer),
   Layer.provideMerge(RequestMetrics.layer),
   Layer.provideMerge(accounting),
-  Layer.provideMerge(lists),
+  Layer.provideMerge(caches),
   Layer.provideMerge(Layer.merge(Database.layer, ReadRouter.layer)),
   // Released last, because the other layers write to the database when they are released.
   Layer.provideMerge(HealthProbe.layer),
@@ -133,13 +135,35 @@ const httpConfiguration = Layer.mergeAll(
   Tracing.layer,
 )
 
-/** The service for any `HttpServer`, without the fast path. Tests use it. */
-export const layer = HttpRouter.serve(Layer.merge(routes, jobs), { disableLogger: true, disableListenLog: true }).pipe(
+/** Responds to every request: to those for data endpoints without the router. */
+class HttpApp extends Context.Service<
+  HttpApp,
+  Effect.Effect<
+    HttpServerResponse.HttpServerResponse,
+    unknown,
+    HttpServerRequest.HttpServerRequest | Scope.Scope
+  >
+>()("tickerline/HttpApp") {
+  static readonly layer = Layer.effect(
+    HttpApp,
+    Effect.gen(function* () {
+      const router = yield* HttpRouter.HttpRouter
+      const { dispatch } = yield* DataEndpoints
+      const resolveAddress = yield* makeTrustedProxiesMiddleware
+      return resolveAddress(dispatch(router.asHttpEffect()))
+    }),
+  ).pipe(Layer.provide(routes), Layer.provide(HttpRouter.layer))
+}
+
+/** The service for any `HttpServer`, without the response cache. Tests use it. */
+export const layer = Layer.unwrap(Effect.map(HttpApp, (httpApp) => HttpServer.serve(httpApp))).pipe(
+  Layer.merge(jobs),
+  Layer.provide(HttpApp.layer),
   Layer.provide(services),
   Layer.provide(httpConfiguration),
 )
 
-/** Answers a request of a Node server: from the response cache, otherwise through the router. */
+/** Responds to a request of a Node server: from the response cache, otherwise with `HttpApp`. */
 export class RequestListener extends Context.Service<
   RequestListener,
   (request: IncomingMessage, response: ServerResponse) => void
@@ -148,13 +172,13 @@ export class RequestListener extends Context.Service<
     RequestListener,
     Effect.gen(function* () {
       const { respond } = yield* ResponseCache
-      const httpApp = yield* HttpRouter.toHttpEffect(routes)
       const scope = yield* Scope.fork(yield* Effect.scope, "parallel")
-      const handle = yield* NodeHttpServer.makeHandler(httpApp, { scope })
+      const handle = yield* NodeHttpServer.makeHandler(yield* HttpApp, { scope })
       return (request: IncomingMessage, response: ServerResponse) =>
         respond(request, response, () => handle(request, response))
     }),
   ).pipe(
+    Layer.provide(HttpApp.layer),
     Layer.provideMerge(services),
     Layer.provide(httpConfiguration),
   )

@@ -3,7 +3,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { meetsTier, RequiredTier } from "../rules/EndpointAnnotations.ts"
-import { RequestContext, setResponseHeaders, type StreamedExport } from "../http/RequestContext.ts"
+import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
 import { Authorization, Billing } from "./Authorization.ts"
 import { Account, hasCredit, isPathAllowed } from "./keys/Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier } from "./AccountErrors.ts"
@@ -32,70 +32,76 @@ const checkAccess = (account: AuthenticatedAccount, { annotations, path }: HttpA
 
 const costHeader = "X-Cost-Microdollars"
 
-export const authorizationLayer = Layer.effect(
-  Authorization,
-  Effect.gen(function* () {
-    const metering = yield* Metering
-    const rateLimit = yield* RateLimit
-    const clock = yield* Clock.Clock
+/** Returns the function that admits an authenticated request to an endpoint. */
+export const makeAuthorizer = Effect.gen(function* () {
+  const metering = yield* Metering
+  const rateLimit = yield* RateLimit
+  const clock = yield* Clock.Clock
 
-    /** Once the response is complete, adds the cost header and records the request; for an export, at its end. */
-    const recordUsage = (context: RequestContext, { account_id, key_id }: AuthenticatedAccount, endpoint: string) => {
-      const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
-        metering.record({
-          requested_at: context.startedAt,
-          account_id,
-          key_id,
-          request_id: context.id,
-          endpoint,
-          status_code,
-          records_returned,
-          bytes,
-          cost_microdollars,
-          duration_ms: clock.currentTimeMillisUnsafe() - context.startedAt,
-          cached: context.cached,
-          deprecated: "Deprecation" in context.headers,
-        })
+  /** Once the response is complete, adds the cost header and records the request; for an export, at its end. */
+  const recordUsage = (context: RequestContext, { account_id, key_id }: AuthenticatedAccount, endpoint: string) => {
+    const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
+      metering.record({
+        requested_at: context.startedAt,
+        account_id,
+        key_id,
+        request_id: context.id,
+        endpoint,
+        status_code,
+        records_returned,
+        bytes,
+        cost_microdollars,
+        duration_ms: clock.currentTimeMillisUnsafe() - context.startedAt,
+        cached: context.cached,
+        deprecated: "Deprecation" in context.headers,
+      })
 
-      const recordAtEnd = (streamed: StreamedExport) => {
-        streamed.endListeners.push((status) => {
-          const bytes = context.bytes ?? 0
-          const cost_microdollars = status < 500 ? computeCost(bytes, context.price) : 0
-          streamed.trailers[costHeader] = String(cost_microdollars)
-          record(status, bytes, cost_microdollars, context.records)
-        })
-      }
-
-      return HttpEffect.appendPreResponseHandler((request, response) => {
-        if (context.streamedExport !== undefined && response.status === 200) {
-          recordAtEnd(context.streamedExport)
-          return Effect.succeed(response)
-        }
-        // A response to HEAD has no body.
-        const bytes = request.method === "HEAD" ? 0 : context.bytes ?? 0
-        const cost_microdollars = response.status === 200 ? computeCost(bytes, context.price) : 0
-        record(response.status, bytes, cost_microdollars, response.status === 200 ? context.records : 0)
-        return Effect.succeed(HttpServerResponse.setHeader(response, costHeader, String(cost_microdollars)))
+    const recordAtEnd = (streamed: StreamedExport) => {
+      streamed.endListeners.push((status) => {
+        const bytes = context.bytes ?? 0
+        const cost_microdollars = status < 500 ? computeCost(bytes, context.price) : 0
+        streamed.trailers[costHeader] = String(cost_microdollars)
+        record(status, bytes, cost_microdollars, context.records)
       })
     }
 
-    return Authorization.of((next, { endpoint }) =>
-      Effect.gen(function* () {
-        const account = yield* Account
-        const context = yield* RequestContext
-        context.account_id = account.account_id
-        if (context.purpose === "answer") {
-          yield* metering.requireCapacity
-          yield* recordUsage(context, account, endpoint.path)
-          const { headers, refusal } = yield* rateLimit.count(account)
-          yield* setResponseHeaders(headers)
-          if (refusal !== undefined) return yield* refusal
-        }
-        yield* checkAccess(account, endpoint)
-        return yield* next
-      })
-    )
-  }),
+    return HttpEffect.appendPreResponseHandler((request, response) => {
+      if (context.streamedExport !== undefined && response.status === 200) {
+        recordAtEnd(context.streamedExport)
+        return Effect.succeed(response)
+      }
+      // A response to HEAD has no body.
+      const bytes = request.method === "HEAD" ? 0 : context.bytes ?? 0
+      const cost_microdollars = response.status === 200 ? computeCost(bytes, context.price) : 0
+      record(response.status, bytes, cost_microdollars, response.status === 200 ? context.records : 0)
+      return Effect.succeed(HttpServerResponse.setHeader(response, costHeader, String(cost_microdollars)))
+    })
+  }
+
+  /** Counts and records the request, unless it is an estimate, and checks the account's rights. */
+  return Effect.fnUntraced(function* (account: AuthenticatedAccount, endpoint: HttpApiEndpoint.Top) {
+    const context = yield* RequestContext
+    context.account_id = account.account_id
+    if (context.purpose === "answer") {
+      yield* metering.requireCapacity
+      yield* recordUsage(context, account, endpoint.path)
+      const { headers, refusal } = yield* rateLimit.count(account)
+      Object.assign(context.headers, headers)
+      if (refusal !== undefined) return yield* refusal
+    }
+    yield* checkAccess(account, endpoint)
+  })
+})
+
+export const authorizationLayer = Layer.effect(
+  Authorization,
+  Effect.map(
+    makeAuthorizer,
+    (authorize) =>
+      Authorization.of((next, { endpoint }) =>
+        Effect.flatMap(Account, (account) => Effect.andThen(authorize(account, endpoint), next))
+      ),
+  ),
 )
 
 /**
@@ -116,29 +122,48 @@ const limitToBalance = Effect.fnUntraced(
   },
 )
 
-/** The balance is up to half a second old and excludes unrecorded requests, so requests may take it below zero. */
+/** Returns the checks of a priced endpoint. */
+export const makeBilling = Effect.gen(function* () {
+  const prices = yield* PriceLookup
+
+  /**
+   * Sets the price, and fails with 402 if the account has no credit left. The balance is up to half a second old and
+   * excludes unrecorded requests, so requests may take it below zero.
+   */
+  const requireCredit = (account: AuthenticatedAccount, { annotations, path }: HttpApiEndpoint.Top) =>
+    Effect.flatMap(RequestContext, (context) => {
+      const { balance_microdollars } = account
+      context.price = prices.getPricePerGigabyte(path)
+      context.endpoint = { path, required_tier: Context.get(annotations, RequiredTier) }
+      if (context.purpose === "estimate" || balance_microdollars === null || hasCredit(account)) return Effect.void
+      const message = "The account's prepaid balance is used up. Add credit, and try again."
+      return Effect.fail(new InsufficientCredits({ error: { message, details: { balance_microdollars } } }))
+    })
+
+  /** Limits the response to the balance, if it is an export. */
+  const limitExport = ({ balance_microdollars }: AuthenticatedAccount) =>
+    Effect.flatMap(
+      RequestContext,
+      ({ price, purpose, streamedExport }) =>
+        streamedExport === undefined || purpose === "estimate" || balance_microdollars === null
+          ? Effect.void
+          : limitToBalance(streamedExport, balance_microdollars, price),
+    )
+
+  return { requireCredit, limitExport }
+})
+
 export const billingLayer = Layer.effect(
   Billing,
-  Effect.gen(function* () {
-    const prices = yield* PriceLookup
-    return Billing.of((next, { endpoint }) =>
-      Effect.gen(function* () {
-        const account = yield* Account
-        const { balance_microdollars } = account
-        const context = yield* RequestContext
-        context.price = prices.getPricePerGigabyte(endpoint.path)
-        const required_tier = Context.get(endpoint.annotations, RequiredTier)
-        context.endpoint = { path: endpoint.path, required_tier }
-        if (context.purpose === "answer" && balance_microdollars !== null && !hasCredit(account)) {
-          const message = "The account's prepaid balance is used up. Add credit, and try again."
-          return yield* new InsufficientCredits({ error: { message, details: { balance_microdollars } } })
-        }
-        const response = yield* next
-        if (context.streamedExport !== undefined && context.purpose === "answer" && balance_microdollars !== null) {
-          yield* limitToBalance(context.streamedExport, balance_microdollars, context.price)
-        }
-        return response
-      })
-    )
-  }),
+  Effect.map(
+    makeBilling,
+    ({ limitExport, requireCredit }) =>
+      Billing.of((next, { endpoint }) =>
+        Effect.flatMap(Account, (account) =>
+          requireCredit(account, endpoint).pipe(
+            Effect.andThen(next),
+            Effect.tap(() => limitExport(account)),
+          ))
+      ),
+  ),
 )

@@ -6,6 +6,7 @@ import { Effect, Schema } from "effect"
 import { Headers, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { computeCost } from "../accounts/billing/Pricing.ts"
 import { ValidationError } from "../rules/Errors.ts"
+import { DataEndpoints } from "../http/DataEndpoints.ts"
 import { makeRequestContext, RequestContext, setRecordCount } from "../http/RequestContext.ts"
 import { TickerList } from "../rules/Tickers.ts"
 import { findEndpoint, suggestEndpoint } from "./Endpoints.ts"
@@ -56,6 +57,7 @@ const isDataError = (status: number) => status === 404 || status === 409
 
 export const makeCostEstimator = Effect.gen(function* () {
   const router = yield* HttpRouter.HttpRouter
+  const { dispatch } = yield* DataEndpoints
 
   /** Runs the request and returns its response. */
   const runRequest = Effect.fnUntraced(
@@ -67,7 +69,7 @@ export const makeCostEstimator = Effect.gen(function* () {
         })
       // The price depends on the uncompressed body.
       const headers = Headers.removeMany(request.headers, ["accept-encoding", "if-none-match"])
-      yield* HttpEffect.toHandled(router.asHttpEffect(), capture).pipe(
+      yield* HttpEffect.toHandled(dispatch(router.asHttpEffect()), capture).pipe(
         Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: context.target, headers })),
         Effect.provideService(RequestContext, context),
       )

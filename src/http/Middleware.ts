@@ -11,7 +11,6 @@ import { makeCompressionMiddleware } from "./Compression.ts"
 import { addEncodingToValidators } from "./ConditionalRequests.ts"
 import { allowedMethods, makeCorsHeaderSetter } from "./Cors.ts"
 import { makeRequestContext, RequestContext } from "./RequestContext.ts"
-import { decodePath } from "./RequestTarget.ts"
 import { ResponseCache } from "./ResponseCache.ts"
 import { withTrailers } from "./Trailers.ts"
 import * as UnroutedResponses from "./UnroutedResponses.ts"
@@ -52,61 +51,61 @@ const addHeaders = (context: RequestContext, base: string, response: HttpServerR
   })
 }
 
-/** Makes the context of a request. For an estimate, the caller has provided one. */
-const resolveContext = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
-  const provided = yield* RequestContext
-  if (provided.purpose === "estimate") return provided
-  return makeRequestContext({
-    id: resolveRequestId(request.headers["x-request-id"]),
-    target: request.url,
-    startedAt: yield* Clock.currentTimeMillis,
-  })
-})
+/** Returns the outermost middleware. `pages` are the paths of the documentation. */
+export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: ReadonlySet<string>) {
+  const base = yield* BaseUrl
+  const addCorsHeaders = yield* makeCorsHeaderSetter
+  const compress = yield* makeCompressionMiddleware
+  const responseCache = yield* ResponseCache
+  const metrics = yield* RequestMetrics
+  const clock = yield* Clock.Clock
+  const monotonicNow = yield* monotonicMillis
+  Option.map(yield* Lifecycle.VersionDeprecation, Lifecycle.validateDeprecation)
 
-const middleware = HttpRouter.middleware(
-  Effect.gen(function* () {
-    const base = yield* BaseUrl
-    const pages = yield* DocumentationPaths
-    const addCorsHeaders = yield* makeCorsHeaderSetter
-    const compress = yield* makeCompressionMiddleware
-    const responseCache = yield* ResponseCache
-    const metrics = yield* RequestMetrics
-    const monotonicNow = yield* monotonicMillis
-    Option.map(yield* Lifecycle.VersionDeprecation, Lifecycle.validateDeprecation)
-    return (httpApp) =>
-      Effect.gen(function* () {
+  const makeContext = (request: HttpServerRequest.HttpServerRequest) =>
+    makeRequestContext({
+      id: resolveRequestId(request.headers["x-request-id"]),
+      target: request.url,
+      startedAt: clock.currentTimeMillisUnsafe(),
+    })
+
+  /** Adds the headers and the trailers, and records the request in the metrics. */
+  const complete = (
+    request: HttpServerRequest.HttpServerRequest,
+    response: HttpServerResponse.HttpServerResponse,
+    context: RequestContext,
+    arrivedAt: number,
+  ) => {
+    const completed = addCorsHeaders(request, addHeaders(context, base, response))
+    const record = (status: number) =>
+      metrics.recordFromContext(request.method, status, context, monotonicNow() - arrivedAt)
+    if (context.streamedExport === undefined) record(completed.status)
+    else context.streamedExport.endListeners.push(record)
+    return withTrailers(request, completed, context)
+  }
+
+  return <E, R>(httpApp: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+    Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
+      Effect.flatMap(RequestContext, (provided) => {
         const arrivedAt = monotonicNow()
-        const request = yield* HttpServerRequest.HttpServerRequest
-        const context = yield* resolveContext(request)
-        const path = decodePath(request.url)
-        const responding = Effect.flatMap(UnroutedResponses.checkVersion(path), (removed) =>
-          Option.match(UnroutedResponses.respondBeforeRouting(request, path, pages), {
-            onSome: (response) =>
-              Effect.andThen(UnroutedResponses.addEndpointDeprecation(path), response),
-            onNone: () => Option.getOrElse(removed, () => httpApp),
-          }))
-        // The handler that is added first runs last.
-        return yield* responding.pipe(
+        // For an estimate, the caller has provided the context.
+        const context = provided.purpose === "estimate" ? provided : makeContext(request)
+        return UnroutedResponses.respondOrRoute(request, pages, httpApp).pipe(
+          // Handlers run in the order in which they are added: the outermost, which is the last here, runs first.
           HttpEffect.withPreResponseHandler((_, response) =>
-            Effect.sync(() =>
-              responseCache.store(request, addEncodingToValidators(response), context)
-            )
+            Effect.sync(() => responseCache.store(request, addEncodingToValidators(response), context))
           ),
           compress,
           HttpEffect.withPreResponseHandler((_, response) =>
-            Effect.sync(() => {
-              const complete = addCorsHeaders(request, addHeaders(context, base, response))
-              const record = (status: number) =>
-                metrics.recordFromContext(request.method, status, context, monotonicNow() - arrivedAt)
-              if (context.streamedExport === undefined) record(complete.status)
-              else context.streamedExport.endListeners.push(record)
-              return withTrailers(request, complete, context)
-            })
+            Effect.sync(() => complete(request, response, context, arrivedAt))
           ),
           Effect.provideService(RequestContext, context),
         )
-      })
-  }),
+      }))
+})
+
+const middleware = HttpRouter.middleware(
+  Effect.map(Effect.flatMap(DocumentationPaths, makeRequestMiddleware), (wrap) => (httpApp) => wrap(httpApp)),
   { global: true },
 )
 

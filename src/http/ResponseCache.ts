@@ -2,18 +2,17 @@
  * The fast path: answers a repeated request before it reaches Effect (D17, caching).
  * It applies the same checks as the middleware: docs/decisions/0032-response-cache-before-effect.md.
  */
-import { Clock, Context, Duration, Effect, type Exit, Layer, Tracer } from "effect"
+import { Clock, Context, Effect, type Exit, Layer, Tracer } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
-import { hash } from "node:crypto"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { Metering } from "../accounts/billing/Metering.ts"
 import { computeCost } from "../accounts/billing/Pricing.ts"
-import { Account, hasCredit, isPathAllowed } from "../accounts/keys/Authentication.ts"
+import { type Account, hasCredit, isPathAllowed } from "../accounts/keys/Authentication.ts"
 import { conflictingCredentials, parseCredential } from "../accounts/keys/Credentials.ts"
+import { RecentKeys } from "../accounts/keys/RecentKeys.ts"
 import { RateLimit, type RateLimitResult } from "../accounts/limits/RateLimit.ts"
 import { CacheBytesConfig } from "../lists/QueryCache.ts"
-import { repeatInBackground } from "../observability/BackgroundFibers.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { getMonotonicMillis } from "../observability/MonotonicTime.ts"
 import { RequestMetrics } from "../observability/RequestMetrics.ts"
@@ -24,44 +23,7 @@ import { resolveRequestId } from "../rules/RequestIds.ts"
 import { perRequestHeaders, sharedHeaders } from "../rules/ResponseHeaders.ts"
 import type { RequestContext } from "./RequestContext.ts"
 
-type AccountOfKey = typeof Account.Service
-
-/** How long a key lookup may be reused, ms. A revoked key is refused within one second (D2, API keys). */
-export const keyTtlMillis = 500
-
-const maxKeys = 10_000
-
-/** The result of a key lookup. */
-export interface RecentKey {
-  readonly account: AccountOfKey
-  /** Start of the lookup, monotonic milliseconds. */
-  readonly asOf: number
-}
-
-/** Accounts by the SHA-256 of their key. Entries are deleted when they expire, even if no request follows. */
-export const makeRecentKeys = Effect.gen(function* () {
-  const clock = yield* Clock.Clock
-  const keys = new Map<string, RecentKey>()
-
-  const isCurrent = ({ asOf }: RecentKey) => getMonotonicMillis(clock) - asOf < keyTtlMillis
-
-  const deleteExpired = Effect.sync(() => {
-    for (const [digest, key] of keys) if (!isCurrent(key)) keys.delete(digest)
-  })
-  yield* repeatInBackground(deleteExpired, Duration.millis(keyTtlMillis / 2))
-
-  const find = (key: string): AccountOfKey | undefined => {
-    if (key === "" || keys.size === 0) return undefined
-    const found = keys.get(hash("sha256", key, "hex"))
-    return found !== undefined && isCurrent(found) ? found.account : undefined
-  }
-
-  const add = (digest: string, key: RecentKey) => {
-    if (keys.size >= maxKeys) keys.clear()
-    keys.set(digest, key)
-  }
-  return { find, add, getSize: () => keys.size }
-})
+type AuthenticatedAccount = typeof Account.Service
 
 export interface CachedResponse {
   /** Whether the query result in the response is still current. */
@@ -181,8 +143,6 @@ export const makeResponseStore = Effect.gen(function* () {
 })
 
 export class ResponseCache extends Context.Service<ResponseCache, {
-  /** Caches the account of a key. `digest` is the key's SHA-256, hexadecimal. */
-  readonly addKey: (digest: string, key: RecentKey) => void
   /** Stores a response that came from the query cache. Returns the response unchanged. */
   readonly store: Effect.Success<typeof makeResponseStore>["store"]
   /** Sends a stored response, or calls `next`. */
@@ -191,7 +151,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
   static readonly layer = Layer.effect(
     ResponseCache,
     Effect.gen(function* () {
-      const recentKeys = yield* makeRecentKeys
+      const recentKeys = yield* RecentKeys
       const { find, store } = yield* makeResponseStore
       const metering = yield* Metering
       const rateLimit = yield* RateLimit
@@ -215,7 +175,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
         { headers: { "if-none-match": condition, "x-request-id": id }, url = "" }: IncomingMessage,
         response: ServerResponse,
         cached: CachedResponse,
-        { account_id, key_id }: AccountOfKey,
+        { account_id, key_id }: AuthenticatedAccount,
         rateLimitHeaders: RateLimitResult["headers"],
         startedAt: number,
         arrivedAt: number,
@@ -272,7 +232,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
         if (exit === undefined) fiber.addObserver(proceed)
         else proceed(exit)
       }
-      return ResponseCache.of({ addKey: recentKeys.add, store, respond })
+      return ResponseCache.of({ store, respond })
     }),
   )
 }

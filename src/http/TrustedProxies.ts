@@ -1,6 +1,6 @@
 /** Takes the client's address from `X-Forwarded-For` if the request comes from a proxy in `TRUSTED_PROXIES`. */
-import { Config, Effect, Layer, Result, Schema, SchemaIssue, SchemaTransformation } from "effect"
-import { HttpMiddleware, HttpRouter } from "effect/http"
+import { Config, Effect, Result, Schema, SchemaIssue, SchemaTransformation } from "effect"
+import { HttpMiddleware, type HttpServerResponse } from "effect/http"
 import { IpNetwork } from "effect/net"
 
 /** A network such as `10.0.0.0/8`, or one address. */
@@ -25,10 +25,9 @@ const NetworkList = Schema.String.pipe(Schema.decodeTo(
 
 export const TrustedProxiesConfig = Config.schema(NetworkList, "TRUSTED_PROXIES").pipe(Config.withDefault([]))
 
-export const layer = Layer.unwrap(Effect.map(
-  TrustedProxiesConfig,
-  (trustedProxies) =>
-    trustedProxies.length === 0
-      ? Layer.empty
-      : HttpRouter.middleware(HttpMiddleware.xForwardedHeaders({ trustedProxies }), { global: true }),
-))
+/** Returns a middleware that gives each request the address of its client. */
+export const makeTrustedProxiesMiddleware = Effect.map(TrustedProxiesConfig, (trustedProxies) => {
+  const resolveAddress = HttpMiddleware.xForwardedHeaders({ trustedProxies })
+  return <E, R>(httpApp: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>
+    trustedProxies.length === 0 ? httpApp : resolveAddress(httpApp)
+})

@@ -1,29 +1,20 @@
 /** Responses that no endpoint produces: 301, 400, 404, 405, 410 for a removed version, and those to OPTIONS. */
-import { Effect, Layer, Option, Predicate, Schema } from "effect"
+import { Effect, Layer, Option, Predicate } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { findEndpoint, suggestEndpoint } from "../catalogue/Endpoints.ts"
-import { BadRequest, EndpointRemoved, MethodNotAllowed, NotFound } from "../rules/Errors.ts"
+import { BadRequest, MethodNotAllowed, NotFound } from "../rules/Errors.ts"
 import * as Lifecycle from "../rules/Lifecycle.ts"
 import { BaseUrl, getBasePath } from "./BaseUrl.ts"
 import { allowedMethods } from "./Cors.ts"
+import { respondWithError } from "./ErrorResponses.ts"
 import { decodePath, isDecodable, isLegacyTarget, legacyPrefix } from "./RequestTarget.ts"
 
-type ErrorResponse = Effect.Effect<HttpServerResponse.HttpServerResponse>
-
-const makeResponder = <S extends Schema.Codec<unknown, unknown>>(error: S, status: number) => {
-  const encode = Schema.encodeUnknownEffect(error)
-  return (body: S["Type"]): ErrorResponse =>
-    Effect.orDie(Effect.map(encode(body), (json) => HttpServerResponse.jsonUnsafe(json, { status })))
-}
-
-const respondBadRequest = makeResponder(BadRequest, 400)
-const respondUnknownPath = makeResponder(NotFound, 404)
-const respondWrongMethod = makeResponder(MethodNotAllowed, 405)
-const respondRemoved = makeResponder(EndpointRemoved, 410)
+type HttpApp<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
+type ErrorResponse = HttpApp<never, never>
 
 /** 404 with the most similar path, if there is one. */
 export const respondNotFound = (path: string) =>
-  respondUnknownPath(
+  respondWithError(
     new NotFound({
       error: {
         message: `There is no endpoint at ${path.slice(0, 200)}.${
@@ -41,19 +32,19 @@ const refuseMethod = (method: string, target: string, path: string, pages: Reado
     : Option.getOrUndefined(findEndpoint(path))?.row.path
   if (knownPath === undefined) return respondNotFound(path)
   const message = `${knownPath} supports ${allowedMethods}, not ${method}.`
-  return respondWrongMethod(new MethodNotAllowed({ error: { message } }))
+  return respondWithError(new MethodNotAllowed({ error: { message } }))
 }
 
 const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { Allow: allowedMethods } })
 
-const refuseRequest = (message: string) => Option.some(respondBadRequest(new BadRequest({ error: { message } })))
+const refuseRequest = (message: string) => Option.some(respondWithError(new BadRequest({ error: { message } })))
 
 /** HTTP/1.1 requires Host, HTTP/1.0 does not (RFC 9112, 3.2). */
 const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
   headers["host"] === undefined && Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.1"
 
 /** The response to a request that must not be routed. `pages` are the paths of the documentation. */
-export const respondBeforeRouting = (
+const respondBeforeRouting = (
   request: HttpServerRequest.HttpServerRequest,
   path: string,
   pages: ReadonlySet<string>,
@@ -70,20 +61,35 @@ export const respondBeforeRouting = (
 }
 
 /** Adds the endpoint's deprecation headers, which its unrouted responses have too (D14, headers). */
-export const addEndpointDeprecation = (path: string) =>
+const addEndpointDeprecation = (path: string) =>
   Option.match(Option.flatMap(findEndpoint(path), ({ deprecation }) => deprecation), {
     onNone: () => Effect.void,
     onSome: Lifecycle.addDeprecationHeaders,
   })
 
-/** Adds the headers of a deprecated API version; returns a 410 after its sunset (D26, version retirement). */
-export const checkVersion = Effect.fnUntraced(function* (path: string) {
-  const deprecation = yield* Lifecycle.VersionDeprecation
-  if (Option.isNone(deprecation) || !path.startsWith("/v1/")) return Option.none<ErrorResponse>()
-  yield* Lifecycle.addDeprecationHeaders(deprecation.value)
-  const removal = yield* Effect.option(Effect.flip(Lifecycle.failIfRemoved(deprecation.value, "Version v1")))
-  return Option.map(removal, respondRemoved)
-})
+/** Fails with 410 after the sunset of the API version (D26, version retirement). */
+const respondUnlessRemoved = <E, R>(deprecation: Lifecycle.Deprecation, httpApp: HttpApp<E, R>) =>
+  Effect.matchEffect(Lifecycle.failIfRemoved(deprecation, "Version v1"), {
+    onFailure: respondWithError,
+    onSuccess: (): HttpApp<E, R> => httpApp,
+  })
+
+/** Responds to a request that must not be routed; otherwise continues with `httpApp`. */
+export const respondOrRoute = <E, R>(
+  request: HttpServerRequest.HttpServerRequest,
+  pages: ReadonlySet<string>,
+  httpApp: HttpApp<E, R>,
+): HttpApp<E, R> =>
+  Effect.flatMap(Lifecycle.VersionDeprecation, (versionDeprecation) => {
+    const path = decodePath(request.url)
+    const unrouted = respondBeforeRouting(request, path, pages)
+    const response = Option.isSome(unrouted) ? Effect.andThen(addEndpointDeprecation(path), unrouted.value) : undefined
+    if (Option.isNone(versionDeprecation) || !path.startsWith("/v1/")) return response ?? httpApp
+    return Effect.andThen(
+      Lifecycle.addDeprecationHeaders(versionDeprecation.value),
+      response ?? respondUnlessRemoved(versionDeprecation.value, httpApp),
+    )
+  })
 
 /** A permanent redirect that keeps path and query (§9.1, redirects). `BASE_URL` may contain a path. */
 const legacyRedirect = Layer.unwrap(Effect.map(BaseUrl, (base) => {

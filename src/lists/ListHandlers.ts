@@ -1,7 +1,8 @@
 /** Handlers of list endpoints: a page or an export, in the negotiated format (D8). */
-import { Context, Effect, Layer, type Scope } from "effect"
+import { Context, Effect, Layer, type Schema, type Scope } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { Account } from "../accounts/keys/Authentication.ts"
+import { DataEndpoints, type RequestContract } from "../http/DataEndpoints.ts"
 import { setResponseHeaders } from "../http/RequestContext.ts"
 import { type ListFormat, negotiateFormat } from "../rows/Formats.ts"
 import { type AnnotatedEndpoint, getTables } from "../rules/EndpointAnnotations.ts"
@@ -19,11 +20,6 @@ type Response<R = never> = Effect.Effect<
   DataRefreshing | DatabasePoolTimeout | ValidationError,
   HttpServerRequest.HttpServerRequest | Scope.Scope | R
 >
-
-/** The part of an HttpApi request that a list uses. */
-interface ListRequest<Query> {
-  readonly query: Query
-}
 
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
@@ -47,12 +43,13 @@ export class ListHandlers extends Context.Service<ListHandlers, {
   /** For a list of a dataset. Its pages are cached until a table that the endpoint reads changes (D17, caching). */
   readonly makeHandler: <Query extends PageQuery>(
     endpoint: AnnotatedEndpoint,
-    definition: ListDefinition<Query> & { readonly Query: { readonly Type: Query } },
-  ) => (request: ListRequest<Query>) => Response
+    definition: ListDefinition<Query> & { readonly Query: Schema.Codec<Query, unknown> },
+  ) => (request: { readonly query: Query }) => Response
   /** For a list that depends on the account. Its pages are never cached. */
   readonly makeAccountHandler: <Query extends PageQuery>(
+    contract: RequestContract<Query>,
     definition: ListDefinition<WithAccount<Query>>,
-  ) => (request: ListRequest<Query>) => Response<Account>
+  ) => (request: { readonly query: Query }) => Response<Account>
 }>()("tickerline/lists/ListHandlers") {
   static readonly layer = Layer.effect(
     ListHandlers,
@@ -61,6 +58,7 @@ export class ListHandlers extends Context.Service<ListHandlers, {
       const queryCache = yield* QueryCache
       const versions = yield* DatasetVersions
       const cursors = yield* ExportCursors
+      const { register } = yield* DataEndpoints
 
       const respondWithExport = Effect.fnUntraced(function* <Query extends PageQuery>(
         query: Query,
@@ -78,7 +76,7 @@ export class ListHandlers extends Context.Service<ListHandlers, {
 
       const makeHandler = <Query extends PageQuery>(
         endpoint: AnnotatedEndpoint,
-        definition: ListDefinition<Query>,
+        definition: ListDefinition<Query> & { readonly Query: Schema.Codec<Query, unknown> },
       ) => {
         const list = makeListQuery(definition)
         const tables = getTables(endpoint)
@@ -90,7 +88,7 @@ export class ListHandlers extends Context.Service<ListHandlers, {
           csv: makePageHandler("csv"),
           ndjson: makePageHandler("ndjson"),
         }
-        return ({ query }: ListRequest<Query>) =>
+        const respond = (query: Query) =>
           Effect.flatMap(
             resolveFormat(query),
             (format): Response =>
@@ -98,17 +96,23 @@ export class ListHandlers extends Context.Service<ListHandlers, {
                 ? respondWithExport(query, format, list, tables, tableVersions)
                 : pageHandlers[format](query),
           )
+        register({ path: endpoint.path, query: definition.Query }, respond)
+        return ({ query }: { readonly query: Query }) => respond(query)
       }
 
-      const makeAccountHandler = <Query extends PageQuery>(definition: ListDefinition<WithAccount<Query>>) => {
+      const makeAccountHandler = <Query extends PageQuery>(
+        contract: RequestContract<Query>,
+        definition: ListDefinition<WithAccount<Query>>,
+      ) => {
         const list = makeListQuery(definition)
-        return Effect.fnUntraced(function* ({ query }: ListRequest<Query>) {
-          const { account_id } = yield* Account
+        const respond = Effect.fnUntraced(function* (query: Query, { account_id }: typeof Account.Service) {
           const format = yield* resolveFormat(query)
           const accountQuery = { ...query, account_id }
           if (query.limit === "all") return yield* respondWithExport(accountQuery, format, list, [])
           return yield* respondUncached(yield* list.readPage(accountQuery, format))
         })
+        register(contract, respond)
+        return ({ query }: { readonly query: Query }) => Effect.flatMap(Account, (account) => respond(query, account))
       }
       return ListHandlers.of({ makeHandler, makeAccountHandler })
     }),

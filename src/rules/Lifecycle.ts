@@ -3,7 +3,7 @@
  * An annotation declares it once; headers, `/endpoints`, OpenAPI and the documentation read the annotation.
  */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
-import { HttpApiMiddleware, OpenApi } from "effect/http-api"
+import { type HttpApiEndpoint, HttpApiMiddleware, OpenApi } from "effect/http-api"
 import { addLinkHeader, RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
 import { CalendarDate, todayInNewYork } from "./Dates.ts"
 import { EndpointRemoved } from "./Errors.ts"
@@ -87,21 +87,24 @@ export const failIfRemoved = Effect.fnUntraced(function* (deprecation: Deprecati
   }
 })
 
+/** Returns the first step of an endpoint: it sets the route, adds deprecation headers, and fails after the sunset. */
+export const makeLifecycleCheck = ({ annotations, path }: Pick<HttpApiEndpoint.Top, "annotations" | "path">) => {
+  const deprecation = Option.getOrUndefined(getDeprecation(annotations))
+  return Effect.flatMap(RequestContext, (context) => {
+    context.route = path
+    return deprecation === undefined
+      ? Effect.void
+      : Effect.andThen(addDeprecationHeaders(deprecation), failIfRemoved(deprecation, path))
+  })
+}
+
 /** The outermost API middleware, so that a 401 or 422 of a deprecated endpoint has its headers, too. */
 export class LifecycleMiddleware extends HttpApiMiddleware.Service<LifecycleMiddleware>()(
   "tickerline/rules/LifecycleMiddleware",
   { error: EndpointRemoved },
 ) {
-  static readonly layer = Layer.succeed(this, (httpApp, { endpoint }) =>
-    Effect.flatMap(RequestContext, (context) => {
-      context.route = endpoint.path
-      return Option.match(getDeprecation(endpoint.annotations), {
-        onNone: () => httpApp,
-        onSome: (deprecation) =>
-          addDeprecationHeaders(deprecation).pipe(
-            Effect.andThen(failIfRemoved(deprecation, endpoint.path)),
-            Effect.andThen(httpApp),
-          ),
-      })
-    }))
+  static readonly layer = Layer.succeed(
+    this,
+    (httpApp, { endpoint }) => Effect.andThen(makeLifecycleCheck(endpoint), httpApp),
+  )
 }

@@ -1,9 +1,9 @@
 /** Two middlewares for every endpoint (§7.2, errors): invalid parameters are a 422, defects are a 500. */
-import { Cause, Effect, Layer, SchemaAST } from "effect"
+import { Effect, Layer, type Schema, SchemaAST } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware } from "effect/http-api"
-import { RequestContext } from "../http/RequestContext.ts"
+import { reportDefect } from "../http/ErrorResponses.ts"
 import { InternalError, ValidationError } from "./Errors.ts"
 import { unknownParameterReason } from "./Filters.ts"
 import { suggestName } from "./Suggestions.ts"
@@ -46,7 +46,30 @@ const formatSentence = ({ field, reason }: InvalidField) => /^[A-Z]/.test(reason
 const makeValidationError = (fields: ReadonlyArray<InvalidField>) =>
   new ValidationError({ error: { message: fields.map(formatSentence).join("; "), details: { fields } } })
 
-/** Turns a query that does not match its schema into a 422 that names each field. */
+/** The parameters of a request as text, by name; an array if one is repeated. */
+export type SearchParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
+
+/** Makes the 422 for a query that does not match the schema of its endpoint. It names each field. */
+export const makeQueryError = (
+  { issue }: Schema.SchemaError,
+  parameters: SearchParameters,
+  endpoint: HttpApiEndpoint.Top,
+) =>
+  makeValidationError(
+    getReasons(issue)
+      .map(({ name, reason }) => ({
+        field: name || "query",
+        reason: name === "" && reason === unknownParameterReason
+          ? namelessParameter
+          : Array.isArray(parameters[name])
+          ? repeatedParameter
+          : reason,
+      }))
+      .slice(0, maxFields)
+      .map(addSuggestion(getParameterNames(endpoint))),
+  )
+
+/** Turns a query that does not match its schema into a 422. */
 export class ValidationMiddleware extends HttpApiMiddleware.Service<ValidationMiddleware>()(
   "tickerline/rules/ValidationMiddleware",
   { error: ValidationError },
@@ -55,20 +78,10 @@ export class ValidationMiddleware extends HttpApiMiddleware.Service<ValidationMi
     ValidationMiddleware,
     (failure, { endpoint }) =>
       failure.kind === "Query"
-        ? Effect.flatMap(HttpServerRequest.ParsedSearchParams, (parameters) =>
-          Effect.fail(makeValidationError(
-            getReasons(failure.cause.issue)
-              .map(({ name, reason }) => ({
-                field: name || "query",
-                reason: name === "" && reason === unknownParameterReason
-                  ? namelessParameter
-                  : Array.isArray(parameters[name])
-                  ? repeatedParameter
-                  : reason,
-              }))
-              .slice(0, maxFields)
-              .map(addSuggestion(getParameterNames(endpoint))),
-          )))
+        ? Effect.flatMap(
+          HttpServerRequest.ParsedSearchParams,
+          (parameters) => Effect.fail(makeQueryError(failure.cause, parameters, endpoint)),
+        )
         : Effect.die(failure),
   )
 }
@@ -80,17 +93,6 @@ export class UnexpectedErrorMiddleware extends HttpApiMiddleware.Service<Unexpec
 ) {
   static readonly layer = Layer.succeed(
     this,
-    (httpApp) =>
-      Effect.catchDefect(
-        httpApp,
-        (defect) =>
-          Effect.flatMap(RequestContext, ({ id }) =>
-            Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
-              Effect.annotateLogs("request_id", id),
-              Effect.andThen(
-                new InternalError({ error: { message: "Unexpected failure. Quote the request_id to support." } }),
-              ),
-            )),
-      ),
+    (httpApp) => Effect.catchDefect(httpApp, (defect) => Effect.flatMap(reportDefect(defect), Effect.fail)),
   )
 }

@@ -10,6 +10,7 @@ import * as AuthenticationMiddleware from "../../src/accounts/keys/Authenticatio
 import { Metering } from "../../src/accounts/billing/Metering.ts"
 import { RateLimit } from "../../src/accounts/limits/RateLimit.ts"
 import { Database } from "../../src/db/Database.ts"
+import { RecentKeys } from "../../src/accounts/keys/RecentKeys.ts"
 import { ResponseCache } from "../../src/http/ResponseCache.ts"
 import * as Middleware from "../../src/http/Middleware.ts"
 import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
@@ -126,7 +127,9 @@ const routes = HttpApiBuilder.layer(Small).pipe(
     ),
   ),
   Layer.merge(Middleware.layer),
+  Layer.provide(AuthenticationMiddleware.Authenticator.layer),
   Layer.provide(ResponseCache.layer),
+  Layer.provide(RecentKeys.layer),
   Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RequestMetrics.layer)),
   Layer.provide(Database.layer),
 )

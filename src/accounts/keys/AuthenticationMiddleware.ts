@@ -1,7 +1,6 @@
 /** D2 (API keys): the implementation of `Authentication`. It resolves a key to its account, or fails with a 401. */
-import { Cache, Cause, Clock, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
+import { Cache, Cause, Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
-import { keyTtlMillis, ResponseCache } from "../../http/ResponseCache.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
 import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKey.ts"
@@ -9,6 +8,7 @@ import { Account, Authentication } from "./Authentication.ts"
 import { makeBruteForceGuard } from "./BruteForceGuard.ts"
 import { conflictingCredentials, readRequestCredential } from "./Credentials.ts"
 import { makeKeyLookup, unknownKey } from "./KeyLookup.ts"
+import { keyTtlMillis, RecentKeys } from "./RecentKeys.ts"
 
 /** How long after its last use a valid key is accepted even from a blocked address. */
 const trustedFor = Duration.minutes(10)
@@ -41,7 +41,7 @@ const makeAuthenticator = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const hash = yield* makeApiKeyHasher
   const guard = yield* makeBruteForceGuard()
-  const responseCache = yield* ResponseCache
+  const recentKeys = yield* RecentKeys
   const lookups = yield* Cache.makeWith(yield* makeKeyLookup, {
     capacity: maxKeys,
     timeToLive: (exit) => isFinal(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
@@ -76,22 +76,38 @@ const makeAuthenticator = Effect.gen(function* () {
       () => isTrusted ? Effect.void : guard.countWrongKey,
     )
     yield* Cache.set(trusted, digest, true)
-    responseCache.addKey(digest, found)
+    recentKeys.add(digest, found)
     return found.account
   })
 
-  return Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
+  type Identified = ReturnType<typeof identify>
+  type Failure = Effect.Error<Identified> | MissingApiKey | InvalidApiKey
+
+  return (
+    request: HttpServerRequest.HttpServerRequest,
+  ): Effect.Effect<typeof Account.Service, Failure, Effect.Services<Identified>> => {
     const credential = readRequestCredential(request)
-    if (credential === "") return yield* missingKey
-    if (credential === conflictingCredentials) return yield* differentCredentials
-    return yield* identify(Redacted.make(credential))
-  })
+    if (credential === "") return Effect.fail(missingKey)
+    if (credential === conflictingCredentials) return Effect.fail(differentCredentials)
+    const recent = recentKeys.find(credential)
+    return recent === undefined ? identify(Redacted.make(credential)) : Effect.succeed(recent)
+  }
 })
+
+/** Resolves the key of a request to its account, or fails with the response: 401, 429 or 503. */
+export class Authenticator extends Context.Service<Authenticator, {
+  readonly authenticate: Effect.Success<typeof makeAuthenticator>
+}>()("tickerline/accounts/Authenticator") {
+  static readonly layer = Layer.effect(
+    Authenticator,
+    Effect.map(makeAuthenticator, (authenticate) => Authenticator.of({ authenticate })),
+  )
+}
 
 export const authenticationLayer = Layer.effect(
   Authentication,
   Effect.gen(function* () {
-    const authenticate = yield* makeAuthenticator
+    const { authenticate } = yield* Authenticator
     // Effect tries both schemes in turn. The first attempt reads both headers; the second repeats its error.
     const errors = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof authenticate>>>()
 

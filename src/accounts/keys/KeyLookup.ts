@@ -2,11 +2,11 @@
 import { Clock, Effect, FiberSet, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Database } from "../../db/Database.ts"
-import { type RecentKey } from "../../http/ResponseCache.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { Tier } from "../../rules/EndpointAnnotations.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "../AccountErrors.ts"
 import { Account } from "./Authentication.ts"
+import type { RecentKey } from "./RecentKeys.ts"
 
 const KeyRow = Schema.Struct({
   account_id: Schema.BigInt,

@@ -8,7 +8,7 @@ import { Database } from "../../db/Database.ts"
 import { ListHandlers, type WithAccount } from "../../lists/ListHandlers.ts"
 import { setRecordCount } from "../../http/RequestContext.ts"
 import type { PageQuery } from "../../rules/Paging.ts"
-import { AccountRow, ApiKeyRow } from "./Api.ts"
+import { AccountRow, ApiKeyRow, ApiKeysQuery } from "./Api.ts"
 
 export const accountHandlers = HttpApiBuilder.group(
   Api,
@@ -25,7 +25,7 @@ export const accountHandlers = HttpApiBuilder.group(
         sql`select account_id, name, contact_email, tier, created_at from accounts where account_id = ${account_id}`,
     })
 
-    const listKeys = makeAccountHandler({
+    const listKeys = makeAccountHandler({ path: "/account/api-keys", query: ApiKeysQuery }, {
       Row: ApiKeyRow,
       select: ({ account_id }: WithAccount<PageQuery>, { columns, orderAndLimit }) =>
         sql`

@@ -3,7 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { ListHandlers, type WithAccount } from "../../lists/ListHandlers.ts"
-import { DatasetRow, type DatasetsQuery } from "./Api.ts"
+import { DatasetRow, DatasetsQuery } from "./Api.ts"
 import { datasetEndpoints } from "./DatasetEndpoints.ts"
 
 export const datasetsHandlers = HttpApiBuilder.group(
@@ -14,7 +14,7 @@ export const datasetsHandlers = HttpApiBuilder.group(
     const { makeAccountHandler } = yield* ListHandlers
     const known = JSON.stringify(datasetEndpoints)
 
-    const list = makeAccountHandler({
+    const list = makeAccountHandler({ path: "/datasets", query: DatasetsQuery }, {
       Row: DatasetRow,
       // dataset_versions has several rows for a dataset if several transactions change it at the same time.
       select: (_: WithAccount<typeof DatasetsQuery.Type>, { columns, orderAndLimit }) =>

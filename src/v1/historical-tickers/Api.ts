@@ -29,9 +29,11 @@ export const HistoricalTickersResponse = Schema.Struct({
   }),
 })
 
+export const HistoricalTickersQuery = Schema.Struct({ ticker: LongTicker })
+
 export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTickers").add(
   HttpApiEndpoint.get("list", "/historical-tickers", {
-    query: Schema.Struct({ ticker: LongTicker }),
+    query: HistoricalTickersQuery,
     success: HistoricalTickersResponse,
     error: [NotFound, DataRefreshing, DatabasePoolTimeout],
   })

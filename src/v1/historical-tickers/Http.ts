@@ -2,13 +2,19 @@ import { Array, Effect, Order, Schema } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Api } from "../../Api.ts"
+import { DataEndpoints } from "../../http/DataEndpoints.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
 import { Database } from "../../db/Database.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { NotFound } from "../../rules/Errors.ts"
 import { makeSingleContent } from "../../rules/Paging.ts"
 import { makeEventFinder } from "../ticker-changes/Lineage.ts"
-import { FormerTicker, HistoricalTickersApiGroup, type HistoricalTickersResponse } from "./Api.ts"
+import {
+  FormerTicker,
+  HistoricalTickersApiGroup,
+  HistoricalTickersQuery,
+  type HistoricalTickersResponse,
+} from "./Api.ts"
 
 /** §2.3 (historical tickers): by date, undated last, then by ticker. */
 const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
@@ -24,6 +30,7 @@ export const historicalTickersHandlers = HttpApiBuilder.group(
     const { read } = yield* Database
     const findEvents = yield* makeEventFinder
     const { makeHandler } = yield* QueryCache
+    const { register } = yield* DataEndpoints
 
     const findFormerTickers = SqlSchema.findAll({
       Request: Schema.String,
@@ -58,9 +65,9 @@ export const historicalTickersHandlers = HttpApiBuilder.group(
       }),
     )
 
-    return handlers.handle(
-      "list",
-      ({ query: { ticker } }) => Effect.flatMap(todayInChicago, (today) => list({ ticker, today })),
-    )
+    const respond = ({ ticker }: typeof HistoricalTickersQuery.Type) =>
+      Effect.flatMap(todayInChicago, (today) => list({ ticker, today }))
+    register({ path: "/historical-tickers", query: HistoricalTickersQuery }, respond)
+    return handlers.handle("list", ({ query }) => respond(query))
   }),
 )

@@ -1,11 +1,12 @@
 import { Array, Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../../Api.ts"
+import { DataEndpoints } from "../../http/DataEndpoints.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
 import { AmbiguousTickerLineage } from "../../rules/Errors.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { makeSingleContent } from "../../rules/Paging.ts"
-import { TickerChangesApiGroup, type TickerChangesResponse } from "./Api.ts"
+import { TickerChangesApiGroup, TickerChangesQuery, type TickerChangesResponse } from "./Api.ts"
 import { type LineageConflict, makeEventFinder, resolveLineage } from "./Lineage.ts"
 
 const makeContent = (count: number, result: typeof TickerChangesResponse.Encoded["results"][0]) => {
@@ -32,6 +33,7 @@ export const tickerChangesHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const findEvents = yield* makeEventFinder
     const { makeHandler } = yield* QueryCache
+    const { register } = yield* DataEndpoints
 
     const resolve = makeHandler(
       TickerChangesApiGroup.endpoints.resolve,
@@ -49,9 +51,9 @@ export const tickerChangesHandlers = HttpApiBuilder.group(
       }),
     )
 
-    return handlers.handle(
-      "resolve",
-      ({ query: { ticker } }) => Effect.flatMap(todayInChicago, (today) => resolve({ ticker, today })),
-    )
+    const respond = ({ ticker }: typeof TickerChangesQuery.Type) =>
+      Effect.flatMap(todayInChicago, (today) => resolve({ ticker, today }))
+    register({ path: "/ticker-changes", query: TickerChangesQuery }, respond)
+    return handlers.handle("resolve", ({ query }) => respond(query))
   }),
 )

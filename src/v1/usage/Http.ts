@@ -93,7 +93,7 @@ export const usageHandlers = HttpApiBuilder.group(
       `
     }
 
-    const list = makeAccountHandler({
+    const list = makeAccountHandler({ path: "/usage", query: UsageQuery }, {
       Row: UsageRow,
       select: (query: WithAccount<typeof UsageQuery.Type>, clauses) =>
         query.endpoint === undefined && query.status_code === undefined
@@ -101,7 +101,7 @@ export const usageHandlers = HttpApiBuilder.group(
           : selectFiltered(query, clauses),
     })
 
-    const listDaily = makeAccountHandler({
+    const listDaily = makeAccountHandler({ path: "/usage/daily", query: DailyUsageQuery }, {
       Query: DailyUsageQuery,
       Row: DailyUsageRow,
       select: ({ account_id }: WithAccount<typeof DailyUsageQuery.Type>, { columns, conditions, orderAndLimit }) =>

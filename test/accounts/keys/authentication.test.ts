@@ -16,6 +16,7 @@ import * as ApiKeys from "../../../src/accounts/keys/ApiKeys.ts"
 import { Metering } from "../../../src/accounts/billing/Metering.ts"
 import { RateLimit } from "../../../src/accounts/limits/RateLimit.ts"
 import { Database } from "../../../src/db/Database.ts"
+import { RecentKeys } from "../../../src/accounts/keys/RecentKeys.ts"
 import { ResponseCache } from "../../../src/http/ResponseCache.ts"
 import * as Middleware from "../../../src/http/Middleware.ts"
 import { RequestMetrics } from "../../../src/observability/RequestMetrics.ts"
@@ -487,7 +488,9 @@ const tiered = HttpRouter.serve(
       ),
     ),
     Layer.merge(Middleware.layer),
+    Layer.provide(AuthenticationMiddleware.Authenticator.layer),
     Layer.provide(ResponseCache.layer),
+    Layer.provide(RecentKeys.layer),
     Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RequestMetrics.layer)),
     Layer.provide(Database.layer),
   ),

@@ -1,0 +1,61 @@
+/** Makes responses from the errors of the API (§7.2, errors). */
+import { Cause, Effect, Schema, SchemaAST } from "effect"
+import { HttpServerResponse } from "effect/http"
+import * as AccountErrors from "../accounts/AccountErrors.ts"
+import * as Errors from "../rules/Errors.ts"
+import { RequestContext } from "./RequestContext.ts"
+
+const errorClasses = {
+  AmbiguousTickerLineage: Errors.AmbiguousTickerLineage,
+  ApiKeyDisabled: AccountErrors.ApiKeyDisabled,
+  BadRequest: Errors.BadRequest,
+  DatabasePoolTimeout: Errors.DatabasePoolTimeout,
+  DataRefreshing: Errors.DataRefreshing,
+  EndpointNotAllowed: AccountErrors.EndpointNotAllowed,
+  EndpointRemoved: Errors.EndpointRemoved,
+  InsufficientCredits: AccountErrors.InsufficientCredits,
+  InsufficientTier: AccountErrors.InsufficientTier,
+  InternalError: Errors.InternalError,
+  InvalidApiKey: AccountErrors.InvalidApiKey,
+  MethodNotAllowed: Errors.MethodNotAllowed,
+  MissingApiKey: AccountErrors.MissingApiKey,
+  NotFound: Errors.NotFound,
+  RateLimitExceeded: AccountErrors.RateLimitExceeded,
+  ValidationError: Errors.ValidationError,
+}
+
+/** Every error that a response may have. */
+export type ApiError = InstanceType<typeof errorClasses[keyof typeof errorClasses]>
+
+const makeResponder = (schema: Schema.Codec<unknown, unknown>) => {
+  const encode = Schema.encodeUnknownEffect(schema)
+  const status = SchemaAST.resolve(schema.ast)?.["httpApiStatus"]
+  if (typeof status !== "number") throw new Error("An error class has no HTTP status")
+  return (error: ApiError) =>
+    Effect.orDie(Effect.map(encode(error), (json) => HttpServerResponse.jsonUnsafe(json, { status })))
+}
+
+const responders = Object.fromEntries(
+  Object.entries(errorClasses).map(([tag, schema]) => [tag, makeResponder(schema)]),
+)
+
+/** Responds with the JSON and the status of the error. */
+export const respondWithError = (error: ApiError) =>
+  responders[error._tag]?.(error) ?? Effect.die(new Error(`There is no response for ${error._tag}`))
+
+/** Logs a defect with the request id, and returns the error to respond with. */
+export const reportDefect = (defect: unknown) =>
+  Effect.flatMap(RequestContext, ({ id }) =>
+    Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
+      Effect.annotateLogs("request_id", id),
+      Effect.as(
+        new Errors.InternalError({ error: { message: "Unexpected failure. Quote the request_id to support." } }),
+      ),
+    ))
+
+/** Responds to errors; defects become a 500 and a log entry. */
+export const respondToFailures = <R>(effect: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiError, R>) =>
+  effect.pipe(
+    Effect.catchDefect((defect) => Effect.flatMap(reportDefect(defect), Effect.fail)),
+    Effect.catch(respondWithError),
+  )

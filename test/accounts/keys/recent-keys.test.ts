@@ -1,0 +1,55 @@
+/** How long the service remembers the account of a key (D2, API keys). */
+import { assert, layer } from "@effect/vitest"
+import { Clock, Context, Effect, Layer } from "effect"
+import { TestClock } from "effect/testing"
+import { createHash } from "node:crypto"
+import { Account } from "../../../src/accounts/keys/Authentication.ts"
+import { RecentKeys } from "../../../src/accounts/keys/RecentKeys.ts"
+import { getMonotonicMillis } from "../../../src/observability/MonotonicTime.ts"
+
+const account = Account.of({ account_id: 1, tier: "basic", balance_microdollars: null, key_id: 1, endpoints: null })
+
+const digest = (key: string) => createHash("sha256").update(key).digest("hex")
+
+/** Recent keys, and a function that adds one at the current time of the test clock. */
+const makeTestKeys = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const recentKeys = Context.get(yield* Layer.build(RecentKeys.layer), RecentKeys)
+  const add = (key: string) => recentKeys.add(digest(key), { account, asOf: getMonotonicMillis(clock) })
+  return { ...recentKeys, add }
+})
+
+layer(Layer.empty)("Recent keys", (it) => {
+  it.effect("finds a key for half a second after its lookup, and no other key (D2)", () =>
+    Effect.gen(function* () {
+      const { add, find } = yield* makeTestKeys
+      add("one")
+      assert.strictEqual(find("one"), account)
+      for (const other of ["", "two", "On", digest("one")]) assert.isUndefined(find(other))
+      yield* TestClock.adjust("499 millis")
+      assert.strictEqual(find("one"), account)
+      yield* TestClock.adjust("1 millis")
+      assert.isUndefined(find("one"))
+    }).pipe(Effect.scoped))
+
+  it.effect("deletes keys within a second without another request (D2)", () =>
+    Effect.gen(function* () {
+      const { add, getSize } = yield* makeTestKeys
+      for (let number = 0; number < 100; number++) add(`key ${number}`)
+      assert.strictEqual(getSize(), 100)
+      yield* TestClock.adjust("300 millis")
+      add("a later key")
+      assert.strictEqual(getSize(), 101)
+      yield* TestClock.adjust("450 millis")
+      assert.strictEqual(getSize(), 1)
+      yield* TestClock.adjust("300 millis")
+      assert.strictEqual(getSize(), 0)
+    }).pipe(Effect.scoped))
+
+  it.effect("remembers at most 10,000 keys (D2)", () =>
+    Effect.gen(function* () {
+      const { add, getSize } = yield* makeTestKeys
+      for (let number = 0; number < 25_000; number++) add(String(number))
+      assert.isAtMost(getSize(), 10_000)
+    }).pipe(Effect.scoped))
+})
