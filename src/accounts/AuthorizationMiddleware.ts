@@ -13,7 +13,7 @@ import { RateLimit } from "./limits/RateLimit.ts"
 
 type AuthenticatedAccount = typeof Account.Service
 
-/** Fails with 403 for an endpoint outside the account's tier (D3) or the key's paths. */
+/** Fails with 403 if the account's tier does not include the endpoint (D3), or the key is limited to other paths. */
 const checkAccess = (account: AuthenticatedAccount, { annotations, path }: HttpApiEndpoint.Top) => {
   const { endpoints, tier } = account
   const required_tier = Context.get(annotations, RequiredTier)
@@ -39,7 +39,7 @@ export const authorizationLayer = Layer.effect(
     const rateLimit = yield* RateLimit
     const clock = yield* Clock.Clock
 
-    /** Once the response is complete, adds the cost header and records the request; for an export, at its end. */
+    /** Adds the cost header and records the request before the response is sent, or when a streamed export ends. */
     const recordUsage = (context: RequestContext, { account_id, key_id }: AuthenticatedAccount, endpoint: string) => {
       const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
         metering.record({
@@ -71,7 +71,7 @@ export const authorizationLayer = Layer.effect(
           recordAtEnd(context.streamedExport)
           return Effect.succeed(response)
         }
-        // A response to HEAD has no body.
+        // A response to HEAD has no body, so it costs nothing.
         const bytes = request.method === "HEAD" ? 0 : context.bytes ?? 0
         const cost_microdollars = response.status === 200 ? computeCost(bytes, context.price) : 0
         record(response.status, bytes, cost_microdollars, response.status === 200 ? context.records : 0)
@@ -99,8 +99,8 @@ export const authorizationLayer = Layer.effect(
 )
 
 /**
- * Limits an export to the balance, so that no export takes it below zero. An export that may cost more than half of the
- * balance is measured first, and refused if it is too expensive.
+ * Limits an export to the bytes that the balance pays for, so that the balance stays above zero. If the expected cost
+ * exceeds half of the balance, the export is measured first, and refused if the balance is too small.
  */
 const limitToBalance = Effect.fnUntraced(
   function* (streamed: StreamedExport, balance_microdollars: number, price: number) {
@@ -116,7 +116,7 @@ const limitToBalance = Effect.fnUntraced(
   },
 )
 
-/** The balance is up to half a second old and excludes unrecorded requests, so requests may take it below zero. */
+/** Requests may take the balance below zero: it is up to half a second old and excludes requests not yet recorded. */
 export const billingLayer = Layer.effect(
   Billing,
   Effect.gen(function* () {

@@ -15,8 +15,8 @@ const trustedFor = Duration.minutes(10)
 
 const maxKeys = 10_000
 
-/** Whether the database answered; its failures are not cached. */
-const isFinal = (exit: Exit.Exit<unknown, { readonly _tag: string }>) =>
+/** Whether the result of a lookup may be cached: an account or a 401, but not a failure of the database. */
+const isCacheable = (exit: Exit.Exit<unknown, { readonly _tag: string }>) =>
   Exit.match(exit, {
     onSuccess: () => true,
     onFailure: (cause) =>
@@ -44,7 +44,7 @@ const makeAuthenticator = Effect.gen(function* () {
   const responseCache = yield* ResponseCache
   const lookups = yield* Cache.makeWith(yield* makeKeyLookup, {
     capacity: maxKeys,
-    timeToLive: (exit) => isFinal(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
+    timeToLive: (exit) => isCacheable(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
   })
   /** Digests of recently valid keys, which are accepted even if another client got the address blocked. */
   const trusted = yield* Cache.make({
@@ -92,7 +92,8 @@ export const authenticationLayer = Layer.effect(
   Authentication,
   Effect.gen(function* () {
     const authenticate = yield* makeAuthenticator
-    // Effect tries both schemes in turn. The first attempt reads both headers; the second repeats its error.
+    // Effect tries the two security schemes in turn. The first attempt reads both headers, so the second attempt only
+    // repeats the error.
     const errors = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof authenticate>>>()
 
     const check = Effect.fnUntraced(function* <A, E, R>(next: Effect.Effect<A, E, R>) {

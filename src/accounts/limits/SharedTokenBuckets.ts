@@ -62,7 +62,7 @@ const makeShare = (account_id: number, limit: number): Share => ({
   nextSync: undefined,
 })
 
-/** Decides without PostgreSQL if the share is recent, and holds a token or has an empty bucket. */
+/** Decides without a query if the share is recent and either holds a token or belongs to an empty bucket. */
 const decideLocally = (share: Share, limit: number, now: number): TokenResult | undefined => {
   const age = now - share.syncedAt
   if (share.limit !== limit || age >= shareTtlMillis) return undefined
@@ -80,7 +80,7 @@ const decideLocally = (share: Share, limit: number, now: number): TokenResult | 
 const isRunningLow = ({ held, prefetch, shared, syncedAt }: Share, now: number) =>
   now - syncedAt >= shareTtlMillis / 2 || (shared >= 1 && held * 4 < prefetch)
 
-/** Keeps tokens for half a second at the current request rate; returns the others. */
+/** Keeps enough tokens for half a second at the current request rate, and returns all other tokens. */
 const makeTokenRequest = (share: Share, now: number): TokenRequest => {
   const { account_id, limit, spent, syncedAt, waiting } = share
   const expected = Math.floor(spent * shareTtlMillis / Math.max(now - syncedAt, 10))
@@ -120,7 +120,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     }
   }
 
-  /** Retries once, because the first query may find a lost connection. The retry returns no tokens a second time. */
+  /** Retries once, because the connection may have been lost. The retry does not return the same tokens again. */
   const sync = Effect.fnUntraced(function* (batch: ReadonlyArray<Share>) {
     const requests = batch.map((share) => makeTokenRequest(share, getMillis()))
     const grants = yield* requestTokens(requests).pipe(
@@ -208,7 +208,8 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
       )
     })
 
-  // Opens the connection, so that the first request does not wait for it; without PostgreSQL it is opened later.
+  // The empty query opens the connection, so that the first request need not wait. A failure is ignored, because later
+  // queries connect again.
   yield* Effect.ignore(Effect.timeout(requestTokens([]), "2 seconds"))
   yield* forkUntraced(Effect.forever(worker))
   yield* repeatInBackground(releaseIdleShares, Duration.millis(shareTtlMillis / 2))
