@@ -46,7 +46,7 @@ describe("changelog entries", () => {
     assert.deepStrictEqual(Array.from(new Set(breaking.map(({ release }) => release))), ["0.1.0"])
   })
 
-  it("the five breaking changes have a migration and are emailed to customers (§9.5)", () => {
+  it("the five breaking changes have migration instructions and are emailed to customers (§9.5)", () => {
     const breaking = changelog.filter((entry) => entry.breaking && entry.release === "0.1.0")
     assert.strictEqual(breaking.length, 5)
     for (const entry of breaking) {
@@ -55,7 +55,7 @@ describe("changelog entries", () => {
     }
   })
 
-  it("exactly the deprecated endpoints have an entry, with the declared dates (D24)", () => {
+  it("each deprecated endpoint, and no other, has a deprecation entry with the declared dates (D24)", () => {
     const declared = endpoints.flatMap(({ deprecation: life, row }) =>
       Option.match(life, { onNone: () => [], onSome: (one) => [{ path: row.path, ...one }] })
     )
@@ -112,7 +112,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       assert.isUndefined(headers["x-cost-microdollars"])
     }))
 
-  it.effect("filters combine with and, and type takes several values (§9.6)", () =>
+  it.effect("an entry must match every filter, and the filter type accepts several values (§9.6)", () =>
     Effect.gen(function* () {
       const idsOf = (search: string) =>
         Effect.map(requestJson(`/v1/changelog?${search}`, open), ({ body, status, text }) => {
@@ -139,7 +139,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       ])
     }))
 
-  it.effect("invalid parameters are refused by name, also on the feed (§7.2, D4)", () =>
+  it.effect("the list and the feed refuse invalid parameters by name (§7.2, D4)", () =>
     Effect.gen(function* () {
       const refused = [["type", "new"], ["breaking", "maybe"], ["since", "2026-02-30"], ["path", "news"], [
         "limit",
@@ -155,13 +155,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       }
     }))
 
-  it.effect("a matching If-None-Match is 304, and another filter has another ETag (§9.6)", () =>
+  it.effect("a matching If-None-Match gets 304, and each filter has its own ETag (§9.6)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/changelog", "/v1/changelog.atom"]) {
         const { headers } = yield* requestJson(path, open)
         const etag = String(headers["etag"])
         assert.match(etag, /^"[^"]+"$/)
-        // Shared caches may store it, and need Vary to distinguish the encodings.
+        // Shared caches may store the response, and need Vary to distinguish its encodings.
         assert.match(String(headers["vary"]), /accept-encoding/i)
         for (const sent of [etag, `W/${etag}`, `"x", ${etag}`, "*"]) {
           const again = yield* requestJson(path, { ...open, headers: { "If-None-Match": sent } })
@@ -186,7 +186,7 @@ const feed = (search = "", base = "https://api.example.com") =>
 
 const idsIn = (text: string) => Array.from(text.matchAll(/<id>(.*?)<\/id>/g), ([, id]) => id)
 
-/** Evaluates an XPath with PostgreSQL's parser, which accepts only well-formed XML. */
+/** Evaluates an XPath expression with PostgreSQL's XML parser, which accepts only well-formed XML. */
 const read = Effect.fnUntraced(function* (text: string, path: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly found: ReadonlyArray<string> }>`
@@ -196,7 +196,7 @@ const read = Effect.fnUntraced(function* (text: string, path: string) {
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (it) => {
-  it.effect("has every required element of a feed and its entries, once (RFC 4287)", () =>
+  it.effect("the feed and its entries have each required element once (RFC 4287)", () =>
     Effect.gen(function* () {
       const { headers, text } = yield* requestJson("/v1/changelog.atom", open)
       assert.strictEqual(headers["content-type"], "application/atom+xml; charset=utf-8")
@@ -219,7 +219,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (i
       assert.strictEqual((yield* read(declared, `/a:feed/a:link[@rel="self"]/@href`)).length, 1)
     }))
 
-  it.effect("preserves any text (RFC 4287)", () =>
+  it.effect("the feed preserves any text (RFC 4287)", () =>
     Effect.gen(function* () {
       for (const text of [`<b>&amp; "quoted" 'too' ]]>`, "Größe 漢字 🚀", "a\tb\nc"]) {
         const [found = ""] = yield* read(`<t xmlns="http://www.w3.org/2005/Atom">${escapeXml(text)}</t>`, "/a:t/text()")
@@ -232,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (i
       assert.strictEqual(escapeXml("a\0b\u0007c\ud800d\ufffee"), "abc\ufffdde")
     }))
 
-  it.effect("ids depend on the entries only, and another filter is another feed with the same entries (RFC 4287)", () =>
+  it.effect("each filter has its own feed id, but the id of an entry is the same in every feed (RFC 4287)", () =>
     Effect.sync(() => {
       assert.deepStrictEqual(idsIn(feed()), idsIn(feed("", "http://127.0.0.1:8080")))
       assert.notStrictEqual(idsIn(feed())[0], idsIn(feed("type=added"))[0])

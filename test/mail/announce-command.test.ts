@@ -44,7 +44,7 @@ const until = (what: string, holds: () => boolean) =>
   )
 
 layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })("announcing", (it) => {
-  it.effect("announce previews, queues once and reports progress (§9.6)", () =>
+  it.effect("the announce command previews emails, queues them once and reports progress (§9.6)", () =>
     Effect.gen(function* () {
       const { command, sql } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
@@ -77,7 +77,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.match(yield* command("announcements"), /fixed-offset\t2\t0\t0\t0/)
     }).pipe(Effect.scoped))
 
-  it.effect("unknown entries, invalid addresses and wrong settings are refused with advice (§9.6)", () =>
+  it.effect("unknown entries, invalid addresses and invalid settings are refused with advice (§9.6)", () =>
     Effect.gen(function* () {
       const { DATABASE_URL } = { DATABASE_URL: Redacted.value(yield* Service.copyMigratedDatabase) }
       const entry = yield* runCommand(["announce", "--entry", "ticker-change"], { DATABASE_URL })
@@ -138,10 +138,10 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* until("that the mail was sent", () => seen === 1)
       yield* endProcess(service, "SIGKILL")
       smtp.behaviour.data = () => Promise.resolve(undefined)
-      // Two processes take over: the interrupted email stays unknown, and the other one is sent.
+      // Two processes take over: the interrupted email stays unknown, and the second email is sent.
       yield* serve
       yield* serve
-      yield* until("that the other one is delivered", () => smtp.received.length === 1)
+      yield* until("that the second email is delivered", () => smtp.received.length === 1)
       const progress = command("announcements").pipe(Effect.repeat({
         until: (text) => /ticker-changes\t0\t1\t0\t1/.test(text),
         schedule: Schedule.spaced("100 millis"),
@@ -154,7 +154,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* until("that it is delivered when asked for", () => smtp.received.length === 2)
     }).pipe(Effect.scoped))
 
-  it.effect("a stopped process is replaced within seconds, and sends nothing when it resumes (§9.6)", () =>
+  it.effect("a suspended process is replaced within seconds, and sends nothing when it resumes (§9.6)", () =>
     Effect.gen(function* () {
       const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
@@ -165,21 +165,21 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       }
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const first = yield* serve
-      yield* until("that the first process has it under way", () => attempts === 1)
+      yield* until("that the first process is sending the email", () => attempts === 1)
       first.child.kill("SIGSTOP")
       const stopped = performance.now()
       const second = yield* serve
-      yield* until("that the second one delivers it", () => smtp.received.length === 1)
+      yield* until("that the second process delivers the email", () => smtp.received.length === 1)
       assert.isBelow(performance.now() - stopped, 30_000)
       first.child.kill("SIGCONT")
       yield* Processes.waitForOutput(first, /This process no longer runs the job mail/)
       yield* command("announce", "--entry", "fixed-offset", "--include-new-accounts")
-      yield* until("that the second one goes on", () => smtp.received.length === 2)
+      yield* until("that the second process sends the next email", () => smtp.received.length === 2)
       assert.match(Processes.combinedOutput(second), /This process now runs the job mail/)
       assert.match(yield* command("announcements"), /ticker-changes\t0\t1\t0\t0/)
     }).pipe(Effect.scoped))
 
-  it.effect("an orderly shutdown waits for the server's reply; the next process sends the rest (§9.6)", () =>
+  it.effect("an orderly shutdown waits for the server's reply; the next process sends the other emails (§9.6)", () =>
     Effect.gen(function* () {
       const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")

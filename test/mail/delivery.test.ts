@@ -53,7 +53,7 @@ const allAre = (...expected: ReadonlyArray<string>) =>
 layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true, timeout: "120 seconds" })(
   "delivery",
   (it) => {
-    it.effect("each address gets each entry once, ignoring case, and a second run queues nothing (§9.6)", () =>
+    it.effect("each address gets each entry once, regardless of case, and a second run queues nothing (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* MailServer.startMailServer()
         yield* customers("a@x.example", "A@X.example", "b@x.example")
@@ -112,7 +112,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         assert.strictEqual(smtp.received.length, 1)
       }).pipe(Effect.scoped))
 
-    it.effect("a permanently refused email is given up with the server's reason, and the others are sent (§9.6)", () =>
+    it.effect("a permanently refused email fails with the server's reason, and all other emails are sent (§9.6)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const smtp = yield* MailServer.startMailServer()
@@ -138,7 +138,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         ])
       }).pipe(Effect.scoped))
 
-    it.effect("an unreachable server costs no attempt, and gets the emails when it is back (§9.6)", () =>
+    it.effect("a failed connection does not count as an attempt; the emails are sent once the server is back (§9.6)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const port = yield* Effect.scoped(Effect.map(MailServer.startMailServer(), (smtp) => smtp.port))
@@ -155,7 +155,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         assert.deepStrictEqual(yield* sql`select distinct attempts from announcement_mails`, [{ attempts: 1 }])
       }).pipe(Effect.scoped))
 
-    it.effect("an email whose reply is lost becomes unknown and is sent once (§9.6)", () =>
+    it.effect("an email without a reply becomes unknown and is not sent again automatically (§9.6)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const smtp = yield* MailServer.startMailServer()
@@ -165,7 +165,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
           seen += 1
           return Promise.resolve(seen === 1 ? { code: 421, message: "x".repeat(10) } : undefined)
         }
-        // 421 is a reply, so the email is sent again. Without a reply it is not.
+        // 421 is a reply, so the email is sent again. Without a reply, the email is not sent again.
         yield* announce(["ticker-changes"])
         yield* Effect.scoped(Effect.andThen(startSender(smtp.port), allAre("sent")))
         assert.strictEqual(seen, 2)
@@ -207,7 +207,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         const smtp = yield* MailServer.startMailServer()
-        /** The exact statement of release 0.2.0. */
+        /** The statement with which release 0.2.0 takes its lease. */
         const older = crypto.randomUUID()
         const lease = sql`
         update announcement_sender set holder = ${older}::text::uuid, until = now() + interval '4 seconds'

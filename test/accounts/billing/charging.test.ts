@@ -1,4 +1,4 @@
-/** D27, D29: responses, recorded usage and charges agree to the microdollar. */
+/** D27 (prices), D29 (usage): responses, recorded usage and charges agree to the microdollar. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -26,7 +26,7 @@ interface Answer {
   readonly keyed: boolean
 }
 
-/** A PostgreSQL server that restarts on its port when it is killed. */
+/** A PostgreSQL server that restarts on the same port after it was killed. */
 class Killable extends Context.Service<Killable, { readonly home: string; readonly url: Redacted.Redacted<string> }>()(
   "test/Killable",
 ) {
@@ -116,12 +116,12 @@ const paths = [
   "/estimate?endpoint=/v1/screener",
 ]
 
-/** Initial balances: one that lasts, one that is used up during the test, and a postpaid account. */
+/** Initial balances: one lasts for all requests, one is used up during the test, and a postpaid account has none. */
 const balances = { lasting: 50_000_000, ending: 10_000, later: null }
 
 const requests = 10_000
 
-/** Reads the sums of an account from all tables. */
+/** Reads the balance, the usage and the daily sums of an account. */
 const accountOf = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{
@@ -149,7 +149,7 @@ const accountOf = Effect.fnUntraced(function* (name: string) {
 
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, number) => total + number, 0)
 
-/** The test's own statements may also hit the restart. */
+/** Repeats the test's own statements, which fail while PostgreSQL restarts. */
 const persistently = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 300 })
 
 layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, timeout: "120 seconds" })(
@@ -196,7 +196,7 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
         const answers = yield* Effect.forEach(Array.from({ length: requests }, (_, at) => at), one, {
           concurrency: "unbounded",
         })
-        // The shutdown has to write all waiting rows.
+        // The shutdown must write all waiting rows.
         yield* Effect.forEach(instances, ({ stop }) => stop, { concurrency: 2, discard: true })
 
         const statuses = new Map<number, number>()
@@ -211,7 +211,7 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
         assert.notDeepEqual(yield* persistently(started), before, "the database was started again")
 
         const keyed = answers.filter((answer) => answer.keyed)
-        // Only requests whose key could not be looked up may stay unrecorded.
+        // Requests without an identified account are not recorded, and each of them got 503.
         assert.deepStrictEqual(answers.filter((answer) => !answer.keyed && answer.status !== 503), [])
         const rows = yield* persistently(sql<{
           readonly request_id: string

@@ -1,4 +1,4 @@
-/** D29 (usage): rows wait while PostgreSQL does not take them, are never dropped, and are written once. */
+/** D29 (usage): rows wait in memory while PostgreSQL does not store them, are not dropped, and are written once. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import {
@@ -44,7 +44,7 @@ const base = Layer.unwrap(Effect.map(
   (url) => Layer.merge(poolableClient({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
 )).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
-/** Starts the metering of one process, without its expected logs of failures. `stop` ends it. */
+/** Starts the metering of one process without logs, because failures are expected. `stop` ends the metering. */
 const metering = Effect.fnUntraced(function* (values: Record<string, string> = {}) {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
@@ -132,7 +132,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       const error = yield* Effect.flip(meter.requireCapacity)
       assert.strictEqual(error._tag, "DatabasePoolTimeout")
       assert.strictEqual((yield* refused).count, count + 1, "the refusal is counted")
-      // Requests that were already answered exceed the buffer.
+      // A request in progress is recorded although the buffer is full.
       meter.record(makeUsageRecord())
       yield* sql`alter table usage_away rename to usage`
       yield* until(Effect.exit(meter.requireCapacity), Exit.isSuccess)
@@ -234,7 +234,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       assert.deepStrictEqual(yield* found, [[11, 55], [9, 45], [20, 20, 100]])
     }))
 
-  it.effect("records other requests while counts of refused ones cannot be written (D29)", () =>
+  it.effect("records other requests while the counts of refused requests cannot be written (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const before = yield* sums
@@ -284,7 +284,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       yield* stop
     }))
 
-  it.effect("drops months beyond the retention, and never the daily sums (D29)", () =>
+  it.effect("drops months older than the retention, but never the daily sums (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter
@@ -325,7 +325,7 @@ layer(base, { timeout: "60 seconds" })("a shutdown without the database", (it) =
       while (ended.pollUnsafe() === undefined && seconds < 60) {
         seconds += 1
         yield* TestClock.adjust("1 second")
-        // PostgreSQL needs real time to answer.
+        // The query lets real time pass, because PostgreSQL does not use the test clock.
         yield* sql`select 1`
       }
       yield* Fiber.join(ended)
@@ -334,7 +334,7 @@ layer(base, { timeout: "60 seconds" })("a shutdown without the database", (it) =
     }))
 })
 
-/** Starts the service as a process of its own. */
+/** Starts the service in a separate process. */
 const serve = Effect.gen(function* () {
   const url = yield* Url
   const port = 20_000 + (process.pid % 10_000)

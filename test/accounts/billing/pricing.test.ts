@@ -21,7 +21,7 @@ const most = 1_000_000_000_000
 const Bytes = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000_000 }))
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: most }))
 
-/** The exact cost, in billionths of a microdollar. */
+/** The exact cost in billionths of a microdollar. */
 const exact = (bytes: number, price: number) => BigInt(bytes) * BigInt(price)
 
 describe("computeCost", () => {
@@ -65,7 +65,7 @@ describe("computeCost", () => {
     { arbitrary: { runs: 500 } },
   )
 
-  it("charges a full microdollar for a part of one (D27)", () => {
+  it("charges a full microdollar for a fraction of one (D27)", () => {
     const cases = [
       [1, 1, 1],
       [1, 10_000_000, 1],
@@ -90,7 +90,7 @@ describe("computeCost", () => {
 
 type Settings = Readonly<Record<string, string>>
 
-/** Prices by path under the settings, or the error that stops the start. */
+/** Reads the prices by path from the settings. Fails if the service would not start with the settings. */
 const pricesUnder = (settings: Settings) =>
   PriceLookup.pipe(
     Effect.map(({ getPricePerGigabyte: of }) => of),
@@ -107,8 +107,8 @@ const refusedUnder = Effect.fnUntraced(function* (settings: Settings, name: stri
   return message
 })
 
-describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
-  it.effect("uses one price for all data without settings or with empty ones (D27)", () =>
+describe("PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
+  it.effect("uses the default price for all data if the settings are missing or empty (D27)", () =>
     Effect.gen(function* () {
       for (const settings of [{}, { PRICE_PER_GB_MICRODOLLARS: "", ENDPOINT_PRICES: "" }]) {
         const of = yield* pricesUnder(settings)
@@ -166,7 +166,10 @@ describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
     `/v1/news=${most}0`,
     `/v1/news=${most + 1}`,
     "/v1/news=5,/v1/news=6",
-  ])("D27 ENDPOINT_PRICES=%s does not start", (listed) => refusedUnder({ ENDPOINT_PRICES: listed }, "ENDPOINT_PRICES"))
+  ])(
+    "refuses to start with ENDPOINT_PRICES=%s (D27)",
+    (listed) => refusedUnder({ ENDPOINT_PRICES: listed }, "ENDPOINT_PRICES"),
+  )
 
   it.effect.each(["/v1/nothing", "/v1/NEWS", "v1/news", "/v1/news/", "news", "*", ...free])(
     "refuses to start with a price for %s, and names the priced endpoints (D27)",
@@ -197,7 +200,7 @@ const ask = Effect.fnUntraced(function* (path: string, options: Service.TestRequ
   return yield* Service.requestJson(path, { key: ultimate, ...options })
 })
 
-/** A path of the endpoint whose response has rows. */
+/** Adds parameters to the path of an endpoint, so that its response has rows. */
 const served = (path: string) => {
   const endpoint = DocumentedEndpoints.documentedDatasetEndpoints.find((known) => known.path === path)
   const isList = endpoint?.parameters.some(({ name }) => name === "limit") === true
@@ -241,7 +244,7 @@ layer(service, { excludeTestServices: true })("the cost of a response", (it) => 
       }),
   )
 
-  it.effect("counts bytes, not characters (D27)", () =>
+  it.effect("charges for bytes, not characters (D27)", () =>
     Effect.gen(function* () {
       const { headers, text } = yield* ask("/v1/screener?ticker=T1")
       yield* insertRows("news", {
@@ -298,7 +301,7 @@ layer(service, { excludeTestServices: true })("the cost of a response", (it) => 
       }
     }))
 
-  it.effect("serves endpoints without data free, even with a balance of 0 (D27)", () =>
+  it.effect("serves endpoints without data for free, even if the balance is 0 (D27)", () =>
     Effect.gen(function* () {
       yield* Accounts.ensureAccount({ name: "spent", tier: "basic", email: null, prepaid: true })
       const key = yield* Service.ensureAccountWithKey("spent", "basic")

@@ -27,7 +27,7 @@ const partitions = Effect.gen(function* () {
   return rows.map(({ name }) => name)
 })
 
-/** Names for this month and the next two, by PostgreSQL's clock. */
+/** The names of the partitions of this month and the next two months, by PostgreSQL's clock. */
 const expected = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string }>`
@@ -39,14 +39,14 @@ const expected = Effect.gen(function* () {
 })
 
 layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partitions", (it) => {
-  it.effect("creates the partitions of this month and the next two, once (D29)", () =>
+  it.effect("creates the partitions of this month and the next two months once (D29)", () =>
     Effect.gen(function* () {
       yield* createUpcomingUsagePartitions
       yield* createUpcomingUsagePartitions
       assert.deepStrictEqual(yield* partitions, yield* expected)
     }))
 
-  it.effect("writes a row of any month, and again after its partition was dropped (D29)", () =>
+  it.effect("writes rows of any month, even after the partition of the month was dropped (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('clocks', 'basic', 1000)`
@@ -55,7 +55,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const old = DateTime.makeUnsafe("2000-01-01T00:00:00Z")
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(old), ["usage_1999_12"])
-      // The writer has cached that the dropped partition exists.
+      // The writer still remembers the dropped partition, so its first attempt fails.
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
         select (select count(*)::int from usage) as rows, (select sum(requests)::int from usage_daily) as requests,
@@ -64,7 +64,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       assert.deepStrictEqual({ ...row }, { rows: 3, requests: 4, balance: 1000 - 28 })
     }))
 
-  it.effect("drops each month beyond the retention, but never the last 31 days (D29)", () =>
+  it.effect("drops each month older than the retention, but never the last 31 days (D29)", () =>
     Effect.gen(function* () {
       const write = yield* makeUsageWriter
       const months = ["2020-01", "2020-02", "2020-03"]
@@ -86,7 +86,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       const write = yield* makeUsageWriter
       const times = Array.from({ length: 36 }, (_, month) => Date.UTC(2010, month, 1))
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
-      // Statistics may change the order in which PostgreSQL evaluates the conditions.
+      // With statistics, PostgreSQL may evaluate the conditions in a different order.
       yield* sql`analyze`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2010-03-01T00:00:00Z")), [
         "usage_2010_01",
@@ -121,7 +121,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
 layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true, timeout: "60 seconds" })(
   "the job",
   (it) => {
-    it.effect("creates upcoming months and drops those beyond USAGE_RETENTION when the service starts (D29)", () =>
+    it.effect("the service creates upcoming partitions at startup, and drops those older than USAGE_RETENTION (D29)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`select create_usage_partition(now() - interval '3 months')`

@@ -56,7 +56,7 @@ const rowOf = Effect.fnUntraced(function* (key: string) {
   return row
 })
 
-/** Waits up to four seconds for the status, and returns the milliseconds. */
+/** Waits up to four seconds for a response with the status. Returns the elapsed milliseconds. */
 const until = Effect.fnUntraced(function* (key: string, status: number) {
   const start = yield* Clock.currentTimeMillis
   yield* requestJson(target, { key }).pipe(
@@ -75,7 +75,7 @@ const written = (key: string, before: number | null) =>
   )
 
 layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
-  it.effect("accepts Authorization: Bearer and X-API-Key, in any case (D2)", () =>
+  it.effect("accepts Authorization: Bearer and X-API-Key, in upper and lower case (D2)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (
@@ -95,7 +95,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("answers 401 missing_api_key without a key or with another scheme (D2)", () =>
+  it.effect("answers 401 missing_api_key without a key or with a scheme other than Bearer (D2)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (
@@ -286,7 +286,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       assert.strictEqual(at(body, "error", "code"), "insufficient_tier")
     }))
 
-  it.effect("writes last_used_at on the first use and once a minute (§2.5, §8)", () =>
+  it.effect("writes last_used_at on the first use, and then at most once a minute (§2.5, §8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey("first use")
@@ -295,7 +295,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const first = yield* written(key, null)
       assert.isBelow(Math.abs((yield* Clock.currentTimeMillis) - (first ?? 0)), 10_000)
 
-      // Two other keys, which no cache holds: one used 61 seconds ago, one 50.
+      // Uses two keys that no cache holds. Their last uses were 61 and 50 seconds ago.
       const [old, fresh] = [yield* newKey("used long ago"), yield* newKey("used lately")]
       yield* sql`update api_keys set last_used_at = now() - interval '61 seconds' where key_id = ${
         (yield* rowOf(old)).key_id
@@ -324,7 +324,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const first = yield* written(key, null)
       const [before, stamp] = [yield* version, first]
       yield* Effect.all(Array.from({ length: 30 }, () => requestJson(target, { key })), { concurrency: 30 })
-      // Updates run in order, so a later one shows that no earlier one is due.
+      // Updates run in order, so the update for this key shows that no earlier update is missing.
       const later = yield* newKey("later")
       yield* requestJson(target, { key: later })
       yield* written(later, null)
@@ -371,12 +371,12 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       assert.notInclude(row?.whole, key.slice(12))
     }))
 
-  it.effect("generates tl_live_, 32 random base62 characters and a checksum of 6 (D2)", () =>
+  it.effect("generates keys of tl_live_, 32 random base62 characters and a six-character checksum (D2)", () =>
     Effect.gen(function* () {
       const keys = yield* Effect.replicateEffect(Effect.map(generateApiKey, Redacted.value), 200)
       keys.forEach((key) => assert.match(key, /^tl_live_[0-9A-Za-z]{32}[0-9A-Za-z]{6}$/))
       assert.strictEqual(new Set(keys).size, 200)
-      // 6,400 letters contain each of the 62 about 103 times.
+      // Of 6,400 random letters, each of the 62 occurs about 103 times.
       const counts = Map.groupBy(keys.flatMap((key) => key.slice(8, 40).split("")), (letter) => letter)
       assert.strictEqual(counts.size, 62)
       counts.forEach((letters) => assert.isBelow(letters.length, 180))
@@ -387,7 +387,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       const sql = yield* SqlClient.SqlClient
       const key = yield* newKey("mistyped")
       yield* sql.withTransaction(Effect.gen(function* () {
-        // A query would wait for seconds and then answer 503.
+        // The lock would delay a query for seconds, and the response would be 503.
         yield* sql`lock table api_keys, accounts in access exclusive mode`
         const start = yield* Clock.currentTimeMillis
         for (const position of [0, 7, 8, 20, 39, 40, 45]) {
@@ -409,7 +409,7 @@ const lowWrongKeyLimit = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ WR
 })
 
 layer(Service.layer.pipe(Layer.provide(lowWrongKeyLimit)), { excludeTestServices: true })("Two credentials", (it) => {
-  it.effect("counts a wrong key in both headers once, and two different credentials not at all (D2, D18)", () =>
+  it.effect("counts a wrong key in both headers once, and does not count two different credentials (D2, D18)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const wrong = Redacted.value(yield* generateApiKey)

@@ -1,4 +1,4 @@
-/** D2, D18 (rate limits): guessing keys. The address is the socket's, or the one that a trusted proxy names. */
+/** D2 (API keys), D18 (rate limits): an address that sends too many wrong keys is blocked. */
 import { assert, it, layer } from "@effect/vitest"
 import { Array, Config, ConfigProvider, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpRouter, HttpServerRequest } from "effect/http"
@@ -24,7 +24,7 @@ const mistyped = (key: string) => `${key.slice(0, 20)}${key[20] === "x" ? "y" : 
 
 const wellFormed = Effect.map(generateApiKey, Redacted.value)
 
-/** Sends a key through proxies that add the `X-Forwarded-For`; null: without one. */
+/** Sends a key with the `X-Forwarded-For` that proxies add, or without the header if null. */
 const from = (forwarded: string | null, key: string) =>
   requestJson(target, { key, headers: forwarded === null ? {} : { "X-Forwarded-For": forwarded } })
 
@@ -45,7 +45,7 @@ const limit = 4
 const settings = { WRONG_KEYS_LIMIT: String(limit) }
 const proxied = { ...settings, TRUSTED_PROXIES: "127.0.0.1, 10.0.0.0/8" }
 
-/** Sends the number of wrong keys that an address may send. */
+/** Sends as many wrong keys as the limit allows. */
 const guess = Effect.fnUntraced(function* (forwarded: string | null) {
   for (const number of Array.range(1, limit)) {
     assert.strictEqual(yield* statusFrom(forwarded, yield* wellFormed), 401, `guess ${number} from ${forwarded}`)
@@ -65,7 +65,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(setti
         const { key: unseen } = yield* createCustomer("not seen before")
         assert.strictEqual(yield* statusFrom(null, right), 200)
         yield* guess(null)
-        // Wrong, mistyped and unused right keys get the same response, which reveals nothing.
+        // Wrong, mistyped and valid but unused keys get the same response, so it does not reveal which keys are valid.
         for (const key of [yield* wellFormed, mistyped(right), "nonsense", unseen]) {
           const bearer = yield* requestJson(target, { key: null, headers: { Authorization: `Bearer ${key}` } })
           for (const answer of [yield* from(null, key), bearer]) {
@@ -73,7 +73,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(setti
             assert.strictEqual(answer.headers["retry-after"], "60")
           }
         }
-        // A key that was right before still works, and a missing key is still reported as missing.
+        // A key that was used before still works, and a request without a key still gets 401.
         assert.strictEqual(yield* statusFrom(null, right), 200)
         const { body, status } = yield* requestJson(target, { key: null })
         assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "missing_api_key"])
@@ -120,7 +120,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(setti
         yield* guess(null)
       }))
 
-    it.effect("mistyped keys count, once per request (D2, D18)", () =>
+    it.effect("a mistyped key counts as wrong, once per request (D2, D18)", () =>
       Effect.gen(function* () {
         yield* pass(60)
         const { key } = yield* createCustomer("mistyped")
@@ -165,7 +165,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxi
         yield* guess("203.0.113.1")
         assertBlocked(yield* from("203.0.113.1", yield* wellFormed))
         assertBlocked(yield* from("203.0.113.1", key))
-        // The same address in another form, behind another trusted proxy, or after an address that the client made up.
+        // The same address with spaces, with a port, before a second trusted proxy, and after an invented address.
         for (
           const same of [" 203.0.113.1 ", "203.0.113.1:54321", "203.0.113.1, 10.1.2.3", "198.51.100.9, 203.0.113.1"]
         ) {
@@ -176,7 +176,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxi
           assert.strictEqual(yield* statusFrom(other, yield* wellFormed), 401, String(other))
         }
         assert.strictEqual(yield* statusFrom("203.0.113.2", key), 200)
-        // A valid key works from any address.
+        // A key that was used before works even from the blocked address.
         assert.strictEqual(yield* statusFrom("203.0.113.1", key), 200)
       }))
 
@@ -195,7 +195,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxi
         }
       }))
 
-    it.effect("counts for the proxy if X-Forwarded-For holds no address (D18)", () =>
+    it.effect("counts wrong keys for the proxy's address if X-Forwarded-For contains no address (D18)", () =>
       Effect.gen(function* () {
         yield* pass(60)
         const malformed = ["unknown", "_hidden", "'; drop table api_keys", "999.1.1.1", ",", "x".repeat(4000)]
@@ -214,7 +214,7 @@ const lookups = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
 layer(Service.layer.pipe(Layer.provideMerge(StatementRecorder.layer)), { excludeTestServices: true })(
   "key look-ups",
   (it) => {
-    it.effect("looks valid and invalid keys up with the same read-only statement, by their digest (D2)", () =>
+    it.effect("looks up valid and invalid keys by digest, with the same read-only statement (D2)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { key } = yield* createCustomer("looked up")
@@ -274,7 +274,7 @@ it.effect("the limit is 30 wrong keys per minute by default (D18)", () =>
     assert.strictEqual(yield* Effect.provide(WrongKeysLimitConfig, given({ WRONG_KEYS_LIMIT: "1" })), 1)
   }))
 
-it.effect("an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES stops the start and is named (D18)", () =>
+it.effect("the service does not start with an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES, and names it (D18)", () =>
   Effect.gen(function* () {
     for (const wrong of ["0", "-1", "x", "1.5", "1000001"]) {
       const error = yield* Effect.flip(
@@ -303,7 +303,7 @@ layer(
 )(
   "thirty wrong keys",
   (it) => {
-    it.effect("of concurrent wrong keys exactly 30 are answered, and the others refused (D18)", () =>
+    it.effect("of 60 concurrent wrong keys, exactly 30 get 401 and 30 get 429 (D18)", () =>
       Effect.gen(function* () {
         const answers = yield* Effect.forEach(
           Array.range(1, 60),
@@ -320,7 +320,7 @@ layer(
   },
 )
 
-it.effect("remembers a bounded number of addresses (D18)", () =>
+it.effect("the guard remembers a limited number of addresses (D18)", () =>
   Effect.gen(function* () {
     const guard = yield* makeBruteForceGuard(50)
     const request = HttpServerRequest.fromWeb(new Request("http://localhost"))

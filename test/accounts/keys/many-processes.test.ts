@@ -1,4 +1,4 @@
-/** D2, D17, D18: keys, tiers and balances, seen by several processes that share PostgreSQL. */
+/** D2, D17, D18: changes to keys, tiers and balances apply in several processes that share PostgreSQL. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -16,7 +16,7 @@ const target = "/v1/account"
 
 const wellFormed = Effect.map(generateApiKey, Redacted.value)
 
-/** Headers of a request through a load balancer. */
+/** The headers of a request that a load balancer forwards. */
 const from = (address: string) => ({ headers: { "X-Forwarded-For": address } })
 
 const statusFrom = (port: number, address: string, key: string) =>
@@ -31,7 +31,7 @@ const startTwo = Effect.gen(function* () {
 layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })(
   "keys in two processes",
   (it) => {
-    it.effect("each process blocks an address after 30 wrong keys of its own (D18)", () =>
+    it.effect("each process blocks an address after 30 wrong keys sent to that process (D18)", () =>
       Effect.gen(function* () {
         const [first, second] = yield* startTwo
         const owner = yield* createCustomer("owner of a key")
@@ -48,7 +48,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         assert.strictEqual(yield* statusFrom(second, "203.0.113.7", yield* wellFormed), 401)
       }).pipe(Effect.scoped))
 
-    it.effect("new valid keys of one address never wait for each other (D18)", () =>
+    it.effect("the first requests with 50 valid keys from one address are all accepted (D18)", () =>
       Effect.gen(function* () {
         const ports = yield* startTwo
         const keys = yield* Effect.forEach(Array.range(1, 50), (number) => createCustomer(`of one office ${number}`))
@@ -78,7 +78,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const cut = yield* Effect.provide(ServiceInstances.startInstance({ DATABASE_POOL_TIMEOUT: "1 second" }), far)
         const { key, key_id } = yield* createCustomer("to be revoked")
         const path = "/v1/screener"
-        // The later requests are answered by the response cache.
+        // The response cache answers all but the first requests.
         for (let times = 0; times < 5; times++) {
           for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
         }
@@ -102,7 +102,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
           Effect.sync(() => performance.now() - revoked),
           (passed) => passed > 2_500,
         )
-        // Requests that were sent before the key ended may be answered now, so only later ones count.
+        // Responses to requests sent before the revocation may arrive only now, so only later requests are checked.
         yield* network.resume
         const later = (from: number) => answers.filter(([began, port]) => port === from && began > 2_500).length
         yield* retryUntil(Effect.sync(() => Math.min(later(near), later(cut))), (count) => count > 5)
@@ -137,7 +137,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         yield* within(200)
       }).pipe(Effect.scoped))
 
-    it.effect("no process sells more than a second after the balance is used up (D27, D29)", () =>
+    it.effect("no process serves paid data for more than a second after the balance is used up (D27, D29)", () =>
       Effect.gen(function* () {
         const ports = [...(yield* startTwo), ...(yield* startTwo)]
         const sql = yield* SqlClient.SqlClient

@@ -1,4 +1,4 @@
-/** D2, D11: no log, trace, error or response repeats a key, wherever the client puts it. */
+/** D2 (API keys), D11 (errors): no log, trace, error or response repeats a key, wherever the client puts the key. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, References, Tracer } from "effect"
@@ -15,7 +15,7 @@ import { poolableClient } from "../../support/PoolerMode.ts"
 const { requestJson, insertRows, TestKeys } = Service
 const { createCustomer, findKeyIds, retryUntil } = CustomerUsage
 
-/** Logs and traces as text. */
+/** Captured logs and traces as text. */
 const seen: Array<string> = []
 
 /** Captures logs of all levels in all formats of the service. */
@@ -63,9 +63,10 @@ const watched = Server.layer.pipe(
 const decoded = (text: string) =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
-/** Length of the parts searched for: too long to occur by chance. The hint itself is public. */
+/** Length of the parts of a key that the tests search for: too long to occur by chance. */
 const length = 10
 
+/** The parts of a key after its hint, which is public. */
 const partsOf = (key: string) => {
   const hidden = key.slice(12).toLowerCase()
   return Array.range(0, hidden.length - length).map((start) => hidden.slice(start, start + length))
@@ -83,7 +84,7 @@ const tellTales = (key: string, texts: ReadonlyArray<string>) => {
 const percentEncoded = (text: string) =>
   Array.fromIterable(text).map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join("")
 
-/** Waits for the logs and spans of earlier requests, which follow their responses. */
+/** Waits for the logs and spans of earlier requests, which are written after the responses. */
 const settled = Effect.gen(function* () {
   const before = seen.length
   yield* requestJson("/health/live", { key: null })
@@ -93,12 +94,12 @@ const settled = Effect.gen(function* () {
   )
 })
 
-/** Keeps redirects, so that their headers are searched too. */
+/** Does not follow redirects, so that the headers of a redirect are searched. */
 const notFollowing = Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual", keepalive: false })
 
 interface Sent extends Service.TestRequestOptions {
   readonly path: string
-  /** A header that repeats the request by specification. */
+  /** A header that is not searched, because the specification requires it to repeat the request. */
   readonly but?: string
 }
 
@@ -129,7 +130,7 @@ const wellFormed = Effect.map(generateApiKey, Redacted.value)
 const mistyped = (key: string) => `${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`
 
 layer(watched, { excludeTestServices: true })("A key", (it) => {
-  it.effect("captures a span per request and the log of a failure with its id (D12)", () =>
+  it.effect("the test captures a span per request, and the log of a failure with its request id (D12)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       seen.length = 0
@@ -189,10 +190,10 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.includeMembers(Array.fromIterable(answered), [200, 204, 400, 401, 402, 403, 404, 405, 422, 429, 500])
     }))
 
-  /** Forms of a key in a URL. */
+  /** The spellings of a key in a URL. */
   const formsOf = (key: string) => [key, percentEncoded(key), key.toUpperCase(), mistyped(key)]
 
-  it.effect("a key sent in the query, as value or name, leaks nowhere (D2, D4, D11)", () =>
+  it.effect("a key sent as the name or value of a query parameter leaks nowhere (D2, D4, D11)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
       const requests = formsOf(key).flatMap((form) =>
@@ -224,7 +225,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.includeMembers(answered, [200, 400, 401, 422])
     }))
 
-  it.effect("a key sent in the path leaks nowhere but in the Location of a redirect (D2, D11)", () =>
+  it.effect("a key sent in the path leaks only into the Location of a redirect (D2, D11)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
       const requests = formsOf(key).flatMap((form) =>
@@ -238,7 +239,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
         ]
           .flatMap((path) => [{ path }, { path, key: null }, { path, method: "POST" } as const])
       )
-      // §9.1.3 (redirects) keeps path and query unchanged.
+      // §9.1.3 (redirects): the Location of a redirect repeats the path and the query.
       const moved = formsOf(key).flatMap((form) =>
         [`/enterprise/v1/${form}`, `/enterprise/v1/news?api_key=${form}`].map((path) => (
           { path, key: null, but: "location" }
@@ -248,7 +249,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       assert.deepStrictEqual(answered, [301, 400, 404])
     }))
 
-  it.effect("a key sent as a ticker leaks neither in errors nor among dropped tickers (D5, D11)", () =>
+  it.effect("a key sent as a ticker leaks neither into errors nor into the list of dropped tickers (D5, D11)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
       const requests = [...formsOf(key), `%20${key.slice(0, 20)} ${key.slice(20)}`].flatMap((form) =>

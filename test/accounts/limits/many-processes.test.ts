@@ -1,4 +1,4 @@
-/** D18 (rate limits): an account's token bucket, used by several processes that share PostgreSQL and nothing else. */
+/** D18 (rate limits): an account's token bucket, used by several processes that share only PostgreSQL. */
 import { assert, it, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -11,7 +11,7 @@ import { findKeyIds, retryUntil } from "../../support/CustomerUsage.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Service from "../../support/Service.ts"
 
-/** The buckets as one process uses them, over a connection of its own. */
+/** One process's share of the buckets, with its own connection. */
 const process = Effect.provide(makeSharedTokenBuckets, Layer.merge(Reactivity.layer, Logger.layer([])))
 
 type Process = Effect.Success<typeof process>
@@ -20,21 +20,21 @@ const connectTo = (url: Redacted.Redacted) => databaseClientLayer({ url, applica
 
 const database = Layer.unwrap(Effect.map(Service.copyMigratedDatabase, connectTo))
 
-/** Number of allowed requests among `requests` concurrent ones. */
+/** Sends concurrent requests and returns the number of allowed ones. */
 const countAllowed = (by: Process, account: number, limit: number, requests: number) =>
   Effect.map(
     Effect.forEach(Array.range(1, requests), () => by.consume(account, limit), { concurrency: "unbounded" }),
     (results) => results.filter(({ isAllowed }) => isAllowed).length,
   )
 
-/** Tokens left after one request; -1 if it was refused. */
+/** Sends one request. Returns the tokens left in the bucket, or -1 if the request was refused. */
 const takeOne = (by: Process, account: number, limit: number) =>
   Effect.map(by.consume(account, limit), ({ isAllowed, tokens }) => isAllowed ? Math.floor(tokens) : -1)
 
 const Step = Schema.Struct({
   process: Schema.Literals([0, 1, 2]),
   requests: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 60 })),
-  /** Whether the next step waits for this one. */
+  /** Whether the next step starts only after this step. */
   isAwaited: Schema.Boolean,
 })
 const Steps = Schema.Array(Step).check(Schema.isMinLength(1), Schema.isMaxLength(12))
@@ -91,7 +91,7 @@ layer(ThreeProcesses.layer, { excludeTestServices: true, timeout: "60 seconds" }
         }
         sum += sumOf(yield* Effect.all(concurrent, { concurrency: "unbounded" }))
         assert.isAtMost(sum, limit)
-        // A client that goes on gets the remaining tokens, because idle processes return theirs.
+        // Repeated requests get all remaining tokens, because idle processes return their tokens.
         const oneEach = Effect.forEach(processes, (by) => countAllowed(by, account, limit, 1), {
           concurrency: "unbounded",
         })
@@ -107,7 +107,7 @@ layer(ThreeProcesses.layer, { excludeTestServices: true, timeout: "60 seconds" }
   )
 })
 
-it.live("a client with few requests sees exactly what is left, whichever process answers (D18)", () =>
+it.live("a client with few requests sees the exact number of remaining requests in every process (D18)", () =>
   Effect.gen(function* () {
     const [first, second] = [yield* process, yield* process]
     const account = yield* makeAccount
@@ -117,7 +117,7 @@ it.live("a client with few requests sees exactly what is left, whichever process
     for (const by of [first, second]) assert.strictEqual(yield* takeOne(by, account, 9), -1)
   }).pipe(Effect.scoped, Effect.provide(database)))
 
-it.live("a bucket refills evenly, for all processes, up to its size (D18)", () =>
+it.live("a bucket that several processes share refills evenly, up to its size (D18)", () =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const account = yield* makeAccount
@@ -128,7 +128,7 @@ it.live("a bucket refills evenly, for all processes, up to its size (D18)", () =
       where account_id = ${account}::float8
     `
     assert.strictEqual(yield* countAllowed(first, account, 12, 20), 12)
-    // A token every five seconds; 100 seconds are more than the bucket holds.
+    // One token is refilled every five seconds, so 100 seconds would refill more tokens than the bucket holds.
     for (const [seconds, expected] of [[26, 5], [41, 8], [100, 12]] as const) {
       yield* pass(seconds)
       yield* retryUntil(takeOne(second, account, 12), (left) => left >= 0)
@@ -170,13 +170,13 @@ it.live(
   60_000,
 )
 
-it.live("a new limit applies at once and keeps the count; each process heeds its own limit (D18)", () =>
+it.live("a new limit applies at once and does not reset used tokens; processes may apply different limits (D18)", () =>
   Effect.gen(function* () {
     const [first, second] = [yield* process, yield* process]
     const account = yield* makeAccount
     assert.strictEqual(yield* countAllowed(first, account, 5, 9), 5)
     assert.strictEqual(yield* countAllowed(second, account, 5, 9), 0)
-    // A tier with seven more requests, at either process.
+    // With a limit of 12 instead of 5, both processes allow seven more requests.
     assert.strictEqual(yield* takeOne(first, account, 12), 6)
     assert.strictEqual(yield* takeOne(second, account, 12), 5)
     assert.strictEqual(yield* takeOne(first, account, 5), -1)
@@ -185,7 +185,7 @@ it.live("a new limit applies at once and keeps the count; each process heeds its
   }).pipe(Effect.scoped, Effect.provide(database)))
 
 it.live(
-  "accounts do not share tokens, although one statement serves many of them (D18)",
+  "accounts do not share tokens, although one statement takes tokens for many accounts (D18)",
   () =>
     Effect.gen(function* () {
       const [first, second] = [yield* process, yield* process]
@@ -212,7 +212,7 @@ it.live(
       const account = yield* Effect.provideContext(makeAccount, context)
       assert.strictEqual(yield* takeOne(by, account, 50), 49)
       yield* network.stall
-      // The driver takes five seconds to give up a silent connection; a request does not wait for that.
+      // The driver gives up a silent connection after five seconds, but a request fails earlier.
       const error = yield* Effect.flip(Effect.timeout(by.consume(account, 50), "4 seconds"))
       assert.strictEqual(error._tag, "TokenStoreUnavailable")
       assert.isTrue(by.isUnavailable())
@@ -260,7 +260,7 @@ it.live(
 )
 
 it.live(
-  "two service instances together allow exactly one limit, cached responses included (D18)",
+  "two service instances together allow exactly the limit, including cached responses (D18)",
   () =>
     Effect.scoped(
       Effect.gen(function* () {

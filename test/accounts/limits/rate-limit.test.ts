@@ -1,4 +1,4 @@
-/** D18 (rate limits): what one process answers within an account's limit and beyond it. */
+/** D18 (rate limits): the responses of one process below and above an account's limit. */
 import { assert, it, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,7 +15,7 @@ const { requestJson, valueAt, insertRows } = Service
 
 type Response = Effect.Success<ReturnType<typeof requestJson>>
 
-/** Creates a customer whose bucket is refilled by `pass` only, so that a slow machine changes no header. */
+/** Creates a customer whose bucket only `pass` refills, so that the headers are the same on a slow machine. */
 const createCustomer = Effect.fnUntraced(function* (...options: Parameters<typeof CustomerUsage.createCustomer>) {
   const sql = yield* SqlClient.SqlClient
   const customer = yield* CustomerUsage.createCustomer(...options)
@@ -26,14 +26,14 @@ const createCustomer = Effect.fnUntraced(function* (...options: Parameters<typeo
   return customer
 })
 
-/** Lets time pass, and refills all buckets of the limit. */
+/** Advances the clock, and refills all buckets at the rate of the limit. */
 const pass = Effect.fnUntraced(function* (seconds: number, limit = 3) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update rate_limit_buckets set used = greatest(0, used - ${seconds * limit / 60}::float8)`
   yield* TestClock.adjust(Duration.seconds(seconds))
 })
 
-/** The headers for limit, remaining and reset. */
+/** The values of the three rate limit headers. */
 const limitHeaders = ({ headers }: Response) =>
   ["limit", "remaining", "reset"].map((name) => headers[`x-ratelimit-${name}`] ?? null)
 
@@ -63,12 +63,12 @@ const noon = Date.parse("2026-07-01T16:00:00Z")
 
 const small = { RATE_LIMIT_BASIC: "3", RATE_LIMIT_PRO: "5", RATE_LIMIT_ULTIMATE: "7" }
 
-/** The service with a clock that only tests move. */
+/** The service with a clock that starts at noon and that only tests advance. */
 const atNoon = (values: Readonly<Record<string, string>>) =>
   Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(values)))
 
 layer(atNoon(small))("a small limit", (it) => {
-  it.effect("every response says what is left and when the bucket is full again (D18)", () =>
+  it.effect("every response reports the remaining requests and when the bucket is full again (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("counted")
       const responses = yield* sendRequests(key, 4)
@@ -82,7 +82,7 @@ layer(atNoon(small))("a small limit", (it) => {
       responses.slice(0, 3).forEach(({ headers }) => assert.isUndefined(headers["retry-after"]))
     }))
 
-  it.effect("an empty bucket answers 429 until the time in Retry-After has passed (D18)", () =>
+  it.effect("requests get 429 while the bucket is empty, until the time in Retry-After has passed (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("impatient")
       yield* sendRequests(key, 3)
@@ -117,7 +117,7 @@ layer(atNoon(small))("a small limit", (it) => {
       }
     }))
 
-  it.effect("the tier decides the limit; a new tier applies within a second and keeps the count (D18)", () =>
+  it.effect("the tier sets the limit; a new tier applies within a second and keeps the used requests (D18)", () =>
     Effect.gen(function* () {
       const limits = { basic: 3, pro: 5, ultimate: 7 }
       for (const tier of tiers) {
@@ -135,7 +135,7 @@ layer(atNoon(small))("a small limit", (it) => {
       assert.deepStrictEqual(responses.map((response) => limitHeaders(response)[1]), ["1", "0", "0"])
     }))
 
-  it.effect("keys of one account share its limit; accounts do not (D18)", () =>
+  it.effect("the keys of an account share one limit; each account has its own limit (D18)", () =>
     Effect.gen(function* () {
       const [first, second] = [yield* createCustomer("shared"), yield* createCustomer("shared")]
       const other = yield* createCustomer("not shared")
@@ -149,7 +149,7 @@ layer(atNoon(small))("a small limit", (it) => {
       assert.deepStrictEqual(limitHeaders(yield* requestJson(free, { key: other.key })), ["3", "2", "20"])
     }))
 
-  it.effect("free endpoints count too, each request once (D18, D27)", () =>
+  it.effect("requests to free endpoints count towards the limit, each once (D18, D27)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("freely", { tier: "ultimate" })
       const paths = [
@@ -167,7 +167,7 @@ layer(atNoon(small))("a small limit", (it) => {
       for (const path of paths) assertExceeded(yield* requestJson(path, { key }), 7)
     }))
 
-  it.effect("429 comes after 401 and before 402, 403, 404 and 422; refused requests do not count (D18)", () =>
+  it.effect("401 comes before 429, and 429 before 402, 403, 404 and 422; refused requests do not count (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("spent", { balance: 0 })
       yield* sendRequests(key, 3)
@@ -211,7 +211,7 @@ const competing = [
 ]
 
 layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("limit headers", (it) => {
-  it.effect("every response to a known key carries the three headers, whatever its status (D14, D18)", () =>
+  it.effect("every response to a known key has the three rate limit headers, whatever its status (D14, D18)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* insertRows("ticker_changes", ...competing)
@@ -245,7 +245,7 @@ layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("limit headers", (it) => {
       assert.deepStrictEqual(limitHeaders(refused), ["100", "99", "1"])
     }))
 
-  it.effect("responses without an account carry no limit headers (D18)", () =>
+  it.effect("responses without an account have no rate limit headers (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("unknown")
       const cases = [
@@ -268,7 +268,7 @@ layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("limit headers", (it) => {
     }))
 })
 
-it("every endpoint with a key documents 429, every priced one 402, and no other does (D13, D18)", () => {
+it("OpenAPI documents 429 only for endpoints that require a key, and 402 only for priced endpoints (D13, D18)", () => {
   assert.isAbove(endpoints.filter(({ isPriced: charged }) => charged).length, 15)
   for (const { isPriced: charged, row } of endpoints) {
     const responses = valueAt(openApiDocument, "paths", row.path, "get", "responses")
@@ -294,7 +294,7 @@ it.effect("the limits are 200, 1,000 and 5,000 requests per minute by default (D
     assert.deepStrictEqual(yield* perTier({ RATE_LIMIT_ULTIMATE: "1000000000" }), [200, 1_000, 1_000_000_000])
   }))
 
-it.effect("an invalid limit stops the start and is named (D18)", () =>
+it.effect("the service does not start with an invalid limit, and the error names the setting (D18)", () =>
   Effect.gen(function* () {
     for (const name of ["RATE_LIMIT_BASIC", "RATE_LIMIT_PRO", "RATE_LIMIT_ULTIMATE"]) {
       for (const wrong of ["0", "-1", "1.5", "x", "1e10", "200 a minute", "NaN", "Infinity"]) {
