@@ -11,10 +11,8 @@ import { Metering } from "./billing/Metering.ts"
 import { computeAffordableBytes, computeCost, PriceLookup } from "./billing/Pricing.ts"
 import { RateLimit } from "./limits/RateLimit.ts"
 
-type AuthenticatedAccount = typeof Account.Service
-
 /** Fails with 403 if the account's tier does not include the endpoint (D3), or the key is limited to other paths. */
-const checkAccess = (account: AuthenticatedAccount, { annotations, path }: HttpApiEndpoint.Top) => {
+const checkAccess = (account: typeof Account.Service, { annotations, path }: HttpApiEndpoint.Top) => {
   const { endpoints, tier } = account
   const required_tier = Context.get(annotations, RequiredTier)
   if (!meetsTier(tier, required_tier)) {
@@ -40,7 +38,7 @@ export const authorizationLayer = Layer.effect(
     const clock = yield* Clock.Clock
 
     /** Adds the cost header and records the request before the response is sent, or when a streamed export ends. */
-    const recordUsage = (context: RequestContext, { account_id, key_id }: AuthenticatedAccount, endpoint: string) => {
+    const recordUsage = (context: RequestContext, { account_id, key_id }: typeof Account.Service, endpoint: string) => {
       const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
         metering.record({
           requested_at: context.startedAt,

@@ -18,7 +18,7 @@ const base = Layer.unwrap(
   Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 ).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
-const partitions = Effect.gen(function* () {
+const readPartitions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string }>`
     select relname as name from pg_inherits join pg_class on pg_class.oid = inhrelid
@@ -28,7 +28,7 @@ const partitions = Effect.gen(function* () {
 })
 
 /** The names of the partitions of this month and the next two months, by PostgreSQL's clock. */
-const expected = Effect.gen(function* () {
+const readExpectedNames = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string }>`
     select name || to_char(date_trunc('month', now(), 'UTC') at time zone 'UTC' + make_interval(months => month),
@@ -43,7 +43,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
     Effect.gen(function* () {
       yield* createUpcomingUsagePartitions
       yield* createUpcomingUsagePartitions
-      assert.deepStrictEqual(yield* partitions, yield* expected)
+      assert.deepStrictEqual(yield* readPartitions, yield* readExpectedNames)
     }))
 
   it.effect("writes rows of any month, even after the partition of the month was dropped (D29)", () =>
@@ -77,7 +77,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       const after = DateTime.makeUnsafe("2099-01-01T00:00:00Z")
       const dropped = yield* dropUsagePartitionsBefore(after)
       assert.includeMembers(dropped, ["usage_2020_01", "usage_2020_02", "usage_2020_03"])
-      assert.includeMembers(yield* partitions, yield* expected)
+      assert.includeMembers(yield* readPartitions, yield* readExpectedNames)
     }))
 
   it.effect("drops the oldest of three years of partitions (D29)", () =>
@@ -126,11 +126,11 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         const sql = yield* SqlClient.SqlClient
         yield* sql`select create_usage_partition(now() - interval '3 months')`
         yield* sql`select create_usage_partition(now() - interval '12 months')`
-        const before = yield* partitions
+        const before = yield* readPartitions
         yield* ServiceInstances.startInstance({ USAGE_RETENTION: "200 days" })
-        const wanted = yield* expected
+        const wanted = yield* readExpectedNames
         const found = yield* CustomerUsage.retryUntil(
-          partitions,
+          readPartitions,
           (found) => wanted.every((name) => found.includes(name)) && found.length === wanted.length + 2,
         )
         const kept = before.filter((name) => found.includes(name) && !wanted.includes(name))

@@ -14,13 +14,13 @@ const { requestOverWire } = ServiceInstances
 
 const target = "/v1/account"
 
-const wellFormed = Effect.map(generateApiKey, Redacted.value)
+const generateKey = Effect.map(generateApiKey, Redacted.value)
 
 /** The headers of a request that a load balancer forwards. */
-const from = (address: string) => ({ headers: { "X-Forwarded-For": address } })
+const forwardedFrom = (address: string) => ({ headers: { "X-Forwarded-For": address } })
 
 const statusFrom = (port: number, address: string, key: string) =>
-  Effect.map(requestOverWire(port, target, key, from(address)), ({ status }) => status)
+  Effect.map(requestOverWire(port, target, key, forwardedFrom(address)), ({ status }) => status)
 
 const settings = { WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "127.0.0.1" }
 
@@ -37,15 +37,20 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const owner = yield* createCustomer("owner of a key")
         assert.strictEqual(yield* statusFrom(first, "203.0.113.7", owner.key), 200)
         for (const number of Array.range(1, 30)) {
-          const key = number % 3 === 0 ? "mistyped" : yield* wellFormed
+          const key = number % 3 === 0 ? "mistyped" : yield* generateKey
           assert.strictEqual(yield* statusFrom(first, "203.0.113.7", key), 401, `${number}`)
         }
-        const { headers, status } = yield* requestOverWire(first, target, yield* wellFormed, from("203.0.113.7"))
+        const { headers, status } = yield* requestOverWire(
+          first,
+          target,
+          yield* generateKey,
+          forwardedFrom("203.0.113.7"),
+        )
         assert.strictEqual(status, 429)
         assert.match(headers["retry-after"] ?? "", /^([1-9]|[1-5]\d|60)$/)
         assert.strictEqual(yield* statusFrom(first, "203.0.113.7", owner.key), 200)
-        assert.strictEqual(yield* statusFrom(first, "203.0.113.8", yield* wellFormed), 401)
-        assert.strictEqual(yield* statusFrom(second, "203.0.113.7", yield* wellFormed), 401)
+        assert.strictEqual(yield* statusFrom(first, "203.0.113.8", yield* generateKey), 401)
+        assert.strictEqual(yield* statusFrom(second, "203.0.113.7", yield* generateKey), 401)
       }).pipe(Effect.scoped))
 
     it.effect("the first requests with 50 valid keys from one address are all accepted (D18)", () =>
@@ -94,10 +99,10 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
               ({ status }) => void answers.push([began, port, status]),
             )
           })
-        const asking = [near, cut].map((port) =>
+        const requestLoops = [near, cut].map((port) =>
           Effect.forkScoped(Effect.repeat(Effect.forkScoped(ask(port)), Schedule.spaced("50 millis")))
         )
-        yield* Effect.all(asking)
+        yield* Effect.all(requestLoops)
         yield* retryUntil(
           Effect.sync(() => performance.now() - revoked),
           (passed) => passed > 2_500,
@@ -153,7 +158,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         )
         yield* sql`update accounts set balance_microdollars = 1 where account_id = ${account_id}`
         const sold: Array<{ readonly began: number; readonly cost: number }> = []
-        const asking = ports.map((port) =>
+        const requestLoops = ports.map((port) =>
           Effect.forkScoped(Effect.forever(Effect.suspend(() => {
             const began = performance.now()
             return Effect.map(requestOverWire(port, costly, key), ({ headers, status }) => {
@@ -161,7 +166,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
             })
           })))
         )
-        yield* Effect.all(asking)
+        yield* Effect.all(requestLoops)
         const left = yield* retryUntil(balance, (now) => now <= 0)
         const usedUp = performance.now()
         assert.isAtMost(left, 0)
