@@ -3,17 +3,17 @@ import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 
-export class NoSuchAccount extends Data.TaggedError("NoSuchAccount")<{ readonly message: string }> {}
+class NoSuchAccount extends Data.TaggedError("NoSuchAccount")<{ readonly message: string }> {}
 
-export class AccountExists extends Data.TaggedError("AccountExists")<{ readonly message: string }> {}
+class AccountExists extends Data.TaggedError("AccountExists")<{ readonly message: string }> {}
 
-export class AlreadyCredited extends Data.TaggedError("AlreadyCredited")<{ readonly message: string }> {}
+class AlreadyCredited extends Data.TaggedError("AlreadyCredited")<{ readonly message: string }> {}
 
 /** The account already exists, with a different tier or email address. */
-export class AccountMismatch extends Data.TaggedError("AccountMismatch")<{ readonly message: string }> {}
+class AccountMismatch extends Data.TaggedError("AccountMismatch")<{ readonly message: string }> {}
 
 /** The credit would turn a postpaid account into a prepaid one without `--prepaid`. */
-export class AccountIsPostpaid extends Data.TaggedError("AccountIsPostpaid")<{ readonly message: string }> {}
+class AccountIsPostpaid extends Data.TaggedError("AccountIsPostpaid")<{ readonly message: string }> {}
 
 const noSuchAccount = (name: string) =>
   new NoSuchAccount({
@@ -108,7 +108,7 @@ export const setNewsPreference = Effect.fnUntraced(function* (name: string, news
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
-export interface AccountCredit {
+interface AccountCredit {
   readonly name: string
   readonly microdollars: bigint
   /** Identifies the payment, so that it is credited only once. */

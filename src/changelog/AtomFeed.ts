@@ -49,7 +49,7 @@ const renderEntry = (entry: ChangelogEntry, baseUrl: string) => {
   ].join("\n")
 }
 
-export interface AtomFeedOptions {
+interface AtomFeedOptions {
   /** The URL of the service, without a trailing slash. */
   readonly baseUrl: string
   /** The query string without the question mark. Each query is a separate feed. */

@@ -7,9 +7,9 @@ import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
 import { todayInNewYork } from "../rules/Dates.ts"
 import { type EmailAddresses, EmailContent, renderEmail } from "./EmailTemplate.ts"
 
-export class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ readonly message: string }> {}
+class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ readonly message: string }> {}
 
-/** Finds the entries with the ids, or all entries to announce if there are no ids. Excludes entries of future dates. */
+/** Finds the entries with the ids, or without ids all entries to announce. Excludes entries with a future date. */
 const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const today = yield* todayInNewYork
   const due = changelog.filter(({ date }) => date <= today).toReversed()
@@ -113,7 +113,7 @@ const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedA
   `
 })
 
-export interface AnnouncementOptions extends EmailAddresses {
+interface AnnouncementOptions extends EmailAddresses {
   /** Empty: every entry that is announced by email. */
   readonly entryIds: ReadonlyArray<string>
   /** Includes accounts created after the day of the entry. */

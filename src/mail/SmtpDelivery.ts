@@ -73,7 +73,7 @@ const parseServerUrl = (url: Redacted.Redacted) => {
       host,
       port: port === "" ? (secure ? 465 : 587) : Number(port),
       secure,
-      // A password is never sent unencrypted. Without a password, TLS is used if the server offers it.
+      // A password is sent only over TLS, except to a local server. Without a password, TLS is used if it is offered.
       requireTLS: username !== "" && !secure && !isLocal,
       // A local server is contacted without TLS, because its certificate rarely matches its address.
       ignoreTLS: isLocal && !secure,
@@ -110,7 +110,7 @@ const makeDeliveryError = (error: SmtpFailure, isHandedOver: boolean) => {
   })
 }
 
-export interface EmailDelivery {
+interface EmailDelivery {
   readonly from: string
   readonly to: string
   readonly message: Uint8Array

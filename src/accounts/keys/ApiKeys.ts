@@ -3,10 +3,10 @@ import { Data, Duration, Effect, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKey.ts"
 
-export class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
+class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
 
 /** A key that is not active cannot be rotated, and a revoked key cannot be enabled or disabled. */
-export class KeyNotActive extends Data.TaggedError("KeyNotActive")<{ readonly message: string }> {}
+class KeyNotActive extends Data.TaggedError("KeyNotActive")<{ readonly message: string }> {}
 
 const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id}. \`keys list\` shows the ids.` })
 
@@ -15,7 +15,7 @@ export interface NewApiKey {
   readonly name: string
   /** The last day in New York on which the key works, `YYYY-MM-DD`. */
   readonly expires: string | null
-  /** Paths that the key is limited to; null: all paths. */
+  /** Paths that the key may use; null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null
 }
 
@@ -88,7 +88,6 @@ const ListedApiKey = Schema.Struct({
   last_used: Schema.NullOr(Schema.String),
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
 })
-export type ListedApiKey = typeof ListedApiKey.Type
 
 /** Returns all keys, oldest first. */
 export const listApiKeys = Effect.gen(function* () {

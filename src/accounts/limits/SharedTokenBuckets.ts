@@ -1,6 +1,6 @@
 /**
  * D18 (rate limits): this process's share of the token buckets. Requests take tokens that the process holds; a
- * background fiber obtains more from PostgreSQL, for many accounts at once. docs/decisions/0010-rate-limit-buckets.md.
+ * background fiber obtains more from PostgreSQL, for many accounts at once: docs/decisions/0010-rate-limit-buckets.md
  */
 import { Data, Deferred, Duration, Effect, Queue } from "effect"
 import { forkUntraced, repeatInBackground } from "../../observability/BackgroundFibers.ts"
@@ -22,7 +22,7 @@ const retryInterval = Duration.seconds(1)
 
 const maxAccountsPerQuery = 100
 
-export class TokenStoreUnavailable extends Data.TaggedError("TokenStoreUnavailable")<{ readonly message: string }> {}
+class TokenStoreUnavailable extends Data.TaggedError("TokenStoreUnavailable")<{ readonly message: string }> {}
 
 export interface TokenResult {
   readonly isAllowed: boolean
@@ -38,7 +38,7 @@ interface Share {
   held: number
   /** Tokens left in PostgreSQL at `syncedAt`. Negative if a process with a higher limit used more than `limit`. */
   shared: number
-  /** Monotonic clock, ms. */
+  /** When the last query succeeded (monotonic clock, ms). */
   syncedAt: number
   /** Tokens spent since `syncedAt`. */
   spent: number
@@ -46,7 +46,7 @@ interface Share {
   prefetch: number
   /** Requests that wait for the next query. */
   waiting: number
-  /** Completed by the next query. */
+  /** Completes when the next query has ended. */
   nextSync: Deferred.Deferred<void, TokenStoreUnavailable> | undefined
 }
 
@@ -97,7 +97,7 @@ const applyGrant = (share: Share, { granted, used }: TokenGrant, now: number) =>
   share.spent = 0
 }
 
-/** Makes the shares of all accounts. While PostgreSQL does not respond, `consume` fails at once. */
+/** Makes the shares of all buckets. While PostgreSQL does not respond, `consume` fails without waiting. */
 export const makeSharedTokenBuckets = Effect.gen(function* () {
   const requestTokens = yield* makeTokenBucketStore
   const getMillis = yield* monotonicMillis
