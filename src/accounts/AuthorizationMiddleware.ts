@@ -97,8 +97,8 @@ export const authorizationLayer = Layer.effect(
 )
 
 /**
- * Limits an export to the bytes that the balance pays for, so that the balance stays above zero. If the expected cost
- * exceeds half of the balance, the export is measured first, and refused if the balance is too small.
+ * Limits an export to the bytes that the balance pays for, so that it does not fall below zero. If the expected
+ * cost exceeds half of the balance, the export is measured first, and refused if the balance is too small.
  */
 const limitToBalance = Effect.fnUntraced(
   function* (streamed: StreamedExport, balance_microdollars: number, price: number) {
@@ -114,7 +114,7 @@ const limitToBalance = Effect.fnUntraced(
   },
 )
 
-/** Requests may take the balance below zero: it is up to half a second old and excludes requests not yet recorded. */
+/** Requests may take the balance below zero, because it is up to half a second old and excludes unrecorded requests. */
 export const billingLayer = Layer.effect(
   Billing,
   Effect.gen(function* () {

@@ -1,6 +1,6 @@
 /**
  * The changelog: §9.6 (notification), D24 (lifecycle). It consists of `entries.json`, newest release first, and of the
- * deprecations that endpoints declare. Entries of an unreleased version are listed under that version.
+ * deprecations that endpoints declare. New entries belong to the version that will release them.
  */
 import { Option, Schema } from "effect"
 import { endpoints } from "../catalogue/Endpoints.ts"

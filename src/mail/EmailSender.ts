@@ -300,7 +300,8 @@ const makeRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, i
 
   const shutDown = Effect.gen(function* () {
     if (current !== undefined) {
-      // An email is interrupted before its handover, when the server cannot have accepted it. Another process sends it.
+      // Waits for the server's reply if the email was handed over. Otherwise the server cannot have accepted the email,
+      // so another process can send it.
       if (current.progress.isHandedOver) yield* Effect.timeoutOption(Fiber.await(current.fiber), shutdownTimeout)
       yield* Fiber.interrupt(current.fiber)
     }

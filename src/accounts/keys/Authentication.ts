@@ -12,7 +12,7 @@ export class Account extends Context.Service<Account, {
   /** Prepaid balance; null if the account is billed later. */
   readonly balance_microdollars: number | null
   readonly key_id: number
-  /** Paths that the key is limited to; null: all paths. */
+  /** Paths that the key may use; null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null
 }>()("tickerline/account/Account") {}
 

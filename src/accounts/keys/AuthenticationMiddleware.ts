@@ -11,7 +11,7 @@ import { conflictingCredentials, readRequestCredential } from "./Credentials.ts"
 import { makeKeyLookup, unknownKey } from "./KeyLookup.ts"
 
 /** How long after its last use a valid key is accepted even from a blocked address. */
-const trustedFor = Duration.minutes(10)
+const trustedKeyTtl = Duration.minutes(10)
 
 const maxKeys = 10_000
 
@@ -49,7 +49,7 @@ const makeAuthenticator = Effect.gen(function* () {
   /** Digests of recently valid keys, which are accepted even if another client got the address blocked. */
   const trusted = yield* Cache.make({
     capacity: maxKeys,
-    timeToLive: trustedFor,
+    timeToLive: trustedKeyTtl,
     lookup: (_digest: string) => Effect.succeed(true),
   })
 

@@ -27,7 +27,7 @@ const disabledKey = new ApiKeyDisabled({
   error: { message: "The API key was revoked or disabled, or has expired. Use another one." },
 })
 
-/** The part of the connection pool for key lookups, which belong to no endpoint: concurrent requests share a lookup. */
+/** Key lookups have their own partition of the connection pool, because requests for several endpoints share them. */
 const poolPartition = "keys"
 
 export const makeKeyLookup = Effect.gen(function* () {
