@@ -7,6 +7,7 @@ import * as Keys from "../accounts/keys/ApiKeys.ts"
 import { migratedConnectionLayer } from "../db/Connection.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
+import { makeExample, makeSilentExample } from "./Examples.ts"
 import { printTable } from "./terminal/Table.ts"
 
 /** The name of an account or a key, or the reference of a payment. */
@@ -94,13 +95,16 @@ const makeCreateCommand = (paths: ReadonlyArray<string>) =>
     }),
   ).pipe(
     Command.withDescription("Create a key and print it; it cannot be shown again"),
-    Command.withExamples([{
-      command: "npm run --silent tickerline -- keys create --account acme --tier pro --email ops@acme.example",
-      description: "Print only the key on standard output",
-    }, {
-      command: "npm run --silent tickerline -- keys create --account acme --name news --endpoint /v1/news",
-      description: "Create another key that only gives access to /v1/news",
-    }]),
+    Command.withExamples([
+      makeSilentExample(
+        "keys create --account acme --tier pro --email ops@acme.example",
+        "Print only the key on standard output",
+      ),
+      makeSilentExample(
+        "keys create --account acme --name news --endpoint /v1/news",
+        "Create another key that only gives access to /v1/news",
+      ),
+    ]),
   )
 
 const rotateCommand = Command.make(
@@ -118,10 +122,9 @@ const rotateCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Replace a key with a new one, and print the new one"),
-  Command.withExamples([{
-    command: "npm run --silent tickerline -- keys rotate 7 --grace 24h",
-    description: "Replace key 7, which continues to work for another day",
-  }]),
+  Command.withExamples([
+    makeSilentExample("keys rotate 7 --grace 24h", "Replace key 7, which continues to work for another day"),
+  ]),
 )
 
 const listCommand = Command.make(
@@ -158,10 +161,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all keys in a table"),
-  Command.withExamples([{
-    command: "npm run --silent tickerline -- keys list",
-    description: "Find the IDs that the other commands take",
-  }]),
+  Command.withExamples([makeSilentExample("keys list", "Find the IDs that the other commands take")]),
 )
 
 const makeStatusCommand = <E, R>(
@@ -179,13 +179,13 @@ const makeStatusCommand = <E, R>(
     }),
   ).pipe(
     Command.withDescription(description),
-    Command.withExamples([{ command: `npm run tickerline -- keys ${verb} 7`, description: `Key 7 is ${status}` }]),
+    Command.withExamples([makeExample(`keys ${verb} 7`, `Key 7 is ${status}`)]),
   )
 
 export const makeKeysCommand = (paths: ReadonlyArray<string>) =>
   Command.make("keys").pipe(
     Command.withDescription("Manage API keys"),
-    Command.withExamples([{ command: "npm run tickerline -- keys list", description: "List all keys" }]),
+    Command.withExamples([makeExample("keys list", "List all keys")]),
     Command.withSubcommands([
       makeCreateCommand(paths),
       listCommand,
