@@ -86,10 +86,10 @@ export const filingUrl = ({ cik }: Company, ...path: ReadonlyArray<string>) =>
 /** Example: `2026-06-01 18:05:00`, the usual `last_updated` time. */
 export const formatEvening = (day: Day) => `${formatDate(day)} 18:05:00`
 
-export type ScenarioName = keyof typeof scenarios
+type ScenarioName = keyof typeof scenarios
 
 /** Name, scenario and symbols of a company. */
-export interface CompanyProfile {
+interface CompanyProfile {
   /** Symbols in chronological order; a scenario uses one more than it has renames. */
   readonly symbols: readonly [string, ...ReadonlyArray<string>]
   readonly name: string

@@ -18,7 +18,7 @@ import { newsTopics } from "./NewsTopics.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
 
 /** A document before it is numbered. */
-export interface DocumentDraft {
+interface DocumentDraft {
   /** Key for references from other tables, such as `raise:2` or `split:effective`. */
   readonly key: string
   readonly day: Day

@@ -26,7 +26,7 @@ export interface CompanyHistory {
   readonly floats: ReadonlyArray<FloatReport>
 }
 
-export const simulateCompany = (company: Company): CompanyHistory => {
+const simulateCompany = (company: Company): CompanyHistory => {
   const prices = simulatePrices(company.randomFor("prices"), company.scenario)
   const deals = simulateDeals(company, prices)
   const shelf = makeShelfRegistration(company, deals)

@@ -1,6 +1,6 @@
 /** News topics with their texts and tags. */
 
-export interface NewsTopic {
+interface NewsTopic {
   readonly tags: ReadonlyArray<string>
   /** SEC form in which the company files the news; null if it files none. */
   readonly form: string | null

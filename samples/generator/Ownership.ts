@@ -49,7 +49,7 @@ const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray
 ]
 
 /** The company's holders; empty if its filings list none. */
-export const makeHolders = (company: Company): ReadonlyArray<Holder> => {
+const makeHolders = (company: Company): ReadonlyArray<Holder> => {
   const random = company.randomFor("holders")
   const index = company.number % 60
   const { ownershipData } = company.scenario
@@ -58,7 +58,7 @@ export const makeHolders = (company: Company): ReadonlyArray<Holder> => {
 }
 
 /** Total stakes in ten-thousandths of the shares outstanding; null if unknown. */
-export interface OwnershipTotals {
+interface OwnershipTotals {
   readonly insiders: number | null
   readonly affiliates: number | null
   readonly institutions: number | null
