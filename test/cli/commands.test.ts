@@ -947,6 +947,20 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual((yield* sql`select 1 from ticker_changes`).length, 1)
     }))
 
+  it.effect("load mentions further bad rows only if there are more than 20 (D31)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const [header, row] = changesFile.replace("2025-01-02", "2025-02-30").split("\n")
+      const loadBadRows = Effect.fnUntraced(function* (count: number) {
+        const file = yield* written("bad.csv", [header, ...Array.from({ length: count }, () => row)].join("\n"))
+        return yield* runCommand(["load", "ticker-changes", file], environment)
+      })
+      const [twenty, more] = [yield* loadBadRows(20), yield* loadBadRows(21)]
+      for (const ended of [twenty, more]) assert.strictEqual(ended.err.match(/^ {2}line \d+:/gm)?.length, 20)
+      assert.notMatch(twenty.err, /only the first/)
+      assertFailure(more, /only the first 20 bad rows are shown/)
+    }))
+
   it.layer(WrongStarts.layer)("configuration", (it) => {
     it.effect.each(wrongValues.map(([name, value, expected], index) => ({ name, value, expected, index })))(
       "refuses to start with $name=$value, and names the expected value (operations/settings)",
