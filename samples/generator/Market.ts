@@ -36,7 +36,7 @@ const simulateCompany = (company: Company): CompanyHistory => {
   return { company, prices, deals, shelf, notices, documents, floats: makeFloatReports(company, prices, documents) }
 }
 
-/** Yields companies one at a time, to keep memory use constant. */
+/** Yields companies one at a time, so that memory use does not depend on the scale. */
 export function* generateMarket({ scale, seed }: MarketOptions): Generator<CompanyHistory> {
   for (let number = 0; number < namedCompanies.length * scale; number++) {
     yield simulateCompany(makeCompany(seed, number))
