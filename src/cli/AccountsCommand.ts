@@ -6,8 +6,7 @@ import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { migratedConnectionLayer } from "../db/Connection.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeExample, makeSilentExample } from "./Examples.ts"
-import { PlainName } from "./KeysCommand.ts"
+import { makeBooleanFlag, makeExample, makeSilentExample, PlainName } from "./CommandParts.ts"
 import { printTable } from "./terminal/Table.ts"
 
 const name = Argument.String("name").pipe(
@@ -27,9 +26,9 @@ const createCommand = Command.make(
       Flag.withDescription("Contact address"),
       Flag.optional,
     ),
-    prepaid: Flag.Boolean("prepaid").pipe(
-      Flag.withDescription("Pay in advance: requests are refused once the balance is used up (default: billed later)"),
-      Flag.withDefault(false),
+    prepaid: makeBooleanFlag(
+      "prepaid",
+      "Pay in advance: requests are refused once the balance is used up (default: billed later)",
     ),
   },
   Effect.fnUntraced(function* ({ email, name, prepaid, tier }) {
@@ -92,11 +91,9 @@ const creditCommand = Command.make(
       Flag.withDescription("Reference of the payment; a reference is credited only once per account"),
       Flag.optional,
     ),
-    prepaid: Flag.Boolean("prepaid").pipe(
-      Flag.withDescription(
-        "Switch an account from being billed later to paying in advance; without a balance, its requests are refused",
-      ),
-      Flag.withDefault(false),
+    prepaid: makeBooleanFlag(
+      "prepaid",
+      "Switch an account from being billed later to paying in advance; without a balance, its requests are refused",
     ),
   },
   Effect.fnUntraced(function* ({ name, prepaid, reference, usd }) {

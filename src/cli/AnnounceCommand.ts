@@ -5,7 +5,7 @@ import { migratedConnectionLayer } from "../db/Connection.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
 import { MailUnsubscribe } from "../mail/MailSettings.ts"
-import { makeExample, makeSilentExample } from "./Examples.ts"
+import { makeBooleanFlag, makeExample, makeSilentExample } from "./CommandParts.ts"
 import { formatCount } from "./terminal/Text.ts"
 
 const formatSelection = (
@@ -39,13 +39,10 @@ export const announceCommand = Command.make(
       Flag.withDescription("ID of a changelog entry; repeatable (default: all entries that customers get by email)"),
       Flag.atLeast(0),
     ),
-    isDryRun: Flag.Boolean("dry-run").pipe(
-      Flag.withDescription("Print recipients and text without queueing anything"),
-      Flag.withDefault(false),
-    ),
-    includeNewAccounts: Flag.Boolean("include-new-accounts").pipe(
-      Flag.withDescription("Include accounts that were created after the day of the entry"),
-      Flag.withDefault(false),
+    isDryRun: makeBooleanFlag("dry-run", "Print recipients and text without queueing anything"),
+    includeNewAccounts: makeBooleanFlag(
+      "include-new-accounts",
+      "Include accounts that were created after the day of the entry",
     ),
   },
   Effect.fnUntraced(function* (flags) {

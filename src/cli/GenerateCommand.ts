@@ -3,7 +3,7 @@ import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { namedCompanies } from "../../samples/generator/Companies.ts"
 import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
-import { makeExample } from "./Examples.ts"
+import { makeExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 const Scale = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))

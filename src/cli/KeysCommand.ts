@@ -7,15 +7,8 @@ import * as Keys from "../accounts/keys/ApiKeys.ts"
 import { migratedConnectionLayer } from "../db/Connection.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeExample, makeSilentExample } from "./Examples.ts"
+import { makeExample, makeSilentExample, PlainName } from "./CommandParts.ts"
 import { printTable } from "./terminal/Table.ts"
-
-/** The name of an account or a key, or the reference of a payment. */
-export const PlainName = Schema.String.check(
-  Schema.makeFilter((name: string) => name !== "" && name.trim() === name && !/\p{Cc}/u.test(name), {
-    message: "must not be empty, start or end with white space, or contain control characters",
-  }),
-)
 
 const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: Duration.days }
 

@@ -7,7 +7,7 @@ import { datasets, findDataset, getDataset } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadFile, type LoadResult, type LoadTask } from "../load/Load.ts"
 import type { MergeCounts } from "../load/LoadingTable.ts"
-import { makeExample, makeSilentExample } from "./Examples.ts"
+import { makeBooleanFlag, makeExample, makeSilentExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCount } from "./terminal/Text.ts"
 
@@ -124,18 +124,9 @@ export const loadCommand = Command.make(
       Flag.withDescription("Load every file in this folder that is named after a table"),
       Flag.optional,
     ),
-    append: Flag.Boolean("append").pipe(
-      Flag.withDescription("Keep the existing rows: add new rows, and update rows with the same key"),
-      Flag.withDefault(false),
-    ),
-    check: Flag.Boolean("check").pipe(
-      Flag.withDescription("Only check whether the file can be loaded, and change nothing"),
-      Flag.withDefault(false),
-    ),
-    allowEmpty: Flag.Boolean("allow-empty").pipe(
-      Flag.withDescription("Accept a file without rows, which empties the table"),
-      Flag.withDefault(false),
-    ),
+    append: makeBooleanFlag("append", "Keep the existing rows: add new rows, and update rows with the same key"),
+    check: makeBooleanFlag("check", "Only check whether the file can be loaded, and change nothing"),
+    allowEmpty: makeBooleanFlag("allow-empty", "Accept a file without rows, which empties the table"),
   },
   Effect.fnUntraced(function* ({ all, allowEmpty, append, check, dataset, file }) {
     const flags = { allowEmpty, append, check }

@@ -4,7 +4,7 @@ import { Argument, Command } from "effect/cli"
 import { commandConnectionLayer, migratedConnectionLayer } from "../db/Connection.ts"
 import { runMigrations } from "../db/migrations/Migrations.ts"
 import { grantServiceRole } from "../db/migrations/ServiceRole.ts"
-import { makeExample } from "./Examples.ts"
+import { makeExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 export const migrateCommand = Command.make(

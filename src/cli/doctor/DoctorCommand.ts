@@ -1,11 +1,11 @@
 /** The `doctor` command: checks the installation without changing it, and explains how to correct problems. */
 import { Console, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
 import { DatabaseUrl, DirectUrl } from "../../db/pool/Session.ts"
 import { ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
-import { makeSilentExample } from "../Examples.ts"
+import { makeBooleanFlag, makeSilentExample } from "../CommandParts.ts"
 import { type Screen, stdoutScreen } from "../terminal/Screen.ts"
 import { escapeLine, formatCount } from "../terminal/Text.ts"
 import * as Database from "./DatabaseChecks.ts"
@@ -126,7 +126,7 @@ class ChecksFailed extends Schema.TaggedError<ChecksFailed>()("ChecksFailed", { 
 export const makeDoctorCommand = (version: string) =>
   Command.make(
     "doctor",
-    { json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON for programs"), Flag.withDefault(false)) },
+    { json: makeBooleanFlag("json", "Print JSON for programs") },
     Effect.fnUntraced(function* ({ json }) {
       const report = yield* sections
       const all = report.flatMap(({ findings }) => findings)

@@ -5,7 +5,7 @@ import { FetchHttpClient } from "effect/http"
 import { Progress } from "../../observability/Progress.ts"
 import { encodeCsvCell } from "../../rows/CsvCells.ts"
 import { suggestName } from "../../rules/Suggestions.ts"
-import { makeSilentExample } from "../Examples.ts"
+import { makeBooleanFlag, makeSilentExample } from "../CommandParts.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
 import { type Screen, stderrScreen, stdoutScreen } from "../terminal/Screen.ts"
 import { formatRecord, printTable } from "../terminal/Table.ts"
@@ -106,15 +106,9 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
         Flag.withDescription("Columns to print, separated by commas, in this order"),
         Flag.optional,
       ),
-      json: Flag.Boolean("json").pipe(
-        Flag.withDescription("Print the JSON of the response"),
-        Flag.withDefault(false),
-      ),
-      csv: Flag.Boolean("csv").pipe(Flag.withDescription("Print the rows as CSV"), Flag.withDefault(false)),
-      all: Flag.Boolean("all").pipe(
-        Flag.withDescription("Fetch all pages, up to --max rows"),
-        Flag.withDefault(false),
-      ),
+      json: makeBooleanFlag("json", "Print the JSON of the response"),
+      csv: makeBooleanFlag("csv", "Print the rows as CSV"),
+      all: makeBooleanFlag("all", "Fetch all pages, up to --max rows"),
       max: Flag.Int("max").pipe(
         Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))),
         Flag.withDescription("Maximum number of rows with --all"),
