@@ -45,7 +45,7 @@ const isAccountContract = (name: string) =>
   /^src\/accounts\/(keys\/Authentication|Authorization|AccountErrors)\.ts$/.test(name)
 const isClient = (name: string) => name.startsWith("src/client/")
 const isDatabase = (name: string) => name.startsWith("src/db/")
-/** The parts of `rules` and `rows` that contracts use are pure; the request context is data only. */
+/** Contracts may import `rules` and `rows`, which are pure, and the request context, which contains only data. */
 const isPure = (name: string) => /^src\/(rules|rows)\//.test(name) || name === "src/http/RequestContext.ts"
 
 /** The folder directly below `src` that contains the file, or the file itself at the top. */

@@ -136,7 +136,7 @@ const fillTable = Effect.fnUntraced(
       Stream.map((rows) => Array.separate(rows.map(validateRow))),
       // Reads and validates the next batch while PostgreSQL inserts this one.
       Stream.buffer({ capacity: 1 }),
-      Stream.takeWhile(() => badRows.length < maxBadRows),
+      Stream.takeWhile(() => badRows.length <= maxBadRows),
       Stream.runForEach(insertBatch),
     )
     if (badRows.length > 0) return yield* makeBadRowsError(task.file, dataset.table, badRows)

@@ -5,7 +5,7 @@ import { type FieldReason, makeReasonFormatter } from "../rules/ValidationMessag
 import type { Dataset } from "./Datasets.ts"
 import { type CheckHeader, notAListReason, type ParsedRow, type RowCells } from "./FileReader.ts"
 
-/** Reading stops after this number of bad rows. */
+/** Number of bad rows that an error message lists. Reading stops once more bad rows are found. */
 export const maxBadRows = 20
 
 /** One error in one cell of a file. */
@@ -104,6 +104,6 @@ export const makeBadRowsError = (path: string, table: string, badRows: ReadonlyA
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((
     { column, line, reason },
   ) => `  line ${line}: ${column === "" ? "the row" : column} ${reason}`)
-  const more = badRows.length >= maxBadRows ? `\n  … only the first ${maxBadRows} bad rows are shown` : ""
+  const more = badRows.length > maxBadRows ? `\n  … only the first ${maxBadRows} bad rows are shown` : ""
   return new BadRows({ message: `${path} was refused and ${table} is unchanged:\n${lines.join("\n")}${more}` })
 }
