@@ -111,7 +111,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       }
     }))
 
-  it.effect("can neither alter tables nor write data beyond its task (operations/deployment)", () =>
+  it.effect("can neither alter tables nor write data that the service does not write (operations/deployment)", () =>
     Effect.gen(function* () {
       const statements = [
         "alter table screener add column x text",
@@ -228,7 +228,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       ])
     }))
 
-  it.effect("sends announcements, from claim to completion (operations/deployment)", () =>
+  it.effect("claims, sends and completes announcements (operations/deployment)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
       yield* owner`insert into announcements values ('role', 'subject', 'text', 'html', true)`
@@ -274,7 +274,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       assert.strictEqual((yield* partitions).length, before.length - dropped.length)
     }))
 
-  it.effect("recognizes a current database, and fails with advice if migrations are pending (operations/deployment)", () =>
+  it.effect("starts if all migrations are applied, and otherwise fails with advice (operations/deployment)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
       const run = Effect.provideService(Migrations.runMigrations, SqlClient.SqlClient, serving)
@@ -287,11 +287,11 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
     }))
 })
 
-/** As above, without the service. */
+/** The services that a test without the HTTP service needs. */
 const bare = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
 
 layer(bare, { excludeTestServices: true })("Grants", (it) => {
-  it.effect("include the new tables of a migration for existing service roles (operations/deployment)", () =>
+  it.effect("are extended to the tables of a new migration for existing service roles (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
@@ -310,7 +310,7 @@ layer(bare, { excludeTestServices: true })("Grants", (it) => {
       )
     }))
 
-  it.effect("tell a role that does not own the database what its owner must revoke (operations/deployment)", () =>
+  it.effect("log what the database owner must revoke if the granting role does not own the database (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
@@ -342,7 +342,7 @@ layer(bare, { excludeTestServices: true })("Grants", (it) => {
       )
     }))
 
-  it.effect("name a missing role and the statement that creates it (operations/deployment)", () =>
+  it.effect("fail for a missing role with the statement that creates it (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))

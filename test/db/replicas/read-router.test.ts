@@ -71,7 +71,7 @@ const datasetPaths = datasetEndpoints.flatMap(({ endpoints }) => endpoints).map(
     : path
 )
 
-/** The read services, without the HTTP server, connected to both standbys. */
+/** The services that read from the database, without the HTTP server, connected to both standbys. */
 const readServices = Effect.gen(function* () {
   const { urls } = yield* StandbyPair
   const services = yield* Layer.build(Layer.fresh(
@@ -325,7 +325,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { waitUntilCaughtUp: caughtUp, first, second } = yield* StandbyPair
-      // Slow on a replica only, where it conflicts with the replay of changes to the table.
+      // This query is slow on a replica only, so that it conflicts there with the replay of changes to the table.
       const statement = sql`
         select pg_is_in_recovery() as replica, case when pg_is_in_recovery() then pg_sleep(60)::text end as slow
         from screener limit 3
@@ -341,7 +341,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           run: Effect.map(readServices, ({ read }) => Effect.map(read(statement.values), (rows) => rows.length)),
         },
         {
-          // PostgreSQL reads the rows of a held cursor at commit.
+          // A cursor declared `with hold` reads its rows at commit, so this is the statement that replay cancels.
           words: "commit",
           run: Effect.map(
             readServices,
@@ -361,7 +361,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       }
     }).pipe(Effect.scoped))
 
-  it.effect("are checked by doctor: current, late, no replica, another cluster, or down (operations/command-line)", () =>
+  it.effect("are reported by doctor as current, late, not a replica, of a different cluster, or down (operations/command-line)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const primary = yield* DedicatedPostgres
@@ -409,7 +409,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* waitUntilFound(both, (count) => count === 0).pipe(Effect.timeout("10 seconds"))
     }).pipe(Effect.scoped))
 
-  // Must be the last test, because its primary does not come back.
+  // This must be the last test, because it does not restore the primary.
   it.effect("promoted without the last commits never serve the lost ones (D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
