@@ -99,8 +99,8 @@ export type ReplicaReader = <A, R>(
 ) => Read<A, R>
 
 /**
- * Set only by `lists/QueryCache.ts`, for results that are the same for all accounts.
- * Otherwise, as for accounts, keys, usage and balances, the primary runs the query.
+ * Set only by `lists/QueryCache.ts`, for results that are the same for all accounts. If unset, as for accounts, keys,
+ * usage and balances, the query runs on the primary.
  */
 export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("tickerline/db/ReplicaReader", {
   defaultValue: () => undefined,

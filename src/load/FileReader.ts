@@ -18,7 +18,7 @@ export interface ParsedRow {
   /** The line that the row starts on; the first line of a file is 1. */
   readonly line: number
   readonly cells: RowCells
-  /** Why the row cannot be parsed. */
+  /** The reason why the row cannot be parsed. */
   readonly problem?: CellProblem
 }
 

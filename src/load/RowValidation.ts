@@ -53,7 +53,7 @@ export const makeRowValidator = ({ row, validateRow: validateCombination }: Data
   const requiredColumns = findRequiredColumns(row)
   const columns = Object.keys(row.fields)
 
-  /** Finds the column with the most similar name, unless the file has that column as well. */
+  /** Finds the column with the most similar name among the columns that the file does not contain. */
   const findIntendedColumn = (name: string, names: ReadonlyArray<string>) =>
     findNearestName(name, columns.filter((column) => !names.includes(column)))
 

@@ -81,7 +81,7 @@ export interface ProgressLineStyle {
   readonly paint: (style: "cyan" | "dim", text: string) => string
 }
 
-/** Formats a line of at most `columns` characters. Texts that do not fit are omitted, the least important ones first. */
+/** Formats a line of at most `columns` characters. If it is too long, the least important texts are omitted. */
 export const formatProgressLine = (
   label: string,
   { share, texts }: ProgressFigures,

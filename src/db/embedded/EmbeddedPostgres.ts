@@ -101,7 +101,7 @@ const restorePresence = Effect.fnUntraced(function* (cluster: Cluster, port: num
   )
 })
 
-/** Whether no other process uses the server. Waits 250 ms, until the server notices processes that have just ended. */
+/** Whether no other process uses the server. Waits 250 ms, so that the server notices ended processes. */
 const isLastProcess = Effect.fnUntraced(
   function* (cluster: Cluster, port: number) {
     const connection = yield* connect(cluster, port)

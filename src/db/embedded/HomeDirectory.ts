@@ -13,7 +13,7 @@ export interface ServerLocation {
   readonly systemUser: SystemUser | undefined
 }
 
-/** Where root stores the data if the server's user cannot access the home directory, for example one in /root. */
+/** Data directory that root uses if the server's user cannot access the home directory, for example one in /root. */
 export const fallbackDirectory = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "/var/db/tickerline" : "/var/lib/tickerline"
 
@@ -84,7 +84,7 @@ const createInSystemDirectory = Effect.fnUntraced(function* (home: string, link:
   return base
 })
 
-/** Makes a home accessible to the server's user if it is empty. A folder with other files keeps its permissions. */
+/** Makes an empty home directory accessible to the server's user. A home with files keeps its permissions. */
 const makeAccessibleIfNew = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const entries = yield* fs.readDirectory(home)

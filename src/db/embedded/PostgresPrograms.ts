@@ -90,7 +90,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
     ["bin", "lib", "share"],
     (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
   )
-  // The permission systems of Node and Deno allow hard links only. If the file system has none, the file is copied.
+  // Creates hard links, the only links that Node and Deno allow with restricted permissions. If that fails, copies.
   const copied = (file: string) => path.join(to, path.relative("native", file))
   yield* Effect.forEach(
     links,
@@ -100,7 +100,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   )
 })
 
-/** A folder for unfinished work. The scope removes it or, if the process is killed, the next `openCluster`. */
+/** Creates a folder for unfinished work, which the scope removes. After a kill, the next `openCluster` removes it. */
 export const makeTemporaryDirectory = (location: Pick<ServerLocation, "base">) =>
   Effect.acquireRelease(
     Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: location.base, prefix: "tmp-" })),

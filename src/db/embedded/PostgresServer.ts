@@ -166,7 +166,7 @@ const attemptStart = Effect.fnUntraced(function* (cluster: Cluster, fixedPort: n
   )
 })
 
-/** Starts the server unless it is running, and returns its port. Without `fixedPort`, a taken port is replaced. */
+/** Starts the server unless it is running, and returns its port. Without `fixedPort`, it replaces a taken port. */
 export const ensureServerRuns = (cluster: Cluster, fixedPort: number | undefined) =>
   attemptStart(cluster, fixedPort).pipe(
     Effect.retry({

@@ -2,7 +2,7 @@
  * Detects that the primary is gone and closes connections to it, so that requests fail at once (§8: database load)
  * instead of waiting up to 15 minutes for the kernel. It probes twice a second over its own connection:
  * - Nothing received for five seconds: all connections are closed and new ones blocked.
- * - The server is a standby: the same, because a standby may lack recent charges and revoked keys.
+ * - The server is a standby: connections are closed and blocked, because it may lack new charges and revoked keys.
  * - A different server responds: older connections are closed, because they lead to the replaced server.
  */
 import { PgClient } from "@effect/sql-pg"
@@ -63,9 +63,9 @@ export class HealthProbe extends Context.Service<HealthProbe, {
       })
       yield* initializeCounters(...(["silent", "replaced", "standby"] as const).map(closedConnections))
 
-      /** When the oldest probe without a reply started. */
+      /** Start of the oldest probe without a reply, in monotonic milliseconds. */
       let unansweredSince: number | undefined
-      /** When the last byte arrived on any connection, or when this process resumed after a pause. */
+      /** Time of the last byte on any connection, or of the end of this process's last pause. */
       let lastReceivedAt = now()
       let serverStartedAt: string | undefined
       let isRefused = false

@@ -24,7 +24,7 @@ export interface MigrationScript {
   readonly statements: ReadonlyArray<string>
   /** Whether the script runs in a transaction. If not, it must be safe to run again after a partial failure. */
   readonly inTransaction: boolean
-  /** The first release that no longer uses what this script removes. That release must be older than the script. */
+  /** The first release that no longer uses what this script removes. It must precede the release with this script. */
   readonly contractedSince: string | undefined
 }
 

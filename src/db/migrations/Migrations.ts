@@ -56,7 +56,7 @@ const lockTimeout = "250ms"
 /** Pause between attempts to lock a table that is in use. */
 const lockRetryInterval = Duration.millis(750)
 
-/** 600 attempts take ten minutes, longer than any request uses a table. */
+/** At one attempt per second, this is ten minutes: longer than any request uses a table. */
 const maxLockRetries = 600
 
 class MigrationLockBusy extends Data.TaggedError("MigrationLockBusy")<{}> {}

@@ -98,7 +98,7 @@ const isTransactionMode = Effect.fnUntraced(
     const before = yield* readPid(connection)
     yield* other.query("begin", [], false)
     const isTaken = (yield* readPid(other)) === before
-    // If the second client has taken the first one's server process, no query is needed, and it could wait forever.
+    // If the second client took the first client's server process, a query of the first client could wait forever.
     const hasMoved = !isTaken && (yield* readPid(connection)) !== before
     yield* other.query("rollback", [], false)
     return isTaken || hasMoved

@@ -71,11 +71,11 @@ export const makeSessionConfig = Effect.fnUntraced(function* ({ applicationName,
   return session
 })
 
-/** How to connect to PostgreSQL itself, for work that must stay in one session. */
+/** Configuration of direct connections to PostgreSQL, for work that must stay in one session. */
 export class DirectConnection extends Context.Service<
   DirectConnection,
   SessionConfig & {
-    /** How the pool connects to its pooler in transaction mode; undefined if the pool connects directly. */
+    /** Configuration of the pool's connections through a pooler; undefined if the pool connects directly. */
     readonly pooler: SessionConfig | undefined
   }
 >()("tickerline/db/DirectConnection") {}

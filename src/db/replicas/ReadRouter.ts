@@ -48,7 +48,7 @@ export const ReplicaUrls = Config.schema(RedactedUrls, "DATABASE_READ_URLS").pip
 const conflictRetries = makeRetryCounter("conflict")
 const replicaRetries = makeRetryCounter("replica")
 
-/** Whether the query may succeed on the primary. After a lock or statement timeout, it would fail there as well. */
+/** Whether the failed read may succeed on the primary. A lock or statement timeout would occur there as well. */
 const isReplicaFailure = (error: unknown): error is SqlError.SqlError =>
   SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
 
@@ -89,7 +89,7 @@ const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
 export class ReadRouter extends Context.Service<ReadRouter, {
   /** Starts a poll of every replica; `primary` is the primary's state, polled just before. */
   readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
-  /** Among the replicas with the required version, chooses the one with the fewest pending reads. Equal ones rotate. */
+  /** Among the replicas with the required version, chooses the one with the fewest pending reads. Ties rotate. */
   readonly chooseReplica: (required: TablesAtVersion) => Replica | undefined
   /** Makes a reader for the required version; undefined if no replicas are configured. */
   readonly makeReplicaReader: ((required: TablesAtVersion) => ReplicaReader) | undefined

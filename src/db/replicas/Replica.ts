@@ -16,7 +16,7 @@ interface WalSample {
   readonly position: number
 }
 
-/** At least ten minutes of polls: a sample is kept only if the position has changed. */
+/** Enough for ten minutes or more, because a poll adds a sample only if the position has changed. */
 const maxWalSamples = 2_400
 
 /**
@@ -49,7 +49,7 @@ export interface TablesAtVersion {
   readonly version: string
 }
 
-/** After this silence, in milliseconds, waiting reads are moved to a different server. New reads go there earlier. */
+/** After this silence, in milliseconds, waiting reads move to a different server. New reads move earlier. */
 const maxSilence = 3_000
 
 const makeConnectionError = (message: string) =>
@@ -94,7 +94,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
 
   let state: ServerState | undefined
   let lag = Infinity
-  /** Why the replica is not used; undefined while it is in use. */
+  /** Reason why the replica is not used; undefined while it is in use. */
   let unusedBecause: string | undefined = "it has not been polled yet"
   let lastResponseAt = now()
   let [readCount, timeoutCount] = [0, 0]

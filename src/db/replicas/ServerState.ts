@@ -6,7 +6,7 @@ import { Duration, Effect, Schema } from "effect"
 import { type SqlClient, SqlSchema } from "effect/sql"
 import { monotonicMillis } from "../../observability/MonotonicTime.ts"
 
-/** How long a poll result may be used, in milliseconds: one second, less the time that a request needs to start. */
+/** Maximum age of a usable poll result, in milliseconds: one second, less the time that a request needs to start. */
 export const stateTtl = Duration.toMillis(Duration.millis(900))
 export const pollTimeout = Duration.millis(700)
 
