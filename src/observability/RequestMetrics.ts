@@ -34,7 +34,7 @@ const makeDurationHistogram = (endpoint: string) =>
 
 const makeRequestCounter = (endpoint: string, status: number, cached: boolean) =>
   Metric.counter("tickerline_http_requests_total", {
-    description: "Requests by endpoint and status. cached: without a database query.",
+    description: "Requests by endpoint and status. The label cached is true if no database query was needed.",
     attributes: { endpoint, status: String(status), cached: String(cached) },
     incremental: true,
   })

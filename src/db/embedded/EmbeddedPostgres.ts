@@ -13,8 +13,6 @@ import { withHomeLock } from "./HomeDirectory.ts"
 import { EmbeddedPostgresError } from "./ChildProcess.ts"
 import { ensureServerRuns, findRunningServer, stopServer } from "./PostgresServer.ts"
 
-export { EmbeddedPostgresError }
-
 export interface EmbeddedPostgres {
   readonly url: Redacted.Redacted<string>
   readonly port: number

@@ -56,13 +56,14 @@ const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
   const attributes = { replica: replica.name }
   yield* registerGauge({
     name: "tickerline_replica_lag_seconds",
-    description: "Time since the primary was first seen beyond the replica's position.",
+    description: "Time since a poll first saw the primary ahead of the replica.",
     attributes,
     read: () => replica.lag() / 1000,
   })
   yield* registerGauge({
     name: "tickerline_replica_used",
-    description: "1 if the replica's last poll succeeded, else 0. It is then used for reads whose version it has.",
+    description:
+      "1 if the replica's last poll succeeded, else 0. It serves only tables that are as recent as the primary's.",
     attributes,
     read: () => Number(replica.isAvailable()),
   })
