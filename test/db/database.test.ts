@@ -117,7 +117,7 @@ layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
       const { seconds, value } = yield* measureSeconds(Effect.flip(database.read(slow)))
       assert.strictEqual(value._tag, "DataRefreshing")
       assert.strictEqual(attempts, 1)
-      assert.isBelow(seconds, 4.9, "the query was not canceled")
+      assert.isBelow(seconds, 4.9, "the query is canceled")
     }))
 })
 
@@ -140,7 +140,7 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         assert.strictEqual(value.status, 503)
         assert.strictEqual(valueAt(value.body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(value.headers["retry-after"], "5")
-        assert.isBelow(seconds, 1.9, "the request waited for the lock")
+        assert.isBelow(seconds, 1.9, "the request does not wait for the lock")
         // An instance without free connections stays ready, because its health check does not use the pool.
         assert.strictEqual((yield* requestJson("/health/ready")).status, 200)
         yield* other.query("rollback")
