@@ -72,7 +72,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
   ],
   rules: ["rows", "http/RequestContext.ts"],
   rows: ["rules"],
-  observability: ["rules", "http/RequestContext.ts", "cli/terminal/Text.ts"],
+  observability: ["rules", "http/RequestContext.ts"],
   db: ["observability", "rules/Errors.ts", "http/RequestContext.ts"],
   jobs: ["db", "observability"],
   lists: [

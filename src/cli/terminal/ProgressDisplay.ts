@@ -1,15 +1,8 @@
 /** Shows the progress of a long operation: redraws one line on a terminal, or prints a line every ten seconds. */
 import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
-import {
-  addSample,
-  computeFigures,
-  formatProgressLine,
-  makeIdleProgress,
-  Progress,
-  type ProgressSample,
-  type ProgressState,
-} from "../../observability/Progress.ts"
+import { makeIdleProgress, Progress, type ProgressState } from "../../observability/Progress.ts"
+import { addSample, computeFigures, formatProgressLine, type ProgressSample } from "./ProgressLine.ts"
 import { type Screen, stderrScreen } from "./Screen.ts"
 import { escapeLine } from "./Text.ts"
 

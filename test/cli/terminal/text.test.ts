@@ -1,13 +1,13 @@
 /** Tests that terminal output fits the width and contains no control sequences. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import type { ProgressState } from "../../../src/observability/Progress.ts"
 import {
   addSample,
   computeFigures,
   formatProgressLine,
   type ProgressSample,
-  type ProgressState,
-} from "../../../src/observability/Progress.ts"
+} from "../../../src/cli/terminal/ProgressLine.ts"
 import type { Screen } from "../../../src/cli/terminal/Screen.ts"
 import { formatRecord, formatTable } from "../../../src/cli/terminal/Table.ts"
 import { displayWidth, escapeLine, escapeLines, truncate } from "../../../src/cli/terminal/Text.ts"
