@@ -29,7 +29,7 @@ export const renderHighlightedCode = (language: string, text: string) =>
     highlight.getLanguage(language) === undefined ? escape(text) : highlight.highlight(text, { language }).value,
   )
 
-/** Renders a fenced block as HTML. `argument` is the rest of the line after its name. */
+/** Renders a fenced block as HTML. `argument` is the text that follows the block's name on the opening line. */
 export type RenderBlock = (text: string, argument: string) => string
 
 /** Renderers of special fenced blocks, by name. All other blocks are code. */

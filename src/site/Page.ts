@@ -14,7 +14,7 @@ export interface Page {
   readonly section: typeof navigationSections[number]
   /** Scripts in `browser/` that the page loads. */
   readonly scripts: ReadonlyArray<string>
-  /** Renders the content. Call `contentOf` instead, which does so only once. */
+  /** Renders the content. Call `contentOf` instead, which caches the result. */
   readonly render: () => PageContent
 }
 

@@ -10,7 +10,7 @@ import { makeSingleContent } from "../../rules/Paging.ts"
 import { makeEventFinder } from "../ticker-changes/Lineage.ts"
 import { FormerTicker, HistoricalTickersApiGroup, type HistoricalTickersResponse } from "./Api.ts"
 
-/** §2.3 (historical tickers): by date, undated last, then by ticker. */
+/** Sorts by date, with undated symbols last, then by ticker: §2.3 (historical tickers). */
 const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
   Order.mapInput(Order.String, ({ date }: typeof FormerTicker.Type) => date ?? "9999-99-99"),
   Order.mapInput(Order.String, ({ ticker }: typeof FormerTicker.Type) => ticker),
