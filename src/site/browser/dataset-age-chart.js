@@ -4,7 +4,10 @@ import { formatAge } from "./timestamps.js"
 
 /** @typedef {{ readonly name: string, readonly changedAt: number | undefined }} Dataset `changedAt` is in epoch ms */
 
-/** Ages in seconds and their labels, drawn at equal distances on the axis. @type {ReadonlyArray<readonly [number, string]>} */
+/**
+ * Ages in seconds and their labels, drawn at equal distances on the axis.
+ * @type {ReadonlyArray<readonly [number, string]>}
+ */
 const ticks = [
   [1, "now"],
   [60, "1 min"],
