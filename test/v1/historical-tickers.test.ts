@@ -156,14 +156,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       for (const symbol of ["HEC", "HED", "HEE", "HEF", "HEG"]) assert.strictEqual((yield* of(symbol)).status, 404)
     }))
 
-  it.effect("symbols known without an event are added for the requested symbol only (D23)", () =>
+  it.effect("former symbols without an event are added only for the requested symbol (D23)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_tickers", name("HNB", "HNA"), name("HNB", "HN0", "2001-02-03"))
       assert.deepStrictEqual((yield* of("HNB")).body, answer(["HN0", "2001-02-03"], ["HNA", null]))
       assert.strictEqual((yield* of("HNA")).status, 404)
     }))
 
-  it.effect("a symbol without former symbols is 404 not_found, with the deprecation headers (§4.2, §7.2)", () =>
+  it.effect("answers a symbol without former symbols with 404 not_found and the deprecation headers (§4.2, §7.2)", () =>
     Effect.gen(function* () {
       for (const symbol of ["NOSUCH", "A", "^.-"]) {
         const { body, headers, status } = yield* of(symbol)
@@ -184,7 +184,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
     }))
 
   it.effect.each(["", "%20", "ABCDEFGHIJKLMNOPQ", "A,B", "A%20B", "@", "A%00", "%C4%B1"])(
-    "anything but one symbol is 422, with the deprecation headers: %j (D6, D14)",
+    "refuses anything but one symbol, with the deprecation headers: %j (D6, D14)",
     (sent) =>
       Effect.gen(function* () {
         const { body, headers, status } = yield* of(sent)
