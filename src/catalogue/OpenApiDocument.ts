@@ -18,7 +18,7 @@ import { endpoints } from "./Endpoints.ts"
 type JsonObject = Record<string, unknown>
 
 /** Reads the value at a path of keys; undefined if there is none. */
-export const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
+const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((inner, key) => Predicate.isObject(inner) ? Reflect.get(inner, key) : undefined, value)
 
 // ---------------------------------------------------------------------------------------------------------------------

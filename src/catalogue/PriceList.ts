@@ -38,7 +38,7 @@ export const EndpointPrices = Config.schema(PriceList, "ENDPOINT_PRICES").pipe(
   Config.withDefault([]),
 )
 
-export const priceSettings = Config.all({ defaultPrice: PricePerGbMicrodollars, endpointPrices: EndpointPrices })
+const priceSettings = Config.all({ defaultPrice: PricePerGbMicrodollars, endpointPrices: EndpointPrices })
 
 export const priceListLayer = Layer.effect(
   PriceLookup,

@@ -30,12 +30,12 @@ export const renderHighlightedCode = (language: string, text: string) =>
   )
 
 /** Renders a fenced block as HTML. `argument` is the text that follows the block's name on the opening line. */
-export type RenderBlock = (text: string, argument: string) => string
+type RenderBlock = (text: string, argument: string) => string
 
 /** Renderers of special fenced blocks, by name. All other blocks are code. */
 export type GuideBlocks = Readonly<Record<string, RenderBlock>>
 
-export interface RenderedGuide {
+interface RenderedGuide {
   readonly title: string
   /** The first paragraph as plain text. */
   readonly description: string

@@ -18,7 +18,7 @@ export interface Page {
   readonly render: () => PageContent
 }
 
-export interface PageContent {
+interface PageContent {
   /** A sentence for search results and link previews. */
   readonly description: string
   /** HTML of the `main` element, beginning with `h1`. */

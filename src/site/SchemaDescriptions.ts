@@ -76,7 +76,7 @@ export const describeAllowedValues = (values: ReadonlyArray<string>) =>
 /** Joins the sentences that are not empty. */
 export const renderSentences = (...sentences: ReadonlyArray<string>) => renderProse(sentences.filter(Boolean).join(" "))
 
-export interface FieldDescription {
+interface FieldDescription {
   /** `results[].ticker` */
   readonly path: string
   /** Cells of a table, as HTML. */

@@ -1,7 +1,7 @@
 /** The search index for `browser/search-dialog.js`: one entry for each page and each heading. */
 import { contentOf, type Page, referenceOverviewPath } from "./Page.ts"
 
-export interface SearchEntry {
+interface SearchEntry {
   readonly path: string
   /** Title of the page. */
   readonly page: string

@@ -70,7 +70,7 @@ export const makeEventFinder = Effect.gen(function* () {
 export type LineageLink = Pick<TickerChangeEvent, "old_ticker" | "new_ticker" | "effective_date">
 
 /** A chain, oldest link first. `current_ticker` is the new symbol of the last link. */
-export interface LineageChain {
+interface LineageChain {
   readonly history: ReadonlyArray<LineageLink>
   readonly current_ticker: string
 }
@@ -82,7 +82,7 @@ export interface LineageCandidate extends LineageChain {
 }
 
 /** An event of a conflict with the reasons that it contributes to, possibly none. */
-export interface ConflictingEvent extends TickerChangeEvent {
+interface ConflictingEvent extends TickerChangeEvent {
   readonly reasons: ReadonlyArray<LineageReason>
 }
 
