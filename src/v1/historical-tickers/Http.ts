@@ -48,9 +48,9 @@ export const historicalTickersHandlers = HttpApiBuilder.group(
         if (former.length === 0) {
           return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
         }
-        const historical_tickers = Array.sort(
-          Array.dedupeWith(former, (left, right) => left.ticker === right.ticker && left.date === right.date),
-          order,
+        const historical_tickers = Array.dedupeAdjacentWith(
+          Array.sort(former, order),
+          (left, right) => left.ticker === right.ticker && left.date === right.date,
         )
         const count = historical_tickers.length
         const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
