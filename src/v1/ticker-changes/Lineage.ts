@@ -167,8 +167,9 @@ const toChain = (ordered: Array.NonEmptyReadonlyArray<TickerChangeEvent>): Linea
 const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   const issuers = distinctCiks(ordered)
   if (issuers.length < 2 || ordered.some(({ cik }) => cik === null)) return []
+  const eventsByCik = Map.groupBy(ordered, ({ cik }) => cik)
   const chains = issuers.flatMap((cik) => {
-    const own = ordered.filter((event) => event.cik === cik)
+    const own = eventsByCik.get(cik) ?? []
     if (!Array.isReadonlyArrayNonEmpty(own) || findReasons(own).length > 0) return []
     const company_name = own.findLast((event) => event.company_name !== null)?.company_name ?? null
     return [{ cik, company_name, ...toChain(own) }]
