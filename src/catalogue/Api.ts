@@ -69,7 +69,7 @@ const Parts = Schema.Struct({
 
 const Readiness = Schema.Struct({ ...Health.fields, parts: Parts })
 
-/** Status 503 with `Retry-After: 5`. The error code is the one that requests for data get without a database. */
+/** Status 503 with `Retry-After: 5`. Requests for data get the same error code while the database is down. */
 export class NotReadyError extends Schema.Error<NotReadyError>("NotReady")(
   makeErrorFieldsWithDetails("database_pool_timeout", Schema.Struct({ parts: Parts })),
   { httpApiStatus: 503, description: "A part that is required to serve data is not ready; `details` names it." },

@@ -51,7 +51,7 @@ const selfEstimate = {
   message: "An estimate is free.",
 } as const
 
-/** Whether the error depends on the data only. The request is then valid and free, so its estimate is 0. */
+/** Whether a request failed because of the data only. It is then valid and free, so its estimate is 0. */
 const isDataError = (status: number) => status === 404 || status === 409
 
 export const makeCostEstimator = Effect.gen(function* () {

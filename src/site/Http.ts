@@ -164,7 +164,7 @@ const handleUnknownPage = (pages: ReadonlyArray<Page>) => (request: HttpServerRe
 /** Addresses that redirect to the documentation. */
 const redirects = ["/", "/docs"] as const
 
-/** The target includes the path of `BASE_URL`, which a load balancer may have removed from the request. */
+/** The redirect includes the path of `BASE_URL`, which a load balancer may have removed from the request. */
 const redirectToStart = (baseUrl: string) =>
   HttpServerResponse.redirect(`${getBasePath(baseUrl)}${pagePath("index")}`, {
     status: 302,

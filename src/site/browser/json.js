@@ -1,4 +1,4 @@
-/** Reads JSON of unknown shape. A missing or invalid value is read as undefined, a list as an empty list. Pure. */
+/** Reads JSON of unknown shape. A missing or invalid value is undefined; a missing list is empty. Pure. */
 
 /**
  * Returns the value at a path of keys and indexes.

@@ -81,8 +81,8 @@ const createDialog = () => {
   field.addEventListener("input", () => void update())
   dialog.addEventListener("keydown", onKey)
   dialog.addEventListener("click", ({ target }) => {
-    // A click on the backdrop has the dialog itself as its target. A link closes the dialog, because it may lead to a
-    // section of the current page.
+    // Closes the dialog after a click on the backdrop, whose target is the dialog itself, and after a click on a link,
+    // which may lead to a section of the current page.
     if (target === dialog || (target instanceof Element && target.closest("a") !== null)) dialog.close()
   })
   closeButton.addEventListener("click", () => dialog.close())
