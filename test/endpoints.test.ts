@@ -195,7 +195,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }),
   )
 
-  // Not for /estimate, which accepts the parameters of the estimated endpoint as well (D28, estimates).
+  // Excludes /estimate, which also accepts the parameters of other endpoints (D28).
   it.effect.each(parameters.filter(({ path }) => path !== "/estimate"))(
     "refuses a misspelled $name of $path and suggests the correct name (D4)",
     ({ name, others, path }) =>
@@ -258,7 +258,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     }))
 
   it.effect.each(keyed)(
-    "is available to all tiers, research reports to ultimate only: $path (§5.3, D3)",
+    "is available to all tiers, or only to ultimate for research reports: $path (§5.3, D3)",
     (endpoint) =>
       Effect.gen(function* () {
         const keys = yield* Service.TestKeys
@@ -518,8 +518,8 @@ const timeDescriptions = [EasternWallClock, UtcInstant, NewYorkWallClock].map(({
   keywordValue(Schema.toJsonSchemaDocument(schemas.json).schema, "description")
 )
 
-describe("Every declaration", () => {
-  it("includes endpoints that require a key and endpoints that do not (§4, D30)", () => {
+describe("The declaration of the API", () => {
+  it("has endpoints with and without a key (§4, D30)", () => {
     assert.isAtLeast(keyed.length, 3)
     assert.isAtLeast(open.length, 4)
     assert.isAbove(parameters.length, 8)
