@@ -166,7 +166,7 @@ export const UtcInstant = Model.Field({
   json: makeJsonSchema("An instant, printed with the fixed offset -05:00."),
 })
 
-/** A `timestamp` column with New York's wall-clock time, converted to -05:00: 09:30 in summer is 08:30 (`dtN`, §2.1). */
+/** A `timestamp` column with New York's wall-clock time, converted to -05:00: 09:30 in June is 08:30 (`dtN`, §2.1). */
 export const NewYorkWallClock = Model.Field({
   select: withTimeEncoder(makeWallClockSchema(newYork), makeNewYorkShift()),
   insert: WallClockText.annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),

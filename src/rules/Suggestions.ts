@@ -28,7 +28,7 @@ const byDistance = Order.mapInput(Order.Number, ({ distance }: { readonly distan
 const thirdOfLength = (name: string) => name.length / 3
 
 /**
- * Returns the name most similar to the misspelled one, ignoring case: a name that begins with it, or whose distance from
+ * Returns the name most similar to the misspelled one, ignoring case: a name that begins with it, or whose distance to
  * it is at most a third of the name's length. `getTolerance` replaces both rules with its own maximum distance.
  */
 export const findNearestName = (

@@ -1,4 +1,4 @@
-/** HTTP/1.1 on one connection: request boundaries, response order, and closing. */
+/** HTTP/1.1 over one connection: where requests end, the order of responses, and the end of the connection. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
@@ -7,7 +7,7 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = RawSockets
 
-/** A request whose response carries its request id. */
+/** A request with a request id, which its response repeats. */
 const numbered = (target: string, key: string, id: string, rest = "\r\n") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n${rest}`
 
@@ -74,7 +74,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["chunk sizes that end with LF", chunks("1\na\n0\n\n")],
       ["a chunk extension of 20 KB", chunks(`1;${"a".repeat(20_000)}\r\na\r\n0\r\n\r\n`)],
     ] as const,
-  )("answers 400 and reads no further if a request's end is ambiguous: %s (§7.1, D14)", ([
+  )("answers 400 and reads nothing more if the end of a request is ambiguous: %s (§7.1, D14)", ([
     ,
     bytes,
   ]) =>
@@ -95,7 +95,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["that waits for 100 Continue", "Expect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"],
     ] as const,
   )(
-    "ignores a request body %s, and reads the next request after it (D10)",
+    "ignores a request body %s, and then reads the next request (D10)",
     ([, rest]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
@@ -137,7 +137,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       }),
   )
 
-  it.effect("answers 400 to CONNECT, and reads no further (§7.1, D14)", () =>
+  it.effect("answers 400 to CONNECT, and reads nothing more (§7.1, D14)", () =>
     Effect.gen(function* () {
       const bytes = `CONNECT internal.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${last}`
       RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), 400)
@@ -151,7 +151,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
   it.effect("answers any number of pipelined requests in order (D14)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      // More requests than the service buffers; slow ones before fast ones, and some with a body.
+      // More requests than the service buffers. Slow requests precede fast ones, and some requests have a body.
       const targets = ["/v1/screener", "/health/live", "/nowhere", "/v1/news?limit=0", "/enterprise/v1/news"]
       const statuses = [200, 200, 404, 422, 301]
       const body = (at: number) => at % 7 === 0 ? "Content-Length: 2\r\n\r\nab" : "\r\n"
@@ -170,7 +170,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`, 400],
     ] as const,
   )(
-    "rejects bad input after the responses to earlier requests: %s (D14)",
+    "rejects invalid input only after the responses to earlier requests: %s (D14)",
     ([, bytes, status]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
@@ -181,9 +181,9 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       }),
   )
 
-  it.effect("never writes an error into another response (D14)", () =>
+  it.effect("never writes an error into the response to an earlier request (D14)", () =>
     Effect.gen(function* () {
-      // The document is compressed while it is being sent.
+      // The OpenAPI document is compressed while it is sent, so the invalid request arrives in between.
       const page = numbered("/v1/openapi.json", "", "page", "Accept-Encoding: gzip\r\n\r\n")
       const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${page}BREW\r\n\r\n`)
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 400])
@@ -202,7 +202,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["a request that needs the database", "", undefined],
     ] as const,
   )(
-    "answers or closes in order if a client half-closes after %s (D14)",
+    "completes its responses and closes the connection if the client half-closes it after %s (D14)",
     ([, bytes, statuses]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys

@@ -36,7 +36,7 @@ interface Sums {
   readonly charged: number
 }
 
-/** The usage and charges of an account on a server, without 503 responses. */
+/** Sums of an account's usage and charges on one server. Excludes 503 responses. */
 const sums = (url: string, account_id: number) =>
   Effect.map(
     SynchronousStandby.queryOnce(
@@ -60,7 +60,7 @@ const answered = (seen: SteadyClients.ClientSummary) =>
   Object.entries(seen.answers).filter(([name]) => !name.startsWith("503")).reduce((sum, [, count]) => sum + count, 0) +
   SteadyClients.mixedPaths.length
 
-/** Waits until all usage is written; then each answered request is recorded once, and the balance covers its cost. */
+/** Waits until all usage is written. Then asserts that each answered request is recorded and charged exactly once. */
 const assertRecorded = Effect.fnUntraced(function* (url: string, account_id: number, rows: number, cost: number) {
   const found = yield* CustomerUsage.retryUntil(sums(url, account_id), (now) => now.rows >= rows)
   assert.deepStrictEqual(found, { rows, ids: rows, cost, summed: cost, charged: cost })
@@ -84,7 +84,7 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With s
       yield* more(300)
       yield* server.stop("SIGKILL")
       yield* Effect.sleep("1 second")
-      // A load balancer may do this briefly, and a demoted primary for longer.
+      // Lead clients to a read-only server, as a load balancer may do briefly and a demoted primary for longer.
       yield* proxy.lead(standby.port)
       yield* Effect.sleep("2 seconds")
       const early = yield* Effect.flip(Effect.timeout(more(1), "1 second"))

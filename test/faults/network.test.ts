@@ -13,7 +13,7 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
 
-/** The proxy in front of a database with the sample data. */
+/** A TCP proxy in front of a database with the sample data. */
 class DatabaseProxy extends Context.Service<
   DatabaseProxy,
   Effect.Success<ReturnType<typeof startTcpProxy>> & { readonly url: string; readonly target: number }
@@ -64,7 +64,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
       const { more, seen, stop } = yield* atWork
       yield* more(100)
       yield* proxy.stall
-      // Cached results are valid for less than a second; then all requests wait.
+      // Cached results are valid for less than a second, and then all requests wait for the database.
       yield* Effect.sleep("1500 millis")
       const waiting = seen().requests
       yield* Effect.sleep("1500 millis")
@@ -86,7 +86,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
         until: (refused) => refused > 20,
         schedule: Schedule.spaced("50 millis"),
       }).pipe(Effect.timeout("30 seconds"))
-      // Existing connections remain dead.
+      // Connections that were opened before the host vanished never recover.
       yield* proxy.lead(proxy.target)
       const back = performance.now()
       yield* more(100)

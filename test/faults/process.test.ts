@@ -18,7 +18,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** The service as a process, ready to serve. */
+/** Starts the service as a process and waits until it is ready. */
 const serving = Effect.fnUntraced(function* (more: Environment = {}) {
   const { url } = yield* DedicatedPostgres
   const port = yield* findFreePort
@@ -92,7 +92,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
         message: "Not ready: the service is shutting down.",
         details: { parts: { service: "ending", database: "ok", usage: "ok", limits: "ok", cache: "ok" } },
       })
-      // Each uses a new connection, which shows that the process still accepts connections.
+      // Each request uses a new connection, which shows that the process still accepts connections.
       const answered = yield* Effect.forEach(
         [1, 2, 3],
         () => requestOverWire(port, path, key, { headers: { Connection: "close" } }),
@@ -113,7 +113,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       yield* more(300)
       gone = true
       yield* endProcess(first.running, "SIGKILL")
-      // The stop fails if a response was cut off, which may happen to requests in progress.
+      // `stop` fails if a response was cut off, which is allowed for requests in progress at the kill.
       const seen = yield* Effect.exit(stop)
       const { port } = yield* serving()
       const { status } = yield* requestOverWire(port, "/v1/news?limit=1", key)

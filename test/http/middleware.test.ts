@@ -1,4 +1,4 @@
-/** Headers of every response, and responses without an endpoint (§9.1, D10 to D14), over plain sockets. */
+/** Headers of every response, and responses that no endpoint produces (§9.1, D10 to D14), over plain sockets. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Clock, ConfigProvider, Context, Effect, Layer, Option, Schedule, Schema, Tracer } from "effect"
@@ -26,14 +26,14 @@ interface Wire {
 interface Options {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
-  /** By default the basic key; `null` for no key. */
+  /** The API key: by default the basic key; `null` sends none. */
   readonly key?: string | null
 }
 
 const jsonOf = (type: string | undefined, text: string): unknown =>
   type?.startsWith("application/json") === true && text !== "" ? JSON.parse(text) : undefined
 
-/** Sends one request with its target byte for byte, and follows no redirect. */
+/** Sends a request with its target byte for byte. Does not follow redirects. */
 const plain = (encoding: string | undefined, bytes: Buffer) =>
   encoding === "br" ? brotliDecompressSync(bytes) : encoding === undefined ? bytes : unzipSync(bytes)
 
@@ -227,7 +227,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("replaces two request ids by a new one (D12)", () =>
+  it.effect("replaces a repeated X-Request-Id header with a new id (D12)", () =>
     Effect.gen(function* () {
       const answer = yield* send("/health/live", { headers: { "X-Request-Id": ["one", "two"] } })
       assert.match(String(answer.headers["x-request-id"]), uuid)
@@ -283,7 +283,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
   ]
 
   it.effect.each(legacy)(
-    "redirects with path and query byte for byte: %s (§9.1.3, §4.5)",
+    "redirects a legacy path and keeps path and query byte for byte: %s (§9.1.3, §4.5)",
     (rest) =>
       Effect.gen(function* () {
         for (const method of ["GET", "HEAD"]) {
@@ -295,7 +295,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }),
   )
 
-  it.effect("redirects without a key and with an invalid key (§9.1.3, D2)", () =>
+  it.effect("redirects a legacy path without a key and with an invalid key (§9.1.3, D2)", () =>
     Effect.gen(function* () {
       for (const key of [null, "nonsense"]) {
         const { status } = yield* send("/enterprise/v1/intraday-runners?nonsense=1", { key })
@@ -303,7 +303,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("never redirects to the legacy path, however it is encoded (§9.1.3)", () =>
+  it.effect("never redirects to a legacy path, however the request encodes it (§9.1.3)", () =>
     Effect.gen(function* () {
       for (
         const path of [
@@ -319,7 +319,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("redirects to the endpoint (§9.1.3)", () =>
+  it.effect("redirects a legacy path to its endpoint (§9.1.3)", () =>
     Effect.gen(function* () {
       const first = yield* send("/enterprise/v1/ticker-changes?ticker=EDGZ")
       const second = yield* send(String(first.headers.location))
@@ -458,7 +458,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("refuses a parameter without a name, without a suggestion (D4)", () =>
+  it.effect("refuses a parameter without a name and suggests no other name (D4)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/news?=5", "/v1/news?=5&=6", "/v1/screener?ticker=A&=", "/endpoints?=x"]) {
         const answer = yield* send(path)
@@ -481,7 +481,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
           "/v1/Historical-Tickers",
         ]
       ) {
-        // The path of an endpoint answers other methods with 405.
+        // If the path leads to an endpoint, other methods get a 405.
         const got = yield* send(path, { key: null })
         const answer = yield* send(path, { method: "POST" })
         if (got.status === 404) assertError(answer, 404, "not_found")
@@ -494,7 +494,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
     }))
 
   it.effect.each(["GET", "HEAD", "POST", "OPTIONS"])(
-    "adds the deprecation headers to the 400 of %s with an undecodable query (§9.4, D14)",
+    "adds the deprecation headers to the 400 for %s with an undecodable query (§9.4, D14)",
     (method) =>
       Effect.gen(function* () {
         const answer = yield* send("/v1/historical-tickers?ticker=%ZZ", { method })
@@ -503,7 +503,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }),
   )
 
-  it.effect("adds the deprecation headers to OPTIONS (§9.4, D14)", () =>
+  it.effect("adds the deprecation headers to the response to OPTIONS (§9.4, D14)", () =>
     Effect.gen(function* () {
       const answer = yield* send("/v1/historical-tickers", { method: "OPTIONS", key: null })
       assert.strictEqual(answer.status, 204)
@@ -630,7 +630,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
               assert.isAtLeast(answer.status, 400, path)
               assert.isBelow(answer.status, 500, `${path} ${answer.text}`)
               const shown = JSON.stringify([answer.headers, answer.text])
-              // An error may repeat a text from the query, but never a key that was sent as a credential.
+              // An error may repeat text from the query, but never a key that was sent in a header.
               if (!path.includes(basic)) assert.notInclude(shown, key.slice(8))
               assert.notMatch(answer.text, /\bat \S+ \(|node_modules|\.ts:\d|select |from api_keys|SqlError|postgres/i)
             }
@@ -711,7 +711,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("sends the common headers for unusual targets and upgrades (D14)", () =>
+  it.effect("sends the common headers in responses to unusual targets and upgrades (D14)", () =>
     Effect.gen(function* () {
       const listening = yield* servicePort
       const requests: ReadonlyArray<readonly [number, string]> = [
@@ -792,7 +792,7 @@ layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true }
           assertCounted(each)
           assert.strictEqual(each.headers["x-cost-microdollars"], "0")
         }
-        // An estimate fails like the request itself.
+        // An estimate of the request fails in the same way as the request.
         const estimate = yield* send("/estimate?endpoint=/v1/intraday-runners", {
           headers: { "X-Request-Id": "my-id" },
         })
@@ -957,11 +957,11 @@ const served = Layer.effect(
   Layer.provide(Layer.merge(NodeServices.layer, NodeCrypto.layer)),
 )
 
-layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
+layer(served, { excludeTestServices: true })("The service on a socket", (it) => {
   const malformed = [
-    ["no HTTP at all", "hello\r\n\r\n"],
+    ["text that is not HTTP", "hello\r\n\r\n"],
     ["a TLS greeting", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
-    ["HTTP/2 without notice", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+    ["HTTP/2 without negotiation", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
     ["an unknown method", "BREW /endpoints HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["a method in lower case", "get /endpoints HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["a space in the target", "GET /a b HTTP/1.1\r\nHost: x\r\n\r\n"],
@@ -985,7 +985,7 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
     ([what, bytes]) =>
       Effect.gen(function* () {
         const answer = parsed(yield* talk(yield* Served, bytes))
-        // A second Host could be parsed as part of the first.
+        // A runtime may join both Host headers into one, and then the request is valid.
         if (what === "two Hosts" && answer.status === 200) return assertSurrounded(answer)
         assertError(answer, 400, "bad_request")
         assert.match(String(answer.headers["x-request-id"]), uuid)

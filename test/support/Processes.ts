@@ -99,7 +99,7 @@ export const combinedOutput = ({ output }: RunningProcess) => `${output.out}${ou
 
 class MissingOutput extends Data.TaggedError("MissingOutput")<{ readonly message: string }> {}
 
-/** Waits until either output matches. Fails with the output if the process ends before. */
+/** Waits until standard output or standard error matches. Fails with the output if the process ends first. */
 export const waitForOutput = (running: RunningProcess, words: RegExp) =>
   Effect.suspend(() => {
     const text = combinedOutput(running)

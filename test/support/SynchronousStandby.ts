@@ -23,9 +23,7 @@ const until = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds: (fo
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 1200 }),
   )
 
-/**
- * Copies the data of the briefly stopped server. Replication goes through the proxy `link`, which a test may stall.
- */
+/** Creates the standby from a copy of the stopped primary. It replicates through the proxy `link`, which can stall. */
 export const makeSynchronousStandby = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const server = yield* DedicatedPostgres
@@ -68,7 +66,7 @@ export const makeSynchronousStandby = Effect.gen(function* () {
     ({ rows }) => rows[0]?.["state"] === "streaming",
   )
   yield* streams
-  /** Makes commits wait for the standby. */
+  /** Makes each commit on the primary wait for the standby. */
   const synchronous = queryOnce(server.url, `alter system set synchronous_standby_names = '${standbyName}'`).pipe(
     Effect.andThen(queryOnce(server.url, "select pg_reload_conf()")),
     Effect.andThen(until(
