@@ -118,12 +118,12 @@ const services = ResponseCache.layer.pipe(
   Layer.provideMerge(accounting),
   Layer.provideMerge(lists),
   Layer.provideMerge(Layer.merge(Database.layer, ReadRouter.layer)),
-  // Released last: the layers above write to the database on release, which must fail at once if the database is down.
+  // Released last, because the layers above write to the database on release: without the probe, they could hang.
   Layer.provideMerge(HealthProbe.layer),
 )
 
 const httpConfiguration = Layer.mergeAll(
-  // The router matches no longer paths, but every unknown path must reach the route that responds with 404.
+  // The router does not match longer paths, but unknown paths of any length must reach the route for 404.
   Layer.succeed(HttpRouter.RouterConfig, {
     maxParamLength: 1_000_000,
     caseSensitive: true,

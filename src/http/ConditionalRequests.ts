@@ -13,7 +13,7 @@ export const addEncodingToVary = (vary = "") =>
 
 /**
  * Adds the content encoding to `ETag`, and `Accept-Encoding` to `Vary`.
- * A 304 needs this `Vary`, too, but Effect's compression skips responses without a body.
+ * A 304 needs the same `Vary`, but Effect's compression skips responses without a body.
  */
 export const addEncodingToValidators = (response: HttpServerResponse.HttpServerResponse) => {
   const { "content-encoding": encoding, etag, vary } = response.headers

@@ -21,7 +21,7 @@ export interface ConnectionTimeouts {
   readonly request: Duration.Duration
   /**
    * Maximum time until the client has received the response, more than twice the duration of the slowest query.
-   * It restarts for a streamed response of which the client has read at least `minProgressBytes` in this time.
+   * The time restarts if the client has read at least `minProgressBytes` of a streamed response in it.
    */
   readonly response: Duration.Duration
   /** Time from the beginning of a shutdown until all open connections are closed. */
@@ -37,10 +37,10 @@ export const defaultConnectionTimeouts: ConnectionTimeouts = {
 
 const minProgressBytes = 65_536
 
-/** Maximum number of pipelined requests per connection. The service reads more only after a response is complete. */
+/** Maximum number of pipelined requests per connection. Beyond it, the service reads no more until it has responded. */
 const maxQueuedRequests = 32
 
-/** Longer than the 60 seconds of most load balancers, which could otherwise reuse a connection while it is closed. */
+/** Longer than the 60 seconds of most load balancers, which could otherwise use a connection that is being closed. */
 const keepAliveTimeout = Duration.seconds(75)
 
 const hasBody = ({ headers }: IncomingMessage) =>

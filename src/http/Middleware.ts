@@ -85,7 +85,7 @@ const middleware = HttpRouter.middleware(
               Effect.andThen(UnroutedResponses.addEndpointDeprecation(path), response),
             onNone: () => Option.getOrElse(removed, () => httpApp),
           }))
-        // Handlers run from the last to the first: they add the headers, compress the body, and store the response.
+        // These handlers run from the last to the first: add the headers, compress the body, store the response.
         return yield* responding.pipe(
           HttpEffect.withPreResponseHandler((_, response) =>
             Effect.sync(() =>

@@ -9,7 +9,7 @@ export const maxHeadBytes = 16_384
 export const maxBodyBytes = 65_536
 export const maxHeaderCount = 1000
 
-/** Time for the client to read the error, ms. Destroying the socket at once could discard data that it has not read. */
+/** Time for the client to read the error, ms. If the socket were destroyed at once, unread data could be lost. */
 const closeDelayMillis = 1000
 
 const formatKibibytes = (bytes: number) => `${bytes / 1024} KiB`

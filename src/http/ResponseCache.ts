@@ -83,7 +83,7 @@ export interface CachedResponse {
   readonly body: Uint8Array | undefined
 }
 
-/** Whether all headers of the response are known to be safe to cache. An unknown one may be specific to an account. */
+/** Whether all headers of the response are known as safe to cache. Unknown headers may be specific to an account. */
 const isStorable = ({ headers }: HttpServerResponse.HttpServerResponse) =>
   Object.keys(headers).every((name) => sharedHeaders.has(name) || perRequestHeaders.has(name))
 

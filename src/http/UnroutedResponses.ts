@@ -64,7 +64,7 @@ export const respondBeforeRouting = (
     return refuseRequest("The URL cannot be decoded: a % must be followed by two hexadecimal digits of valid UTF-8.")
   }
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflightResponse))
-  // No path contains `;` or `#`, but the router would treat everything after them as the query.
+  // No known path contains `;` or `#`, but the router would treat the text after them as the query.
   if (/[;#]/.test(path) && !isLegacyTarget(url)) return Option.some(respondNotFound(path))
   return method === "GET" || method === "HEAD" ? Option.none() : Option.some(refuseMethod(method, url, path, pages))
 }

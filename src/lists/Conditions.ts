@@ -10,7 +10,7 @@ const maxBigint = 2n ** 63n - 1n
 
 type Comparison = ">=" | "<=" | "="
 
-/** Returns the `bigint` bound that follows from a decimal bound, as an array; empty if every `bigint` satisfies it. */
+/** Returns the `bigint` bound that follows from a decimal bound, as an array; empty if every `bigint` is valid. */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
   const exact = BigDecimal.fromStringUnsafe(bound)
   const { value: integer } = BigDecimal.scale(comparison === ">=" ? BigDecimal.floor(exact) : BigDecimal.ceil(exact), 0)

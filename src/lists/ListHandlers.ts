@@ -28,7 +28,7 @@ interface ListRequest<Query> {
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
 
-/** The parameter `format` takes precedence over `Accept`. Only without it, the response varies by `Accept`. */
+/** The parameter `format` takes precedence over `Accept`. Only without `format` does the response vary by `Accept`. */
 const resolveFormat = Effect.fnUntraced(function* ({ format }: PageQuery) {
   if (format !== undefined) return format
   const { headers } = yield* HttpServerRequest.HttpServerRequest

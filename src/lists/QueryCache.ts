@@ -117,7 +117,7 @@ export class QueryCache extends Context.Service<QueryCache, {
             pendingReads.set(pendingKey, listeners)
             return Effect.map(readVersion(query, version), (content) => {
               const result = makeResult(content, version)
-              // Cached only if requested repeatedly: results that are requested once would evict these.
+              // Cache only repeated results, because results that are requested once would evict them.
               if (isRepeated || listeners.length > 0) results.set(key, result)
               return result
             })

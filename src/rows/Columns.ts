@@ -120,7 +120,7 @@ declare global {
   }
 }
 
-/** Whether the value is a decimal as text. A lossless JSON parser returns it if a float would lose digits. */
+/** Whether the value is a decimal as text, which a lossless JSON parser returns if a float would lose digits. */
 const isLosslessDecimal = (value: unknown) =>
   typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) && String(Number(value)) !== value
 

@@ -16,7 +16,7 @@ const needsQuotes = /[",\r\n]/
 
 const quote = (text: string) => `"${text.replaceAll(`"`, `""`)}"`
 
-/** A fast check for most texts: one that begins with an ASCII letter or digit is no formula. */
+/** A fast check for most texts: a text that begins with an ASCII letter or digit is no formula. */
 const isAsciiAlphanumeric = (code: number) =>
   (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57)
 

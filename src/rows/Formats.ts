@@ -60,7 +60,7 @@ const chooseFormat = (accept: string): ListFormat => {
 }
 
 /** Frequent values of `Accept` that mean JSON, so that they need no parsing. */
-const jsonAccepts = new Set([undefined, "*/*", "application/json", "application/json, text/plain, */*"])
+const jsonAccepts = new Set(["*/*", "application/json", "application/json, text/plain, */*"])
 
 /**
  * Returns the format with the highest quality; on a tie the more specific one, then JSON.

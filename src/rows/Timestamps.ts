@@ -24,7 +24,7 @@ const makeJsonSchema = (description: string) =>
   )
 
 const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({
-  // If the clock change repeats a time, the second one is meant; a time that it skips has the standard offset (D15).
+  // A time that a clock change repeats means its second occurrence; a skipped time has the standard offset (D15).
   decode: (digits: Date) =>
     DateTime.toUtc(
       DateTime.makeZonedUnsafe(digits, { timeZone, adjustForTimeZone: true, disambiguation: "later" }),

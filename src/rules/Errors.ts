@@ -17,7 +17,7 @@ const request_id = Schema.String.pipe(
   Schema.withConstructorDefault(Effect.succeed("")),
 )
 
-/** Matches the prefix of an API key, also if some of its letters are percent-encoded. */
+/** Matches the prefix of an API key, even if a URL percent-encodes some of its letters. */
 const keyPrefix = Array.from("tl_live_", (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
 const keyPattern = new RegExp(`${keyPrefix}(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`, "gi")
 

@@ -8,6 +8,7 @@ import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
+import { queryServer } from "../support/StandbyPair.ts"
 import * as SynchronousStandby from "../support/SynchronousStandby.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
@@ -39,7 +40,7 @@ interface Sums {
 /** Sums of an account's usage and charges on one server. Excludes 503 responses. */
 const sums = (url: string, account_id: number) =>
   Effect.map(
-    SynchronousStandby.queryOnce(
+    queryServer(
       url,
       `select count(*)::int as rows, count(distinct usage_id)::int as ids,
         coalesce(sum(cost_microdollars), 0)::float8 as cost,
@@ -131,16 +132,16 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With a
       yield* assertRecorded(standby.url, account_id, ...together(before, there))
 
       // With synchronous replication, the old primary still serves reads, but can no longer record usage.
-      yield* SynchronousStandby.queryOnce(
+      yield* queryServer(
         server.url,
         `alter system set synchronous_standby_names = '${SynchronousStandby.standbyName}'`,
       )
-      yield* SynchronousStandby.queryOnce(server.url, "select pg_reload_conf()")
+      yield* queryServer(server.url, "select pg_reload_conf()")
       const waits = yield* sendRequests(cutOff.port)
       yield* assertRecorded(server.url, account_id, ...together(before, discarded))
       const ids = (url: string) =>
         Effect.map(
-          SynchronousStandby.queryOnce(url, "select usage_id::text from usage order by 1"),
+          queryServer(url, "select usage_id::text from usage order by 1"),
           ({ rows }) => new Set(rows.map((row) => String(row["usage_id"]))),
         )
       const old = yield* ids(server.url)

@@ -12,6 +12,6 @@ export const skipUnlessThorough = Effect.sync(() => {
 /** Returns the number of random inputs for a property test. In `npm test` it is a tenth of `count`, at least ten. */
 export const inputs = (count: number) => isThorough ? count : Math.min(count, Math.max(10, Math.ceil(count / 10)))
 
-/** Returns all values. In `npm test` it returns every `step`-th value from `offset` on, so tests can vary the values. */
+/** Returns all values. In `npm test` it returns every `step`-th value, beginning at `offset % step`. */
 export const someOf = <A>(values: ReadonlyArray<A>, step: number, offset: number): ReadonlyArray<A> =>
   isThorough ? values : values.filter((_, index) => index % step === offset % step)
