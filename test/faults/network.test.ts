@@ -51,7 +51,7 @@ const database = Layer.effectDiscard(samples).pipe(
   Layer.provideMerge(NodeServices.layer),
 )
 
-const atWork = Effect.gen(function* () {
+const startClients = Effect.gen(function* () {
   const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* startInstance({ CACHE_MEGABYTES: "16" })
   return yield* SteadyClients.startSteadyClients({ port, key })
@@ -61,7 +61,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
   it.effect("may stall for three seconds: requests wait, none is lost, and none is served from a stale cache (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
-      const { more, seen, stop } = yield* atWork
+      const { more, seen, stop } = yield* startClients
       yield* more(100)
       yield* proxy.stall
       // Cached results are valid for less than a second, and then all requests wait for the database.
@@ -79,7 +79,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
   it.effect("may hide that the database host vanished: 503 within seconds, and recovery with the next server (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
-      const { more, seen, stop } = yield* atWork
+      const { more, seen, stop } = yield* startClients
       yield* more(100)
       yield* proxy.stall
       yield* Effect.repeat(Effect.sync(() => seen().answers["503 database_pool_timeout"] ?? 0), {
@@ -102,7 +102,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
   it.effect("may reset every connection repeatedly: clients get at most 503 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
-      const { more, stop } = yield* atWork
+      const { more, stop } = yield* startClients
       for (let round = 0; round < 5; round++) {
         yield* more(50)
         yield* proxy.cut

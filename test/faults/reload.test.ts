@@ -21,7 +21,7 @@ const generation = Effect.fnUntraced(function* (of: string, count: number) {
 
 const tickerPaths = Array.from({ length: 50 }, (_, at) => `/v1/ticker-changes?ticker=T${at + 1}`)
 
-const atWork = Effect.fnUntraced(function* (generations: ReadonlyArray<string>, CACHE_MEGABYTES = "16") {
+const startClients = Effect.fnUntraced(function* (generations: ReadonlyArray<string>, CACHE_MEGABYTES = "16") {
   const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* ServiceInstances.startInstance({ CACHE_MEGABYTES })
   const observed: Array<string> = []
@@ -56,8 +56,8 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const sql = yield* SqlClient.SqlClient
         yield* sql`truncate ticker_changes`
         yield* generation("A", 100)
-        const kept = yield* atWork(["A", "B"])
-        const fresh = yield* atWork(["A", "B"], "0")
+        const kept = yield* startClients(["A", "B"])
+        const fresh = yield* startClients(["A", "B"], "0")
         yield* answersOf(kept.generations, "A", 500)
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`truncate ticker_changes`
@@ -87,7 +87,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const sql = yield* SqlClient.SqlClient
         yield* sql`truncate ticker_changes`
         yield* generation("A", 100)
-        const { generations, stop } = yield* atWork(["A"], "0")
+        const { generations, stop } = yield* startClients(["A"], "0")
         for (let round = 0; round < 3; round++) {
           yield* sql.withTransaction(Effect.gen(function* () {
             yield* sql`lock table ticker_changes`
@@ -129,7 +129,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
         yield* sql`truncate ticker_changes`
         yield* generation("A", 100)
-        const { generations, stop } = yield* atWork(["A", "B", "C"])
+        const { generations, stop } = yield* startClients(["A", "B", "C"])
         for (const  of of["B", "C"]) {
           const lines = Array.from({ length: 20_000 }, (_, at) => `T${at + 1},${of}${at + 1},2025-01-02,confirmed`)
           yield* fs.writeFileString(

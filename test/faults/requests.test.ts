@@ -7,21 +7,21 @@ import { TestKeys } from "../support/Service.ts"
 const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = RawSockets
 
 /** Expects exactly one response, with this error, and that the service still responds to other clients. */
-const refuses = (bytes: string, status: number, code?: string) =>
+const assertRefused = (bytes: string, status: number, code?: string) =>
   Effect.gen(function* () {
     RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), status, code)
     yield* assertServiceResponds
   })
 
-const assertAnswer = (target: string, status: number, code?: string) =>
+const assertErrorFor = (target: string, status: number, code?: string) =>
   Effect.gen(function* () {
     const { pro } = yield* TestKeys
-    yield* refuses(formatGetRequest(pro, target), status, code)
+    yield* assertRefused(formatGetRequest(pro, target), status, code)
   })
 
 const names = (count: number) => Array.makeBy(count, (at) => at.toString(36))
 
-layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Invalid input", (it) => {
+layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("The service", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Size limits
   // -------------------------------------------------------------------------------------------------------------------
@@ -43,7 +43,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     ] as const,
   )(
     "answers an oversized request with the documented error: %s (operations/request-limits)",
-    ([, target, status, code]) => assertAnswer(target, status, code),
+    ([, target, status, code]) => assertErrorFor(target, status, code),
   )
 
   it.effect.each(
@@ -55,7 +55,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     ] as const,
   )(
     "refuses too many or too long headers: %s (SECURITY.md)",
-    ([, headers]) => refuses(`${livenessRequestHead}${headers}\r\n`, 431),
+    ([, headers]) => assertRefused(`${livenessRequestHead}${headers}\r\n`, 431),
   )
 
   it.effect.each(
@@ -65,7 +65,10 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["if Content-Length announces terabytes", "Content-Length: 9999999999999\r\n\r\nhello"],
       ["if it arrives in chunks", `Transfer-Encoding: chunked\r\n\r\n${`1000\r\n${"a".repeat(4096)}\r\n`.repeat(20)}`],
     ] as const,
-  )("refuses a body longer than 64 KiB %s (SECURITY.md)", ([, rest]) => refuses(`${livenessRequestHead}${rest}`, 413))
+  )(
+    "refuses a body longer than 64 KiB %s (SECURITY.md)",
+    ([, rest]) => assertRefused(`${livenessRequestHead}${rest}`, 413),
+  )
 
   it.effect("answers a request with a thousand redundant headers or separators (SECURITY.md)", () =>
     Effect.gen(function* () {
@@ -117,7 +120,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
   )("answers with 400: %s (D13)", ([, target, more]) =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      yield* refuses(formatGetRequest(pro, target, more), 400)
+      yield* assertRefused(formatGetRequest(pro, target, more), 400)
     }))
 
   it.effect.each(
@@ -133,7 +136,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     ] as const,
   )(
     "refuses an encoded NUL: %s (D11)",
-    ([target, status, code]) => assertAnswer(target, status, code),
+    ([target, status, code]) => assertErrorFor(target, status, code),
   )
 
   const lookAlikes = [
@@ -154,8 +157,8 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     "refuses a character that looks like a letter of a ticker: %s (D5, D6)",
     ([, symbol]) =>
       Effect.gen(function* () {
-        yield* assertAnswer(`/v1/ticker-changes?ticker=${symbol}`, 422, "validation_error")
-        yield* assertAnswer(`/v1/screener?ticker=${symbol}`, 422, "validation_error")
+        yield* assertErrorFor(`/v1/ticker-changes?ticker=${symbol}`, 422, "validation_error")
+        yield* assertErrorFor(`/v1/screener?ticker=${symbol}`, 422, "validation_error")
         const { pro } = yield* TestKeys
         const [answer] = yield* RawSockets.exchangeBytes(
           yield* ServicePort,
@@ -179,7 +182,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     "/v1/%252e%252e/endpoints",
     "http://x/v1/../../etc/passwd",
     "/v1/docs/../../package.json",
-  ])("answers a path with `..` with 404: %s (D10)", (target) => assertAnswer(target, 404, "not_found"))
+  ])("answers a path with `..` with 404: %s (D10)", (target) => assertErrorFor(target, 404, "not_found"))
 
   // -------------------------------------------------------------------------------------------------------------------
   // Absolute-form targets
@@ -241,8 +244,8 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
 
   it.effect("refuses an absolute-form target without Host, and CONNECT (RFC 9112, 3.2)", () =>
     Effect.gen(function* () {
-      yield* refuses("GET http://x/endpoints HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
-      yield* refuses("CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400)
+      yield* assertRefused("GET http://x/endpoints HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
+      yield* assertRefused("CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400)
       const answers = yield* RawSockets.exchangeBytes(
         yield* ServicePort,
         "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",

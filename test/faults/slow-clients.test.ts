@@ -89,7 +89,7 @@ const answered = Effect.fnUntraced(function* (key: string) {
     : []
 })
 
-layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clients", (it) => {
+layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The service", (it) => {
   it.effect("limits the time for headers, request and response by default (SECURITY.md)", () =>
     Effect.sync(() => {
       const { headers, request, response } = defaultConnectionTimeouts

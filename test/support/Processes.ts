@@ -113,7 +113,7 @@ export const waitForOutput = (running: RunningProcess, words: RegExp) =>
 /** Sends bytes and reads until the server closes the connection. */
 export const exchangeText = (port: number, bytes: string) =>
   Effect.callback<string, Error>((resume) => {
-    const socket = connect(port, "127.0.0.1")
+    const socket = connect(port, "127.0.0.1").setEncoding("utf8")
     let text = ""
     socket.on("data", (chunk) => text += String(chunk))
     socket.on("error", (error) => resume(Effect.fail(error)))
