@@ -118,12 +118,12 @@ const services = ResponseCache.layer.pipe(
   Layer.provideMerge(accounting),
   Layer.provideMerge(lists),
   Layer.provideMerge(Layer.merge(Database.layer, ReadRouter.layer)),
-  // Released last, because the other layers write to the database when they are released.
+  // Released last, because the layers above write to the database on release: without the probe, they could hang.
   Layer.provideMerge(HealthProbe.layer),
 )
 
 const httpConfiguration = Layer.mergeAll(
-  // A path of any length must reach the 404 route.
+  // The router does not match longer paths, but unknown paths of any length must reach the route for 404.
   Layer.succeed(HttpRouter.RouterConfig, {
     maxParamLength: 1_000_000,
     caseSensitive: true,
@@ -133,13 +133,13 @@ const httpConfiguration = Layer.mergeAll(
   Tracing.layer,
 )
 
-/** The service for any `HttpServer`, without the fast path. Tests use it. */
+/** The service for any `HttpServer`, as tests use it. Here the response cache stores responses but never sends them. */
 export const layer = HttpRouter.serve(Layer.merge(routes, jobs), { disableLogger: true, disableListenLog: true }).pipe(
   Layer.provide(services),
   Layer.provide(httpConfiguration),
 )
 
-/** Answers a request of a Node server: from the response cache, otherwise through the router. */
+/** Handles a request of a Node server: responds from the response cache, otherwise through the router. */
 export class RequestListener extends Context.Service<
   RequestListener,
   (request: IncomingMessage, response: ServerResponse) => void

@@ -9,7 +9,7 @@ import { Api } from "../src/Api.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 
-/** `src/…`, with slashes. */
+/** All source files, with paths such as `src/Api.ts`. */
 const files = globSync("src/**/*.{ts,js}", { cwd: root }).map((file) => file.replaceAll("\\", "/")).toSorted()
 
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")
@@ -34,7 +34,7 @@ const imports = (file: string) => importsOf.get(file) ?? []
 
 const sourceImports = (file: string) => imports(file).filter((name) => name.startsWith("src/"))
 
-/** Imports that are not allowed, as `file → import`. */
+/** Finds imports that are not allowed, as `file → import`. */
 const forbidden = (among: (file: string) => boolean, allowed: (name: string, file: string) => boolean) =>
   files.filter(among).flatMap((file) =>
     sourceImports(file).filter((name) => !allowed(name, file)).map((name) => `${file} → ${name}`)
@@ -242,7 +242,7 @@ describe("The layout of src", () => {
       onGroup: () => {},
       onEndpoint: ({ endpoint, middleware }) => {
         const [, version, segment = ""] = endpoint.path.split("/")
-        // Endpoints of the catalogue, such as /estimate, are in its own folder.
+        // The endpoints of the catalogue, such as /estimate, are in the folder src/catalogue.
         const isKeyed = Array.from(middleware).some(({ key }) => key === Authentication.key)
         if (version === "v1" && isKeyed) segments.push(segment)
       },

@@ -30,7 +30,7 @@ const statusHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> 
 
 const longTextBytes = 65_536
 
-/** Encodes a long text once. Node would encode it for each client and keep the copy until it is sent. */
+/** Turns a long text into bytes once. Node would encode a text for each client and hold the copy until it is sent. */
 const encodeLongText = (response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
   return body._tag === "Uint8Array" && body.text !== undefined && body.contentLength > longTextBytes
@@ -52,7 +52,7 @@ const addHeaders = (context: RequestContext, base: string, response: HttpServerR
   })
 }
 
-/** Makes the context of a request. For an estimate, the caller has provided one. */
+/** Makes the context of a request. For an estimate, it returns the context that the caller has provided. */
 const resolveContext = Effect.fnUntraced(function* (request: HttpServerRequest.HttpServerRequest) {
   const provided = yield* RequestContext
   if (provided.purpose === "estimate") return provided
@@ -85,7 +85,7 @@ const middleware = HttpRouter.middleware(
               Effect.andThen(UnroutedResponses.addEndpointDeprecation(path), response),
             onNone: () => Option.getOrElse(removed, () => httpApp),
           }))
-        // The handler that is added first runs last.
+        // These handlers run from the last to the first: add the headers, compress the body, store the response.
         return yield* responding.pipe(
           HttpEffect.withPreResponseHandler((_, response) =>
             Effect.sync(() =>

@@ -1,4 +1,4 @@
-/** Two middlewares for every endpoint (§7.2, errors): invalid parameters are a 422, defects are a 500. */
+/** Two middlewares for every endpoint (§7.2, errors): 422 for invalid parameters, 500 for unexpected failures. */
 import { Cause, Effect, Layer, SchemaAST } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
@@ -20,7 +20,7 @@ const namelessParameter = "The query string contains a parameter without a name;
 
 const repeatedParameter = "is sent more than once; send it once"
 
-/** Parameters are text, so only a repeated one has a wrong type: it is an array (D4). */
+/** All parameters are text. The only wrong type is an array, which a repeated parameter produces (D4). */
 const getReasons = makeReasonFormatter({
   missing: "is required",
   unexpected: unknownParameterReason,
@@ -32,7 +32,7 @@ const getParameterNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string>
   return ast !== undefined && SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
-/** Adds the most similar parameter to the reason, because an ignored filter would return too many rows (D4). */
+/** Adds the name of the most similar parameter to the reason for an unknown parameter (D4). */
 const addSuggestion = (names: ReadonlyArray<string>) => ({ field, reason }: InvalidField): InvalidField => {
   if (reason !== unknownParameterReason) return { field, reason }
   const suggestion = suggestName(field, names) ||
@@ -40,13 +40,13 @@ const addSuggestion = (names: ReadonlyArray<string>) => ({ field, reason }: Inva
   return { field: field.slice(0, 64), reason: `${unknownParameterReason}.${suggestion}` }
 }
 
-/** A reason with an initial capital is a complete sentence, such as `Invalid ticker(s): …`. */
+/** Puts the parameter's name before the reason, unless the reason is a complete sentence with an initial capital. */
 const formatSentence = ({ field, reason }: InvalidField) => /^[A-Z]/.test(reason) ? reason : `${field} ${reason}`
 
 const makeValidationError = (fields: ReadonlyArray<InvalidField>) =>
   new ValidationError({ error: { message: fields.map(formatSentence).join("; "), details: { fields } } })
 
-/** Turns a query that does not match its schema into a 422 that names each field. */
+/** Responds to a query that does not match its schema with a 422 that lists the invalid fields. */
 export class ValidationMiddleware extends HttpApiMiddleware.Service<ValidationMiddleware>()(
   "tickerline/rules/ValidationMiddleware",
   { error: ValidationError },
@@ -73,7 +73,7 @@ export class ValidationMiddleware extends HttpApiMiddleware.Service<ValidationMi
   )
 }
 
-/** Logs a defect with the request id and answers with a 500. */
+/** Logs a defect with the request id and responds with 500. */
 export class UnexpectedErrorMiddleware extends HttpApiMiddleware.Service<UnexpectedErrorMiddleware>()(
   "tickerline/rules/UnexpectedErrorMiddleware",
   { error: InternalError },

@@ -48,7 +48,7 @@ const headerName = Arbitrary.map(
 )
 
 layer(Layer.empty)("A stored response", (it) => {
-  it.effect("has the headers that are the same for every account (D17)", () =>
+  it.effect("contains only the headers that are the same for every account (D17)", () =>
     Effect.gen(function* () {
       const found = yield* storeAndFind({
         "Cache-Control": "private, no-cache",
@@ -63,7 +63,7 @@ layer(Layer.empty)("A stored response", (it) => {
       }
     }).pipe(defaultSettings))
 
-  it.effect("is not stored if it has a header of one account (D17)", () =>
+  it.effect("is not stored if it has a header that is specific to an account (D17)", () =>
     Effect.gen(function* () {
       for (const name of ["X-Account-Name", "Set-Cookie", "X-Balance", "WWW-Authenticate"]) {
         assert.isUndefined(yield* storeAndFind({ [name]: "secret of one account" }), name)
@@ -85,7 +85,7 @@ const account = Account.of({ account_id: 1, tier: "basic", balance_microdollars:
 
 const digest = (key: string) => createHash("sha256").update(key).digest("hex")
 
-/** Recent keys, and a function that adds one at the current time of the test clock. */
+/** The recent keys, and a function that adds a key at the current time of the test clock. */
 const makeTestKeys = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const recentKeys = yield* makeRecentKeys
@@ -106,7 +106,7 @@ layer(Layer.empty)("Recent keys", (it) => {
       assert.isUndefined(find("one"))
     }).pipe(Effect.scoped))
 
-  it.effect("deletes keys within a second without another request (D2)", () =>
+  it.effect("deletes expired keys within a second, even without a request (D2)", () =>
     Effect.gen(function* () {
       const { add, getSize } = yield* makeTestKeys
       for (let number = 0; number < 100; number++) add(`key ${number}`)
@@ -136,7 +136,7 @@ const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
 const perResponse = /^(date|connection|keep-alive|x-request-id|x-ratelimit-(remaining|reset))$/
 
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The response cache", (it) => {
-  it.effect("repeats every header of the first response, for every dataset, format and encoding (D14, D17)", () =>
+  it.effect("has all headers of the original response, for every dataset, format and encoding (D14, D17)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const metrics = yield* findFreePort
