@@ -39,7 +39,7 @@ const headerNames = (raw: string) =>
 describe("email content", () => {
   it("names a breaking change in the subject, with what to do and the reason for the email (§3, §9.6)", () => {
     const { html, operational, subject, text } = renderEmail(findEntry("historical-market-cap"), addresses)
-    assert.strictEqual(subject, "Tickerline breaking change: market_cap of historical-float-pro is computed anew")
+    assert.strictEqual(subject, "Tickerline breaking change: market_cap of historical-float-pro is computed differently")
     assert.isTrue(operational)
     for (const words of [text, html]) {
       assert.include(words, "What to do: Expect other values")
