@@ -1,4 +1,4 @@
-/** Express: queries are checked by the same JSON Schema, answers are written by `JSON.stringify`. */
+/** The Express server: validates queries with the same JSON Schemas and encodes responses with `JSON.stringify`. */
 import { Ajv } from "ajv"
 import express from "express"
 import process from "node:process"
