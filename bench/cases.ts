@@ -178,8 +178,8 @@ export const cases: ReadonlyArray<Case> = [
   },
 ]
 
-export const requestTarget = ({ path }: Pick<Case, "path">, asked: QueryParameters) =>
-  `${path}?${Object.entries(asked).map(([name, value]) => `${name}=${value}`).join("&")}`
+export const requestTarget = ({ path }: Pick<Case, "path">, parameters: QueryParameters) =>
+  `${path}?${Object.entries(parameters).map(([name, value]) => `${name}=${value}`).join("&")}`
 
 /** Replaces the counter placeholder with a number. */
 export const fillCounter = (text: string, count: number) => text.replaceAll(counter, String(count))

@@ -37,12 +37,12 @@ export const measureMemory = async (
     origin: 0,
   })
   try {
-    const asked = cases.filter(({ name }) => name === "runners-10" || name === "lineage-12").map((of) => ({
+    const plans = cases.filter(({ name }) => name === "runners-10" || name === "lineage-12").map((of) => ({
       plan: writePlan("memory", of, "miss", formatRestRequest(keys.bench), []),
       cursor: 0,
     }))
-    while (asked.some(({ cursor }) => cursor < half)) {
-      for (const one of asked.filter(({ cursor }) => cursor < half)) {
+    while (plans.some(({ cursor }) => cursor < half)) {
+      for (const one of plans.filter(({ cursor }) => cursor < half)) {
         one.cursor = (await runWrk({
           port: server.port,
           ...one,
@@ -52,11 +52,11 @@ export const measureMemory = async (
       }
       const { now } = readMemory(server.pid)
       console.log(
-        `memory: ${asked.reduce((sum, { cursor }) => sum + cursor, 0)} requests, ${now.toFixed(0)} MiB`,
+        `memory: ${plans.reduce((sum, { cursor }) => sum + cursor, 0)} requests, ${now.toFixed(0)} MiB`,
       )
     }
     return {
-      requests: asked.reduce((sum, { cursor }) => sum + cursor, 0),
+      requests: plans.reduce((sum, { cursor }) => sum + cursor, 0),
       ...readMemory(server.pid),
     }
   } finally {

@@ -87,9 +87,9 @@ export const waitUntil = async (
   log: string,
   isSo: () => Promise<boolean>,
 ) => {
-  const end = Date.now() + 120_000
+  const deadline = Date.now() + 120_000
   while (!(await isSo().catch(() => false))) {
-    if (!isAlive(pid) || Date.now() > end) {
+    if (!isAlive(pid) || Date.now() > deadline) {
       throw new Error(
         `${what} is not ready; the end of its log:\n${readFileSync(log, "utf8").slice(-3000)}`,
       )
@@ -116,18 +116,18 @@ export const findFreePort = () =>
 
 export type CleanupSteps = Array<() => Promise<void> | void>
 
-/** Cleanup steps, run in reverse order by `end`, with the outer cleanup, or on SIGINT or SIGTERM. */
+/** Cleanup steps, run in reverse order by `cleanUp`, with the outer cleanup, or on SIGINT or SIGTERM. */
 export const makeCleanup = (outer?: CleanupSteps) => {
-  const ends: CleanupSteps = []
+  const cleanupSteps: CleanupSteps = []
   let ending: Promise<void> | undefined
-  const end = () =>
-    ending ??= ends.toReversed().reduce<Promise<void>>(
+  const cleanUp = () =>
+    ending ??= cleanupSteps.toReversed().reduce<Promise<void>>(
       (before, one) => before.then(one),
       Promise.resolve(),
     )
-  const interrupted = () => void end().finally(() => process.exit(130))
+  const interrupted = () => void cleanUp().finally(() => process.exit(130))
   if (outer === undefined) {
     process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
-  } else outer.push(end)
-  return { ends, end }
+  } else outer.push(cleanUp)
+  return { cleanUp, cleanupSteps }
 }

@@ -8,7 +8,7 @@ import { random, zipf } from "./symbols.ts"
 /** Formats an HTTP request. PostGraphile has a writer of its own, because its API is GraphQL. */
 export type RequestFormatter = (
   of: Case,
-  asked: QueryParameters,
+  parameters: QueryParameters,
   tag: string | undefined,
 ) => string
 
@@ -23,9 +23,9 @@ export interface Plan {
 const folder = join(home, "requests")
 const separator = "\x1E"
 
-export const formatRestRequest = (key: string): RequestFormatter => (of, asked, tag) =>
+export const formatRestRequest = (key: string): RequestFormatter => (of, parameters, tag) =>
   [
-    `GET ${requestTarget(of, asked)} HTTP/1.1`,
+    `GET ${requestTarget(of, parameters)} HTTP/1.1`,
     "Host: 127.0.0.1",
     "Accept: application/json",
     `Authorization: Bearer ${key}`,
@@ -47,10 +47,10 @@ export const writePlan = (
 ): Plan => {
   mkdirSync(folder, { recursive: true })
   const requests = join(folder, `${name}-${of.name}-${mode}`)
-  const asked = mode === "miss" ? of.misses : of.popular
+  const parameters = mode === "miss" ? of.misses : of.popular
   writeFileSync(
     requests,
-    asked.map((one, at) => write(of, one, mode === "304" ? tags[at] : undefined)).join(separator),
+    parameters.map((one, at) => write(of, one, mode === "304" ? tags[at] : undefined)).join(separator),
   )
   if (mode === "miss") {
     return {

@@ -112,9 +112,9 @@ const main = async () => {
   console.log(
     `The bodies of ${chosen.map(({ name }) => name).join(", ")} are the same`,
   )
-  const asked304 = tasks.find(({ mode }) => mode === "304")
-  const tags = asked304 === undefined ? [] : await readETags(servers, asked304.of, keys.bench)
-  const unsupported = asked304 !== undefined && tags.length === 0
+  const task304 = tasks.find(({ mode }) => mode === "304")
+  const tags = task304 === undefined ? [] : await readETags(servers, task304.of, keys.bench)
+  const unsupported = task304 !== undefined && tags.length === 0
     ? ["304: not supported, because responses have no ETag."]
     : []
   const results = await measureAll(servers, {

@@ -59,7 +59,7 @@ const warm = async ({ port }: Server, of: Case, key: string) => {
   for (const _ of [1, 2, 3]) {
     await mapConcurrently(
       of.popular,
-      (asked) => sendRequest(port, requestTarget(of, asked), authorizationHeaders(key)),
+      (parameters) => sendRequest(port, requestTarget(of, parameters), authorizationHeaders(key)),
     )
   }
 }

@@ -9,9 +9,9 @@ const sampled = 16
 /** A sample of each kind of request. The misses use symbols and counters that no measurement uses. */
 const sampleOf = ({ misses, popular }: Case) => ({
   popular: popular.slice(0, sampled),
-  misses: misses.slice(-sampled).map((asked, at): QueryParameters =>
+  misses: misses.slice(-sampled).map((parameters, at): QueryParameters =>
     Object.fromEntries(
-      Object.entries(asked).map((
+      Object.entries(parameters).map((
         [name, value],
       ) => [name, fillCounter(value, 9_000_000_000 + at)]),
     )
@@ -24,15 +24,15 @@ const firstDifference = (left: string, right: string) => {
   return `  …${left.slice(from, from + 160)}…\n  …${right.slice(from, from + 160)}…`
 }
 
-const bodyOf = async (server: Server, of: Case, asked: QueryParameters, key: string) => {
+const bodyOf = async (server: Server, of: Case, parameters: QueryParameters, key: string) => {
   const { body, status } = await sendRequest(
     server.port,
-    requestTarget(of, asked),
+    requestTarget(of, parameters),
     authorizationHeaders(key),
   )
   if (status !== 200) {
     throw new Error(
-      `${server.name} answers ${status} to ${requestTarget(of, asked)}: ${body.toString()}`,
+      `${server.name} answers ${status} to ${requestTarget(of, parameters)}: ${body.toString()}`,
     )
   }
   return body.toString()
@@ -53,17 +53,17 @@ const verifyCase = async (
   const [first, ...others] = servers.filter(({ name }) => name !== "postgraphile")
   const sample = sampleOf(of)
   let length = 0
-  for (const [at, asked] of [...sample.popular, ...sample.misses].entries()) {
+  for (const [at, parameters] of [...sample.popular, ...sample.misses].entries()) {
     if (first === undefined) return
-    const expected = await bodyOf(first, of, asked, key)
+    const expected = await bodyOf(first, of, parameters, key)
     length += expected.length
     for (const other of others) {
       const kept = isMeasured(other.name, of, "hit", 32) &&
         at < sample.popular.length
       if (isFloor(other.name) && !kept) continue
-      const found = await bodyOf(other, of, asked, key)
+      const found = await bodyOf(other, of, parameters, key)
       if (found !== expected) {
-        const what = `${other.name} differs from ${first.name} on ${requestTarget(of, asked)}`
+        const what = `${other.name} differs from ${first.name} on ${requestTarget(of, parameters)}`
         throw new Error(`${what}:\n${firstDifference(expected, found)}`)
       }
     }
@@ -107,9 +107,9 @@ export const readETags = async (
   const first = servers.find(({ name }) => isTickerline(name))
   if (first === undefined) return []
   const tags: Array<string> = []
-  for (const asked of of.popular) {
+  for (const parameters of of.popular) {
     const tag = getHeader(
-      await sendRequest(first.port, requestTarget(of, asked), authorizationHeaders(key)),
+      await sendRequest(first.port, requestTarget(of, parameters), authorizationHeaders(key)),
       "etag",
     )
     if (tag === undefined) return []

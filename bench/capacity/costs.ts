@@ -139,20 +139,20 @@ const connections = async ({ url }: Testbed) =>
     (await query(url, `select count(*) from pg_stat_activity where application_name like 'tickerline%'`))[0]?.["count"],
   )
 
-const nobody: RequestFormatter = (of, asked, tag) =>
-  formatRestRequest("")(of, asked, tag).replace(/Authorization: .*\r\n/, "")
+const nobody: RequestFormatter = (of, parameters, tag) =>
+  formatRestRequest("")(of, parameters, tag).replace(/Authorization: .*\r\n/, "")
 
-const compressed = (write: RequestFormatter): RequestFormatter => (of, asked, tag) =>
-  write(of, asked, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
+const compressed = (write: RequestFormatter): RequestFormatter => (of, parameters, tag) =>
+  write(of, parameters, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
 
 const main = async () => {
-  const { end, ends } = makeCleanup()
+  const { cleanUp, cleanupSteps } = makeCleanup()
   const testbed = await startTestbed()
-  ends.push(testbed.end)
+  cleanupSteps.push(testbed.end)
   try {
     const write = formatRestRequest(testbed.key)
     const service = await startService("costs", testbed.url)
-    ends.push(service.stop)
+    cleanupSteps.push(service.stop)
     const tags = await warm(service.port, testbed.key)
     const found: Record<string, unknown> = {}
     const record = (name: string, value: object) => {
@@ -174,7 +174,7 @@ const main = async () => {
     record("process", { connections: await connections(testbed), ...readMemory(service.pid) })
     await service.stop()
     const strict = await startService("costs-limited", testbed.url, { RATE_LIMIT_ULTIMATE: "1" })
-    ends.push(strict.stop)
+    cleanupSteps.push(strict.stop)
     await sendRequest(strict.port, "/v1/intraday-runners", authorizationHeaders(testbed.key))
     await sendRequest(strict.port, "/v1/intraday-runners", authorizationHeaders(testbed.key))
     const limited: Scenario = { name: "limited", of: runners10Small, mode: "hit", write, expect: 429 }
@@ -186,7 +186,7 @@ const main = async () => {
     mkdirSync(join(import.meta.dirname, "../results"), { recursive: true })
     writeFileSync(`${file}.json`, `${JSON.stringify({ date: new Date().toISOString(), ...found }, null, 2)}\n`)
   } finally {
-    await end()
+    await cleanUp()
   }
 }
 

@@ -6,7 +6,7 @@ import process from "node:process"
 export interface CpuQuota {
   /** Adds a process with all of its threads. Linux removes the process when it exits. */
   readonly add: (pid: number) => void
-  /** CpuQuota of the periods since the last call in which the process used up its quota. */
+  /** Share of the periods since the last call in which the process used up its quota. */
   readonly throttled: () => number
   readonly remove: () => void
 }

@@ -37,7 +37,7 @@ interface Measured {
   /** CPU use of the load generators, in cores. */
   readonly generator: number
   readonly p99: number
-  /** CpuQuota of the scheduling periods in which the service used up its CPU quota. */
+  /** Share of the scheduling periods in which the service used up its CPU quota. */
   readonly throttled: number
 }
 
@@ -82,12 +82,12 @@ const measure = async (
 const startMachine = async (
   name: string,
   testbed: Testbed,
-  ends: CleanupSteps,
+  cleanupSteps: CleanupSteps,
 ) => {
   const service = await startService(name, testbed.url)
   let made: CpuQuota | undefined
   // Registered before the long warm-up. The control group can only be removed when no process runs in it.
-  ends.push(async () => {
+  cleanupSteps.push(async () => {
     await service.stop()
     made?.remove()
   })
@@ -110,10 +110,10 @@ type Found = Measured & { readonly asked: string }
 const both = async (outer: CleanupSteps, testbed: Testbed) => {
   const machines: Array<Machine> = []
   const found: Array<Found> = []
-  const { end, ends } = makeCleanup(outer)
+  const { cleanUp, cleanupSteps } = makeCleanup(outer)
   try {
     for (const name of ["machine-1", "machine-2"]) {
-      machines.push(await startMachine(name, testbed, ends))
+      machines.push(await startMachine(name, testbed, cleanupSteps))
     }
     for (const scenario of scenarios) {
       const rounds: ReadonlyArray<Array<Measured>> = [[], []]
@@ -141,7 +141,7 @@ const both = async (outer: CleanupSteps, testbed: Testbed) => {
       }
     }
   } finally {
-    await end()
+    await cleanUp()
   }
   return found
 }
@@ -166,11 +166,11 @@ const table = (found: ReadonlyArray<Found>) => {
 }
 
 const main = async () => {
-  const { end, ends } = makeCleanup()
+  const { cleanUp, cleanupSteps } = makeCleanup()
   try {
     const testbed = await startTestbed()
-    ends.push(testbed.end)
-    const found = await both(ends, testbed)
+    cleanupSteps.push(testbed.end)
+    const found = await both(cleanupSteps, testbed)
     const folder = join(import.meta.dirname, "../results")
     mkdirSync(folder, { recursive: true })
     const file = join(folder, `machines-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`)
@@ -178,7 +178,7 @@ const main = async () => {
     writeFileSync(`${file}.json`, `${JSON.stringify(found, null, 2)}\n`)
     console.log(table(found))
   } finally {
-    await end()
+    await cleanUp()
   }
 }
 

@@ -53,7 +53,7 @@ export const warm = async (port: number, key: string, of: Case = runners10Small)
   for (const _ of [1, 2, 3]) {
     const answers = await mapConcurrently(
       of.popular,
-      (asked) => sendRequest(port, requestTarget(of, asked), authorizationHeaders(key)),
+      (parameters) => sendRequest(port, requestTarget(of, parameters), authorizationHeaders(key)),
     )
     tags = answers.map((answer) => getHeader(answer, "etag") ?? "")
   }

@@ -58,9 +58,9 @@ const outer = makeCleanup()
 const make = async (dataset: Dataset) => {
   const kept = existsSync(marker(dataset)) ? JSON.parse(readFileSync(marker(dataset), "utf8")) : undefined
   if (kept?.rows === options.rows) return kept.fillings
-  const { end, ends } = makeCleanup(outer.ends)
+  const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const postgres = await startPostgres({ folder: "growth", settings: whileFilling })
-  ends.push(postgres.stop)
+  cleanupSteps.push(postgres.stop)
   try {
     for (const other of datasets) {
       await query(postgres.url("postgres"), `drop database if exists growth_${other} with (force)`)
@@ -80,23 +80,23 @@ const make = async (dataset: Dataset) => {
     writeFileSync(marker(dataset), JSON.stringify({ rows: options.rows, fillings }))
     return fillings
   } finally {
-    await end()
+    await cleanUp()
   }
 }
 
-/** The account that has asked most, where usage is what is asked for. */
+/** Returns a key. For usage it belongs to the account with the most requests. */
 const keyOf = async (url: string, dataset: Dataset) => {
   const name = dataset === "usage" ? "account 1" : "growth"
   return (await command(url, "keys", "create", "--account", name, "--tier", "ultimate")).trim()
 }
 
-const asked = async (postgres: Postgres, dataset: Dataset, client: pg.Client) => {
+const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.Client) => {
   const url = postgres.url(`growth_${dataset}`)
   const key = await keyOf(url, dataset)
   process.env["CACHE_MEGABYTES"] = "0"
-  const { end, ends } = makeCleanup(outer.ends)
+  const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const server = await startServer("tickerline", { databaseUrl: url, key, origin: 0 })
-  ends.push(() => server.stop())
+  cleanupSteps.push(() => server.stop())
   try {
     const found = []
     for (const request of requestsOf(dataset, options.rows)) {
@@ -108,7 +108,7 @@ const asked = async (postgres: Postgres, dataset: Dataset, client: pg.Client) =>
     }
     return found
   } finally {
-    await end()
+    await cleanUp()
   }
 }
 
@@ -124,14 +124,14 @@ const dropped = async (client: pg.Client) => {
 
 /** Measures a dataset. Each part of the result is saved at once, because the later parts take long. */
 const measureDataset = async (dataset: Dataset, keep: (part: Partial<Result>) => void) => {
-  const { end, ends } = makeCleanup(outer.ends)
+  const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const postgres = await startPostgres({ folder: "growth", settings: whileAsking })
-  ends.push(postgres.stop)
+  cleanupSteps.push(postgres.stop)
   try {
     const url = postgres.url(`growth_${dataset}`)
     await withClient(url, async (client) => {
       await client.query("create extension if not exists pg_buffercache; set statement_timeout = 0")
-      keep({ answers: await asked(postgres, dataset, client) })
+      keep({ answers: await measureRequests(postgres, dataset, client) })
       const others = []
       for (const { name, sql } of alternatives(dataset)) others.push({ name, ...(await measureStatement(client, sql)) })
       keep({ others })
@@ -144,7 +144,7 @@ const measureDataset = async (dataset: Dataset, keep: (part: Partial<Result>) =>
       }
     })
   } finally {
-    await end()
+    await cleanUp()
   }
 }
 

@@ -15,11 +15,11 @@ for (const { handle, path, query } of endpoints) {
     additionalProperties: false,
   })
   app.get(path, (request, response) => {
-    const asked = { ...request.query }
-    if (!isValid(asked)) {
+    const query = { ...request.query }
+    if (!isValid(query)) {
       response.status(422).json({ error: ajv.errorsText(isValid.errors) })
     } else {
-      void handle(asked).then(
+      void handle(query).then(
         (answer) => response.json(answer),
         (error) =>
           response.status(error instanceof Refused ? 409 : 500).json({

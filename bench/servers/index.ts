@@ -112,7 +112,7 @@ const popularFile = () => {
   const shown = cases.filter((of) => isMeasured("floor", of, "hit", 32))
   writeFileSync(
     file,
-    shown.flatMap((of) => of.popular.map((asked) => requestTarget(of, asked))).join(
+    shown.flatMap((of) => of.popular.map((parameters) => requestTarget(of, parameters))).join(
       "\n",
     ),
   )

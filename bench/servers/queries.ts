@@ -89,20 +89,20 @@ const filterOf = (
   return filter
 }
 
-const bodyOf = (table: Table, asked: QueryParameters) => {
+const bodyOf = (table: Table, parameters: QueryParameters) => {
   const shown = Object.keys(table.columns).filter((column) => !table.missing.includes(column)).map(fieldOf)
-  const order = table.order(asked["sort"] ?? "ticker")
+  const order = table.order(parameters["sort"] ?? "ticker")
   const query = `query ($filter: ${table.filter}!, $first: Int!) { ${table.field}(first: $first, filter: $filter, ` +
     `orderBy: [${order}]) { nodes { ${shown.join(" ")} } pageInfo { hasNextPage } } }`
   const variables = {
-    filter: filterOf(table, asked),
-    first: Number(asked["limit"] ?? 10),
+    filter: filterOf(table, parameters),
+    first: Number(parameters["limit"] ?? 10),
   }
   return JSON.stringify({ query, variables }).replaceAll("\\u001a", counter)
 }
 
-export const write: RequestFormatter = (of, asked) => {
-  const body = bodyOf(tableOf(of), asked)
+export const write: RequestFormatter = (of, parameters) => {
+  const body = bodyOf(tableOf(of), parameters)
   return [
     "POST /graphql HTTP/1.1",
     "Host: 127.0.0.1",
@@ -148,12 +148,12 @@ export const compare = async (
   const table = tableOf(of)
   let bytes = 0
   const all = [...sample.popular, ...sample.misses]
-  for (const asked of all) {
+  for (const parameters of all) {
     const json = {
       "content-type": "application/json",
       accept: "application/json",
     }
-    const { body } = await sendRequest(graphql, "/graphql", json, bodyOf(table, asked))
+    const { body } = await sendRequest(graphql, "/graphql", json, bodyOf(table, parameters))
     bytes += body.length
     const { data, errors }: GraphQLAnswer = JSON.parse(body.toString())
     const page = data?.[table.field]
@@ -161,7 +161,7 @@ export const compare = async (
       throw new Error(`PostGraphile answers ${JSON.stringify(errors)}`)
     }
     const answer: RestAnswer = JSON.parse(
-      (await sendRequest(other, requestTarget(of, asked), authorizationHeaders(key))).body.toString(),
+      (await sendRequest(other, requestTarget(of, parameters), authorizationHeaders(key))).body.toString(),
     )
     const columns = Object.keys(table.columns).filter((column) => !table.missing.includes(column))
     const told = page.nodes.map((node) => columns.map((name) => printed(node[fieldOf(name)], table.columns[name])))
@@ -172,7 +172,7 @@ export const compare = async (
     ]].map((both) => JSON.stringify(both))
     if (left !== right) {
       throw new Error(
-        `PostGraphile tells other rows on ${requestTarget(of, asked)}:\n${left}\n${right}`,
+        `PostGraphile returns different rows for ${requestTarget(of, parameters)}:\n${left}\n${right}`,
       )
     }
   }
