@@ -39,10 +39,13 @@ const headerNames = (raw: string) =>
 describe("email content", () => {
   it("the subject names a breaking change, and the email explains what to do and why it was sent (§3, §9.6)", () => {
     const { html, operational, subject, text } = renderEmail(findEntry("historical-market-cap"), addresses)
-    assert.strictEqual(subject, "Tickerline breaking change: market_cap of historical-float-pro is computed anew")
+    assert.strictEqual(
+      subject,
+      "Tickerline breaking change: market_cap of historical-float-pro is computed differently",
+    )
     assert.isTrue(operational)
     for (const words of [text, html]) {
-      assert.include(words, "What to do: Expect other values")
+      assert.include(words, "What to do: Expect different values")
       assert.include(words, "/v1/historical-float-pro")
       assert.include(words, "https://api.example.com/v1/docs/changelog#historical-market-cap")
       assert.notInclude(words, "stop@example.com")
