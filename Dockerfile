@@ -1,4 +1,4 @@
-# The service alone, for your own PostgreSQL: it contains neither the embedded server nor a second Node.
+# The image contains only the service, for your own PostgreSQL: no embedded server and no second Node version.
 FROM node:24.21.0-bookworm-slim AS packages
 WORKDIR /app
 COPY package.json package-lock.json .npmrc ./
@@ -13,10 +13,10 @@ COPY sql sql
 COPY samples samples
 COPY docs/guides docs/guides
 COPY src src
-# The service writes to no file, so the file system may be read-only.
+# The service writes no files, so the file system may be read-only.
 USER node
 EXPOSE 8080
-# Liveness only: a restart does not help while the database is down. Balancers use /health/ready.
+# Checks only that the process answers, because a restart does not help while the database is down.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.PORT}/health/live`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
 ENTRYPOINT ["node", "--max-semi-space-size=16", "src/main.ts"]

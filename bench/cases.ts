@@ -1,33 +1,33 @@
-/** What is asked. */
-import { chained, chainsOf12, chainsOf3, random, shuffled, ticker } from "./symbols.ts"
+/** The benchmark cases: the requests that are sent to every server. */
+import { chainsOf12, chainsOf3, chainSymbol, random, shuffle, ticker } from "./symbols.ts"
 
-/** `miss`: never asked before. `hit`: one of 1,000 popular requests. `304`: the same by a client that has the answer. */
+/** `miss`: new requests. `hit`: 1,000 popular requests. `304`: popular requests by a client that has the response. */
 export type Mode = "miss" | "hit" | "304"
 
-export type Asked = Readonly<Record<string, string>>
+export type QueryParameters = Readonly<Record<string, string>>
 
 export interface Case {
   readonly name: string
   readonly path: string
   readonly modes: ReadonlyArray<Mode>
-  /** Those of `miss`, in turn; with a `counter` in them they begin again at the end, otherwise they must suffice. */
-  readonly misses: ReadonlyArray<Asked>
-  /** Those of `hit`, the most popular first. */
-  readonly popular: ReadonlyArray<Asked>
+  /** Requests of `miss`, in order. With a `counter` they can be repeated; without one each is sent only once. */
+  readonly misses: ReadonlyArray<QueryParameters>
+  /** Requests of `hit` and `304`, the most popular first. */
+  readonly popular: ReadonlyArray<QueryParameters>
 }
 
-/** Stands for ten digits that no other request has. */
+/** Placeholder for ten digits that are different in every request. */
 export const counter = "\x1A"
 
-/** Below all gaps, and never the same. */
+/** A filter value below all gaps, so that the filter excludes no row. It is different in every request. */
 const belowAll = `-9000.${counter}`
 
 const popularity = 1000
 const draws = 20_000
 export const tickers = 5000
 
-/** Numbers of tickers, as chance has them. */
-const drawn = (among: number, seed: number) => {
+/** Random tickers. */
+const randomTickers = (among: number, seed: number) => {
   const chance = random(seed)
   return Array.from(
     { length: draws },
@@ -37,20 +37,20 @@ const drawn = (among: number, seed: number) => {
 
 const numbers = (first: number, count: number) => Array.from({ length: count }, (_, at) => first + at)
 
-const popularAmong = (among: number) => shuffled(numbers(1, among), random(1)).slice(0, popularity).map(ticker)
+const popularAmong = (among: number) => shuffle(numbers(1, among), random(1)).slice(0, popularity).map(ticker)
 
 const popularTickers = popularAmong(tickers)
 
 const runners = (
   name: string,
   modes: ReadonlyArray<Mode>,
-  rest: Asked,
+  rest: QueryParameters,
   among = tickers,
 ): Case => ({
   name,
   path: "/v1/intraday-runners",
   modes,
-  misses: drawn(among, 2).map((ticker) => ({
+  misses: randomTickers(among, 2).map((ticker) => ({
     ticker,
     ...rest,
     min_gap_percentage: belowAll,
@@ -60,12 +60,12 @@ const runners = (
 
 const dayOf = (number: number) => new Date(Date.UTC(2017, 0, 1 + number)).toISOString().slice(0, 10)
 
-/** Thirty days, and gaps within twenty points. */
+/** Filters by a range of thirty days and a range of twenty percentage points for the gap. */
 const ranges = (
   seed: number,
   digits: string,
   length: number,
-): ReadonlyArray<Asked> => {
+): ReadonlyArray<QueryParameters> => {
   const chance = random(seed)
   return Array.from({ length }, () => {
     const [from, gap] = [
@@ -81,15 +81,15 @@ const ranges = (
   })
 }
 
-/** A tenth of the symbols is popular, the others are asked for once. */
+/** The first 1,000 symbols are the popular ones; each other symbol is requested once. */
 const lineage = (
   name: string,
   { first, symbols }: typeof chainsOf3,
   seed: number,
 ): Case => {
-  const mixed = shuffled(numbers(first, symbols), random(seed)).map((
+  const mixed = shuffle(numbers(first, symbols), random(seed)).map((
     number,
-  ) => ({ ticker: chained(number) }))
+  ) => ({ ticker: chainSymbol(number) }))
   return {
     name,
     path: "/v1/ticker-changes",
@@ -116,7 +116,7 @@ export const sorts = [
   "fee_rate",
 ]
 
-const screens = (least: string): ReadonlyArray<Asked> =>
+const screens = (least: string): ReadonlyArray<QueryParameters> =>
   exchanges.flatMap((exchange) =>
     sectors.flatMap((sector) =>
       sorts.flatMap((sort) =>
@@ -136,7 +136,7 @@ const answered: ReadonlyArray<Mode> = ["miss", "hit"]
 
 export const runners10 = runners("runners-10", ["miss", "hit", "304"], {})
 
-/** The same where there are a tenth of the rows: what `bench_small` is asked. */
+/** The same case for the database `bench_small`, which has a tenth of the rows. */
 export const runners10Small = runners(
   "runners-10",
   ["miss", "hit", "304"],
@@ -163,14 +163,14 @@ export const cases: ReadonlyArray<Case> = [
     name: "screener",
     path: "/v1/screener",
     modes: answered,
-    misses: shuffled(screens(belowAll), random(7)),
-    popular: shuffled(screens("-9000"), random(8)).slice(0, popularity),
+    misses: shuffle(screens(belowAll), random(7)),
+    popular: shuffle(screens("-9000"), random(8)).slice(0, popularity),
   },
   {
     name: "float",
     path: "/v1/historical-float-pro",
     modes: answered,
-    misses: drawn(tickers, 9).map((ticker) => ({
+    misses: randomTickers(tickers, 9).map((ticker) => ({
       ticker,
       min_float: `-${counter}`,
     })),
@@ -178,8 +178,8 @@ export const cases: ReadonlyArray<Case> = [
   },
 ]
 
-export const targetOf = ({ path }: Pick<Case, "path">, asked: Asked) =>
-  `${path}?${Object.entries(asked).map(([name, value]) => `${name}=${value}`).join("&")}`
+export const requestTarget = ({ path }: Pick<Case, "path">, parameters: QueryParameters) =>
+  `${path}?${Object.entries(parameters).map(([name, value]) => `${name}=${value}`).join("&")}`
 
-/** An instance of what has a counter. */
-export const withCount = (text: string, count: number) => text.replaceAll(counter, String(count))
+/** Replaces the counter placeholder with a number. */
+export const fillCounter = (text: string, count: number) => text.replaceAll(counter, String(count))

@@ -1,5 +1,5 @@
--- The data that are measured: made up, the same at every run. {{tickers}} is how many tickers have runners.
--- Every value is a hash of its place, so that no row depends on how PostgreSQL happens to read the others.
+-- Generates the benchmark data, which are fictional and the same in every run. {{tickers}} tickers have runners.
+-- Every value is a hash of its row number, so it does not depend on the order in which PostgreSQL reads rows.
 
 -- step: tools
 create function pg_temp.unit(place bigint, salt bigint) returns float8 language sql immutable
@@ -8,7 +8,7 @@ return (hashint8extended(place, salt) & 9007199254740991)::float8 / 900719925474
 create function pg_temp.pick(words text[], share float8) returns text language sql immutable
 return words[1 + floor(share * cardinality(words))::int];
 
--- Four and six letters; the factors are prime, so no two numbers share a symbol. `symbols.ts` has the same.
+-- Symbols of four and six letters. The factors are prime, so every number has a different symbol. The same as symbols.ts.
 create function pg_temp.symbol4(n bigint) returns text language sql immutable
 return (
   select chr(65 + (m % 26)::int) || chr(65 + (m / 26 % 26)::int) || chr(65 + (m / 676 % 26)::int)
@@ -104,7 +104,7 @@ select
 from closes;
 
 -- step: ticker_changes
--- 50,000 chains of three events, 50,000 of twelve, and 250,000 single ones of which some never happened.
+-- 50,000 chains of three events, 50,000 chains of twelve events, and 250,000 single events, of which some are unconfirmed.
 insert into ticker_changes
 with chains as (
   select c as chain, c * 4::bigint as first, 3 as length from generate_series(0, 49999) as c

@@ -1,4 +1,4 @@
-/** What Tickerline sets out to reach, and whether it did. */
+/** Performance goals of Tickerline, compared with the results. */
 import type { Mode } from "./cases.ts"
 import { medianOf, type Outcome, type Result, table } from "./report.ts"
 
@@ -6,7 +6,7 @@ interface Goal {
   readonly name: string
   readonly value: (of: Outcome) => number
   readonly limit: number
-  /** The value shall not be more than the limit, rather than not less. */
+  /** The limit is a maximum. Without this flag it is a minimum. */
   readonly atMost?: true
   readonly unit: string
 }

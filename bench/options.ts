@@ -1,4 +1,4 @@
-/** The command line. */
+/** Command-line options. */
 import { parseArgs } from "node:util"
 import { fileURLToPath } from "node:url"
 import { resolve } from "node:path"
@@ -26,9 +26,9 @@ const list = (text: string | undefined) => text?.split(",").map((word) => word.t
 
 const number = (name: string, text: string | undefined, fallback: number) => {
   const value = text === undefined ? fallback : Number(text)
-  // wrk knows whole seconds only.
+  // wrk accepts whole seconds only.
   if (!Number.isInteger(value) || value < 1) {
-    throw new Error(`--${name} must be a whole number above 0, not ${text}`)
+    throw new Error(`--${name} must be an integer above 0, not ${text}`)
   }
   return value
 }
@@ -47,12 +47,12 @@ export const options = {
   growth: wants("growth", values["skip-growth"] || values.quick),
   quick: values.quick,
   fresh: values.fresh,
-  /** For `growth`: how many rows a dataset has. */
+  /** For `growth`: the number of rows of a dataset. */
   rows: number("rows", values.rows, 1_000_000),
   datasets: list(values.datasets),
-  /** For `machines`: of a core, what each may have. */
+  /** For `machines`: the CPU quota of each service, in cores. */
   share: Number(values.share ?? 0.25),
-  /** The service that is measured. */
+  /** Folder of the service that is measured. */
   tickerline: resolve(
     values.tickerline ?? fileURLToPath(new URL("..", import.meta.url)),
   ),

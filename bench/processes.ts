@@ -1,4 +1,4 @@
-/** Programs: run to their end, or started and stopped by the pid they were given. */
+/** Runs programs to their end, or starts and stops them. */
 import { spawn } from "node:child_process"
 import { closeSync, openSync, readFileSync } from "node:fs"
 import { createServer } from "node:net"
@@ -18,7 +18,7 @@ const optionsOf = ({ account, cwd, env }: Command) => ({
   env: { ...process.env, ...env },
 })
 
-/** What it printed; an exit code other than 0 is an error that says what it complained of. */
+/** Runs a program and returns its output. Fails with its error output if the exit code is not 0. */
 export const run = (command: Command) =>
   new Promise<string>((resolve, reject) => {
     const child = spawn(command.program, command.args, {
@@ -46,7 +46,7 @@ export interface Running {
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>
 }
 
-/** In a session of its own, so that a Ctrl-C at the terminal reaches this program alone, which then stops the others. */
+/** Starts a program in its own session. So Ctrl-C only reaches the benchmark, which then stops its programs in order. */
 export const start = (command: Command, log: string) =>
   new Promise<Running>((resolve, reject) => {
     const output = openSync(log, "w")
@@ -80,16 +80,16 @@ export const isAlive = (pid: number) => {
 
 export const sleep = (milliseconds: number) => new Promise<void>((resolve) => setTimeout(resolve, milliseconds))
 
-/** Asks until the answer is yes; a program that has ended in the meantime will not give it. */
-export const until = async (
+/** Waits until a condition holds. Fails after two minutes, or if the process has exited. */
+export const waitUntil = async (
   what: string,
   { pid }: { readonly pid: number },
   log: string,
   isSo: () => Promise<boolean>,
 ) => {
-  const end = Date.now() + 120_000
+  const deadline = Date.now() + 120_000
   while (!(await isSo().catch(() => false))) {
-    if (!isAlive(pid) || Date.now() > end) {
+    if (!isAlive(pid) || Date.now() > deadline) {
       throw new Error(
         `${what} is not ready; the end of its log:\n${readFileSync(log, "utf8").slice(-3000)}`,
       )
@@ -98,7 +98,7 @@ export const until = async (
   }
 }
 
-export const freePort = () =>
+export const findFreePort = () =>
   new Promise<number>((resolve, reject) => {
     const server = createServer().on("error", reject).listen(
       0,
@@ -114,20 +114,20 @@ export const freePort = () =>
     )
   })
 
-export type Ends = Array<() => Promise<void> | void>
+export type CleanupSteps = Array<() => Promise<void> | void>
 
-/** What is to be ended, the last first: with the outer ones, or where somebody or something ends this program. */
-export const endings = (outer?: Ends) => {
-  const ends: Ends = []
+/** Cleanup steps, run in reverse order by `cleanUp`, with the outer cleanup, or on SIGINT or SIGTERM. */
+export const makeCleanup = (outer?: CleanupSteps) => {
+  const cleanupSteps: CleanupSteps = []
   let ending: Promise<void> | undefined
-  const end = () =>
-    ending ??= ends.toReversed().reduce<Promise<void>>(
+  const cleanUp = () =>
+    ending ??= cleanupSteps.toReversed().reduce<Promise<void>>(
       (before, one) => before.then(one),
       Promise.resolve(),
     )
-  const interrupted = () => void end().finally(() => process.exit(130))
+  const interrupted = () => void cleanUp().finally(() => process.exit(130))
   if (outer === undefined) {
     process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
-  } else outer.push(end)
-  return { ends, end }
+  } else outer.push(cleanUp)
+  return { cleanUp, cleanupSteps }
 }

@@ -1,11 +1,11 @@
-/** What came out, as tables. */
+/** Writes the results as JSON and as Markdown tables. */
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { cpus, release, totalmem } from "node:os"
 import { join } from "node:path"
 import process from "node:process"
 import type { Mode } from "./cases.ts"
 import { goalsTable } from "./goals.ts"
-import type { Growth, Memory } from "./longer.ts"
+import type { Growth, Memory } from "./memoryAndTableSize.ts"
 import { options } from "./options.ts"
 import { run } from "./processes.ts"
 import { titles } from "./servers/index.ts"
@@ -16,7 +16,7 @@ export interface Result {
   readonly case: string
   readonly mode: Mode
   readonly connections: number
-  /** One of each round that succeeded. */
+  /** Figures of each round that succeeded. */
   readonly rounds: ReadonlyArray<Figures>
   readonly failures: ReadonlyArray<string>
 }
@@ -124,7 +124,7 @@ const commitOf = () =>
   })
     .then((text) => text.trim(), () => "unknown")
 
-const surroundings = async () => {
+const describeEnvironment = async () => {
   const here = import.meta.dirname
   const first = async (program: string, ...args: ReadonlyArray<string>) =>
     (await run({ program, args }).catch(String)).split("\n")[0]?.trim()
@@ -152,18 +152,18 @@ const surroundings = async () => {
 
 const longer = ({ growth, memory }: Outcome) => [
   ...(memory === undefined ? [] : [
-    `After ${shown(memory.requests)} different requests Tickerline on Node holds ${shown(memory.now)} MiB (VmRSS); ` +
-    `at most it held ${shown(memory.most)} MiB (VmHWM).`,
+    `After ${shown(memory.requests)} different requests Tickerline on Node uses ${shown(memory.now)} MiB (VmRSS); ` +
+    `the maximum was ${shown(memory.most)} MiB (VmHWM).`,
   ]),
   ...growth.map(({ connections, large, small }) =>
     `With ten times the rows a miss of runners-10 takes ${shown(small / large, 2)} times as long at ${connections} ` +
-    `connection(s): ${shown(small)} requests/s of 50,000 rows, ${shown(large)} of 500,000.`
+    `connection(s): ${shown(small)} requests/s with 50,000 rows, ${shown(large)} with 500,000.`
   ),
 ]
 
-/** Writes both files, and answers the text. */
+/** Writes both files and returns the text. */
 export const report = async (outcome: Outcome) => {
-  const about = await surroundings()
+  const about = await describeEnvironment()
   const goals = goalsTable(outcome)
   const text = [
     `# ${about.date}`,

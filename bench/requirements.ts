@@ -1,10 +1,10 @@
-/** What must be on the machine. */
+/** Checks that the necessary programs are installed; installs them as root on Debian. */
 import { accessSync, constants, existsSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import { run } from "./processes.ts"
 
-/** Debian has pgbench in the server's package, and wrk in one of its own. */
+/** Programs and the Debian packages that contain them. */
 const packages = { wrk: "wrk", pgbench: "postgresql" }
 
 const isThere = (program: string) =>
@@ -20,14 +20,14 @@ const isThere = (program: string) =>
 export const checkRequirements = async () => {
   if (Number(process.versions.node.split(".")[0]) < 24) {
     throw new Error(
-      "Node 24 is needed: run npm ci in the folder above, and then npm run bench here",
+      "This needs Node 24: run npm ci in the root of the project, then npm run bench here",
     )
   }
   const missing = Object.entries(packages).filter(([program]) => !isThere(program)).map(([, name]) => name)
   if (missing.length === 0) return
   const install = `apt-get install --yes ${missing.join(" ")}`
   if (process.getuid?.() !== 0 || !existsSync("/etc/debian_version")) {
-    throw new Error(`wrk and pgbench are needed; on Debian: ${install}`)
+    throw new Error(`This needs wrk and pgbench; on Debian run: ${install}`)
   }
   console.log(install)
   await run({ program: "apt-get", args: ["update"] })

@@ -1,15 +1,15 @@
-/** `npm run bench`: see README.md. */
+/** `npm run bench` compares the servers (see README.md). */
 import process from "node:process"
 import { cases, type Mode } from "./cases.ts"
-import { prepareData } from "./data.ts"
-import { measureGrowth, measureMemory } from "./longer.ts"
+import { prepareData } from "./databases.ts"
+import { measureGrowth, measureMemory } from "./memoryAndTableSize.ts"
 import { options } from "./options.ts"
 import { startPostgres } from "./postgres.ts"
 import { report, type Result } from "./report.ts"
 import { checkRequirements } from "./requirements.ts"
-import { isFloor, names, type Server, startServer, takesPart } from "./servers/index.ts"
-import { type Figures, type Task, time, timeCeiling, type Timer } from "./timing.ts"
-import { learnTags, verify } from "./verify.ts"
+import { isFloor, isMeasured, names, type Server, startServer } from "./servers/index.ts"
+import { type Figures, measurePgbench, type Task, time, type Timer } from "./timing.ts"
+import { readETags, verify } from "./verify.ts"
 
 const wanted = (name: string, mode?: Mode) =>
   options.only === undefined || options.only.includes(name) ||
@@ -27,7 +27,7 @@ const tasks: ReadonlyArray<Task> = cases.flatMap((of) =>
 )
 const chosen = cases.filter((of) => tasks.some((task) => task.of === of))
 
-/** What must be stopped, the last first. */
+/** Programs to stop at the end, in reverse order. */
 const running: Array<{ readonly stop: () => Promise<void> }> = []
 let stopping: Promise<void> | undefined
 const stopAll = () =>
@@ -39,7 +39,7 @@ const stopAll = () =>
 const interrupted = () => void stopAll().finally(() => process.exit(130))
 process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
 
-const said = (figures: Figures) => {
+const formatFigures = (figures: Figures) => {
   const { database, p99, perSecond, service } = figures
   const cpu = [service, database].map((value) => value?.toFixed(0) ?? "–").join(
     " + ",
@@ -47,7 +47,7 @@ const said = (figures: Figures) => {
   return `${perSecond.toFixed(0).padStart(7)}/s  p99 ${p99?.toFixed(1) ?? "–"} ms  CPU ${cpu} µs`
 }
 
-/** Every server by turns inside a round, so that all have their share of the machine's moods. */
+/** Measures every server once per round, so that other load on the machine affects all servers equally. */
 const measureAll = async (
   servers: ReadonlyArray<Server>,
   timer: Timer,
@@ -59,7 +59,7 @@ const measureAll = async (
   const results = tasks.flatMap((task) =>
     contenders.flatMap((server) => {
       const name = server === "pgbench" ? server : server.name
-      if (!takesPart(name, task.of, task.mode, task.connections)) return []
+      if (!isMeasured(name, task.of, task.mode, task.connections)) return []
       if (task.mode === "304" && timer.tags.length === 0) return []
       const rounds: Array<Figures> = []
       const failures: Array<string> = []
@@ -71,7 +71,7 @@ const measureAll = async (
         rounds,
         failures,
       }
-      const once = () => server === "pgbench" ? timeCeiling(task, timer) : time(server, task, timer)
+      const once = () => server === "pgbench" ? measurePgbench(task, timer) : time(server, task, timer)
       return [{ result, once }]
     })
   )
@@ -80,7 +80,7 @@ const measureAll = async (
       const what = `${round}/${options.rounds} ${result.case} ${result.mode} ${result.connections} ${result.server}`
       await once().then((figures) => {
         result.rounds.push(figures)
-        console.log(`${what.padEnd(52)}${said(figures)}`)
+        console.log(`${what.padEnd(52)}${formatFigures(figures)}`)
       }, (error: unknown) => {
         result.failures.push(String(error))
         console.error(`FAILED: ${what}: ${String(error)}`)
@@ -106,15 +106,17 @@ const main = async () => {
     })
     running.push(server)
     servers.push(server)
-    console.log(`${name} answers on port ${server.port}`)
+    console.log(`${name} listens on port ${server.port}`)
   }
   const { bytes, notes } = await verify(chosen, servers, keys.bench)
   console.log(
     `The bodies of ${chosen.map(({ name }) => name).join(", ")} are the same`,
   )
-  const asked304 = tasks.find(({ mode }) => mode === "304")
-  const tags = asked304 === undefined ? [] : await learnTags(servers, asked304.of, keys.bench)
-  const unsupported = asked304 !== undefined && tags.length === 0 ? ["304: not supported, no answer has an ETag."] : []
+  const task304 = tasks.find(({ mode }) => mode === "304")
+  const tags = task304 === undefined ? [] : await readETags(servers, task304.of, keys.bench)
+  const unsupported = task304 !== undefined && tags.length === 0
+    ? ["304: not supported, because responses have no ETag."]
+    : []
   const results = await measureAll(servers, {
     postgres,
     key: keys.bench,

@@ -1,4 +1,4 @@
-/** The symbols that `data.sql` makes of numbers, and chance that is the same at every run. */
+/** The symbols that `data.sql` generates from numbers, and random numbers that are the same in every run. */
 
 const letters = (mixed: number, length: number) => {
   let symbol = ""
@@ -8,17 +8,17 @@ const letters = (mixed: number, length: number) => {
   return symbol
 }
 
-/** Of tickers that have runners, a screener row and filings. */
+/** Symbol of a ticker with runners, a screener row and filings. */
 export const ticker = (number: number) => letters(number * 7919 % 26 ** 4, 4)
 
-/** Of chains. */
-export const chained = (number: number) => letters(number * 100_003 % 26 ** 6, 6)
+/** Symbol of a chain of ticker changes. */
+export const chainSymbol = (number: number) => letters(number * 100_003 % 26 ** 6, 6)
 
-/** Chains of three events have four symbols from 0, those of twelve have thirteen from 200,000. */
+/** Numbers of the symbols in chains of three events (four symbols each) and of twelve events (thirteen each). */
 export const chainsOf3 = { first: 0, symbols: 200_000 }
 export const chainsOf12 = { first: 200_000, symbols: 650_000 }
 
-/** Mulberry32: a number below 1. */
+/** The generator Mulberry32: random numbers from 0 to 1. */
 export const random = (seed: number) => {
   let state = seed >>> 0
   return () => {
@@ -29,13 +29,13 @@ export const random = (seed: number) => {
   }
 }
 
-export const shuffled = <A>(
+export const shuffle = <A>(
   items: ReadonlyArray<A>,
   chance: () => number,
 ): ReadonlyArray<A> =>
   items.map((item) => ({ item, at: chance() })).toSorted((left, right) => left.at - right.at).map(({ item }) => item)
 
-/** Numbers below `size`, the nth of them 1/n times as often as the first. */
+/** Random numbers below `size` with a Zipf distribution: the nth number is 1/n times as frequent as the first. */
 export const zipf = (
   size: number,
   length: number,

@@ -1,24 +1,24 @@
-/** One timing: a server, a case, a way to ask and a number of connections. */
-import { ask, askAll, bearer } from "./ask.ts"
-import { type Case, type Mode, targetOf } from "./cases.ts"
-import { load } from "./load.ts"
-import { cpuOf, cpuOfFamily } from "./measure.ts"
+/** Measures one server with one case, mode and number of connections. */
+import { authorizationHeaders, mapConcurrently, sendRequest } from "./httpClient.ts"
+import { type Case, type Mode, requestTarget } from "./cases.ts"
+import { runWrk } from "./wrk.ts"
+import { readCpu, readTreeCpu } from "./processStats.ts"
 import { options } from "./options.ts"
-import { ceiling } from "./pgbench.ts"
+import { runPgbench } from "./pgbench.ts"
 import type { Postgres } from "./postgres.ts"
-import { type Plan, writePlan } from "./requests.ts"
+import { type Plan, writePlan } from "./requestFiles.ts"
 import { isTickerline, type Server } from "./servers/index.ts"
 
 export interface Figures {
   readonly perSecond: number
-  /** Milliseconds; pgbench tells only the average. */
+  /** Latencies in milliseconds; undefined for pgbench, which prints only the average. */
   readonly p50: number | undefined
   readonly p99: number | undefined
   readonly max: number | undefined
-  /** Microseconds of processor a request. */
+  /** CPU time per request in microseconds. */
   readonly service: number | undefined
   readonly database: number
-  /** What the generator took of a core. */
+  /** CPU use of the load generator, in cores. */
   readonly generator: number | undefined
 }
 
@@ -31,9 +31,9 @@ export interface Task {
 export interface Timer {
   readonly postgres: Postgres
   readonly key: string
-  /** The tags of the popular answers. */
+  /** ETags of the popular responses. */
   readonly tags: ReadonlyArray<string>
-  /** How many bytes a body has on average, as it was verified. */
+  /** Average size of the verified bodies in bytes. */
   readonly bytes: (server: string, of: Case) => number
 }
 
@@ -54,22 +54,22 @@ const planOf = (
   return made
 }
 
-/** Thrice: answers are kept from the second time on, and repeated without a detour from the third. */
+/** Sends each request three times: the second fills the query cache, and the third fills the response cache. */
 const warm = async ({ port }: Server, of: Case, key: string) => {
   for (const _ of [1, 2, 3]) {
-    await askAll(
+    await mapConcurrently(
       of.popular,
-      (asked) => ask(port, targetOf(of, asked), bearer(key)),
+      (parameters) => sendRequest(port, requestTarget(of, parameters), authorizationHeaders(key)),
     )
   }
 }
 
-/** Between a cut answer and a whole one; the head is in neither. */
+/** Fails if responses are much shorter than verified, which means that they were cut off. */
 const checkSize = ({ mode }: Task, perResponse: number, verified: number) => {
   const wrong = mode === "304" ? perResponse > 1500 : perResponse < 0.8 * verified
   if (wrong) {
     throw new Error(
-      `${perResponse.toFixed(0)} bytes a response, but ${verified.toFixed(0)} were verified`,
+      `a response has ${perResponse.toFixed(0)} bytes, but the verified ones have ${verified.toFixed(0)}`,
     )
   }
 }
@@ -88,7 +88,7 @@ export const time = async (
   const place = `${server.pid} ${of.name} ${mode}`
   const sent = async (duration: number) => {
     const cursor = cursors.get(place) ?? 0
-    const sent = await load({
+    const sent = await runWrk({
       port: server.port,
       plan,
       cursor,
@@ -98,11 +98,11 @@ export const time = async (
     cursors.set(place, sent.cursor)
     return sent
   }
-  // Code is made fast while it runs, so the first time it runs for longer.
+  // The first warm-up is longer, because V8 optimises code while it runs.
   await sent(cursors.has(place) ? options.warmup : 5 * options.warmup)
-  const before = [cpuOf(server.pid), cpuOfFamily(timer.postgres.pid)] as const
+  const before = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
   const found = await sent(seconds)
-  const after = [cpuOf(server.pid), cpuOfFamily(timer.postgres.pid)] as const
+  const after = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
   checkSize(task, found.bytesPerResponse, timer.bytes(server.name, of))
   return {
     ...found,
@@ -111,18 +111,18 @@ export const time = async (
   }
 }
 
-export const timeCeiling = async (
+export const measurePgbench = async (
   { connections, of }: Task,
   { postgres }: Timer,
 ): Promise<Figures> => {
-  const before = cpuOfFamily(postgres.pid)
-  const { perSecond, requests } = await ceiling(
+  const before = readTreeCpu(postgres.pid)
+  const { perSecond, requests } = await runPgbench(
     postgres,
     of.name,
     connections,
     Math.ceil(options.seconds),
   )
-  const database = (cpuOfFamily(postgres.pid) - before) / requests
+  const database = (readTreeCpu(postgres.pid) - before) / requests
   return {
     perSecond,
     p50: undefined,

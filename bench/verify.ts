@@ -1,19 +1,19 @@
-/** Before anything is timed: do all give the same answer? */
-import { ask, bearer, headerOf } from "./ask.ts"
-import { type Asked, type Case, targetOf, withCount } from "./cases.ts"
-import { isFloor, isTickerline, type Server, takesPart } from "./servers/index.ts"
+/** Checks before the measurements that all servers send the same responses. */
+import { authorizationHeaders, getHeader, sendRequest } from "./httpClient.ts"
+import { type Case, fillCounter, type QueryParameters, requestTarget } from "./cases.ts"
+import { isFloor, isMeasured, isTickerline, type Server } from "./servers/index.ts"
 import * as PostGraphile from "./servers/queries.ts"
 
 const sampled = 16
 
-/** Of each kind; the counts and the last symbols are those that no timing reaches. */
+/** A sample of each kind of request. The misses use symbols and counters that no measurement uses. */
 const sampleOf = ({ misses, popular }: Case) => ({
   popular: popular.slice(0, sampled),
-  misses: misses.slice(-sampled).map((asked, at): Asked =>
+  misses: misses.slice(-sampled).map((parameters, at): QueryParameters =>
     Object.fromEntries(
-      Object.entries(asked).map((
+      Object.entries(parameters).map((
         [name, value],
-      ) => [name, withCount(value, 9_000_000_000 + at)]),
+      ) => [name, fillCounter(value, 9_000_000_000 + at)]),
     )
   ),
 })
@@ -24,22 +24,22 @@ const firstDifference = (left: string, right: string) => {
   return `  …${left.slice(from, from + 160)}…\n  …${right.slice(from, from + 160)}…`
 }
 
-const bodyOf = async (server: Server, of: Case, asked: Asked, key: string) => {
-  const { body, status } = await ask(
+const bodyOf = async (server: Server, of: Case, parameters: QueryParameters, key: string) => {
+  const { body, status } = await sendRequest(
     server.port,
-    targetOf(of, asked),
-    bearer(key),
+    requestTarget(of, parameters),
+    authorizationHeaders(key),
   )
   if (status !== 200) {
     throw new Error(
-      `${server.name} answers ${status} to ${targetOf(of, asked)}: ${body.toString()}`,
+      `${server.name} answers ${status} to ${requestTarget(of, parameters)}: ${body.toString()}`,
     )
   }
   return body.toString()
 }
 
 export interface Verified {
-  /** The average length of the bodies, by server and case. */
+  /** Average length of the bodies, by server and case. */
   readonly bytes: ReadonlyMap<string, number>
   readonly notes: ReadonlyArray<string>
 }
@@ -53,17 +53,17 @@ const verifyCase = async (
   const [first, ...others] = servers.filter(({ name }) => name !== "postgraphile")
   const sample = sampleOf(of)
   let length = 0
-  for (const [at, asked] of [...sample.popular, ...sample.misses].entries()) {
+  for (const [at, parameters] of [...sample.popular, ...sample.misses].entries()) {
     if (first === undefined) return
-    const expected = await bodyOf(first, of, asked, key)
+    const expected = await bodyOf(first, of, parameters, key)
     length += expected.length
     for (const other of others) {
-      const kept = takesPart(other.name, of, "hit", 32) &&
+      const kept = isMeasured(other.name, of, "hit", 32) &&
         at < sample.popular.length
       if (isFloor(other.name) && !kept) continue
-      const found = await bodyOf(other, of, asked, key)
+      const found = await bodyOf(other, of, parameters, key)
       if (found !== expected) {
-        const what = `${other.name} differs from ${first.name} on ${targetOf(of, asked)}`
+        const what = `${other.name} differs from ${first.name} on ${requestTarget(of, parameters)}`
         throw new Error(`${what}:\n${firstDifference(expected, found)}`)
       }
     }
@@ -72,7 +72,7 @@ const verifyCase = async (
   for (const { name } of servers) bytes.set(`${name} ${of.name}`, average)
 }
 
-/** The bytes are those of Tickerline or, where it is not measured, of the first of the others. */
+/** Compares all servers with the first chosen one, which is Tickerline unless it is excluded. */
 export const verify = async (
   chosen: ReadonlyArray<Case>,
   servers: ReadonlyArray<Server>,
@@ -98,8 +98,8 @@ export const verify = async (
   return { bytes, notes: [...new Set(notes)] }
 }
 
-/** The tags of the popular answers; none where Tickerline gives no tags, or does not answer them with 304. */
-export const learnTags = async (
+/** Returns the ETags of the popular responses, or none if Tickerline sends none. Fails if an ETag does not get 304. */
+export const readETags = async (
   servers: ReadonlyArray<Server>,
   of: Case,
   key: string,
@@ -107,9 +107,9 @@ export const learnTags = async (
   const first = servers.find(({ name }) => isTickerline(name))
   if (first === undefined) return []
   const tags: Array<string> = []
-  for (const asked of of.popular) {
-    const tag = headerOf(
-      await ask(first.port, targetOf(of, asked), bearer(key)),
+  for (const parameters of of.popular) {
+    const tag = getHeader(
+      await sendRequest(first.port, requestTarget(of, parameters), authorizationHeaders(key)),
       "etag",
     )
     if (tag === undefined) return []
@@ -119,15 +119,15 @@ export const learnTags = async (
     const { name, port } of servers.filter(({ name }) => isTickerline(name) || isFloor(name))
   ) {
     for (const at of [0, 1, of.popular.length - 1]) {
-      const headers = { ...bearer(key), "if-none-match": tags[at] ?? "" }
-      const { status } = await ask(
+      const headers = { ...authorizationHeaders(key), "if-none-match": tags[at] ?? "" }
+      const { status } = await sendRequest(
         port,
-        targetOf(of, of.popular[at] ?? {}),
+        requestTarget(of, of.popular[at] ?? {}),
         headers,
       )
       if (status !== 304) {
         throw new Error(
-          `${name} answers ${status} to a client that has the answer, not 304`,
+          `${name} answers ${status} instead of 304 to a client that has the response`,
         )
       }
     }

@@ -1,13 +1,13 @@
 /**
- * Generates the declarations of `src/client/PromiseContract.ts` from the schemas of the contract. Unlike those of the
- * compiler, they mention no type of Effect, so the Promise client works without the package `effect`.
+ * Generates the type declarations of `src/client/PromiseContract.ts` from the schemas of the contract. Declarations by
+ * the compiler would mention types of Effect; with these, the Promise client works without the package `effect`.
  */
 import { Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../src/Api.ts"
 import { endpointNameOf } from "../src/client/Contract.ts"
 
-/** The description of a schema or of its encoded side, as a comment on a line of its own. */
+/** Renders the description of a schema, or of its encoded side, as a comment. */
 const documentationComment = (ast: SchemaAST.AST) => {
   const description = ast.annotations?.["description"] ?? SchemaAST.toEncoded(ast).annotations?.["description"]
   return Predicate.isString(description) ? `/** ${description.replaceAll("*/", "* /")} */\n` : ""
@@ -19,7 +19,7 @@ const renderProperty = (name: PropertyKey, ast: SchemaAST.AST, type: string) =>
 const renderObject = (properties: ReadonlyArray<string>) =>
   properties.length === 0 ? "{}" : `{\n${properties.join("\n").replaceAll(/^/gm, "  ")}\n}`
 
-/** A type in a response. It allows any text where the contract lists words: a newer service may have more (§9.3). */
+/** Renders a response type. Enums accept any other text, because a newer service may have more values (§9.3). */
 const responseType = (...types: ReadonlyArray<SchemaAST.AST>): string => {
   const hasWord = types.some((ast) => SchemaAST.isLiteral(ast) && Predicate.isString(ast.literal))
   return [...new Set([...types.map(typeOf), ...(hasWord ? ["(string & {})"] : [])])].join(" | ")
@@ -27,7 +27,7 @@ const responseType = (...types: ReadonlyArray<SchemaAST.AST>): string => {
 
 const typeOf = (ast: SchemaAST.AST): string => {
   if (ast === Schema.Json.ast) return "Json"
-  // Datetimes stay text as received.
+  // The Promise client returns datetimes as text, as received.
   if (ast.annotations?.["expected"] === "DateTime.Utc") return "string"
   if (SchemaAST.isString(ast)) return "string"
   if (SchemaAST.isNumber(ast)) return "number"
@@ -55,11 +55,11 @@ const objectType = ({ indexSignatures, propertySignatures }: SchemaAST.Objects):
     ...indexSignatures.map(({ type }) => `readonly [name: string]: ${responseType(type)}`),
   ])
 
-/** A type in a request, which allows only the words in the contract. */
+/** Renders a request type. Enums accept only the values in the contract. */
 const requestType = (ast: SchemaAST.AST): string =>
   SchemaAST.isUnion(ast) ? ast.types.map(requestType).join(" | ") : typeOf(ast)
 
-/** A list accepts a single item, and a bound accepts a number. */
+/** Renders a parameter type. Lists accept a single item, and bounds (`min_…`, `max_…`) accept a number. */
 const parameterType = (name: string, ast: SchemaAST.AST) => {
   if (SchemaAST.isArrays(ast)) {
     const [item = SchemaAST.string] = ast.rest
@@ -84,7 +84,7 @@ const fieldOf = (ast: SchemaAST.AST | undefined, name: string) =>
     ? ast.propertySignatures.find((signature) => signature.name === name)?.type
     : undefined
 
-/** The text of the declaration file. */
+/** Renders the declaration file. */
 export const renderPromiseContract = (): string => {
   const endpoints: Array<string> = []
   const types: Array<string> = []
@@ -123,10 +123,10 @@ export const renderPromiseContract = (): string => {
     `import type { List, Resource } from "./PromiseResource.js"`,
     "type Json = null | string | number | boolean | ReadonlyArray<Json> | { readonly [name: string]: Json }",
     ...types,
-    "/** Every endpoint under the name of its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */",
+    "/** Every endpoint, named after its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */",
     `export interface TickerlineClient ${renderObject(endpoints)}`,
     `interface Details ${renderObject(detailsByCode)}`,
-    "/** The error codes of the API, and three for failures without a response of the service. */",
+    "/** The error codes of the API, and three codes for errors that the client itself detects. */",
     `export type ErrorCode = ${allCodes.join(" | ")}`,
     "/** The type of `details` for an error code. */",
     "export type DetailsOf<Code> = Code extends keyof Details ? Details[Code] : never",

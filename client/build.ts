@@ -2,8 +2,8 @@
  * Builds the npm package into `client/dist`, or into the folder given as the argument:
  *
  * - `tickerline/client` is compiled and imports `effect`, its peer dependency;
- * - `tickerline` and `tickerline/promise` are bundled with the parts of Effect that they use. Their types are free of
- *   Effect.
+ * - `tickerline` and `tickerline/promise` are bundled with the parts of Effect that they use. Their types mention no
+ *   type of Effect.
  */
 import { execFileSync } from "node:child_process"
 import { readFileSync, rmSync, writeFileSync } from "node:fs"
@@ -25,7 +25,7 @@ const bundle = await rolldown({ input: join(root, "src/client/PromiseClient.ts")
 const { output: [chunk] } = await bundle.generate({
   format: "esm",
   codeSplitting: false,
-  // Effect's documentation comments are half of the size.
+  // Drops documentation comments: those of Effect would be half of the bundle.
   comments: { legal: true, annotation: true, jsdoc: false },
 })
 await bundle.close()

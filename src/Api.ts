@@ -28,7 +28,7 @@ import { SplitStatusApiGroup } from "./v1/split-status/Api.ts"
 import { TickerChangesApiGroup } from "./v1/ticker-changes/Api.ts"
 import { UsageApiGroup } from "./v1/usage/Api.ts"
 
-/** A middleware applies to the endpoints added before it. The first one is the innermost. */
+/** A middleware applies to all endpoints that are added above it. The one that is added first is the innermost. */
 export class Api extends HttpApi.make("tickerline")
   .add(
     TickerChangesApiGroup,

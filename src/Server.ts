@@ -120,12 +120,12 @@ const services = lists.pipe(
   Layer.provideMerge(accounting),
   Layer.provideMerge(caches),
   Layer.provideMerge(Layer.merge(Database.layer, ReadRouter.layer)),
-  // Released last, because the other layers write to the database when they are released.
+  // Released last, because the layers above write to the database on release: without the probe, they could hang.
   Layer.provideMerge(HealthProbe.layer),
 )
 
 const httpConfiguration = Layer.mergeAll(
-  // A path of any length must reach the 404 route.
+  // The router does not match longer paths, but unknown paths of any length must reach the route for 404.
   Layer.succeed(HttpRouter.RouterConfig, {
     maxParamLength: 1_000_000,
     caseSensitive: true,

@@ -1,6 +1,6 @@
 /**
- * Runs the command line as a process: exit code, signals, and an output that is closed early.
- * `cli/preflight.js` runs before it and checks Node and the dependencies.
+ * The entry point: runs the command line, sets the exit code, and handles signals and a closed standard output.
+ * `cli/preflight.js` runs first and checks Node and the dependencies.
  */
 import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
 import * as NodeServices from "@effect/platform-node/NodeServices"
@@ -14,12 +14,12 @@ const onServe = Effect.sync(() => {
   isServing = true
 })
 
-/** 128 plus the number of the first signal, as shells expect. */
+/** 128 plus the number of the first received signal, as shells expect. */
 let signalExitCode: number | undefined
 process.once("SIGINT", () => signalExitCode ??= 130)
 process.once("SIGTERM", () => signalExitCode ??= 143)
 
-// A reader such as `head` closed the output. The service continues; any other command stops as if by SIGPIPE.
+// EPIPE: the reader of the output, such as `head`, has exited. The service continues; any other command stops.
 process.stdout.on("error", (error: NodeJS.ErrnoException) => {
   if (error.code !== "EPIPE") throw error
   if (isServing) return

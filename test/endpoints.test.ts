@@ -1,4 +1,4 @@
-/** Checks every endpoint against the contract, in the declaration and over HTTP. New endpoints are included. */
+/** Checks the declaration and the HTTP behaviour of every endpoint in the contract, so of new endpoints as well. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
@@ -13,7 +13,7 @@ import { someOf } from "./support/Thoroughness.ts"
 const { valueAt } = Service
 
 /** Sends a request, by default with the key for all endpoints. */
-const ask = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
+const sendRequest = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...options })
 })
@@ -79,18 +79,18 @@ const endpoints = reflected()
 const keyed = endpoints.filter((endpoint) => endpoint.keyed)
 const open = endpoints.filter((endpoint) => !endpoint.keyed)
 const priced = keyed.filter(({ path }) => !freeEndpointPaths.includes(path))
-/** Endpoints with a single object instead of a list (§4.1, D23, D28). */
+/** Endpoints that return a single object instead of a list (§4.1, D23, D28: envelope without pages). */
 const single = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]
 const lists = keyed.filter(({ path }) => !single.includes(path))
 const parameters = endpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ ...parameter, path: endpoint.path, others: endpoint.parameters }))
 )
 
-/** The description of a field, which a nullable field has in one of its alternatives. */
-const saidOf = (schema: unknown, keyword: string): unknown => {
+/** The value of a JSON Schema keyword. A nullable field has the keyword in one of its `anyOf` alternatives. */
+const keywordValue = (schema: unknown, keyword: string): unknown => {
   const one = resolved(schema)
   return valueAt(schema, keyword) ?? valueAt(one, keyword) ??
-    listOf(valueAt(one, "anyOf")).map((inner) => saidOf(inner, keyword)).find((said) => said !== undefined)
+    listOf(valueAt(one, "anyOf")).map((inner) => keywordValue(inner, keyword)).find((value) => value !== undefined)
 }
 
 /** A valid value for each parameter. */
@@ -101,7 +101,7 @@ const valueOf = ({ name, schema }: Parameter) =>
     ? "2025-01-02"
     : name === "limit"
     ? "1"
-    : pickSampleValue(listOf(saidOf(schema, "enum")).map(String)) ?? "1"
+    : pickSampleValue(listOf(keywordValue(schema, "enum")).map(String)) ?? "1"
 
 const required = (others: ReadonlyArray<Parameter>, except: string) =>
   others.filter((other) => other.required && other.name !== except).map((other) => `${other.name}=${valueOf(other)}`)
@@ -109,7 +109,7 @@ const required = (others: ReadonlyArray<Parameter>, except: string) =>
 const fieldOf = ({ field }: { readonly field: string }) => field
 
 const refused = Effect.fnUntraced(function* (path: string, query: ReadonlyArray<string>) {
-  const answer = yield* ask(`${path}?${query.join("&")}`)
+  const answer = yield* sendRequest(`${path}?${query.join("&")}`)
   assert.strictEqual(answer.status, 422, `${path}?${query.join("&")} ${answer.text}`)
   assert.strictEqual(valueAt(answer.body, "error", "code"), "validation_error")
   assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
@@ -156,19 +156,19 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         const { keyed, method } = endpoint
         assert.strictEqual(method, "GET")
         const target = buildValidRequest(endpoint)
-        const get = yield* ask(target)
+        const get = yield* sendRequest(target)
         assert.include(keyed ? [200, 404] : [200], get.status, get.text)
-        const head = yield* ask(target, { method: "HEAD" })
+        const head = yield* sendRequest(target, { method: "HEAD" })
         assert.strictEqual(head.status, get.status)
         assert.strictEqual(head.text, "")
         assert.strictEqual(head.headers["content-type"], get.headers["content-type"])
         for (const other of ["POST", "PUT", "PATCH", "DELETE"] as const) {
-          const { body, headers, status } = yield* ask(target, { method: other })
+          const { body, headers, status } = yield* sendRequest(target, { method: other })
           assert.strictEqual(status, 405)
           assert.strictEqual(headers["allow"], "GET, HEAD")
           assert.strictEqual(valueAt(body, "error", "code"), "method_not_allowed")
         }
-        assert.strictEqual((yield* ask(target, { method: "OPTIONS", key: null })).status, 204)
+        assert.strictEqual((yield* sendRequest(target, { method: "OPTIONS", key: null })).status, 204)
       }),
   )
 
@@ -195,7 +195,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }),
   )
 
-  // /estimate also takes the parameters of another endpoint (D28).
+  // Excludes /estimate, which also accepts the parameters of other endpoints (D28).
   it.effect.each(parameters.filter(({ path }) => path !== "/estimate"))(
     "refuses a misspelled $name of $path and suggests the correct name (D4)",
     ({ name, others, path }) =>
@@ -242,7 +242,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         for (const query of ["", "?nonsense=1", "?ticker=@@&ticker=@@"]) {
           for (const [key, code] of [[null, "missing_api_key"], ["nonsense", "invalid_api_key"]] as const) {
             for (const method of ["GET", "HEAD"] as const) {
-              const { body, headers, status } = yield* ask(`${path}${query}`, { key, method })
+              const { body, headers, status } = yield* sendRequest(`${path}${query}`, { key, method })
               assert.strictEqual(status, 401)
               assert.strictEqual(headers["www-authenticate"], "Bearer")
               if (method === "GET") assert.strictEqual(valueAt(body, "error", "code"), code)
@@ -254,20 +254,20 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
 
   it.effect.each(open)("requires no key: $path (D2)", ({ path }) =>
     Effect.gen(function* () {
-      for (const key of [null, "nonsense"]) assert.strictEqual((yield* ask(path, { key })).status, 200)
+      for (const key of [null, "nonsense"]) assert.strictEqual((yield* sendRequest(path, { key })).status, 200)
     }))
 
   it.effect.each(keyed)(
-    "is available to all tiers, research reports to ultimate only: $path (§5.3, D3)",
+    "is available to all tiers, or only to ultimate for research reports: $path (§5.3, D3)",
     (endpoint) =>
       Effect.gen(function* () {
         const keys = yield* Service.TestKeys
         const target = buildValidRequest(endpoint)
         for (const key of [keys.basic, keys.pro]) {
           const seen = endpoint.path === "/v1/research-reports" ? [403] : [200, 404]
-          assert.include(seen, (yield* ask(target, { key })).status)
+          assert.include(seen, (yield* sendRequest(target, { key })).status)
         }
-        assert.include([200, 404], (yield* ask(target, { key: keys.ultimate })).status)
+        assert.include([200, 404], (yield* sendRequest(target, { key: keys.ultimate })).status)
       }),
   )
 
@@ -276,7 +276,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     (endpoint) =>
       Effect.gen(function* () {
         const { parameters, path } = endpoint
-        const { body, status } = yield* ask(buildValidRequest(endpoint))
+        const { body, status } = yield* sendRequest(buildValidRequest(endpoint))
         assert.strictEqual(status, 200)
         assert.strictEqual(valueAt(body, "page"), 1)
         assert.strictEqual(valueAt(body, "limit"), 10)
@@ -304,7 +304,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           assert.deepStrictEqual(fields.map(({ field }) => field), [name], bounds)
           assert.match(fields[0]?.reason ?? "", /^must be a whole number from 1 to (100, or all|2147483647)/, bounds)
         }
-        const padded = yield* ask(
+        const padded = yield* sendRequest(
           `${buildValidRequest(endpoint)}${buildValidRequest(endpoint).includes("?") ? "&" : "?"}page=01&limit=007`,
         )
         assert.deepStrictEqual([valueAt(padded.body, "page"), valueAt(padded.body, "limit")], [1, 7])
@@ -315,7 +315,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     "returns one object in the envelope without pages: %s (§1, D28)",
     (path) =>
       Effect.gen(function* () {
-        const { body, status } = yield* ask(path === "/estimate" ? `${path}?endpoint=/v1/screener` : path)
+        const { body, status } = yield* sendRequest(path === "/estimate" ? `${path}?endpoint=/v1/screener` : path)
         assert.strictEqual(status, 200)
         assert.deepStrictEqual(Object.keys(Object(body)), ["count", "results"])
         assert.strictEqual(valueAt(body, "count"), 1)
@@ -328,8 +328,8 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   // Rate limit and cost
   // -------------------------------------------------------------------------------------------------------------------
 
-  /** The cost of a response that also has a rate limit (D18, D27). */
-  const countedIn = ({ headers }: { readonly headers: Readonly<Record<string, string | undefined>> }) => {
+  /** Asserts that a response has a rate limit (D18), and returns its cost (D27, prices). */
+  const assertRateLimit = ({ headers }: { readonly headers: Readonly<Record<string, string | undefined>> }) => {
     const [limit, remaining, reset, cost] = [
       "x-ratelimit-limit",
       "x-ratelimit-remaining",
@@ -344,27 +344,27 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   }
 
   it.effect.each(keyed)(
-    "sends the rate limit and the cost, which is 0 except for data: $path (D18, D27)",
+    "sends the rate limit, and a cost above 0 only for data: $path (D18, D27)",
     (endpoint) =>
       Effect.gen(function* () {
         const { path } = endpoint
         const target = buildValidRequest(endpoint)
-        const get = yield* ask(target)
-        const cost = countedIn(get)
+        const get = yield* sendRequest(target)
+        const cost = assertRateLimit(get)
         if (get.status === 200 && priced.includes(endpoint)) assert.isAbove(cost, 0)
         else assert.strictEqual(cost, 0)
-        const head = yield* ask(target, { method: "HEAD" })
-        assert.strictEqual(countedIn(head), 0)
-        const wrong = yield* ask(`${target}${target.includes("?") ? "&" : "?"}zzzzzzzzzz=1`)
+        const head = yield* sendRequest(target, { method: "HEAD" })
+        assert.strictEqual(assertRateLimit(head), 0)
+        const wrong = yield* sendRequest(`${target}${target.includes("?") ? "&" : "?"}zzzzzzzzzz=1`)
         assert.strictEqual(wrong.status, 422)
-        assert.strictEqual(countedIn(wrong), 0)
+        assert.strictEqual(assertRateLimit(wrong), 0)
 
         const narrow = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints: ["/v1/nowhere"] })
-        const refusal = yield* ask(target, { key: narrow })
+        const refusal = yield* sendRequest(target, { key: narrow })
         assert.strictEqual(refusal.status, 403)
         assert.strictEqual(valueAt(refusal.body, "error", "code"), "endpoint_not_allowed")
         assert.deepStrictEqual(valueAt(refusal.body, "error", "details"), { endpoint: path, allowed: ["/v1/nowhere"] })
-        assert.strictEqual(countedIn(refusal), 0)
+        assert.strictEqual(assertRateLimit(refusal), 0)
       }),
   )
 
@@ -372,7 +372,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     "sends no rate limit and no cost without a valid key: $path (D2, D18)",
     (endpoint) =>
       Effect.gen(function* () {
-        const { headers } = yield* ask(buildValidRequest(endpoint), { key: null })
+        const { headers } = yield* sendRequest(buildValidRequest(endpoint), { key: null })
         assert.deepStrictEqual(Object.keys(headers).filter((name) => /ratelimit|cost/.test(name)), [])
       }),
   )
@@ -381,20 +381,20 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   // Estimates
   // -------------------------------------------------------------------------------------------------------------------
 
-  const ofEstimate = endpoints.find(({ path }) => path === "/estimate")?.parameters ?? []
+  const estimateParameters = endpoints.find(({ path }) => path === "/estimate")?.parameters ?? []
 
-  it.effect("gives /estimate one required parameter with the paths of the catalogue (D28)", () =>
+  it.effect("declares one required parameter of /estimate, whose values are the paths of the catalogue (D28)", () =>
     Effect.sync(() => {
-      assert.deepStrictEqual(ofEstimate.map(({ name, required }) => ({ name, required })), [
+      assert.deepStrictEqual(estimateParameters.map(({ name, required }) => ({ name, required })), [
         { name: "endpoint", required: true },
       ])
       const paths = [...endpoints.map(({ path }) => path), "/v1/docs"]
-      assert.sameMembers([...listOf(saidOf(ofEstimate[0]?.schema, "enum"))], paths)
+      assert.sameMembers([...listOf(keywordValue(estimateParameters[0]?.schema, "enum"))], paths)
     }))
 
-  it.effect("reports endpoint as missing if it is misspelled (D4, D28)", () =>
+  it.effect("reports the parameter endpoint of /estimate as missing if it is misspelled (D4, D28)", () =>
     Effect.gen(function* () {
-      for (const wrong of misspelt("endpoint", ofEstimate)) {
+      for (const wrong of misspelt("endpoint", estimateParameters)) {
         for (const more of [[], ["ticker=@@"], ["nonsense=1"]]) {
           const fields = yield* refused("/estimate", [`${wrong}=/v1/news`, ...more])
           assert.deepStrictEqual(fields, [{ field: "endpoint", reason: "is required" }], wrong)
@@ -402,10 +402,10 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }
     }))
 
-  it.effect("estimates a free endpoint at 0 and refuses an unknown one (D28)", () =>
+  it.effect("estimates free endpoints at 0, and refuses an estimate of unknown endpoints (D28)", () =>
     Effect.gen(function* () {
       for (const path of [...freeEndpointPaths, ...open.map((one) => one.path), "/v1/docs"]) {
-        const { body, status } = yield* ask(`/estimate?endpoint=${path}`)
+        const { body, status } = yield* sendRequest(`/estimate?endpoint=${path}`)
         assert.strictEqual(status, 200, path)
         assert.strictEqual(valueAt(body, "results", 0, "estimated_cost_microdollars"), 0, path)
       }
@@ -434,40 +434,40 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           ...(right.length === 0 ? [] : [[]]),
         ]
         for (const mistake of mistakes) {
-          const own = yield* ask(`${path}?${mistake.join("&")}`)
-          const estimate = yield* ask(`/estimate?${[`endpoint=${path}`, ...mistake].join("&")}`)
+          const own = yield* sendRequest(`${path}?${mistake.join("&")}`)
+          const estimate = yield* sendRequest(`/estimate?${[`endpoint=${path}`, ...mistake].join("&")}`)
           assert.strictEqual(own.status, 422, `${path} ${mistake.join("&")}`)
           assert.strictEqual(estimate.status, 422)
           assert.deepStrictEqual(valueAt(estimate.body, "error"), valueAt(own.body, "error"))
           assert.strictEqual(valueAt(estimate.body, "request_id"), estimate.headers["x-request-id"])
-          // The parameter may be anywhere among the others.
-          const last = yield* ask(`/estimate?${[...mistake, `endpoint=${path}`].join("&")}`)
+          // The parameter `endpoint` may follow the other parameters.
+          const last = yield* sendRequest(`/estimate?${[...mistake, `endpoint=${path}`].join("&")}`)
           assert.deepStrictEqual(valueAt(last.body, "error"), valueAt(own.body, "error"))
         }
       }),
   )
 
-  it.effect("refuses an estimate of research reports to lower tiers, with the same message (D3, D28)", () =>
+  it.effect("refuses an estimate of research reports to lower tiers, with the message of that endpoint (D3, D28)", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* Service.TestKeys
       const target = buildUrl("/estimate", [["endpoint", "/v1/research-reports"]])
       for (const key of [basic, pro]) {
         for (const query of ["", "&nonsense=1"]) {
-          const estimate = yield* ask(`${target}${query}`, { key })
-          const own = yield* ask("/v1/research-reports", { key })
+          const estimate = yield* sendRequest(`${target}${query}`, { key })
+          const own = yield* sendRequest("/v1/research-reports", { key })
           assert.strictEqual(estimate.status, 403)
           assert.strictEqual(valueAt(estimate.body, "error", "code"), "insufficient_tier")
           assert.deepStrictEqual(valueAt(estimate.body, "error"), valueAt(own.body, "error"))
         }
       }
-      assert.strictEqual((yield* ask(target)).status, 200)
+      assert.strictEqual((yield* sendRequest(target)).status, 200)
     }))
 
   it.effect("refuses an estimate of an endpoint that the key does not allow (D2, D28)", () =>
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("estimator", "ultimate", { endpoints: ["/estimate", "/v1/news"] })
       const status = (path: string) =>
-        Effect.map(ask(buildUrl("/estimate", [["endpoint", path]]), { key }), (answer) => answer.status)
+        Effect.map(sendRequest(buildUrl("/estimate", [["endpoint", path]]), { key }), (answer) => answer.status)
       assert.strictEqual(yield* status("/v1/news"), 200)
       assert.strictEqual(yield* status("/v1/screener"), 403)
     }))
@@ -499,8 +499,8 @@ const propertiesOf = (schema: unknown, where: string): ReadonlyArray<Property> =
 
 const fields = endpoints.flatMap(({ path, success }) => propertiesOf(success, path))
 
-/** Names that need no description. */
-const plain = new Set([
+/** Field names that need no description. */
+const selfExplanatoryNames = new Set([
   "count",
   "page",
   "limit",
@@ -514,11 +514,11 @@ const plain = new Set([
 ])
 
 /** The descriptions of the three column types for times (D15). */
-const kinds = [EasternWallClock, UtcInstant, NewYorkWallClock].map(({ schemas }) =>
-  saidOf(Schema.toJsonSchemaDocument(schemas.json).schema, "description")
+const timeDescriptions = [EasternWallClock, UtcInstant, NewYorkWallClock].map(({ schemas }) =>
+  keywordValue(Schema.toJsonSchemaDocument(schemas.json).schema, "description")
 )
 
-describe("Every declaration", () => {
+describe("The declaration of the API", () => {
   it("has endpoints with and without a key (§4, D30)", () => {
     assert.isAtLeast(keyed.length, 3)
     assert.isAtLeast(open.length, 4)
@@ -530,7 +530,7 @@ describe("Every declaration", () => {
     if (path !== "/estimate") assert.match(path, /^\/v1\/[a-z0-9-]+(\/[a-z0-9-]+)*$/)
   })
 
-  it("has all free endpoints and all endpoints with a single object (§1, D28)", () => {
+  it("includes all free endpoints and all endpoints that return a single object (§1, D28)", () => {
     const paths = keyed.map(({ path }) => path)
     assert.includeMembers(paths, freeEndpointPaths)
     assert.includeMembers(paths, single)
@@ -544,7 +544,7 @@ describe("Every declaration", () => {
   })
 
   it.each(keyed)(
-    "declares the errors of an endpoint with a key: $path (§7.2, D13, D18)",
+    "declares all errors of an endpoint that requires a key: $path (§7.2, D13, D18)",
     (endpoint) => {
       // An endpoint without a price cannot fail with 402 (D27).
       const costs = priced.includes(endpoint) ? [402] : []
@@ -561,43 +561,45 @@ describe("Every declaration", () => {
     },
   )
 
-  it.each(open)("declares no error of an account for an endpoint without a key: $path (§7.2, D2)", ({ errors }) => {
+  it.each(open)("declares no account errors for an endpoint that requires no key: $path (§7.2, D2)", ({ errors }) => {
     assert.deepStrictEqual(errors.filter((status) => status !== 503), [410, 422, 500])
   })
 
   it.each(endpoints)("describes every parameter: $path (§4)", ({ parameters }) => {
-    const silent = parameters.filter(({ description }) => typeof description !== "string" || description === "")
-    assert.deepStrictEqual(silent.map(({ name }) => name), [])
+    const undocumented = parameters.filter(({ description }) => typeof description !== "string" || description === "")
+    assert.deepStrictEqual(undocumented.map(({ name }) => name), [])
   })
 
   it("describes every field of every response, unless its name is sufficient (§2)", () => {
-    const silent = fields.filter(({ name, schema }) =>
-      !plain.has(name) && typeof saidOf(schema, "description") !== "string"
+    const undocumented = fields.filter(({ name, schema }) =>
+      !selfExplanatoryNames.has(name) && typeof keywordValue(schema, "description") !== "string"
     )
-    assert.deepStrictEqual(silent.map(({ where }) => where), [])
+    assert.deepStrictEqual(undocumented.map(({ where }) => where), [])
   })
 
   it("declares every datetime as one of the three column types (§2.1, D15)", () => {
-    assert.strictEqual(new Set(kinds).size, 3)
-    const datetimes = fields.filter(({ schema }) => saidOf(schema, "format") === "date-time")
+    assert.strictEqual(new Set(timeDescriptions).size, 3)
+    const datetimes = fields.filter(({ schema }) => keywordValue(schema, "format") === "date-time")
     assert.isAtLeast(datetimes.length, 4)
-    for (const { schema, where } of datetimes) assert.include(kinds, saidOf(schema, "description"), where)
-  })
-
-  it("has datetimes in fields named like a time, and none in fields named like a date (§2.1)", () => {
-    for (const { name, schema, where } of fields) {
-      if (/_(at|time|updated)$/.test(name) && name !== "filed_at") {
-        assert.strictEqual(saidOf(schema, "format"), "date-time", where)
-      }
-      if (/(^|_)date$/.test(name)) assert.notStrictEqual(saidOf(schema, "format"), "date-time", where)
+    for (const { schema, where } of datetimes) {
+      assert.include(timeDescriptions, keywordValue(schema, "description"), where)
     }
   })
 
-  it("keeps the column type of every datetime (§2.1.4, D15)", () => {
-    const [eastern, , newYork] = kinds
+  it("declares fields named like a time as datetimes, and fields named like a date not (§2.1)", () => {
+    for (const { name, schema, where } of fields) {
+      if (/_(at|time|updated)$/.test(name) && name !== "filed_at") {
+        assert.strictEqual(keywordValue(schema, "format"), "date-time", where)
+      }
+      if (/(^|_)date$/.test(name)) assert.notStrictEqual(keywordValue(schema, "format"), "date-time", where)
+    }
+  })
+
+  it("declares intraday runners with the right column types for times (§2.1.4, D15)", () => {
+    const [eastern, , newYork] = timeDescriptions
     const runners = fields.filter(({ where }) => where.startsWith("/v1/intraday-runners."))
     const of = (kind: unknown) =>
-      runners.filter(({ schema }) => saidOf(schema, "description") === kind).map(({ name }) => name).toSorted()
+      runners.filter(({ schema }) => keywordValue(schema, "description") === kind).map(({ name }) => name).toSorted()
     assert.deepStrictEqual(of(eastern), ["last_updated"])
     assert.deepStrictEqual(of(newYork), ["high_time", "low_time", "spike_start_time"])
   })
@@ -605,7 +607,7 @@ describe("Every declaration", () => {
   it("declares prices, amounts, volumes and ratios as numbers (D16)", () => {
     for (const { name, schema, where } of fields) {
       if (/(price|volume|percentage|ratio|_pct|gain|market_cap|_minutes|vwap|count)$/.test(name)) {
-        assert.include(["number", "integer", "boolean"], saidOf(schema, "type"), where)
+        assert.include(["number", "integer", "boolean"], keywordValue(schema, "type"), where)
       }
     }
   })
@@ -626,7 +628,7 @@ describe("Every declaration", () => {
   })
 
   it.each(keyed.filter((endpoint) => !lists.includes(endpoint)))(
-    "has no paging if it is not a list: $path (D8)",
+    "declares no paging unless it returns a list: $path (D8)",
     ({ parameters, success }) => {
       assert.isFalse(isList(success))
       const names = [
@@ -638,11 +640,11 @@ describe("Every declaration", () => {
   )
 
   it("documents the defaults of page and limit (D8)", () => {
-    const silent = (wanted: string, value: number) =>
+    const undocumented = (wanted: string, value: number) =>
       parameters.filter(({ name, required, schema }) =>
-        name === wanted && (required || saidOf(schema, "default") !== value)
+        name === wanted && (required || keywordValue(schema, "default") !== value)
       ).map(({ path }) => path)
-    assert.deepStrictEqual(silent("page", 1), [])
-    assert.deepStrictEqual(silent("limit", 10), [])
+    assert.deepStrictEqual(undocumented("page", 1), [])
+    assert.deepStrictEqual(undocumented("limit", 10), [])
   })
 })

@@ -9,7 +9,7 @@ import { Api } from "../src/Api.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 
-/** `src/…`, with slashes. */
+/** All source files, with paths such as `src/Api.ts`. */
 const files = globSync("src/**/*.{ts,js}", { cwd: root }).map((file) => file.replaceAll("\\", "/")).toSorted()
 
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")
@@ -34,7 +34,7 @@ const imports = (file: string) => importsOf.get(file) ?? []
 
 const sourceImports = (file: string) => imports(file).filter((name) => name.startsWith("src/"))
 
-/** Imports that are not allowed, as `file → import`. */
+/** Finds imports that are not allowed, as `file → import`. */
 const forbidden = (among: (file: string) => boolean, allowed: (name: string, file: string) => boolean) =>
   files.filter(among).flatMap((file) =>
     sourceImports(file).filter((name) => !allowed(name, file)).map((name) => `${file} → ${name}`)
@@ -45,7 +45,7 @@ const isAccountContract = (name: string) =>
   /^src\/accounts\/(keys\/Authentication|Authorization|AccountErrors)\.ts$/.test(name)
 const isClient = (name: string) => name.startsWith("src/client/")
 const isDatabase = (name: string) => name.startsWith("src/db/")
-/** The parts of `rules` and `rows` that contracts use are pure; the request context is data only. */
+/** Contracts may import `rules` and `rows`, which are pure, and the request context, which contains only data. */
 const isPure = (name: string) => /^src\/(rules|rows)\//.test(name) || name === "src/http/RequestContext.ts"
 
 /** The folder directly below `src` that contains the file, or the file itself at the top. */
@@ -72,7 +72,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
   ],
   rules: ["rows", "http/RequestContext.ts"],
   rows: ["rules"],
-  observability: ["rules", "http/RequestContext.ts", "cli/terminal/Text.ts"],
+  observability: ["rules", "http/RequestContext.ts"],
   db: ["observability", "rules/Errors.ts", "http/RequestContext.ts"],
   jobs: ["db", "observability"],
   lists: [
@@ -81,6 +81,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "db",
     "observability",
     "accounts/keys/Authentication.ts",
+    "http/DataEndpoints.ts",
     "http/RequestContext.ts",
     "http/ConditionalRequests.ts",
   ],
@@ -90,10 +91,9 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "observability",
     "jobs/Job.ts",
     "http/RequestContext.ts",
-    "http/ResponseCache.ts",
   ],
-  http: ["rules", "rows", "accounts", "observability", "catalogue/Endpoints.ts", "lists/QueryCache.ts"],
-  v1: ["Api.ts", "rules", "rows", "accounts", "lists", "db", "http/RequestContext.ts"],
+  http: ["Api.ts", "rules", "rows", "accounts", "observability", "catalogue/Endpoints.ts", "lists/QueryCache.ts"],
+  v1: ["Api.ts", "rules", "rows", "accounts", "lists", "db", "http/DataEndpoints.ts", "http/RequestContext.ts"],
   catalogue: [
     "Api.ts",
     "rules",
@@ -242,7 +242,7 @@ describe("The layout of src", () => {
       onGroup: () => {},
       onEndpoint: ({ endpoint, middleware }) => {
         const [, version, segment = ""] = endpoint.path.split("/")
-        // Endpoints of the catalogue, such as /estimate, are in its own folder.
+        // The endpoints of the catalogue, such as /estimate, are in the folder src/catalogue.
         const isKeyed = Array.from(middleware).some(({ key }) => key === Authentication.key)
         if (version === "v1" && isKeyed) segments.push(segment)
       },

@@ -1,6 +1,6 @@
 /**
- * Smoke test, `node smoke.ts node` or `node smoke.ts deno`: starts the service in a new home, sends requests and stops
- * it. Prints one line per check, and exits with 1 at the first that fails.
+ * Smoke test, run as `node smoke.ts node` or `node smoke.ts deno`: starts the service with a new home folder, sends
+ * requests and stops the service. Prints one line per check, and exits with 1 if a check fails.
  */
 import { execFileSync, spawn } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"

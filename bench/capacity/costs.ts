@@ -1,41 +1,41 @@
 /**
  * `npm run costs` measures the CPU, network and WAL of one request: the inputs of SCALING.md. CPU times hardly depend on
- * other load, so a busy machine will do.
+ * other load, so the machine may be busy.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { ask, bearer } from "../ask.ts"
+import { authorizationHeaders, sendRequest } from "../httpClient.ts"
 import { type Case, type Mode, runners100Small, runners10Small } from "../cases.ts"
-import { type Load, load } from "../load.ts"
-import { cpuOf, cpuOfFamily, memoryOf } from "../measure.ts"
+import { runWrk, type WrkResult } from "../wrk.ts"
+import { readCpu, readMemory, readTreeCpu } from "../processStats.ts"
 import { options } from "../options.ts"
 import { query } from "../postgres.ts"
-import { endings, sleep } from "../processes.ts"
+import { makeCleanup, sleep } from "../processes.ts"
 import { median } from "../report.ts"
-import { rest, writePlan, type Writer } from "../requests.ts"
-import { type Service, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
+import { formatRestRequest, type RequestFormatter, writePlan } from "../requestFiles.ts"
+import { type Service, startService, startTestbed, type Testbed, warm } from "./services.ts"
 
-interface Taken {
-  /** Microseconds of processor a request: of the service, of PostgreSQL with all it does for it. */
+interface RequestCosts {
+  /** CPU time per request in microseconds: of the service, and of all PostgreSQL processes. */
   readonly service: number
   readonly database: number
-  /** Bytes of the answer with its head, and of WAL. */
+  /** Bytes per request: of the response with its headers, and of WAL. */
   readonly bytes: number
   readonly wal: number
-  /** Pages of 8 KiB that PostgreSQL read from its own memory or elsewhere. */
+  /** Pages of 8 KiB that PostgreSQL read per request, from its own memory or from the kernel. */
   readonly pages: number
   readonly perSecond: number
 }
 
-interface Asked {
+interface Scenario {
   readonly name: string
   readonly of: Case
   readonly mode: Mode
-  readonly write: Writer
+  readonly write: RequestFormatter
   readonly expect?: number
 }
 
-const counters = async ({ url }: Surroundings) => {
+const counters = async ({ url }: Testbed) => {
   const [row] = await query(
     url,
     `select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 as wal, (blks_hit + blks_read)::float8 as pages
@@ -46,18 +46,18 @@ const counters = async ({ url }: Surroundings) => {
 
 const cursors = new Map<string, number>()
 
-const take = async (
-  around: Surroundings,
+const measureCosts = async (
+  testbed: Testbed,
   service: Service,
-  asked: Asked,
+  scenario: Scenario,
   tags: ReadonlyArray<string>,
-): Promise<Taken> => {
-  const plan = writePlan(`costs-${asked.name}`, asked.of, asked.mode, asked.write, tags)
-  const send = async (seconds: number): Promise<Load> => {
-    const place = `${service.pid} ${asked.of.name} ${asked.mode}`
+): Promise<RequestCosts> => {
+  const plan = writePlan(`costs-${scenario.name}`, scenario.of, scenario.mode, scenario.write, tags)
+  const send = async (seconds: number): Promise<WrkResult> => {
+    const place = `${service.pid} ${scenario.of.name} ${scenario.mode}`
     const cursor = cursors.get(place) ?? 0
-    const { expect } = asked
-    const sent = await load({
+    const { expect } = scenario
+    const sent = await runWrk({
       port: service.port,
       plan,
       cursor,
@@ -68,21 +68,21 @@ const take = async (
     cursors.set(place, sent.cursor)
     return sent
   }
-  // V8 makes code fast by how often it ran, not by how long.
+  // V8 optimises code after a number of calls, so the warm-up counts requests instead of seconds.
   let before = 0
   for (let second = 0; before < 10_000 && second < 20; second += options.warmup) {
     before += (await send(options.warmup)).requests
   }
   const now = async () => ({
-    service: cpuOf(service.pid),
-    database: cpuOfFamily(around.postgres.pid),
-    ...(await counters(around)),
+    service: readCpu(service.pid),
+    database: readTreeCpu(testbed.postgres.pid),
+    ...(await counters(testbed)),
   })
-  const rounds: Array<Taken> = []
+  const rounds: Array<RequestCosts> = []
   while (rounds.length < options.rounds) {
     const before = await now()
     const sent = await send(options.seconds)
-    // Until usage is written.
+    // Waits until the service has written its usage rows.
     await sleep(600)
     const after = await now()
     const each = (name: keyof typeof before) => (after[name] - before[name]) / sent.requests
@@ -95,7 +95,7 @@ const take = async (
       perSecond: sent.perSecond,
     })
   }
-  const middle = (name: keyof Taken) => median(rounds.map((one) => one[name]))
+  const middle = (name: keyof RequestCosts) => median(rounds.map((one) => one[name]))
   return {
     service: middle("service"),
     database: middle("database"),
@@ -106,57 +106,62 @@ const take = async (
   }
 }
 
-/** What a process takes while nobody asks it, in microseconds of processor a second. */
-const idle = async ({ postgres }: Surroundings, { pid }: Service) => {
-  const before = [cpuOf(pid), cpuOfFamily(postgres.pid)] as const
+/** CPU time of an idle process, in microseconds per second. */
+const idle = async ({ postgres }: Testbed, { pid }: Service) => {
+  const before = [readCpu(pid), readTreeCpu(postgres.pid)] as const
   await sleep(10_000)
-  return { service: (cpuOf(pid) - before[0]) / 10, database: (cpuOfFamily(postgres.pid) - before[1]) / 10 }
+  return { service: (readCpu(pid) - before[0]) / 10, database: (readTreeCpu(postgres.pid) - before[1]) / 10 }
 }
 
-/** A whole list of 50,000 rows, for a row. */
-const whole = async ({ key, postgres }: Surroundings, { pid, port }: Service) => {
-  const before = [cpuOf(pid), cpuOfFamily(postgres.pid)] as const
+/** Costs per row of an export of 50,000 rows. */
+const measureExport = async ({ key, postgres }: Testbed, { pid, port }: Service) => {
+  const before = [readCpu(pid), readTreeCpu(postgres.pid)] as const
   let [rows, bytes] = [0, 0]
   for (const _ of [1, 2, 3]) {
-    const { body, status } = await ask(port, "/v1/intraday-runners?limit=all&format=ndjson", bearer(key))
-    if (status !== 200) throw new Error(`a whole list is ${status}: ${body.toString().slice(0, 500)}`)
+    const { body, status } = await sendRequest(
+      port,
+      "/v1/intraday-runners?limit=all&format=ndjson",
+      authorizationHeaders(key),
+    )
+    if (status !== 200) throw new Error(`the export failed with ${status}: ${body.toString().slice(0, 500)}`)
     rows += body.toString().split("\n").length - 1
     bytes += body.length
   }
   return {
-    service: (cpuOf(pid) - before[0]) / rows,
-    database: (cpuOfFamily(postgres.pid) - before[1]) / rows,
+    service: (readCpu(pid) - before[0]) / rows,
+    database: (readTreeCpu(postgres.pid) - before[1]) / rows,
     bytes: bytes / rows,
   }
 }
 
-const connections = async ({ url }: Surroundings) =>
+const connections = async ({ url }: Testbed) =>
   Number(
     (await query(url, `select count(*) from pg_stat_activity where application_name like 'tickerline%'`))[0]?.["count"],
   )
 
-const nobody: Writer = (of, asked, tag) => rest("")(of, asked, tag).replace(/Authorization: .*\r\n/, "")
+const nobody: RequestFormatter = (of, parameters, tag) =>
+  formatRestRequest("")(of, parameters, tag).replace(/Authorization: .*\r\n/, "")
 
-const compressed = (write: Writer): Writer => (of, asked, tag) =>
-  write(of, asked, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
+const compressed = (write: RequestFormatter): RequestFormatter => (of, parameters, tag) =>
+  write(of, parameters, tag).replace("Accept: ", "Accept-Encoding: gzip\r\nAccept: ")
 
 const main = async () => {
-  const { end, ends } = endings()
-  const around = await surroundings()
-  ends.push(around.end)
+  const { cleanUp, cleanupSteps } = makeCleanup()
+  const testbed = await startTestbed()
+  cleanupSteps.push(testbed.end)
   try {
-    const write = rest(around.key)
-    const service = await startService("costs", around.url)
-    ends.push(service.stop)
-    const tags = await warm(service.port, around.key)
+    const write = formatRestRequest(testbed.key)
+    const service = await startService("costs", testbed.url)
+    cleanupSteps.push(service.stop)
+    const tags = await warm(service.port, testbed.key)
     const found: Record<string, unknown> = {}
-    const tell = (name: string, value: object) => {
+    const record = (name: string, value: object) => {
       found[name] = value
       const shown = Object.entries(value).map(([what, number]) => `${what} ${Number(number).toFixed(2)}`)
       console.log(`${name.padEnd(22)} ${shown.join("  ")}`)
     }
-    tell("idle", await idle(around, service))
-    const asked: ReadonlyArray<Asked> = [
+    record("idle", await idle(testbed, service))
+    const scenarios: ReadonlyArray<Scenario> = [
       { name: "miss", of: runners10Small, mode: "miss", write },
       { name: "miss100", of: runners100Small, mode: "miss", write },
       { name: "hit", of: runners10Small, mode: "hit", write },
@@ -164,16 +169,16 @@ const main = async () => {
       { name: "compressed", of: runners10Small, mode: "miss", write: compressed(write) },
       { name: "unauthorized", of: runners10Small, mode: "hit", write: nobody, expect: 401 },
     ]
-    for (const one of asked) tell(one.name, await take(around, service, one, tags))
-    tell("whole", await whole(around, service))
-    tell("process", { connections: await connections(around), ...memoryOf(service.pid) })
+    for (const one of scenarios) record(one.name, await measureCosts(testbed, service, one, tags))
+    record("whole", await measureExport(testbed, service))
+    record("process", { connections: await connections(testbed), ...readMemory(service.pid) })
     await service.stop()
-    const strict = await startService("costs-limited", around.url, { RATE_LIMIT_ULTIMATE: "1" })
-    ends.push(strict.stop)
-    await ask(strict.port, "/v1/intraday-runners", bearer(around.key))
-    await ask(strict.port, "/v1/intraday-runners", bearer(around.key))
-    const limited: Asked = { name: "limited", of: runners10Small, mode: "hit", write, expect: 429 }
-    tell("limited", await take(around, strict, limited, tags))
+    const strict = await startService("costs-limited", testbed.url, { RATE_LIMIT_ULTIMATE: "1" })
+    cleanupSteps.push(strict.stop)
+    await sendRequest(strict.port, "/v1/intraday-runners", authorizationHeaders(testbed.key))
+    await sendRequest(strict.port, "/v1/intraday-runners", authorizationHeaders(testbed.key))
+    const limited: Scenario = { name: "limited", of: runners10Small, mode: "hit", write, expect: 429 }
+    record("limited", await measureCosts(testbed, strict, limited, tags))
     const file = join(
       import.meta.dirname,
       `../results/costs-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`,
@@ -181,7 +186,7 @@ const main = async () => {
     mkdirSync(join(import.meta.dirname, "../results"), { recursive: true })
     writeFileSync(`${file}.json`, `${JSON.stringify({ date: new Date().toISOString(), ...found }, null, 2)}\n`)
   } finally {
-    await end()
+    await cleanUp()
   }
 }
 

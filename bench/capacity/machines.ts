@@ -5,24 +5,24 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { type Case, runners10Small } from "../cases.ts"
-import { load } from "../load.ts"
-import { cpuOf, cpuOfFamily } from "../measure.ts"
+import { runWrk } from "../wrk.ts"
+import { readCpu, readTreeCpu } from "../processStats.ts"
 import { options } from "../options.ts"
-import { endings, type Ends } from "../processes.ts"
+import { type CleanupSteps, makeCleanup } from "../processes.ts"
 import { median } from "../report.ts"
-import { rest, writePlan } from "../requests.ts"
+import { formatRestRequest, writePlan } from "../requestFiles.ts"
 import { random, zipf } from "../symbols.ts"
-import { type Share, share } from "./shares.ts"
-import { type Service, startService, type Surroundings, surroundings, warm } from "./surroundings.ts"
+import { type CpuQuota, limitCpu } from "./cpuQuota.ts"
+import { type Service, startService, startTestbed, type Testbed, warm } from "./services.ts"
 
-/** Every other one was asked for before, by Zipf's law. */
+/** Alternates between new and popular requests; the popular ones have a Zipf distribution. */
 const mixed: Case = (() => {
   const order = zipf(runners10Small.popular.length, runners10Small.misses.length, random(11))
   const misses = runners10Small.misses.flatMap((miss, at) => [miss, runners10Small.popular[order[at] ?? 0] ?? {}])
   return { ...runners10Small, name: "runners-10-mixed", misses }
 })()
 
-const asked = [
+const scenarios = [
   { name: "hits", of: runners10Small, mode: "hit" },
   { name: "half of them hits", of: mixed, mode: "miss" },
   { name: "misses", of: runners10Small, mode: "miss" },
@@ -31,74 +31,74 @@ const asked = [
 interface Measured {
   readonly machines: number
   readonly perSecond: number
-  /** Microseconds of processor a request. */
+  /** CPU time per request in microseconds. */
   readonly service: number
   readonly database: number
-  /** What the generators took of a core. */
+  /** CPU use of the load generators, in cores. */
   readonly generator: number
   readonly p99: number
-  /** Of the service's time slices those that were used up. */
+  /** Share of the scheduling periods in which the service used up its CPU quota. */
   readonly throttled: number
 }
 
 interface Machine {
   readonly service: Service
-  readonly share: Share
+  readonly share: CpuQuota
 }
 
 const cursors = new Map<string, number>()
 
 const measure = async (
-  { key, postgres }: Surroundings,
+  { key, postgres }: Testbed,
   machines: ReadonlyArray<Machine>,
-  what: typeof asked[number],
+  scenario: typeof scenarios[number],
 ): Promise<Measured> => {
-  const plan = writePlan("machines", what.of, what.mode, rest(key), [])
+  const plan = writePlan("machines", scenario.of, scenario.mode, formatRestRequest(key), [])
   const send = (seconds: number) =>
     Promise.all(machines.map(async ({ service: { port } }) => {
-      const cursor = cursors.get(`${port} ${what.name}`) ?? 0
-      const sent = await load({ port, plan, cursor, connections: 16, seconds })
-      cursors.set(`${port} ${what.name}`, sent.cursor)
+      const cursor = cursors.get(`${port} ${scenario.name}`) ?? 0
+      const sent = await runWrk({ port, plan, cursor, connections: 16, seconds })
+      cursors.set(`${port} ${scenario.name}`, sent.cursor)
       return sent
     }))
-  const cpu = () => machines.reduce((sum, { service: { pid } }) => sum + cpuOf(pid), 0)
+  const cpu = () => machines.reduce((sum, { service: { pid } }) => sum + readCpu(pid), 0)
   await send(options.warmup)
   machines.forEach(({ share }) => share.throttled())
-  const [own, database] = [cpu(), cpuOfFamily(postgres.pid)]
+  const [own, database] = [cpu(), readTreeCpu(postgres.pid)]
   const sent = await send(options.seconds)
   const total = (name: "generator" | "perSecond" | "requests") => sent.reduce((sum, one) => sum + one[name], 0)
   return {
     machines: machines.length,
     perSecond: total("perSecond"),
     service: (cpu() - own) / total("requests"),
-    database: (cpuOfFamily(postgres.pid) - database) / total("requests"),
+    database: (readTreeCpu(postgres.pid) - database) / total("requests"),
     generator: total("generator"),
     p99: Math.max(...sent.map(({ p99 }) => p99)),
     throttled: machines.reduce((sum, { share }) => sum + share.throttled(), 0) / machines.length,
   }
 }
 
-/** Started with all of the processor, so that code is made fast before it is measured, and then confined. */
+/** Starts a service without a CPU quota, so that V8 optimises its code quickly, and then sets the quota. */
 const startMachine = async (
   name: string,
-  around: Surroundings,
-  ends: Ends,
+  testbed: Testbed,
+  cleanupSteps: CleanupSteps,
 ) => {
-  const service = await startService(name, around.url)
-  let made: Share | undefined
-  // From here on, for warming it takes its time. A share is given back when nothing runs in it.
-  ends.push(async () => {
+  const service = await startService(name, testbed.url)
+  let made: CpuQuota | undefined
+  // Registered before the long warm-up. The control group can only be removed when no process runs in it.
+  cleanupSteps.push(async () => {
     await service.stop()
     made?.remove()
   })
-  await warm(service.port, around.key)
-  const plan = writePlan("machines", runners10Small, "miss", rest(around.key), [])
+  await warm(service.port, testbed.key)
+  const plan = writePlan("machines", runners10Small, "miss", formatRestRequest(testbed.key), [])
   let cursor = 0
   for (let second = 0; cursor < 20_000 && second < 30; second += options.warmup) {
-    cursor = (await load({ port: service.port, plan, cursor, connections: 16, seconds: options.warmup })).cursor
+    cursor = (await runWrk({ port: service.port, plan, cursor, connections: 16, seconds: options.warmup })).cursor
   }
   cursors.set(`${service.port} misses`, cursor)
-  const confined = made = share(name, options.share)
+  const confined = made = limitCpu(name, options.share)
   confined.add(service.pid)
   return { service, share: confined }
 }
@@ -107,21 +107,21 @@ const columns = ["perSecond", "service", "database", "generator", "p99", "thrott
 
 type Found = Measured & { readonly asked: string }
 
-const both = async (outer: Ends, around: Surroundings) => {
+const both = async (outer: CleanupSteps, testbed: Testbed) => {
   const machines: Array<Machine> = []
   const found: Array<Found> = []
-  const { end, ends } = endings(outer)
+  const { cleanUp, cleanupSteps } = makeCleanup(outer)
   try {
     for (const name of ["machine-1", "machine-2"]) {
-      machines.push(await startMachine(name, around, ends))
+      machines.push(await startMachine(name, testbed, cleanupSteps))
     }
-    for (const what of asked) {
+    for (const scenario of scenarios) {
       const rounds: ReadonlyArray<Array<Measured>> = [[], []]
       for (let round = 0; round < options.rounds; round += 1) {
-        // By turns, so that both have their share of the machine's moods.
+        // Alternates, so that other load on the machine affects both counts equally.
         for (const count of [1, 2]) {
-          const measured = await measure(around, machines.slice(0, count), what)
-          console.log(`${what.name}, ${count}: ${measured.perSecond.toFixed(0)} per second`)
+          const measured = await measure(testbed, machines.slice(0, count), scenario)
+          console.log(`${scenario.name}, ${count}: ${measured.perSecond.toFixed(0)} per second`)
           rounds[count - 1]?.push(measured)
         }
       }
@@ -129,7 +129,7 @@ const both = async (outer: Ends, around: Surroundings) => {
         const medians = Object.fromEntries(columns.map((name) => [name, median(some.map((one) => one[name]))]))
         const { database = 0, generator = 0, p99 = 0, perSecond = 0, service = 0, throttled = 0 } = medians
         found.push({
-          asked: what.name,
+          asked: scenario.name,
           machines: at + 1,
           perSecond,
           service,
@@ -141,7 +141,7 @@ const both = async (outer: Ends, around: Surroundings) => {
       }
     }
   } finally {
-    await end()
+    await cleanUp()
   }
   return found
 }
@@ -166,11 +166,11 @@ const table = (found: ReadonlyArray<Found>) => {
 }
 
 const main = async () => {
-  const { end, ends } = endings()
+  const { cleanUp, cleanupSteps } = makeCleanup()
   try {
-    const around = await surroundings()
-    ends.push(around.end)
-    const found = await both(ends, around)
+    const testbed = await startTestbed()
+    cleanupSteps.push(testbed.end)
+    const found = await both(cleanupSteps, testbed)
     const folder = join(import.meta.dirname, "../results")
     mkdirSync(folder, { recursive: true })
     const file = join(folder, `machines-${new Date().toISOString().slice(0, 16).replaceAll(":", "-")}`)
@@ -178,7 +178,7 @@ const main = async () => {
     writeFileSync(`${file}.json`, `${JSON.stringify(found, null, 2)}\n`)
     console.log(table(found))
   } finally {
-    await end()
+    await cleanUp()
   }
 }
 

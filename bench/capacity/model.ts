@@ -75,7 +75,7 @@ export interface Need {
   readonly sending: number
 }
 
-/** PostgreSQL CPU for reading: a miss minus the usage row, which a hit writes, too. */
+/** PostgreSQL CPU for reading: that of an uncached response minus that of a cached one, which only writes its usage row. */
 const readingOf = () => value("postgresMiss") - value("postgresHit")
 
 /** Each process writes usage four times a second; a row in a large batch costs less. */
@@ -146,7 +146,7 @@ export const ceilings = (): ReadonlyArray<Ceiling> => {
     {
       what: "one process, on one core",
       at: each((hits) => perProcess(hits) * filled()),
-      add: "a process per core (`REUSE_PORT`), then machines behind a balancer",
+      add: "one process per core (`REUSE_PORT`), then more machines behind a balancer",
     },
     {
       what: `PostgreSQL's ${value("maxConnections")} connections`,
@@ -161,17 +161,17 @@ export const ceilings = (): ReadonlyArray<Ceiling> => {
     {
       what: `one balancer of ${size} cores`,
       at: always(size * filled() * 1e6 / value("balancer")),
-      add: "several, by DNS or anycast",
+      add: "several balancers, by DNS or anycast",
     },
     {
       what: "one network card of 10 Gbit/s, compressed",
       at: always(10e9 * filled() / 8 / value("bytesCompressed")),
-      add: "several balancers, or an edge network near the clients",
+      add: "several balancers, or a CDN that terminates TLS near the clients",
     },
     {
-      what: "charging, if one account is in every batch: batches take turns",
+      what: "charging, if one account is in every batch (one batch runs at a time)",
       at: always(1e6 / (value("usageRow") + 1000 * value("commit") / value("usageBatch"))),
-      add: "several sums per account that batches add to in parallel; not built",
+      add: "several sums per account, which batches update in parallel; not built",
     },
     {
       what: `one primary that writes usage, ${big} cores`,
@@ -181,7 +181,7 @@ export const ceilings = (): ReadonlyArray<Ceiling> => {
     {
       what: "WAL replay of a standby, one core",
       at: always(value("replayMegabytes") * 1e6 / value("walRow")),
-      add: "a separate database for usage, so that data replicas do not replay it; not built",
+      add: "a separate database for usage, so that data replicas do not replay its WAL; not built",
     },
   ].toSorted((one, other) => (one.at[1] ?? 0) - (other.at[1] ?? 0))
 }

@@ -1,7 +1,7 @@
--- Many rows, made from few: each is one of 20,000 that `../data.sql` made, at another ticker and day. {{rows}} is how many.
+-- Generates {{rows}} rows: copies of the 20,000 rows that `../data.sql` generated, with different tickers and days.
 
 -- step: tools
--- Twenty years of trading days, the newest of which has the number 0.
+-- The trading days of twenty years. The newest has the number 0.
 create temporary table trading as
 select (row_number() over (order by day desc) - 1)::int as back, day::date as day
 from generate_series(date '2006-11-01', date '2026-10-30', interval '1 day') as day
@@ -9,7 +9,8 @@ where extract(isodow from day) < 6 and to_char(day, 'MM-DD') not in ('01-01', '0
 create unique index on trading (back);
 analyze trading;
 
--- Some tickers were listed all the time, the others by Zipf's law: of r tickers the last for 1/r of it, at least a quarter.
+-- The number of days that a ticker was listed has a Zipf distribution: the ticker n was listed for 1/n of the longest
+-- period (at most all days), and none for less than a quarter of the average.
 create temporary table listed as
 select n, pg_temp.symbol4(n) as ticker, least(days, ceil(days * whole / n))::int as sessions
 from (select count(*) as days, greatest(1, {{rows}} / count(*) / 2.386) as whole from trading) as total
@@ -22,7 +23,7 @@ select row_number() over () - 1 as place, * from intraday_runners order by ticke
 create unique index on base (place);
 analyze base;
 truncate intraday_runners;
--- Day by day, as they come in; a twentieth is not shown.
+-- Inserts the rows day by day, as in production. A twentieth of the rows is hidden from the API.
 set local enable_mergejoin = off;
 set local work_mem = '256MB';
 insert into intraday_runners
@@ -49,7 +50,7 @@ analyze base;
 truncate historical_float_pro;
 set local enable_mergejoin = off;
 set local work_mem = '256MB';
--- A report a quarter of each of 20,000 tickers takes {{rows}} rows to so many documents each; filed 40 days later.
+-- 5,000 tickers with the same number of filings each, spread evenly over ten years and filed 40 days after the report.
 insert into historical_float_pro
 select
   filing.ticker, filing.day + 40, form_type, 'https://filings.example/' || filing.ticker || '/' || filing.number,
@@ -63,7 +64,7 @@ from (
 drop table base;
 
 -- step: news
--- Words by Zipf's law: the first is in every third text, most in one of thousands.
+-- Words have a Zipf distribution: the most frequent is in a third of the texts, and most are in one of thousands.
 create temporary table base as
 with words as (
   select place, array(
@@ -75,7 +76,7 @@ with words as (
   select place, is_filing,
     array_to_string(words[1:9 + (place % 5)::int], ' ') as title,
     case when not is_filing then array_to_string(words[10:30 + (place % 40)::int], ' ') end as summary,
-    -- One of seven comes with its body, of 2,000 characters on average.
+    -- About one of seven texts has a body, with 2,000 characters on average.
     case when not is_filing and place % 2 = 0
       then (select string_agg(md5(place::text || n), ' ') from generate_series(1, 20 + place % 80) as n) end as body,
     case when is_filing
@@ -97,7 +98,7 @@ truncate news;
 alter table news alter column search drop expression;
 set local enable_mergejoin = off;
 set local work_mem = '256MB';
--- Spread evenly over twenty years; one ticker of 20,000, by Zipf's law.
+-- The rows are spread evenly over twenty years. Their 20,000 tickers have a Zipf distribution.
 insert into news (id, ticker, tickers, form_type, title, summary, body, author, publisher, tags, accession_number,
   document_url, filed_at, filed_at_time, created_at, last_updated, search)
 select
@@ -126,7 +127,7 @@ select rank, endpoint from unnest(array[
 select create_usage_partition(now() - month * interval '1 month') from generate_series(0, 12) as month;
 truncate usage, usage_moments, usage_kinds, usage_daily;
 alter table usage disable trigger note_usage;
--- A year up to now, evenly; accounts and endpoints by Zipf's law.
+-- The rows are spread evenly over the last year. Accounts and endpoints have a Zipf distribution.
 insert into usage
 select
   gen_random_uuid(),

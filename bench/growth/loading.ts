@@ -1,26 +1,26 @@
-/** How fast rows come in: PostgreSQL's own COPY, bare and beside all indexes, and `load` with all of its checks. */
+/** Measures how fast rows are loaded: with COPY into tables without indexes, and with the command `load`. */
 import { rmSync, statSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import type pg from "pg"
-import { cpuOfFamily } from "../measure.ts"
+import { readTreeCpu } from "../processStats.ts"
 import { options } from "../options.ts"
 import { home, type Postgres } from "../postgres.ts"
 import { run } from "../processes.ts"
 import type { Dataset } from "./tables.ts"
 
-export interface Came {
+export interface LoadTiming {
   readonly what: string
   readonly rows: number
   readonly bytes: number
   readonly seconds: number
-  /** Microseconds of PostgreSQL's processor for a row. */
+  /** CPU time of PostgreSQL per row, in microseconds. */
   readonly database: number
 }
 
 const file = (name: string) => join(home, "growth", name)
 
-/** As `load` reads it: lists as JSON, columns that are made of others left out. */
+/** Columns of a table as `load` reads them: lists as JSON, and without generated columns. */
 const columnsOf = async (client: pg.Client, table: string) => {
   const { rows } = await client.query<{ readonly name: string; readonly written: string; readonly made: boolean }>(
     `select format('%I', attname) as name, attname = 'search' as made,
@@ -34,21 +34,25 @@ const columnsOf = async (client: pg.Client, table: string) => {
 }
 
 const timed = async (what: string, rows: number, path: string, postgres: Postgres, work: () => Promise<unknown>) => {
-  const [began, cpu] = [performance.now(), cpuOfFamily(postgres.pid)]
+  const [began, cpu] = [performance.now(), readTreeCpu(postgres.pid)]
   await work()
-  const came: Came = {
+  const came: LoadTiming = {
     what,
     rows,
     bytes: statSync(path).size,
     seconds: (performance.now() - began) / 1000,
-    database: (cpuOfFamily(postgres.pid) - cpu) / rows,
+    database: (readTreeCpu(postgres.pid) - cpu) / rows,
   }
   console.log(`  ${what}: ${rows.toLocaleString("en")} rows in ${came.seconds.toFixed(1)} s`)
   return came
 }
 
-/** A million rows, or all there are. */
-export const copying = async (client: pg.Client, table: Dataset, postgres: Postgres): Promise<ReadonlyArray<Came>> => {
+/** Copies a million rows, or all rows of a smaller table. */
+export const measureCopy = async (
+  client: pg.Client,
+  table: Dataset,
+  postgres: Postgres,
+): Promise<ReadonlyArray<LoadTiming>> => {
   const path = file("rows.copy")
   const rows = Math.min(1_000_000, options.rows)
   const names = (await columnsOf(client, table)).map(({ name }) => name).join(", ")
@@ -67,13 +71,13 @@ export const copying = async (client: pg.Client, table: Dataset, postgres: Postg
   }
 }
 
-/** `load` into a database of its own, twice as many rows the second time. */
-export const loading = async (
+/** Runs `load` in a separate database, with 0.5, 1 and 2 million rows. */
+export const measureLoad = async (
   client: pg.Client,
   url: string,
   table: Dataset,
   postgres: Postgres,
-): Promise<ReadonlyArray<Came>> => {
+): Promise<ReadonlyArray<LoadTiming>> => {
   const other = url.replace(/\/[^/]*$/, "/growth_load")
   await client.query("drop database if exists growth_load with (force)")
   await client.query("create database growth_load")
@@ -87,7 +91,7 @@ export const loading = async (
   const written = (await columnsOf(client, table)).map(({ written }) => written).join(", ")
   try {
     await command("migrate")
-    const found: Array<Came> = []
+    const found: Array<LoadTiming> = []
     for (const rows of [500_000, 1_000_000, 2_000_000].filter((count) => count <= options.rows)) {
       const path = file("rows.csv")
       await client.query(

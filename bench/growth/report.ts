@@ -1,8 +1,8 @@
-/** The figures of a dataset as tables in Markdown. */
-import type { Answered } from "./asking.ts"
-import type { Came } from "./loading.ts"
+/** Formats the results of a dataset as Markdown tables. */
+import type { RequestTiming } from "./latency.ts"
+import type { LoadTiming } from "./loading.ts"
 import type { Filling, Size } from "./tables.ts"
-import type { Written } from "./writing.ts"
+import type { WritingResult } from "./usageWriting.ts"
 
 export interface Result {
   readonly date: string
@@ -11,7 +11,7 @@ export interface Result {
   readonly fillings: ReadonlyArray<
     Filling & { readonly sizes: ReadonlyArray<Size> }
   >
-  readonly answers: ReadonlyArray<Answered>
+  readonly answers: ReadonlyArray<RequestTiming>
   readonly others: ReadonlyArray<
     {
       readonly name: string
@@ -20,13 +20,13 @@ export interface Result {
       readonly plan: string
     }
   >
-  readonly written: ReadonlyArray<Written>
+  readonly written: ReadonlyArray<WritingResult>
   readonly dropped: {
     readonly names: ReadonlyArray<string>
     readonly milliseconds: number
   } | undefined
-  readonly copied: ReadonlyArray<Came>
-  readonly loaded: ReadonlyArray<Came>
+  readonly copied: ReadonlyArray<LoadTiming>
+  readonly loaded: ReadonlyArray<LoadTiming>
 }
 
 type Cell = string | number | undefined
@@ -63,12 +63,10 @@ export const report = (
   }: Result,
 ) =>
   [
-    `# ${dataset}, ${
-      rows.toLocaleString("en")
-    } rows\n\n${date}. Milliseconds of a clock, where nothing else is said.\n\n`,
+    `# ${dataset}, ${rows.toLocaleString("en")} rows\n\n${date}. Times without a unit are elapsed milliseconds.\n\n`,
     ...fillings.map(({ sizes, table: name, times }) =>
       table(
-        [name, "MiB", "bytes a row"],
+        [name, "MiB", "bytes per row"],
         sizes.map(({ bytes, name }) => [name, bytes / 2 ** 20, bytes / rows]),
       ) +
       table(["made", "s"], times.map(({ seconds, what }) => [what, seconds]))

@@ -1,19 +1,19 @@
-/** `npm run growth`: see ../README.md. */
+/** `npm run growth` measures large tables (see ../README.md). */
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import pg from "pg"
-import { command } from "../data.ts"
+import { command } from "../databases.ts"
 import { options } from "../options.ts"
 import { home, type Postgres, query, startPostgres } from "../postgres.ts"
-import { endings } from "../processes.ts"
+import { makeCleanup } from "../processes.ts"
 import { startServer } from "../servers/index.ts"
-import { answered, explained } from "./asking.ts"
-import { copying, loading } from "./loading.ts"
-import { alternatives, questions } from "./questions.ts"
+import { measureRequest, measureStatement } from "./latency.ts"
+import { measureCopy, measureLoad } from "./loading.ts"
+import { alternatives, requestsOf } from "./requests.ts"
 import { report, type Result } from "./report.ts"
-import { type Dataset, datasets, fill, made, sizes } from "./tables.ts"
-import { writing } from "./writing.ts"
+import { type Dataset, datasets, datasetSources, fill, sizes } from "./tables.ts"
+import { measureUsageWriting } from "./usageWriting.ts"
 
 const wanted = datasets.filter((name) => options.datasets?.includes(name) ?? name !== "historical_float_pro")
 
@@ -27,17 +27,17 @@ const withClient = async <A>(url: string, work: (client: pg.Client) => Promise<A
   }
 }
 
-/** Rows that can be made again are not logged, and nobody cleans up while others are timed. */
+/** Settings while tables are filled: little WAL, because the rows can be generated again, and no autovacuum. */
 const whileFilling = {
   wal_level: "minimal",
   max_wal_senders: 0,
   autovacuum: "off",
   synchronous_commit: "off",
-  // The first vacuum touches every page.
+  // Otherwise the first vacuum would write every page to the WAL.
   full_page_writes: "off",
 }
 
-/** Says of each statement how it was executed. */
+/** Settings while requests are measured: PostgreSQL logs the plan of each statement. */
 const whileAsking = {
   shared_preload_libraries: "auto_explain",
   "auto_explain.log_min_duration": "1ms",
@@ -52,15 +52,15 @@ const folderOfResults = join(import.meta.dirname, "../results")
 
 const marker = (dataset: Dataset) => join(home, "growth", `${dataset}.json`)
 
-/** What was filled is kept until another number of rows is wanted; then nothing of any dataset is. */
-const outer = endings()
+const outer = makeCleanup()
 
+/** Fills a dataset. Existing data is reused if it has the requested number of rows, otherwise all datasets are dropped. */
 const make = async (dataset: Dataset) => {
   const kept = existsSync(marker(dataset)) ? JSON.parse(readFileSync(marker(dataset), "utf8")) : undefined
   if (kept?.rows === options.rows) return kept.fillings
-  const { end, ends } = endings(outer.ends)
+  const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const postgres = await startPostgres({ folder: "growth", settings: whileFilling })
-  ends.push(postgres.stop)
+  cleanupSteps.push(postgres.stop)
   try {
     for (const other of datasets) {
       await query(postgres.url("postgres"), `drop database if exists growth_${other} with (force)`)
@@ -80,27 +80,27 @@ const make = async (dataset: Dataset) => {
     writeFileSync(marker(dataset), JSON.stringify({ rows: options.rows, fillings }))
     return fillings
   } finally {
-    await end()
+    await cleanUp()
   }
 }
 
-/** The account that has asked most, where usage is what is asked for. */
+/** Returns a key. For usage it belongs to the account with the most requests. */
 const keyOf = async (url: string, dataset: Dataset) => {
   const name = dataset === "usage" ? "account 1" : "growth"
   return (await command(url, "keys", "create", "--account", name, "--tier", "ultimate")).trim()
 }
 
-const asked = async (postgres: Postgres, dataset: Dataset, client: pg.Client) => {
+const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.Client) => {
   const url = postgres.url(`growth_${dataset}`)
   const key = await keyOf(url, dataset)
   process.env["CACHE_MEGABYTES"] = "0"
-  const { end, ends } = endings(outer.ends)
+  const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const server = await startServer("tickerline", { databaseUrl: url, key, origin: 0 })
-  ends.push(() => server.stop())
+  cleanupSteps.push(() => server.stop())
   try {
     const found = []
-    for (const question of questions(dataset, options.rows)) {
-      const one = await answered({ postgres, client, port: server.port, key }, question)
+    for (const request of requestsOf(dataset, options.rows)) {
+      const one = await measureRequest({ postgres, client, port: server.port, key }, request)
       console.log(
         `  ${one.name.padEnd(44)} ${one.status} cold ${one.cold.toFixed(0)} ms, then ${one.median.toFixed(1)} ms`,
       )
@@ -108,11 +108,11 @@ const asked = async (postgres: Postgres, dataset: Dataset, client: pg.Client) =>
     }
     return found
   } finally {
-    await end()
+    await cleanUp()
   }
 }
 
-/** How long it takes to let the oldest month go. */
+/** Measures how long it takes to drop the oldest month of usage. */
 const dropped = async (client: pg.Client) => {
   const { rows: [oldest] } = await client.query<{ readonly month: string }>(
     "select (date_trunc('month', min(requested_at)) + interval '1 month 1 day')::text as month from usage",
@@ -122,35 +122,35 @@ const dropped = async (client: pg.Client) => {
   return { names: rows.map(({ name }) => String(name)), milliseconds: performance.now() - began }
 }
 
-/** Each part is kept as soon as it is there: the later ones take long. */
-const ask = async (dataset: Dataset, keep: (part: Partial<Result>) => void) => {
-  const { end, ends } = endings(outer.ends)
+/** Measures a dataset. Each part of the result is saved at once, because the later parts take long. */
+const measureDataset = async (dataset: Dataset, keep: (part: Partial<Result>) => void) => {
+  const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const postgres = await startPostgres({ folder: "growth", settings: whileAsking })
-  ends.push(postgres.stop)
+  cleanupSteps.push(postgres.stop)
   try {
     const url = postgres.url(`growth_${dataset}`)
     await withClient(url, async (client) => {
       await client.query("create extension if not exists pg_buffercache; set statement_timeout = 0")
-      keep({ answers: await asked(postgres, dataset, client) })
+      keep({ answers: await measureRequests(postgres, dataset, client) })
       const others = []
-      for (const { name, sql } of alternatives(dataset)) others.push({ name, ...(await explained(client, sql)) })
+      for (const { name, sql } of alternatives(dataset)) others.push({ name, ...(await measureStatement(client, sql)) })
       keep({ others })
       if (dataset === "usage") {
-        keep({ written: await writing(postgres, url) })
+        keep({ written: await measureUsageWriting(postgres, url) })
         keep({ dropped: await dropped(client) })
       } else {
-        keep({ copied: await copying(client, dataset, postgres) })
-        keep({ loaded: await loading(client, url, dataset, postgres) })
+        keep({ copied: await measureCopy(client, dataset, postgres) })
+        keep({ loaded: await measureLoad(client, url, dataset, postgres) })
       }
     })
   } finally {
-    await end()
+    await cleanUp()
   }
 }
 
 mkdirSync(folderOfResults, { recursive: true })
 for (const dataset of wanted) {
-  console.log(`${dataset}: ${made[dataset].tables.join(", ")}, ${options.rows.toLocaleString("en")} rows`)
+  console.log(`${dataset}: ${datasetSources[dataset].tables.join(", ")}, ${options.rows.toLocaleString("en")} rows`)
   const file = join(folderOfResults, `growth-${dataset}-${options.rows}`)
   let result: Result = {
     date: new Date().toISOString(),
@@ -164,7 +164,7 @@ for (const dataset of wanted) {
     copied: [],
     loaded: [],
   }
-  await ask(dataset, (part) => {
+  await measureDataset(dataset, (part) => {
     result = { ...result, ...part }
     writeFileSync(`${file}.json`, `${JSON.stringify(result, null, 2)}\n`)
     writeFileSync(`${file}.md`, report(result))

@@ -1,4 +1,4 @@
-/** What the datasets that grow stand on, and how a table is filled: rows first, then its indexes, as `load` does it. */
+/** Fills the large tables: first the rows, then the indexes, as `load` does. */
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
 import type pg from "pg"
@@ -6,21 +6,21 @@ import type pg from "pg"
 export const datasets = ["intraday_runners", "news", "usage", "historical_float_pro"] as const
 export type Dataset = typeof datasets[number]
 
-interface Made {
-  /** Steps of `../data.sql` that make the few rows which are multiplied. */
+interface DatasetSource {
+  /** Steps of `../data.sql` that generate the rows to multiply. */
   readonly from: ReadonlyArray<string>
-  /** Each is filled by the step of its name in `fill.sql`, one after the other. */
+  /** Tables in the order in which they are filled, each by the step of its name in `fill.sql`. */
   readonly tables: ReadonlyArray<string>
 }
 
-export const made: Readonly<Record<Dataset, Made>> = {
+export const datasetSources: Readonly<Record<Dataset, DatasetSource>> = {
   intraday_runners: { from: ["tools", "intraday_runners"], tables: ["intraday_runners"] },
   news: { from: ["tools"], tables: ["news"] },
   usage: { from: ["tools"], tables: ["usage", "usage_moments"] },
   historical_float_pro: { from: ["tools", "daily_prices", "historical_float_pro"], tables: ["historical_float_pro"] },
 }
 
-/** By name, as `-- step: name` begins each. */
+/** SQL steps of a file by name. Each begins with `-- step: name`. */
 const stepsOf = (file: string) =>
   new Map(
     readFileSync(join(import.meta.dirname, file), "utf8").split(/^-- step: /m).slice(1).map((text) => {
@@ -38,7 +38,7 @@ const step = (steps: ReadonlyMap<string, string>, name: string) => {
   return found
 }
 
-/** Seconds. */
+/** Runs a step and measures its duration in seconds. */
 const timed = async (what: string, work: () => Promise<unknown>) => {
   const began = performance.now()
   await work()
@@ -65,11 +65,11 @@ const definitions = async (client: pg.Client, table: string) => {
 export interface Filling {
   readonly table: string
   readonly rows: number
-  /** Seconds: of the rows, of each index, of `vacuum (analyze)`. */
+  /** Durations in seconds: of inserting the rows, of building each index, and of `vacuum (analyze)`. */
   readonly times: ReadonlyArray<{ readonly what: string; readonly seconds: number }>
 }
 
-/** Rows are not logged (`wal_level=minimal`), for the table is made empty in the same transaction. */
+/** The same transaction truncates and fills the table, so that PostgreSQL writes no WAL for it (`wal_level=minimal`). */
 const fillTable = async (client: pg.Client, table: string, rows: number): Promise<Filling> => {
   const indexes = await definitions(client, table)
   await client.query("begin")
@@ -86,7 +86,7 @@ const fillTable = async (client: pg.Client, table: string, rows: number): Promis
 }
 
 export const fill = async (client: pg.Client, dataset: Dataset, rows: number): Promise<ReadonlyArray<Filling>> => {
-  const { from, tables } = made[dataset]
+  const { from, tables } = datasetSources[dataset]
   await client.query("set maintenance_work_mem = '1GB'; set max_parallel_maintenance_workers = 2")
   for (const name of from) {
     await timed(`${name} of data.sql`, () => client.query(step(few, name).replaceAll("{{tickers}}", "200")))
@@ -102,7 +102,7 @@ export interface Size {
   readonly bytes: number
 }
 
-/** Of the table with its partitions: heap, what is kept beside it (TOAST), each index. */
+/** Sizes of a table with its partitions: heap, TOAST and each index. */
 export const sizes = async (client: pg.Client, table: string): Promise<ReadonlyArray<Size>> => {
   const { rows } = await client.query<{ readonly name: string; readonly bytes: string }>(
     `with parts as (select $1::regclass as oid union select relid from pg_partition_tree($1::regclass))

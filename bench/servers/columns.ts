@@ -1,4 +1,4 @@
-/** What the tables show, for the servers that are written by hand. */
+/** Columns of the responses, for the hand-written servers. */
 
 export type Kind =
   | "text"

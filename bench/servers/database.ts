@@ -1,4 +1,4 @@
-/** `pg` as a team sets it up that knows its tables: numbers that a float holds, days and times as text. */
+/** A `pg` pool that returns numbers as floats, and dates and times as text. */
 import process from "node:process"
 import pg from "pg"
 
@@ -23,7 +23,7 @@ export const pool = new pg.Pool({
 
 export type Row = Record<string, unknown>
 
-/** A statement that each connection prepares once. */
+/** Runs a named statement, which each connection prepares once. */
 export const read = async (
   name: string,
   text: string,

@@ -1,4 +1,4 @@
-/** Express: queries are checked by the same JSON Schema, answers are written by `JSON.stringify`. */
+/** The Express server: validates queries with the same JSON Schemas and encodes responses with `JSON.stringify`. */
 import { Ajv } from "ajv"
 import express from "express"
 import process from "node:process"
@@ -15,11 +15,11 @@ for (const { handle, path, query } of endpoints) {
     additionalProperties: false,
   })
   app.get(path, (request, response) => {
-    const asked = { ...request.query }
-    if (!isValid(asked)) {
+    const query = { ...request.query }
+    if (!isValid(query)) {
       response.status(422).json({ error: ajv.errorsText(isValid.errors) })
     } else {
-      void handle(asked).then(
+      void handle(query).then(
         (answer) => response.json(answer),
         (error) =>
           response.status(error instanceof Refused ? 409 : 500).json({

@@ -1,4 +1,4 @@
-/** Fastify: queries are checked and answers are written by JSON Schema. */
+/** The Fastify server: validates queries and encodes responses with JSON Schemas. */
 import Fastify from "fastify"
 import process from "node:process"
 import { endpoints } from "./handwritten.ts"

@@ -1,11 +1,11 @@
 /**
- * What Node itself takes: `node:http` sends the answers that Tickerline gave, from memory. HEADERS=all sends its headers
- * too. The answers are fetched at the start from the PORT_OF_ORIGIN; FILE has a path on each line.
+ * The upper bound for a Node server: `node:http` sends stored responses of Tickerline from memory. At its start it fetches
+ * each path in FILE from PORT_OF_ORIGIN. With HEADERS=all it sends all headers of Tickerline.
  */
 import { readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import process from "node:process"
-import { ask, askAll, bearer } from "../ask.ts"
+import { authorizationHeaders, mapConcurrently, sendRequest } from "../httpClient.ts"
 
 interface Kept {
   readonly body: Buffer
@@ -15,17 +15,17 @@ interface Kept {
 
 const env = (name: string) => process.env[name] ?? ""
 const all = env("HEADERS") === "all"
-/** Those that Node writes itself. */
+/** Headers that Node adds to every response. */
 const ofConnection = /^(date|connection|keep-alive)$/i
 const plain = /^(content-type|content-length)$/i
 const ofBody = /^content-/i
 
 const answers = new Map<string, Kept>()
-await askAll(readFileSync(env("FILE"), "utf8").split("\n"), async (path) => {
-  const { body, headers } = await ask(
+await mapConcurrently(readFileSync(env("FILE"), "utf8").split("\n"), async (path) => {
+  const { body, headers } = await sendRequest(
     Number(env("PORT_OF_ORIGIN")),
     path,
-    bearer(env("KEY")),
+    authorizationHeaders(env("KEY")),
   )
   const sent = headers.filter(([name]) => all ? !ofConnection.test(name) : plain.test(name))
   answers.set(path, {

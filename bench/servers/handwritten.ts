@@ -1,4 +1,4 @@
-/** The endpoints as a good team writes them by hand, for Fastify and for Express: SQL, handlers and what they take. */
+/** The hand-written endpoints for Fastify and Express: parameters, SQL and handlers. */
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
 import { read, type Row } from "./database.ts"
 import { lineage } from "./lineage.ts"
@@ -8,9 +8,9 @@ export type Query = Readonly<Record<string, unknown>>
 
 export interface Endpoint {
   readonly path: string
-  /** JSON Schema of the query. */
+  /** JSON Schemas of the query parameters. */
   readonly query: Readonly<Record<string, object>>
-  /** JSON Schema of the answer. */
+  /** JSON Schema of the response. */
   readonly answer: object
   readonly handle: (query: Query) => Promise<object>
 }
@@ -57,16 +57,16 @@ const envelope = (columns: Columns) => ({
 interface List {
   readonly path: string
   readonly columns: Columns
-  /** What a filter takes, and its condition, in which ? is the value. */
+  /** Schema of each filter and its SQL condition; `?` is the value. */
   readonly filters: Readonly<
     Record<string, readonly [schema: object, condition: string]>
   >
   readonly sorts?: ReadonlyArray<string>
-  /** The whole statement. */
+  /** Builds the complete statement. */
   readonly text: (conditions: string, page: string, sort: string) => string
 }
 
-/** One statement for each set of filters; its text is made once. */
+/** Caches one named statement per set of filters. */
 const statementOf = ({ filters, text }: List) => {
   const known = new Map<
     string,
@@ -162,7 +162,7 @@ const screenerSorts = Object.entries(screenerRow).flatMap(([name, kind]) =>
 const direction = (sort: string) =>
   sort.startsWith("-") ? `"${sort.slice(1)}" desc nulls last, ticker` : `"${sort}" nulls last, ticker`
 
-/** Of a bigint column, whose index serves no other comparison; the bounds are whole numbers here. */
+/** Filters on a bigint column. The bounds are cast to bigint, because PostgreSQL uses the index only for bigint values. */
 const wholeBounds = (...names: ReadonlyArray<string>) =>
   Object.fromEntries(names.flatMap((name) => [
     [`min_${name}`, [{ type: "integer" }, `"${name}" >= ?::bigint`] as const],

@@ -1,14 +1,14 @@
-/** The servers that are compared: how each is started, and in what it takes part. */
+/** The servers that are compared: how each is started, and which cases it is measured with. */
 import { execFileSync } from "node:child_process"
 import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
-import { ask } from "../ask.ts"
-import { type Case, cases, type Mode, targetOf } from "../cases.ts"
+import { sendRequest } from "../httpClient.ts"
+import { type Case, cases, type Mode, requestTarget } from "../cases.ts"
 import { options } from "../options.ts"
 import { home } from "../postgres.ts"
-import { type Command, freePort, type Running, start, until } from "../processes.ts"
-import { rest, type Writer } from "../requests.ts"
+import { type Command, findFreePort, type Running, start, waitUntil } from "../processes.ts"
+import { formatRestRequest, type RequestFormatter } from "../requestFiles.ts"
 import * as PostGraphile from "./queries.ts"
 
 export const names = [
@@ -36,21 +36,21 @@ export const titles: Readonly<Record<Name | "pgbench", string>> = {
 export interface Server extends Running {
   readonly name: Name
   readonly port: number
-  readonly write: Writer
+  readonly write: RequestFormatter
 }
 
-export interface Surroundings {
+export interface ServerEnvironment {
   readonly databaseUrl: string
   readonly key: string
-  /** Where Tickerline answers, for those that repeat it. */
+  /** Port of Tickerline, from which the servers `floor` fetch their responses. */
   readonly origin: number
 }
 
 export const isTickerline = (name: string) => name.startsWith("tickerline")
 export const isFloor = (name: string) => name.startsWith("floor")
 
-/** A popular request costs those who keep nothing what any other does, so one of them is enough to show it. */
-export const takesPart = (
+/** Servers without a cache need the same time for popular requests, so only Fastify is measured with them. */
+export const isMeasured = (
   name: Name | "pgbench",
   of: Case,
   mode: Mode,
@@ -69,7 +69,7 @@ export const takesPart = (
   return name !== "postgraphile" || PostGraphile.expresses(of)
 }
 
-/** The program itself: the npm package's own command is a wrapper, which would keep a signal from it. */
+/** Path of the Deno binary. The command of the npm package is a wrapper that does not forward signals. */
 const deno = () => {
   const path = `${join(options.tickerline, "node_modules/.bin")}:${process.env["PATH"] ?? ""}`
   const args = ["eval", "console.log(Deno.execPath())"]
@@ -80,7 +80,7 @@ const deno = () => {
   }).trim()
 }
 
-/** As its own project starts it: the words of that command from the given one on. */
+/** Arguments of the project's start command, from the given word on. */
 const started = (file: string, commands: "scripts" | "tasks", from: number): ReadonlyArray<string> => {
   const project = JSON.parse(readFileSync(join(options.tickerline, file), "utf8"))
   return String(project[commands].start).split(" ").slice(from)
@@ -102,24 +102,24 @@ const rival = (
   env: { NODE_ENV: "production", ...env },
 })
 
-/** The paths of all that is popular, for those that repeat what Tickerline answers. */
+/** Writes a file with the paths of all popular requests, for the servers `floor`. */
 const popularFile = () => {
   const [folder, file] = [
     join(home, "requests"),
     join(home, "requests/popular"),
   ]
   mkdirSync(folder, { recursive: true })
-  const shown = cases.filter((of) => takesPart("floor", of, "hit", 32))
+  const shown = cases.filter((of) => isMeasured("floor", of, "hit", 32))
   writeFileSync(
     file,
-    shown.flatMap((of) => of.popular.map((asked) => targetOf(of, asked))).join(
+    shown.flatMap((of) => of.popular.map((parameters) => requestTarget(of, parameters))).join(
       "\n",
     ),
   )
   return file
 }
 
-const floor = ({ key, origin }: Surroundings, headers: string) =>
+const floor = ({ key, origin }: ServerEnvironment, headers: string) =>
   rival("floor.ts", {
     KEY: key,
     PORT_OF_ORIGIN: String(origin),
@@ -127,31 +127,31 @@ const floor = ({ key, origin }: Surroundings, headers: string) =>
     FILE: popularFile(),
   })
 
-const commandOf: Readonly<Record<Name, (around: Surroundings) => Command>> = {
+const commandOf: Readonly<Record<Name, (environment: ServerEnvironment) => Command>> = {
   tickerline: () => tickerline(process.execPath, started("package.json", "scripts", 1)),
   "tickerline-deno": () => tickerline(deno(), started("deno.json", "tasks", 2)),
   fastify: () => rival("fastify.ts"),
   express: () => rival("express.ts"),
-  floor: (around) => floor(around, "few"),
-  "floor-headers": (around) => floor(around, "all"),
+  floor: (environment) => floor(environment, "few"),
+  "floor-headers": (environment) => floor(environment, "all"),
   postgraphile: () => rival("postgraphile.ts"),
 }
 
-/** Started, and ready to answer. */
+/** Starts a server and waits until it answers. */
 export const startServer = async (
   name: Name,
-  around: Surroundings,
+  environment: ServerEnvironment,
 ): Promise<Server> => {
-  const [port, log] = [await freePort(), join(home, `${name}.log`)]
-  const command = commandOf[name](around)
+  const [port, log] = [await findFreePort(), join(home, `${name}.log`)]
+  const command = commandOf[name](environment)
   const env = {
     ...command.env,
     PORT: String(port),
-    DATABASE_URL: around.databaseUrl,
+    DATABASE_URL: environment.databaseUrl,
   }
   const running = await start({ ...command, env }, log)
-  await until(titles[name], running, log, async () => {
-    const { status } = await ask(
+  await waitUntil(titles[name], running, log, async () => {
+    const { status } = await sendRequest(
       port,
       isTickerline(name) ? "/health/live" : "/nothing",
     )
@@ -161,6 +161,6 @@ export const startServer = async (
     ...running,
     name,
     port,
-    write: name === "postgraphile" ? PostGraphile.write : rest(around.key),
+    write: name === "postgraphile" ? PostGraphile.write : formatRestRequest(environment.key),
   }
 }

@@ -1,4 +1,4 @@
-/** A ticker's chain, for the servers written by hand; what is no single chain is refused without Tickerline's reasons. */
+/** The lineage endpoint of the hand-written servers. It refuses ambiguous lineages without Tickerline's reasons. */
 import { read } from "./database.ts"
 import type { Endpoint } from "./handwritten.ts"
 

@@ -1,4 +1,4 @@
-/** PostGraphile as it comes, with its filters: GraphQL over the same tables. */
+/** The PostGraphile server with default settings and its filter plugin: GraphQL over the same tables. */
 import { grafserv } from "postgraphile/grafserv/node"
 import { makePgService } from "postgraphile/adaptors/pg"
 import { PostGraphileAmberPreset } from "postgraphile/presets/amber"
@@ -11,7 +11,7 @@ const connectionString = process.env["DATABASE_URL"] ?? ""
 
 const instance = postgraphile({
   extends: [PostGraphileAmberPreset, PostGraphileConnectionFilterPreset],
-  // The endpoints' fixed conditions are on columns without an index of their own.
+  // The fixed conditions of the endpoints use columns that have no index.
   disablePlugins: ["PgIndexBehaviorsPlugin"],
   pgServices: [
     makePgService({

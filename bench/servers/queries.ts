@@ -1,7 +1,7 @@
-/** The cases in GraphQL, as PostGraphile makes it of the tables. */
-import { ask, bearer } from "../ask.ts"
-import { type Asked, type Case, counter, targetOf } from "../cases.ts"
-import type { Writer } from "../requests.ts"
+/** The cases as GraphQL queries for PostGraphile. */
+import { authorizationHeaders, sendRequest } from "../httpClient.ts"
+import { type Case, counter, type QueryParameters, requestTarget } from "../cases.ts"
+import type { RequestFormatter } from "../requestFiles.ts"
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
 import { eastern, newYork } from "./times.ts"
 
@@ -9,10 +9,10 @@ interface Table {
   readonly field: string
   readonly filter: string
   readonly columns: Columns
-  /** Conditions that the endpoint has and nobody asks for. */
+  /** Conditions that the endpoint always applies. */
   readonly fixed: Readonly<Record<string, object>>
   readonly order: (sort: string) => string
-  /** What the endpoint computes, and PostGraphile would only with functions written for it. */
+  /** Computed fields, which PostGraphile cannot return without additional SQL functions. */
   readonly missing: ReadonlyArray<string>
 }
 
@@ -79,7 +79,7 @@ const conditionOf = (
 
 const filterOf = (
   { fixed }: Table,
-  { limit: _limit, sort: _sort, ...filters }: Asked,
+  { limit: _limit, sort: _sort, ...filters }: QueryParameters,
 ) => {
   const filter: Record<string, object> = { ...fixed }
   for (const [name, value] of Object.entries(filters)) {
@@ -89,20 +89,20 @@ const filterOf = (
   return filter
 }
 
-const bodyOf = (table: Table, asked: Asked) => {
+const bodyOf = (table: Table, parameters: QueryParameters) => {
   const shown = Object.keys(table.columns).filter((column) => !table.missing.includes(column)).map(fieldOf)
-  const order = table.order(asked["sort"] ?? "ticker")
+  const order = table.order(parameters["sort"] ?? "ticker")
   const query = `query ($filter: ${table.filter}!, $first: Int!) { ${table.field}(first: $first, filter: $filter, ` +
     `orderBy: [${order}]) { nodes { ${shown.join(" ")} } pageInfo { hasNextPage } } }`
   const variables = {
-    filter: filterOf(table, asked),
-    first: Number(asked["limit"] ?? 10),
+    filter: filterOf(table, parameters),
+    first: Number(parameters["limit"] ?? 10),
   }
   return JSON.stringify({ query, variables }).replaceAll("\\u001a", counter)
 }
 
-export const write: Writer = (of, asked) => {
-  const body = bodyOf(tableOf(of), asked)
+export const write: RequestFormatter = (of, parameters) => {
+  const body = bodyOf(tableOf(of), parameters)
   return [
     "POST /graphql HTTP/1.1",
     "Host: 127.0.0.1",
@@ -114,7 +114,7 @@ export const write: Writer = (of, asked) => {
   ].join("\r\n")
 }
 
-/** A value in the form in which Tickerline prints it. */
+/** Converts a value to the form that Tickerline prints. */
 const printed = (value: unknown, kind: Columns[string] | undefined) => {
   if (value === null || value === undefined) return null
   if (kind === "decimal" || kind === "whole") return Number(value)
@@ -137,23 +137,23 @@ interface RestAnswer {
   readonly has_more: boolean
 }
 
-/** Whether both tell the same of the same rows; throws where they do not. */
+/** Throws if PostGraphile and Tickerline return different values for the same rows. */
 export const compare = async (
   graphql: number,
   other: number,
   of: Case,
-  sample: Readonly<Record<"popular" | "misses", ReadonlyArray<Asked>>>,
+  sample: Readonly<Record<"popular" | "misses", ReadonlyArray<QueryParameters>>>,
   key: string,
 ) => {
   const table = tableOf(of)
   let bytes = 0
   const all = [...sample.popular, ...sample.misses]
-  for (const asked of all) {
+  for (const parameters of all) {
     const json = {
       "content-type": "application/json",
       accept: "application/json",
     }
-    const { body } = await ask(graphql, "/graphql", json, bodyOf(table, asked))
+    const { body } = await sendRequest(graphql, "/graphql", json, bodyOf(table, parameters))
     bytes += body.length
     const { data, errors }: GraphQLAnswer = JSON.parse(body.toString())
     const page = data?.[table.field]
@@ -161,7 +161,7 @@ export const compare = async (
       throw new Error(`PostGraphile answers ${JSON.stringify(errors)}`)
     }
     const answer: RestAnswer = JSON.parse(
-      (await ask(other, targetOf(of, asked), bearer(key))).body.toString(),
+      (await sendRequest(other, requestTarget(of, parameters), authorizationHeaders(key))).body.toString(),
     )
     const columns = Object.keys(table.columns).filter((column) => !table.missing.includes(column))
     const told = page.nodes.map((node) => columns.map((name) => printed(node[fieldOf(name)], table.columns[name])))
@@ -172,7 +172,7 @@ export const compare = async (
     ]].map((both) => JSON.stringify(both))
     if (left !== right) {
       throw new Error(
-        `PostGraphile tells other rows on ${targetOf(of, asked)}:\n${left}\n${right}`,
+        `PostGraphile returns different rows for ${requestTarget(of, parameters)}:\n${left}\n${right}`,
       )
     }
   }

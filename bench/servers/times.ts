@@ -1,31 +1,31 @@
-/** The clocks of the tables, printed with -05:00, by text: what comes from PostgreSQL is "2026-06-01 09:30:00". */
+/** Formats wall-clock times of PostgreSQL, such as "2026-06-01 09:30:00", with the offset -05:00. */
 
-/** The nth Sunday of a month, as a day. */
+/** Date of the nth Sunday of a month. */
 const sunday = (year: number, month: number, nth: number) => {
   const first = new Date(Date.UTC(year, month - 1, 1)).getUTCDay()
   return `${year}-${String(month).padStart(2, "0")}-${String(1 + (7 - first) % 7 + 7 * (nth - 1)).padStart(2, "0")}`
 }
 
-interface Summer {
+interface DaylightSaving {
   readonly starts: string
   readonly ends: string
 }
 
-const summers = new Map<string, Summer>()
+const knownYears = new Map<string, DaylightSaving>()
 
-/** Daylight time since 2007. */
-const summerOf = (year: string): Summer => {
-  const known = summers.get(year)
+/** Beginning and end of daylight saving time in a year, by the rules since 2007. */
+const daylightSavingOf = (year: string): DaylightSaving => {
+  const known = knownYears.get(year)
   if (known !== undefined) return known
   const found = {
     starts: `${sunday(Number(year), 3, 2)} 03:00:00`,
     ends: `${sunday(Number(year), 11, 1)} 01:00:00`,
   }
-  summers.set(year, found)
+  knownYears.set(year, found)
   return found
 }
 
-/** PostgreSQL leaves out zeros at the end of a fraction. */
+/** Pads the fraction of a second, because PostgreSQL omits trailing zeros. */
 const padded = (text: string) => text.length === 19 ? text : text.padEnd(23, "0")
 
 export const eastern = (text: string) => `${text.slice(0, 10)}T${padded(text).slice(11)}-05:00`
@@ -36,7 +36,7 @@ const hours = Array.from(
 )
 
 export const newYork = (text: string) => {
-  const { ends, starts } = summerOf(text.slice(0, 4))
+  const { ends, starts } = daylightSavingOf(text.slice(0, 4))
   if (text < starts || text >= ends) return eastern(text)
   const hour = Number(text.slice(11, 13))
   if (hour > 0) {

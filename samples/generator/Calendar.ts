@@ -25,7 +25,7 @@ const weekdayOf = (day: Day) => (day + 4) % 7
 
 const firstOfMonth = (year: number, month: number) => parseDate(`${year}-${String(month).padStart(2, "0")}-01`)
 
-/** The n-th given weekday of a month. */
+/** The n-th occurrence of a weekday in a month. */
 const nthWeekday = (year: number, month: number, weekday: number, n: number) => {
   const start = firstOfMonth(year, month)
   return start + (weekday - weekdayOf(start) + 7) % 7 + 7 * (n - 1)
@@ -47,7 +47,7 @@ const goodFriday = (year: number) => {
 
 const thanksgiving = (year: number) => nthWeekday(year, 11, 4, 4)
 
-/** A New Year's Day on a Saturday is not observed in the old year. */
+/** If New Year's Day is a Saturday, exchanges do not close on the Friday before. */
 const newYearsHoliday = (year: number) =>
   weekdayOf(firstOfMonth(year, 1)) === 6 ? firstOfMonth(year, 1) : observedDay(firstOfMonth(year, 1))
 
@@ -69,14 +69,14 @@ const years = [2024, 2025, 2026]
 /** Exchange holidays, including the national day of mourning on 2025-01-09. */
 const holidayDays = new Set([...years.flatMap(holidaysOf), parseDate("2025-01-09")])
 
-/** Days that may close at 13:00. The generator schedules no gaps on them. */
+/** Days on which exchanges may close at 13:00. The generator schedules no price gaps on these days. */
 export const earlyCloseDays = new Set(years.flatMap((year) => [
   parseDate(`${year}-07-03`),
   thanksgiving(year) + 1,
   parseDate(`${year}-12-24`),
 ]))
 
-/** Last day of the market. Rows describe the state on its evening. */
+/** Last day of the market. Rows describe the state in the evening of this day. */
 export const today = parseDate("2026-11-13")
 const firstDay = parseDate("2024-11-13")
 
@@ -92,7 +92,7 @@ export const lastSession = tradingDays.length - 1
 
 const sessionByDay = new Map(tradingDays.map((day, index) => [day, index]))
 
-/** Session on `day` or the last one before it; 0 for days before the market starts. */
+/** Session on `day`, or else the last session before it. 0 for days before the market starts. */
 export const sessionOn = (day: Day): number => {
   for (let near = Math.min(day, today); near >= firstDay; near--) {
     const index = sessionByDay.get(near)
@@ -130,5 +130,5 @@ export const formatUtcInstant = (day: Day, seconds: number) => {
   return `${formatLocalTime(day + Math.floor(utc / 86_400), utc % 86_400).replace(" ", "T")}Z`
 }
 
-/** Seconds since midnight. */
+/** Converts a time of day to seconds since midnight. */
 export const timeOfDay = (hours: number, minutes = 0) => hours * 3600 + minutes * 60

@@ -8,7 +8,7 @@ export interface Company {
   readonly seed: number
   /** Position in the market, from 0. */
   readonly number: number
-  /** Separate random sequence per purpose, so that a change to one table leaves the others unchanged. */
+  /** A separate random sequence for each purpose, so that a change to one table does not change the other tables. */
   readonly randomFor: (purpose: string) => RandomSource
   readonly name: string
   readonly profile: CompanyProfile
@@ -21,7 +21,7 @@ export interface Company {
   readonly industry: string | null
 }
 
-/** An unassigned CIK. Every second one has leading zeros, because clients often drop them. */
+/** A CIK (SEC company number) that is not assigned. Every second CIK has leading zeros, which clients often drop. */
 const makeCik = (number: number) => String((number % 2 === 0 ? 9_990_001_000 : 999_001_000) + number).padStart(10, "0")
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
@@ -86,10 +86,10 @@ export const filingUrl = ({ cik }: Company, ...path: ReadonlyArray<string>) =>
 /** Example: `2026-06-01 18:05:00`, the usual `last_updated` time. */
 export const formatEvening = (day: Day) => `${formatDate(day)} 18:05:00`
 
-export type ScenarioName = keyof typeof scenarios
+type ScenarioName = keyof typeof scenarios
 
 /** Name, scenario and symbols of a company. */
-export interface CompanyProfile {
+interface CompanyProfile {
   /** Symbols in chronological order; a scenario uses one more than it has renames. */
   readonly symbols: readonly [string, ...ReadonlyArray<string>]
   readonly name: string

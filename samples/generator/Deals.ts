@@ -19,7 +19,7 @@ export interface Deal {
   readonly grossCents: number
   /** Placement agent or underwriter; null if the company sold the shares itself. */
   readonly bank: string | null
-  /** The shares are sold under the shelf registration. */
+  /** Whether the shares are sold under the shelf registration. */
   readonly isFromShelf: boolean
 }
 

@@ -68,9 +68,9 @@ const termColumns = (random: RandomSource, { company }: CompanyHistory, deal: De
   registration_file_no: deal.isFromShelf ? fileNumberOf(company, "shelf") : null,
 })
 
-const warrantColumnsOf = (random: RandomSource, history: CompanyHistory, deal: Deal, part: number) => {
+const warrantColumnsOf = (random: RandomSource, history: CompanyHistory, deal: Deal, percent: number) => {
   const { shares, ticks } = makeSplitAdjuster(history.company, deal)
-  const amount = shares(divideRounded(deal.shares * part, 100))
+  const amount = shares(divideRounded(deal.shares * percent, 100))
   const remaining = divideRounded(amount * random.integer(1000, 10_000), 10_000)
   const exercise = ticks(divideRounded(deal.priceTicks * random.integer(100, 130), 100))
   return {
@@ -137,7 +137,7 @@ const securityColumns = (random: RandomSource, history: CompanyHistory, deal: De
   line: [],
 }[deal.kind])
 
-/** Source filing of a security. Legacy securities have no filing. */
+/** Columns about the filing that describes a security. Securities of 2023 have none. */
 const sourceColumns = (deal: Deal, document: Document | undefined) => ({
   registered: document === undefined ? null : deal.isFromShelf,
   filed_at: formatDate(deal.day),
@@ -147,7 +147,7 @@ const sourceColumns = (deal: Deal, document: Document | undefined) => ({
   last_updated: formatEvening(deal.day),
 })
 
-/** Warrants of 2023 for companies with at least three raises. */
+/** A deal of 2023, before the market starts, for companies with at least three capital raises. */
 const legacyDeals = ({ company: { scenario }, prices }: CompanyHistory): ReadonlyArray<Deal> =>
   scenario.raises.length < 3 ? [] : [{
     index: 99,

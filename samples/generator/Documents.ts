@@ -18,7 +18,7 @@ import { newsTopics } from "./NewsTopics.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
 
 /** A document before it is numbered. */
-export interface DocumentDraft {
+interface DocumentDraft {
   /** Key for references from other tables, such as `raise:2` or `split:effective`. */
   readonly key: string
   readonly day: Day
@@ -106,7 +106,7 @@ const periodicReports = (company: Company): ReadonlyArray<DocumentDraft> => {
   })
 }
 
-/** Ownership filings by kind of holder data: form, approximate date, and holders listed in it. */
+/** Ownership filings by kind of holder data: form, approximate date, and which holders the filing lists. */
 const ownershipForms = {
   full: [["SC 13G", "2025-02-12", "funds"], ["DEF 14A", "2025-04-25", "all"], ["DEF 14A", "2026-04-24", "all"], [
     "4",
@@ -210,7 +210,7 @@ export const makeMandatoryFilings = (
   ...registrationFilings(company, deals, shelf),
 ]
 
-/** The news that causes a gap, followed by the SEC filing: the evening before, or in the morning. */
+/** The news that causes a gap, and the SEC filing that follows: in the evening before the gap, or in the morning. */
 const gapAnnouncements = (company: Company, { gapDays }: PriceHistory): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("gaps")
   return gapDays.flatMap(({ gap: { startsEveningBefore, session, topic: name } }): ReadonlyArray<DocumentDraft> => {
@@ -271,7 +271,7 @@ const dealAnnouncements = (company: Company, deals: ReadonlyArray<Deal>): Readon
     ]
   })
 
-/** The steps of a split so far. */
+/** The steps of a split until the last day of the market. */
 const splitAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> => {
   const { split } = company.scenario
   if (split === undefined) return []

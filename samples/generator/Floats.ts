@@ -87,7 +87,7 @@ export const ownershipPercentColumns = (company: Company) => {
   }
 }
 
-/** Depositary share columns. Half a share stays exact because the ratio is formatted from integers. */
+/** Columns about depositary shares. The ratio is formatted from integers, so that half a share stays exact. */
 const adrColumns = ({ scenario: { adsRatio } }: Company) => ({
   is_adr: adsRatio !== null,
   ads_ratio: mapNullable(adsRatio, (shares) => formatRatio(shares * 2, 2)),

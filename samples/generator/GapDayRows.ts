@@ -25,7 +25,7 @@ const filingColumns = ({ documents }: CompanyHistory, from: Day, to: Day) => {
   }
 }
 
-/** Some days lack times and the market cap, so that nullable columns are null somewhere. */
+/** False on some days, whose times and market cap are null, so that every nullable column is null in some row. */
 const isFullyRecorded = ({ gap: { session, topic } }: GapDay) => topic !== null || session % 5 !== 0
 
 const formatMarketCapAt = (history: CompanyHistory, session: number, close: number) =>
@@ -86,7 +86,7 @@ const gapDayColumns = (history: CompanyHistory, gapDay: GapDay) => {
   }
 }
 
-/** The price returned to the previous close: the low after a gap up, the high after a gap down. */
+/** Whether the price returned to the previous close: with its low after a gap up, with its high after a gap down. */
 const isGapFilled = ({ regular: { high, low, open, reference } }: GapDay) =>
   open > reference ? low <= reference : high >= reference
 
@@ -111,7 +111,7 @@ export const buildGapStatsRows = (history: CompanyHistory) =>
     }
   })
 
-/** The volume is high enough for the anomaly detector to record the day. */
+/** Whether the volume is high enough for the anomaly detector to record the day. */
 const isRunner = ({ gap: { volumeMultiple } }: GapDay) => volumeMultiple >= 4
 
 export const buildIntradayRunnersRows = (history: CompanyHistory) =>

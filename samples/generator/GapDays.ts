@@ -5,7 +5,7 @@ import type { RandomSource } from "./Random.ts"
 import type { Gap } from "./Scenarios.ts"
 
 /** A rise within minutes. `start` is in seconds since midnight, `price` in ticks. */
-export interface Spike {
+interface Spike {
   readonly start: number
   readonly price: number
   readonly minutes: number

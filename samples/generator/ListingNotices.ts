@@ -131,7 +131,7 @@ type NoticeType = "deficiency" | "plan_required" | "staff_determination" | "publ
 const firstNoticeType = ({ kind }: ListingNotice): NoticeType =>
   kind === "late_filing" || kind === "stockholders_equity" ? "plan_required" : "deficiency"
 
-/** Notices of a case so far, with their days and document key suffixes. */
+/** The notices of a compliance case: type, day, and suffix of the document key. */
 const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType, Day, key: string]> => {
   const { day, delistingDay, kind, regainedDay } = notice
   return [

@@ -26,7 +26,7 @@ export interface CompanyHistory {
   readonly floats: ReadonlyArray<FloatReport>
 }
 
-export const simulateCompany = (company: Company): CompanyHistory => {
+const simulateCompany = (company: Company): CompanyHistory => {
   const prices = simulatePrices(company.randomFor("prices"), company.scenario)
   const deals = simulateDeals(company, prices)
   const shelf = makeShelfRegistration(company, deals)
@@ -36,7 +36,7 @@ export const simulateCompany = (company: Company): CompanyHistory => {
   return { company, prices, deals, shelf, notices, documents, floats: makeFloatReports(company, prices, documents) }
 }
 
-/** Yields companies one at a time, to keep memory use constant. */
+/** Yields companies one at a time, so that memory use does not depend on the scale. */
 export function* generateMarket({ scale, seed }: MarketOptions): Generator<CompanyHistory> {
   for (let number = 0; number < namedCompanies.length * scale; number++) {
     yield simulateCompany(makeCompany(seed, number))

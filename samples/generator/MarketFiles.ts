@@ -34,7 +34,7 @@ const formatRow = (row: SampleRow) => {
   return cells
 }
 
-/** Opens a table's file. The first rows are preceded by the header. */
+/** Opens the file of a table. Writes the header before the first row. */
 const openTableWriter = Effect.fnUntraced(function* (folder: string, table: TableName) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

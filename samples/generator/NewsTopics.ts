@@ -1,8 +1,8 @@
 /** News topics with their texts and tags. */
 
-export interface NewsTopic {
+interface NewsTopic {
   readonly tags: ReadonlyArray<string>
-  /** SEC form in which the company files the news; null if it files none. */
+  /** SEC form with which the company files the news; null if the news is not filed. */
   readonly form: string | null
   /** Headline after the company name. */
   readonly title: string

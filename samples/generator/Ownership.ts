@@ -49,7 +49,7 @@ const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray
 ]
 
 /** The company's holders; empty if its filings list none. */
-export const makeHolders = (company: Company): ReadonlyArray<Holder> => {
+const makeHolders = (company: Company): ReadonlyArray<Holder> => {
   const random = company.randomFor("holders")
   const index = company.number % 60
   const { ownershipData } = company.scenario
@@ -58,7 +58,7 @@ export const makeHolders = (company: Company): ReadonlyArray<Holder> => {
 }
 
 /** Total stakes in ten-thousandths of the shares outstanding; null if unknown. */
-export interface OwnershipTotals {
+interface OwnershipTotals {
   readonly insiders: number | null
   readonly affiliates: number | null
   readonly institutions: number | null
@@ -130,7 +130,7 @@ const ownerColumns = ({ company, prices }: CompanyHistory, holder: Holder, day: 
     percent_of_class: hasType ? formatFraction(stake) : null,
     sole_voting_shares: hasType ? shares - shared : null,
     shared_voting_shares: hasType ? shared : null,
-    // A holder without a type gets a date, otherwise the row would be a placeholder.
+    // A holder without a type gets a date, because a row without any value would be a placeholder.
     event_date: type === "executive" || type === null ? formatDate(day - 30) : null,
   }
 }
@@ -142,7 +142,7 @@ export const buildOwnershipRows = (history: CompanyHistory) => {
     (document) => {
       const { accession, day, form, key, url } = document
       const owners = (tables.get(document) ?? []).map((holder) => ownerColumns(history, holder, day))
-      // One filing has a placeholder next to real holders, which the API must hide.
+      // One filing has real holders and a placeholder, to test that the API hides the placeholder.
       const rows = owners.length === 0 || key === "owners:all:1" ? [...owners, placeholderColumns] : owners
       return rows.map((owner) => ({
         ticker: symbolOn(company, day),

@@ -1,4 +1,4 @@
-/** Rows of registrations: the shelf as of today, and each sale as of its day. */
+/** Rows of registrations: the shelf as of today, and each sale as of the day of the sale. */
 import { type Day, formatDate, today } from "./Calendar.ts"
 import { type Company, formatEvening, symbolOn } from "./Companies.ts"
 import { type Deal, shelfSalesUntil } from "./Deals.ts"
@@ -52,8 +52,8 @@ const headerColumns = (
   ...emptyColumns,
 })
 
-const sourceColumns = (day: Day, { url }: Document, has = true) => ({
-  document_url: has ? url : null,
+const sourceColumns = (day: Day, { url }: Document, hasUrl = true) => ({
+  document_url: hasUrl ? url : null,
   last_updated: formatEvening(day),
 })
 

@@ -69,7 +69,7 @@ export interface Scenario {
   readonly countries: readonly [string, ...ReadonlyArray<string>]
   /** Ordinary shares per American depositary share; null if the shares are not ADSs. */
   readonly adsRatio: number | null
-  /** Session of the first trade; above 0 the company goes public then. Null if it has no prices. */
+  /** Session of the first trade. Above 0, it is the day of the IPO; null if the company has no prices. */
   readonly firstSession: number | null
   /** Target prices; the price moves along straight lines between them. */
   readonly pricePath: ReadonlyArray<readonly [session: number, dollars: number]>

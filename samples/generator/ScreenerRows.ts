@@ -89,7 +89,7 @@ const valuationColumns = (history: CompanyHistory) => {
 
 export const buildScreenerRows = (history: CompanyHistory) => {
   const { company } = history
-  const { cik, city, scenario, profile: role, state } = company
+  const { cik, city, scenario, profile, state } = company
   const random = company.randomFor("screener")
   const volumes = volumeColumns(history)
   return [{
@@ -98,7 +98,7 @@ export const buildScreenerRows = (history: CompanyHistory) => {
     cik: scenario.exchange === null ? null : cik,
     state,
     city,
-    website: random.chance(0.9) ? `https://example.com/${role.name.toLowerCase().replaceAll(" ", "-")}` : null,
+    website: random.chance(0.9) ? `https://example.com/${profile.name.toLowerCase().replaceAll(" ", "-")}` : null,
     ipo_date: mapNullable(ipoDay(company), formatDate),
     is_adr: scenario.adsRatio !== null,
     ...valuationColumns(history),

@@ -1,4 +1,4 @@
-/** Rows of split_status, one per step, and the effective splits. */
+/** Rows of split_status, one row per step of a split, and the days on which splits took effect. */
 import { dayOfSession, formatDate, today } from "./Calendar.ts"
 import { type Company, formatEvening, symbolOn } from "./Companies.ts"
 import { findDocument } from "./Documents.ts"

@@ -1,9 +1,8 @@
-/** Errors about the key (D2), tier (D3), balance (D13) or rate limit (D18). Others are in `rules/Errors.ts`. */
+/** Errors about the API key (D2), tier (D3), balance (D13) and rate limit (D18). Other errors: `rules/Errors.ts`. */
 import { ErrorReporter, Schema } from "effect"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 import { makeErrorFields, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
 
-/** 401 without a key (D2). */
 export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(makeErrorFields("missing_api_key"), {
   httpApiStatus: 401,
   description: "No API key was sent.",
@@ -12,7 +11,6 @@ export class MissingApiKey extends Schema.Error<MissingApiKey>("MissingApiKey")(
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 401 for an unknown key, or for two different credentials (D2). */
 export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(makeErrorFields("invalid_api_key"), {
   httpApiStatus: 401,
   description: "The API key is unknown, or two different credentials were sent.",
@@ -21,7 +19,6 @@ export class InvalidApiKey extends Schema.Error<InvalidApiKey>("InvalidApiKey")(
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 401 for a key that was revoked or disabled, or has expired (D2). */
 export class ApiKeyDisabled
   extends Schema.Error<ApiKeyDisabled>("ApiKeyDisabled")(makeErrorFields("api_key_disabled"), {
     httpApiStatus: 401,
@@ -31,7 +28,6 @@ export class ApiKeyDisabled
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 403 for an endpoint outside the account's tier (D3). */
 export class InsufficientTier extends Schema.Error<InsufficientTier>("InsufficientTier")(
   makeErrorFieldsWithDetails("insufficient_tier", Schema.Struct({ required_tier: Tier, tier: Tier })),
   { httpApiStatus: 403, description: "The account's tier does not include this endpoint." },
@@ -40,7 +36,6 @@ export class InsufficientTier extends Schema.Error<InsufficientTier>("Insufficie
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 403 for a key that is limited to other endpoints. */
 export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("EndpointNotAllowed")(
   makeErrorFieldsWithDetails(
     "endpoint_not_allowed",
@@ -52,7 +47,7 @@ export class EndpointNotAllowed extends Schema.Error<EndpointNotAllowed>("Endpoi
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 402 for a prepaid balance that is used up, before any data is read (D13). */
+/** 402 if the prepaid balance is used up, or is smaller than the cost of an export (D13). */
 export class InsufficientCredits extends Schema.Error<InsufficientCredits>("InsufficientCredits")(
   makeErrorFieldsWithDetails("insufficient_credits", Schema.Struct({ balance_microdollars: Schema.Int })),
   { httpApiStatus: 402, description: "The account's prepaid balance is used up." },
@@ -61,7 +56,7 @@ export class InsufficientCredits extends Schema.Error<InsufficientCredits>("Insu
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 429 with `Retry-After`, for an account over its limit or an address with too many wrong keys (D18). */
+/** 429 with `Retry-After`: the account exceeds its limit, or the address has sent too many wrong keys (D18). */
 export class RateLimitExceeded extends Schema.Error<RateLimitExceeded>("RateLimitExceeded")(
   makeErrorFields("rate_limit_exceeded"),
   { httpApiStatus: 429, description: "Too many requests; try again after `Retry-After` seconds." },

@@ -3,17 +3,17 @@ import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 
-export class NoSuchAccount extends Data.TaggedError("NoSuchAccount")<{ readonly message: string }> {}
+class NoSuchAccount extends Data.TaggedError("NoSuchAccount")<{ readonly message: string }> {}
 
-export class AccountExists extends Data.TaggedError("AccountExists")<{ readonly message: string }> {}
+class AccountExists extends Data.TaggedError("AccountExists")<{ readonly message: string }> {}
 
-export class AlreadyCredited extends Data.TaggedError("AlreadyCredited")<{ readonly message: string }> {}
+class AlreadyCredited extends Data.TaggedError("AlreadyCredited")<{ readonly message: string }> {}
 
 /** The account already exists, with a different tier or email address. */
-export class AccountMismatch extends Data.TaggedError("AccountDiffers")<{ readonly message: string }> {}
+class AccountMismatch extends Data.TaggedError("AccountMismatch")<{ readonly message: string }> {}
 
 /** The credit would turn a postpaid account into a prepaid one without `--prepaid`. */
-export class AccountIsPostpaid extends Data.TaggedError("BilledLater")<{ readonly message: string }> {}
+class AccountIsPostpaid extends Data.TaggedError("AccountIsPostpaid")<{ readonly message: string }> {}
 
 const noSuchAccount = (name: string) =>
   new NoSuchAccount({
@@ -24,11 +24,11 @@ export interface NewAccount {
   readonly name: string
   readonly tier: Tier
   readonly email: string | null
-  /** A prepaid account starts with a balance of 0; otherwise the account is billed later. */
+  /** A prepaid account starts with a balance of 0. A postpaid account has no balance and is billed later. */
   readonly prepaid: boolean
 }
 
-/** Inserts an account unless the name is taken. Returns whether it did. */
+/** Inserts an account unless its name is taken. Returns whether the account was inserted. */
 const insertAccount = Effect.fnUntraced(function* ({ email, name, prepaid, tier }: NewAccount) {
   const sql = yield* SqlClient.SqlClient
   const inserted = yield* sql`
@@ -48,7 +48,7 @@ export const createAccount = Effect.fnUntraced(function* (account: NewAccount) {
 /** Creates an account, or leaves an existing one as it is. */
 export const ensureAccount = (account: NewAccount) => Effect.asVoid(insertAccount(account))
 
-const Terms = Schema.Struct({
+const AccountTerms = Schema.Struct({
   tier: Tier,
   contact_email: Schema.NullOr(Schema.String),
   billed_later: Schema.Boolean,
@@ -58,7 +58,7 @@ const findTerms = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const find = SqlSchema.findOneOption({
     Request: Schema.String,
-    Result: Terms,
+    Result: AccountTerms,
     execute: (name) =>
       sql`select tier, contact_email, balance_microdollars is null as billed_later from accounts where name = ${name}`,
   })
@@ -66,7 +66,7 @@ const findTerms = Effect.fnUntraced(function* (name: string) {
   return Option.isNone(found) ? yield* noSuchAccount(name) : found.value
 })
 
-/** Finds the account for a new key, or creates it if a tier is given. It never changes an account. */
+/** Requires that the account of a new key exists, or creates it if a tier is given. Never changes an account. */
 export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
   if (tier !== null && (yield* insertAccount({ name, tier, email, prepaid: false }))) return
   const terms = yield* findTerms(name)
@@ -87,45 +87,45 @@ export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, ti
   }
 })
 
-/** Changes the tier, and with it the endpoints and the rate limit. Processes apply it within a second. */
+/** Changes the tier, which decides the endpoints and the rate limit. Processes apply a new tier within a second. */
 export const setAccountTier = Effect.fnUntraced(function* (name: string, tier: Tier) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set tier = ${tier} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
-/** Sets the email address; null turns off all emails. */
+/** Sets the email address of an account. With null, the account gets no emails. */
 export const setContactEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set contact_email = ${email} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
-/** Turns emails about new features on or off. Emails about changes that affect its requests are always sent. */
+/** Turns emails about new features on or off. Emails about changes that affect existing clients are always sent. */
 export const setNewsPreference = Effect.fnUntraced(function* (name: string, news: boolean) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set news = ${news} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
-export interface AccountCredit {
+interface AccountCredit {
   readonly name: string
   readonly microdollars: bigint
-  /** Identifies the payment, which is credited only once. */
+  /** Identifies the payment, so that it is credited only once. */
   readonly reference: string | null
-  /** Whether a postpaid account may become prepaid. */
+  /** Whether the credit may make a postpaid account prepaid. */
   readonly prepaid: boolean
 }
 
-const Credited = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Boolean })
+const CreditResult = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Boolean })
 
-/** Adds to the balance. Returns the new balance, and whether the account was postpaid before. */
+/** Adds an amount to the balance. Returns the new balance, and whether the account was postpaid before. */
 export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCredit) {
   const sql = yield* SqlClient.SqlClient
   const { microdollars, name, prepaid, reference } = newCredit
   const add = SqlSchema.findOneOption({
     Request: Schema.Void,
-    Result: Credited,
+    Result: CreditResult,
     execute: () =>
       sql`
         with account as (

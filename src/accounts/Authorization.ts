@@ -1,5 +1,5 @@
 /**
- * The contract of authorization: tiers (D3), balances (D13), rate limits (D18) and prices (D27).
+ * Declares the middleware for tiers (D3), balances (D13), rate limits (D18) and prices (D27).
  * `AuthorizationMiddleware.ts` implements it.
  */
 import { HttpApiMiddleware } from "effect/http-api"
@@ -7,13 +7,13 @@ import { DatabasePoolTimeout } from "../rules/Errors.ts"
 import type { Account } from "./keys/Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, RateLimitExceeded } from "./AccountErrors.ts"
 
-/** For endpoints with a key: records the request, applies the rate limit, and checks the tier and the key's paths. */
+/** For endpoints that require a key: records the request, applies the rate limit, and checks the tier and the paths. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { requires: Account }>()(
   "tickerline/account/Admission",
   { error: [RateLimitExceeded, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
 ) {}
 
-/** For priced endpoints: checks the balance and sets the price. An endpoint without it is free (D27). */
+/** For priced endpoints: checks the balance and sets the price. Endpoints without this middleware are free (D27). */
 export class Billing extends HttpApiMiddleware.Service<Billing, { requires: Account }>()(
   "tickerline/account/Charged",
   { error: InsufficientCredits },

@@ -11,10 +11,8 @@ import { Metering } from "./billing/Metering.ts"
 import { computeAffordableBytes, computeCost, PriceLookup } from "./billing/Pricing.ts"
 import { RateLimit } from "./limits/RateLimit.ts"
 
-type AuthenticatedAccount = typeof Account.Service
-
-/** Fails with 403 for an endpoint outside the account's tier (D3) or the key's paths. */
-const checkAccess = (account: AuthenticatedAccount, { annotations, path }: HttpApiEndpoint.Top) => {
+/** Fails with 403 if the account's tier does not include the endpoint (D3), or the key is limited to other paths. */
+const checkAccess = (account: typeof Account.Service, { annotations, path }: HttpApiEndpoint.Top) => {
   const { endpoints, tier } = account
   const required_tier = Context.get(annotations, RequiredTier)
   if (!meetsTier(tier, required_tier)) {
@@ -38,8 +36,8 @@ export const makeAuthorizer = Effect.gen(function* () {
   const rateLimit = yield* RateLimit
   const clock = yield* Clock.Clock
 
-  /** Once the response is complete, adds the cost header and records the request; for an export, at its end. */
-  const recordUsage = (context: RequestContext, { account_id, key_id }: AuthenticatedAccount, endpoint: string) => {
+  /** Adds the cost header and records the request before the response is sent, or when a streamed export ends. */
+  const recordUsage = (context: RequestContext, { account_id, key_id }: typeof Account.Service, endpoint: string) => {
     const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
       metering.record({
         requested_at: context.startedAt,
@@ -70,7 +68,7 @@ export const makeAuthorizer = Effect.gen(function* () {
         recordAtEnd(context.streamedExport)
         return Effect.succeed(response)
       }
-      // A response to HEAD has no body.
+      // A response to HEAD has no body, so it costs nothing.
       const bytes = request.method === "HEAD" ? 0 : context.bytes ?? 0
       const cost_microdollars = response.status === 200 ? computeCost(bytes, context.price) : 0
       record(response.status, bytes, cost_microdollars, response.status === 200 ? context.records : 0)
@@ -79,7 +77,7 @@ export const makeAuthorizer = Effect.gen(function* () {
   }
 
   /** Counts and records the request, unless it is an estimate, and checks the account's rights. */
-  return Effect.fnUntraced(function* (account: AuthenticatedAccount, endpoint: HttpApiEndpoint.Top) {
+  return Effect.fnUntraced(function* (account: typeof Account.Service, endpoint: HttpApiEndpoint.Top) {
     const context = yield* RequestContext
     context.account_id = account.account_id
     if (context.purpose === "answer") {
@@ -105,8 +103,8 @@ export const authorizationLayer = Layer.effect(
 )
 
 /**
- * Limits an export to the balance, so that no export takes it below zero. An export that may cost more than half of the
- * balance is measured first, and refused if it is too expensive.
+ * Limits an export to the bytes that the balance pays for, so that it does not fall below zero. If the expected
+ * cost exceeds half of the balance, the export is measured first, and refused if the balance is too small.
  */
 const limitToBalance = Effect.fnUntraced(
   function* (streamed: StreamedExport, balance_microdollars: number, price: number) {
@@ -130,7 +128,7 @@ export const makeBilling = Effect.gen(function* () {
    * Sets the price, and fails with 402 if the account has no credit left. The balance is up to half a second old and
    * excludes unrecorded requests, so requests may take it below zero.
    */
-  const requireCredit = (account: AuthenticatedAccount, { annotations, path }: HttpApiEndpoint.Top) =>
+  const requireCredit = (account: typeof Account.Service, { annotations, path }: HttpApiEndpoint.Top) =>
     Effect.flatMap(RequestContext, (context) => {
       const { balance_microdollars } = account
       context.price = prices.getPricePerGigabyte(path)
@@ -141,7 +139,7 @@ export const makeBilling = Effect.gen(function* () {
     })
 
   /** Limits the response to the balance, if it is an export. */
-  const limitExport = ({ balance_microdollars }: AuthenticatedAccount) =>
+  const limitExport = ({ balance_microdollars }: typeof Account.Service) =>
     Effect.flatMap(
       RequestContext,
       ({ price, purpose, streamedExport }) =>

@@ -1,10 +1,10 @@
-/** Email addresses of accounts and in settings. */
+/** Validates the email addresses of accounts and settings. */
 import { Schema } from "effect"
 
 /** A bare address without quotes, so that it can contain neither a second address nor a header. */
-const shape = /^[^\s\p{Cc}<>()[\],;:\\"@]{1,64}@[\p{L}\p{N}](?:[\p{L}\p{N}.-]{0,251}[\p{L}\p{N}])?$/u
+const addressPattern = /^[^\s\p{Cc}<>()[\],;:\\"@]{1,64}@[\p{L}\p{N}](?:[\p{L}\p{N}.-]{0,251}[\p{L}\p{N}])?$/u
 
-export const isEmailAddress = (text: string) => shape.test(text) && text.length <= 254
+export const isEmailAddress = (text: string) => addressPattern.test(text) && text.length <= 254
 
 export const EmailAddress = Schema.String.check(
   Schema.makeFilter(isEmailAddress, { message: "must be an email address, such as ops@acme.example" }),

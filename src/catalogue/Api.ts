@@ -1,4 +1,4 @@
-/** The catalogue, estimates, the OpenAPI document and health checks. Only estimates need a key: D2 (credentials). */
+/** GET /endpoints, /estimate, /v1/openapi.json and the health checks. Only /estimate needs a key: D2 (credentials). */
 import { ErrorReporter, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Authorization } from "../accounts/Authorization.ts"
@@ -39,7 +39,7 @@ export const CostEstimate = Schema.Struct({
   }),
 }).annotate({ identifier: "Estimate" })
 
-/** The estimated endpoint validates all parameters except `endpoint`. */
+/** Accepts any parameter, because the estimated endpoint validates all parameters except `endpoint`. */
 export const CostEstimateQuery = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String.annotate({ description: "A path from the catalogue. A free endpoint costs 0." }),
@@ -69,7 +69,7 @@ const Parts = Schema.Struct({
 
 const Readiness = Schema.Struct({ ...Health.fields, parts: Parts })
 
-/** 503 with `Retry-After: 5` and the same error code as requests for data. */
+/** Status 503 with `Retry-After: 5`. Requests for data get the same error code while the database is down. */
 export class NotReadyError extends Schema.Error<NotReadyError>("NotReady")(
   makeErrorFieldsWithDetails("database_pool_timeout", Schema.Struct({ parts: Parts })),
   { httpApiStatus: 503, description: "A part that is required to serve data is not ready; `details` names it." },

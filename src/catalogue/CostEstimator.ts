@@ -1,6 +1,6 @@
 /**
  * Computes the cost of a request: D28 (estimates). Runs the request through the same router, validation, SQL and
- * encoders, with a context that marks it as an estimate, so that nothing is counted, charged or recorded.
+ * encoders, but marks it as an estimate, so that the request is not counted, charged or recorded.
  */
 import { Effect, Schema } from "effect"
 import { Headers, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -20,23 +20,23 @@ const makeUnknownEndpointError = (path: string) => {
   })
 }
 
-const getSearch = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
+const getQueryString = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
 
 /** The query string without `endpoint`, otherwise unchanged. */
 const removeEndpointParameter = (target: string) => {
   const isForwarded = (parameter: string) => !new URLSearchParams(`&${parameter}`).has("endpoint")
-  return getSearch(target).split("&").filter(isForwarded).join("&")
+  return getQueryString(target).split("&").filter(isForwarded).join("&")
 }
 
 const countSymbols = Effect.fnUntraced(function* (target: string) {
-  const ticker = new URLSearchParams(getSearch(target)).get("ticker")
+  const ticker = new URLSearchParams(getQueryString(target)).get("ticker")
   if (ticker === null) return 0
-  // Some free endpoints ignore parameters, so the value may be invalid.
+  // Some free endpoints ignore parameters, so `ticker` may be invalid. It then counts as no symbol.
   return (yield* Effect.orElseSucceed(Schema.decodeEffect(TickerList)(ticker), () => [])).length
 })
 
 /** The estimate for `/estimate` itself, which is not run. */
-const estimateOfEstimate = {
+const selfEstimate = {
   count: 1,
   results: [{
     endpoint: estimatePath,
@@ -52,14 +52,13 @@ const estimateOfEstimate = {
   message: "An estimate is free.",
 } as const
 
-/** Whether the error depends on the data. Such a request is valid and free. */
+/** Whether a request failed because of the data only. It is then valid and free, so its estimate is 0. */
 const isDataError = (status: number) => status === 404 || status === 409
 
 export const makeCostEstimator = Effect.gen(function* () {
   const router = yield* HttpRouter.HttpRouter
   const { dispatch } = yield* DataEndpoints
 
-  /** Runs the request and returns its response. */
   const runRequest = Effect.fnUntraced(
     function* (request: HttpServerRequest.HttpServerRequest, context: RequestContext) {
       let captured = HttpServerResponse.empty()
@@ -79,7 +78,7 @@ export const makeCostEstimator = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (path: string, request: HttpServerRequest.HttpServerRequest) {
     const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
-    if (endpoint.row.path === estimatePath) return yield* Effect.as(setRecordCount(1), estimateOfEstimate)
+    if (endpoint.row.path === estimatePath) return yield* Effect.as(setRecordCount(1), selfEstimate)
     const { id, startedAt } = yield* RequestContext
     const target = `${endpoint.row.path}?${removeEndpointParameter(request.url)}`
     const context = makeRequestContext({ id, target, startedAt, purpose: "estimate" })

@@ -13,13 +13,13 @@ import type { EndpointRow } from "./Api.ts"
 export interface CatalogueEndpoint {
   readonly row: typeof EndpointRow.Type
   readonly deprecation: Option.Option<Deprecation>
-  /** D27 (prices). */
+  /** Whether responses are charged: D27 (prices). */
   readonly isPriced: boolean
   /** The unit of its results: D28 (estimates). */
   readonly unit: typeof ResultUnit.Service
 }
 
-/** Part of the catalogue, but not of the OpenAPI document. */
+/** The documentation is part of the catalogue, but not of the OpenAPI document. */
 const documentationPage: CatalogueEndpoint = {
   row: {
     path: documentationPath,
@@ -64,10 +64,9 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
 
 export const endpoints: ReadonlyArray<CatalogueEndpoint> = [...listDeclaredEndpoints(), documentationPage]
 
-/** The paths of endpoints with a price. */
 export const pricedPaths = endpoints.filter(({ isPriced }) => isPriced).map(({ row }) => row.path)
 
-/** The endpoint at a path, with or without a trailing slash. */
+/** Finds the endpoint at a path, with or without a trailing slash. */
 export const findEndpoint = (path: string): Option.Option<CatalogueEndpoint> => {
   const normalized = path.length > 1 ? path.replace(/\/$/, "") : path
   return Option.fromUndefinedOr(endpoints.find(({ row }) => row.path === normalized))

@@ -10,7 +10,7 @@ import { makeCostEstimator } from "./CostEstimator.ts"
 import { openApiDocumentFor } from "./OpenApiDocument.ts"
 import { makeReadinessCheck } from "./Readiness.ts"
 
-/** A JSON response that only changes with a release, so it is encoded and compressed once. */
+/** Serves a document that changes only with a release, so it is encoded and compressed only once. */
 const makeStaticResponder = (document: unknown) =>
   makeConditionalResponder(
     cacheCompressedForms(new TextEncoder().encode(JSON.stringify(document))),
@@ -26,7 +26,7 @@ export const catalogueHandlers = HttpApiBuilder.group(
     const results = endpoints.map(({ row }) => row)
     const estimate = yield* makeCostEstimator
     const catalogue = makeStaticResponder({ count: results.length, results })
-    // Without BASE_URL, the document refers to the origin from which it was fetched.
+    // Without BASE_URL, the server in the document is `/`: the origin from which a client fetched the document.
     const openapi = makeStaticResponder(openApiDocumentFor((yield* BaseUrl) || "/"))
 
     return handlers.handleAll({

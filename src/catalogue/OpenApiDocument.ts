@@ -18,7 +18,7 @@ import { endpoints } from "./Endpoints.ts"
 type JsonObject = Record<string, unknown>
 
 /** Reads the value at a path of keys; undefined if there is none. */
-export const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
+const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
   path.reduce<unknown>((inner, key) => Predicate.isObject(inner) ? Reflect.get(inner, key) : undefined, value)
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -29,11 +29,11 @@ export const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =
 interface EndpointFacts {
   readonly needsKey: boolean
   readonly hasEtag: boolean
-  /** Whether it has pages and file formats. */
+  /** Whether the endpoint returns a list, with pages and file formats. */
   readonly isList: boolean
   /** Whether invalid symbols in `ticker` are dropped: D5 (ticker lists). */
   readonly dropsTickers: boolean
-  /** Whether it takes the parameters of other endpoints: D28 (estimates). */
+  /** Whether the endpoint accepts the parameters of other endpoints: D28 (estimates). */
   readonly takesAnyParameter: boolean
   readonly deprecation: Option.Option<Deprecation>
 }
@@ -91,7 +91,7 @@ const describeParameter = (parameter: JsonObject, decoded: unknown) => {
     const items = { type: "string", enum: values }
     return { ...parameter, description, style: "form", explode: false, schema: { type: "array", items } }
   }
-  // Other comma-separated lists remain strings.
+  // A comma-separated list without fixed values is documented as a string.
   const encoded = getIn(schema, "format") === "decimal"
     ? { type: "number" }
     : { ...Object(schema), description: undefined }
@@ -138,7 +138,7 @@ const describeEstimateParameters = (spec: JsonObject) => {
 
 const fileContent = (description: string) => ({ schema: { type: "string", description } })
 
-/** D8 (pages): the formats of a list besides JSON. */
+/** The formats of a list other than JSON: D8 (pages). */
 const fileContents = {
   [contentTypes.csv]: fileContent(
     "RFC 4180, UTF-8 with a byte order mark. The first record has the field names, null is an empty cell, and a list " +
@@ -160,11 +160,11 @@ interface Example {
   readonly name: string
   readonly request: string
   readonly status: number
-  /** Filled in from the sample market by `UPDATE_EXAMPLES=1 npm test -- examples`. */
+  /** Filled in from the sample data by `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples`. */
   readonly response?: unknown
 }
 
-/** Adds each example that has a response to its path and status. Throws if that response is not documented. */
+/** Adds each example with a response under its path and status. Throws if the document has no such response. */
 export const addExamples = (spec: JsonObject, all: ReadonlyArray<Example>) => {
   for (const { name, request, response, status } of all) {
     if (response === undefined) continue
@@ -183,7 +183,7 @@ export const addExamples = (spec: JsonObject, all: ReadonlyArray<Example>) => {
 // Response headers
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Whether all or some responses with a status have the header. Undefined: none. */
+/** Whether all responses of a kind have a header, or only some. Undefined: none has it. */
 type Presence = "always" | "sometimes" | undefined
 
 interface ResponseKind extends EndpointFacts {
@@ -236,10 +236,10 @@ const headerPresence: Readonly<Record<HeaderName, (response: ResponseKind) => Pr
   "X-RateLimit-Limit": rateLimitPresence,
   "X-RateLimit-Remaining": rateLimitPresence,
   "X-RateLimit-Reset": rateLimitPresence,
-  // With `limit=all` the cost is a trailer.
+  // With `limit=all`, the cost is a trailer, so the header of a list is optional.
   "X-Cost-Microdollars": (response) =>
     response.isList && response.status === 200 ? sometimesIf(response.needsKey) : rateLimitPresence(response),
-  // With `limit=all` there is no ETag.
+  // With `limit=all`, there is no ETag, so the header of a list is optional.
   "ETag": ({ hasEtag, isList, status }) =>
     status === 304 ? "always" : status === 200 && hasEtag ? (isList ? "sometimes" : "always") : undefined,
   "Cache-Control": ({ hasEtag, isList, status }) =>
@@ -258,8 +258,8 @@ const headerPresence: Readonly<Record<HeaderName, (response: ResponseKind) => Pr
 
 const isHeaderName = (name: string): name is HeaderName => name in responseHeaders
 
-/** References the shared header, or repeats it if `required` differs for this response. */
-const headersOf = (response: ResponseKind): JsonObject =>
+/** Describes each header by a reference to its shared definition, or repeats the definition if `required` differs. */
+const describeHeaders = (response: ResponseKind): JsonObject =>
   Object.fromEntries(
     Object.keys(responseHeaders).filter(isHeaderName).flatMap((name) => {
       const presence = headerPresence[name](response)
@@ -280,7 +280,7 @@ const badRequest = (description: string) => ({
   content: { "application/json": { schema: { $ref: "#/components/schemas/BadRequest" } } },
 })
 
-/** Responses that are sent before the handler of an endpoint runs: D10 (methods), D13 (malformed requests). */
+/** Responses that no endpoint declares, because they are sent earlier: D10 (methods), D13 (malformed requests). */
 const undeclaredResponses: Readonly<Record<number, JsonObject>> = {
   400: badRequest("The URL cannot be decoded, or the `Host` header is missing."),
   405: {
@@ -300,7 +300,7 @@ const describeResponse = (response: JsonObject, kind: ResponseKind): JsonObject 
   const { content, description } = response
   // Effect joins the descriptions of several errors with " | ".
   const sentences = String(description).replaceAll(" | ", " ")
-  return { description: sentences, headers: headersOf(kind), ...(content === undefined ? {} : { content }) }
+  return { description: sentences, headers: describeHeaders(kind), ...(content === undefined ? {} : { content }) }
 }
 
 interface EndpointResponse {
@@ -342,7 +342,7 @@ const sharedResponseNames: Readonly<Record<number, string>> = {
 const nameSuffix = ({ dropsTickers, needsKey }: EndpointFacts) =>
   dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
 
-/** Names the error responses that several operations share. */
+/** Names the responses that several operations share, so that the document describes each of them once. */
 const nameSharedResponses = (
   responses: ReadonlyArray<EndpointResponse>,
 ): ReadonlyMap<EndpointResponse, string> => {
@@ -361,7 +361,7 @@ const nameSharedResponses = (
   return new Map(named.flatMap(({ group, name }) => group.map((response) => [response, name] as const)))
 }
 
-/** Adds the undeclared statuses and all headers, and moves repeated responses to the components. */
+/** Adds the undeclared responses and all headers, and moves responses that operations share to `components`. */
 const completeResponses = (spec: JsonObject, declarations: Declarations) => {
   const responses = Array.fromIterable(declarations).flatMap(([path, { facts }]) =>
     listResponses(path, facts, getIn(spec, "paths", path, "get", "responses"))
@@ -388,7 +388,7 @@ const completeResponses = (spec: JsonObject, declarations: Declarations) => {
 // Schemas
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Fields may be added at any time, so no schema forbids unknown ones: §9.3 (compatible changes). */
+/** Removes `additionalProperties: false`, because responses may get new fields: §9.3 (compatible changes). */
 const allowUnknownFields = (schema: unknown): void => {
   if (Array.isArray(schema)) return schema.forEach(allowUnknownFields)
   if (!Predicate.isObject(schema)) return
@@ -396,7 +396,7 @@ const allowUnknownFields = (schema: unknown): void => {
   Object.values(schema).forEach(allowUnknownFields)
 }
 
-/** Applies `change` to every object, innermost first. */
+/** Applies `change` to every object inside a value, innermost first. */
 const mapObjects = (value: unknown, change: (object: JsonObject) => JsonObject): unknown =>
   Array.isArray(value)
     ? value.map((inner) => mapObjects(inner, change))
@@ -414,7 +414,7 @@ const withPublicReference = (object: JsonObject): JsonObject => {
     : object
 }
 
-/** Code generators understand `items` better than `prefixItems` for an array of exactly one element. */
+/** Describes an array of exactly one element by `items`, which code generators understand better than `prefixItems`. */
 const withItems = (object: JsonObject): JsonObject => {
   const { prefixItems, ...rest } = object
   return Array.isArray(prefixItems) && prefixItems.length === 1 && rest["maxItems"] === 1

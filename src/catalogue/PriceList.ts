@@ -1,4 +1,4 @@
-/** The prices from the settings: D27 (prices). Endpoints have the default price unless `ENDPOINT_PRICES` names them. */
+/** The prices in the settings: D27 (prices). `ENDPOINT_PRICES` replaces the default price of single endpoints. */
 import { Config, Effect, Layer, Schema } from "effect"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
 import { pricedPaths } from "./Endpoints.ts"
@@ -38,7 +38,7 @@ export const EndpointPrices = Config.schema(PriceList, "ENDPOINT_PRICES").pipe(
   Config.withDefault([]),
 )
 
-export const priceSettings = Config.all({ defaultPrice: PricePerGbMicrodollars, endpointPrices: EndpointPrices })
+const priceSettings = Config.all({ defaultPrice: PricePerGbMicrodollars, endpointPrices: EndpointPrices })
 
 export const priceListLayer = Layer.effect(
   PriceLookup,

@@ -11,7 +11,7 @@ export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/c
   defaultValue: () => ({ begun: false }),
 })
 
-/** Uses the last known state of each part, so that the check is cheap and a busy service stays ready. */
+/** Returns a check of the last known state of each part. It runs no query, so that a busy service stays ready. */
 export const makeReadinessCheck = Effect.gen(function* () {
   const healthProbe = yield* HealthProbe
   const metering = yield* Metering

@@ -1,4 +1,4 @@
-/** GET /v1/changelog and /v1/changelog.atom: §9.6 (notification). Free, and no key is needed: D2 (credentials). */
+/** `GET /v1/changelog` and `/v1/changelog.atom`: §9.6 (notification). Free, and without a key: D2 (credentials). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { describeEndpoint, describeGroup, HasEtag } from "../rules/EndpointAnnotations.ts"
@@ -8,7 +8,7 @@ import { booleanFilters, literalFilter } from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { ChangelogEntry, changelogEntryTypes } from "./ChangelogEntry.ts"
 
-/** Filters combine with and. */
+/** An entry must match every filter. */
 export const ChangelogQuery = Schema.Struct({
   type: literalFilter(changelogEntryTypes),
   ...booleanFilters("breaking"),

@@ -1,6 +1,6 @@
 /**
- * Renders changelog entries as an Atom feed (RFC 4287), as text: docs/decisions/0050-atom-feed-as-text.md.
- * Ids depend on the entries only, so that feed readers recognize entries that they have already shown.
+ * Renders changelog entries as an Atom feed (RFC 4287), without a library: docs/decisions/0050-atom-feed-as-text.md.
+ * The id of an entry never changes, so that feed readers recognize entries that they have already shown.
  */
 import { hash } from "node:crypto"
 import { type ChangelogEntry, changelogPagePath } from "./ChangelogEntry.ts"
@@ -49,7 +49,7 @@ const renderEntry = (entry: ChangelogEntry, baseUrl: string) => {
   ].join("\n")
 }
 
-export interface AtomFeedOptions {
+interface AtomFeedOptions {
   /** The URL of the service, without a trailing slash. */
   readonly baseUrl: string
   /** The query string without the question mark. Each query is a separate feed. */

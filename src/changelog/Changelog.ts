@@ -1,6 +1,6 @@
 /**
  * The changelog: §9.6 (notification), D24 (lifecycle). It consists of `entries.json`, newest release first, and of the
- * deprecations that endpoints declare. Entries of an unreleased version are listed under that version.
+ * deprecations that endpoints declare. New entries belong to the version that will release them.
  */
 import { Option, Schema } from "effect"
 import { endpoints } from "../catalogue/Endpoints.ts"
@@ -32,7 +32,7 @@ const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSou
   names: entry.names ?? [],
 })
 
-/** The first release on or after the day of an announcement. */
+/** The first release on or after the day, or the newest release if there is none. */
 const findRelease = (day: string) => releases.findLast(({ date }) => date >= day)?.release ?? releases[0]?.release ?? ""
 
 const fromDeprecation = (path: string, { announced, note, successor, sunset }: Deprecation): ChangelogEntry => ({
@@ -65,7 +65,7 @@ const requireUniqueIds = (entries: ReadonlyArray<ChangelogEntry>) => {
   return entries
 }
 
-/** Within a day, changes that clients must act on come first. */
+/** Order of entries with the same date: changes that clients must act on come first. */
 const typeOrder = { deprecated: 0, removed: 1, changed: 2, added: 3, fixed: 4 } as const
 
 /** Every entry, newest first. */

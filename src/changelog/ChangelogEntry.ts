@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { CalendarDate } from "../rules/Dates.ts"
 import { documentationPath } from "../rules/Lifecycle.ts"
 
-/** The page with all entries. The id of an entry is its anchor. */
+/** Path of the page with all entries. The id of an entry is its anchor on the page. */
 export const changelogPagePath = `${documentationPath}/changelog`
 
 export const changelogEntryTypes = ["added", "changed", "deprecated", "removed", "fixed"] as const
@@ -34,7 +34,7 @@ export const ChangelogEntry = Schema.Struct({
 }).annotate({ identifier: "ChangelogEntry" })
 export type ChangelogEntry = typeof ChangelogEntry.Type
 
-/** A title is also the subject of an email, hence a single line. */
+/** A title must be a single line, because emails use it as their subject. */
 const SingleLine = Schema.String.check(
   Schema.isPattern(/^\S[^\r\n\0]{0,98}\S$/, { message: "must be one line of at most 100 characters" }),
 )
@@ -43,12 +43,12 @@ const PathPattern = Schema.String.check(
   Schema.isPattern(/^\/[a-z0-9/.-]*\*?$/, { message: "must be a path, optionally with a trailing *" }),
 )
 
-/** An entry in `entries.json`. Its release has the date, and omitted fields are null or empty. */
+/** An entry in `entries.json`. Its date is that of its release; fields that it omits become null or empty. */
 export const ChangelogSourceEntry = Schema.Struct({
   id: Schema.String.check(
     Schema.isPattern(/^[a-z0-9]+(-[a-z0-9]+)*$/, { message: "must be words of a-z and 0-9, joined by -" }),
   ),
-  // Endpoints declare their own deprecation: D24 (lifecycle).
+  // "deprecated" is missing, because endpoints declare their own deprecation: D24 (lifecycle).
   type: Schema.Literals(["added", "changed", "removed", "fixed"]),
   breaking: Schema.optionalKey(Schema.Literal(true)),
   title: SingleLine,
@@ -70,13 +70,13 @@ export type ChangelogSourceEntry = typeof ChangelogSourceEntry.Type
 
 /** A release in `entries.json`. */
 export const ChangelogRelease = Schema.Struct({
-  /** The version in `package.json`. */
+  /** The version in the `package.json` of the release. */
   release: Schema.String.check(Schema.isPattern(/^\d+\.\d+\.\d+$/, { message: "must be a version, such as 1.2.3" })),
   date: CalendarDate,
   entries: Schema.NonEmptyArray(ChangelogSourceEntry),
 })
 export type ChangelogRelease = typeof ChangelogRelease.Type
 
-/** Whether an entry affects the path. A path of the entry that ends in `*` is a prefix. */
+/** Whether an entry affects the path. A path of the entry that ends in `*` matches all paths with that prefix. */
 export const concernsPath = ({ paths }: Pick<ChangelogEntry, "paths">, path: string) =>
   paths.some((pattern) => pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : pattern === path)

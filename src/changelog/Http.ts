@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import { Api } from "../Api.ts"
-import * as Revalidation from "../http/ConditionalRequests.ts"
+import * as ConditionalRequests from "../http/ConditionalRequests.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { setRecordCount } from "../http/RequestContext.ts"
 import { atomContentType, type ChangelogQuery } from "./Api.ts"
@@ -20,14 +20,14 @@ const filterEntries = ({ breaking, path, since, type }: ChangelogQuery): Readonl
 
 const respond = Effect.fnUntraced(function* (text: string, contentType: string) {
   const request = yield* HttpServerRequest.HttpServerRequest
-  return Revalidation.makeConditionalResponder(
+  return ConditionalRequests.makeConditionalResponder(
     new TextEncoder().encode(text),
     contentType,
-    Revalidation.staticCacheHeaders,
+    ConditionalRequests.staticCacheHeaders,
   )(request)
 })
 
-const toSearch = (query: ChangelogQuery) => {
+const toQueryString = (query: ChangelogQuery) => {
   const search = new URLSearchParams()
   for (const [name, value] of Object.entries(query)) search.append(name, String(value))
   return search.toString()
@@ -47,7 +47,7 @@ export const changelogHandlers = HttpApiBuilder.group(
       feed: ({ query }) => {
         const feed = renderAtomFeed(filterEntries(query), {
           baseUrl,
-          search: toSearch(query),
+          search: toQueryString(query),
           newestDate: changelog[0]?.date ?? "2026-11-01",
         })
         return respond(feed, atomContentType)

@@ -1,4 +1,4 @@
-/** The `accounts` command: creates accounts, credits them, and changes tier, address and news preference. */
+/** The `accounts` command: creates and credits accounts, and changes their tier, email address and news preference. */
 import { Console, Effect, Option } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import * as Accounts from "../accounts/Accounts.ts"
@@ -6,7 +6,7 @@ import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { migratedConnectionLayer } from "../db/Connection.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { PlainName } from "./KeysCommand.ts"
+import { makeBooleanFlag, makeExample, makeSilentExample, PlainName } from "./CommandParts.ts"
 import { printTable } from "./terminal/Table.ts"
 
 const name = Argument.String("name").pipe(
@@ -26,9 +26,9 @@ const createCommand = Command.make(
       Flag.withDescription("Contact address"),
       Flag.optional,
     ),
-    prepaid: Flag.Boolean("prepaid").pipe(
-      Flag.withDescription("Pay in advance: requests are refused once the balance is used up (default: billed later)"),
-      Flag.withDefault(false),
+    prepaid: makeBooleanFlag(
+      "prepaid",
+      "Pay in advance: requests are refused once the balance is used up (default: billed later)",
     ),
   },
   Effect.fnUntraced(function* ({ email, name, prepaid, tier }) {
@@ -39,10 +39,12 @@ const createCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Create an account"),
-  Command.withExamples([{
-    command: "npm run tickerline -- accounts create acme --tier pro --email ops@acme.example --prepaid",
-    description: "Create an account that pays in advance",
-  }]),
+  Command.withExamples([
+    makeExample(
+      "accounts create acme --tier pro --email ops@acme.example --prepaid",
+      "Create an account that pays in advance",
+    ),
+  ]),
 )
 
 const listCommand = Command.make(
@@ -73,10 +75,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all accounts in a table"),
-  Command.withExamples([{
-    command: "npm run --silent tickerline -- accounts list",
-    description: "List accounts with their balances",
-  }]),
+  Command.withExamples([makeSilentExample("accounts list", "List accounts with their balances")]),
 )
 
 const creditCommand = Command.make(
@@ -92,11 +91,9 @@ const creditCommand = Command.make(
       Flag.withDescription("Reference of the payment; a reference is credited only once per account"),
       Flag.optional,
     ),
-    prepaid: Flag.Boolean("prepaid").pipe(
-      Flag.withDescription(
-        "Switch an account from being billed later to paying in advance; without a balance, its requests are refused",
-      ),
-      Flag.withDefault(false),
+    prepaid: makeBooleanFlag(
+      "prepaid",
+      "Switch an account from being billed later to paying in advance; without a balance, its requests are refused",
     ),
   },
   Effect.fnUntraced(function* ({ name, prepaid, reference, usd }) {
@@ -118,13 +115,10 @@ const creditCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Add to the balance of a prepaid account; other accounts need --prepaid"),
-  Command.withExamples([{
-    command: "npm run tickerline -- accounts credit acme --usd 25 --reference invoice-42",
-    description: "Credit 25 USD, only once for this reference",
-  }, {
-    command: "npm run tickerline -- accounts credit acme --usd 25 --prepaid",
-    description: "Switch an account to paying in advance",
-  }]),
+  Command.withExamples([
+    makeExample("accounts credit acme --usd 25 --reference invoice-42", "Credit 25 USD, only once for this reference"),
+    makeExample("accounts credit acme --usd 25 --prepaid", "Switch an account to paying in advance"),
+  ]),
 )
 
 const setTierCommand = Command.make(
@@ -136,10 +130,7 @@ const setTierCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Change an account's tier; takes effect in all instances within a second"),
-  Command.withExamples([{
-    command: "npm run tickerline -- accounts set-tier acme ultimate",
-    description: "Give access to all endpoints",
-  }]),
+  Command.withExamples([makeExample("accounts set-tier acme ultimate", "Give access to all endpoints")]),
 )
 
 const setEmailCommand = Command.make(
@@ -163,10 +154,7 @@ const setEmailCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Change or remove an account's contact address"),
-  Command.withExamples([{
-    command: "npm run tickerline -- accounts set-email acme api@acme.example",
-    description: "Set a new address",
-  }]),
+  Command.withExamples([makeExample("accounts set-email acme api@acme.example", "Set a new address")]),
 )
 
 const newsCommand = Command.make(
@@ -187,15 +175,12 @@ const newsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Turn emails about new features on or off; emails about deprecations are always sent"),
-  Command.withExamples([{
-    command: "npm run tickerline -- accounts news acme off",
-    description: "Unsubscribe an account",
-  }]),
+  Command.withExamples([makeExample("accounts news acme off", "Unsubscribe an account")]),
 )
 
 export const accountsCommand = Command.make("accounts").pipe(
   Command.withDescription("Manage accounts and their balances"),
-  Command.withExamples([{ command: "npm run tickerline -- accounts list", description: "List all accounts" }]),
+  Command.withExamples([makeExample("accounts list", "List all accounts")]),
   Command.withSubcommands([createCommand, listCommand, creditCommand, setTierCommand, setEmailCommand, newsCommand]),
   Command.provide(migratedConnectionLayer),
 )

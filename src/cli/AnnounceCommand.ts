@@ -5,6 +5,7 @@ import { migratedConnectionLayer } from "../db/Connection.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
 import { MailUnsubscribe } from "../mail/MailSettings.ts"
+import { makeBooleanFlag, makeExample, makeSilentExample } from "./CommandParts.ts"
 import { formatCount } from "./terminal/Text.ts"
 
 const formatSelection = (
@@ -38,13 +39,10 @@ export const announceCommand = Command.make(
       Flag.withDescription("ID of a changelog entry; repeatable (default: all entries that customers get by email)"),
       Flag.atLeast(0),
     ),
-    isDryRun: Flag.Boolean("dry-run").pipe(
-      Flag.withDescription("Print recipients and text without queueing anything"),
-      Flag.withDefault(false),
-    ),
-    includeNewAccounts: Flag.Boolean("include-new-accounts").pipe(
-      Flag.withDescription("Include accounts that were created after the day of the entry"),
-      Flag.withDefault(false),
+    isDryRun: makeBooleanFlag("dry-run", "Print recipients and text without queueing anything"),
+    includeNewAccounts: makeBooleanFlag(
+      "include-new-accounts",
+      "Include accounts that were created after the day of the entry",
     ),
   },
   Effect.fnUntraced(function* (flags) {
@@ -68,11 +66,8 @@ export const announceCommand = Command.make(
 ).pipe(
   Command.withDescription("Email customers about changelog entries; nobody gets an entry twice"),
   Command.withExamples([
-    {
-      command: "npm run --silent tickerline -- announce --dry-run",
-      description: "Print who would get which email",
-    },
-    { command: "npm run tickerline -- announce --entry ticker-changes", description: "Announce one entry" },
+    makeSilentExample("announce --dry-run", "Print who would get which email"),
+    makeExample("announce --entry ticker-changes", "Announce one entry"),
   ]),
   Command.provide(migratedConnectionLayer),
 )
@@ -105,10 +100,7 @@ const problemsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List emails that were not delivered at the first attempt, and why, tab-separated"),
-  Command.withExamples([{
-    command: "npm run --silent tickerline -- announcements problems",
-    description: "Include the mail server's response",
-  }]),
+  Command.withExamples([makeSilentExample("announcements problems", "Include the mail server's response")]),
 )
 
 const retryCommand = Command.make(
@@ -125,18 +117,14 @@ const retryCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Queue emails again that failed or whose delivery is unknown"),
-  Command.withExamples([{
-    command: "npm run tickerline -- announcements retry failed --entry ticker-changes",
-    description: "Retry after the addresses were corrected",
-  }]),
+  Command.withExamples([
+    makeExample("announcements retry failed --entry ticker-changes", "Retry after the addresses were corrected"),
+  ]),
 )
 
 export const announcementsCommand = Command.make("announcements", {}, () => listProgress).pipe(
   Command.withDescription("Show the progress of each announcement, tab-separated"),
-  Command.withExamples([{
-    command: "npm run --silent tickerline -- announcements",
-    description: "Show all announcements",
-  }]),
+  Command.withExamples([makeSilentExample("announcements", "Show all announcements")]),
   Command.withSubcommands([problemsCommand, retryCommand]),
   Command.provide(migratedConnectionLayer),
 )

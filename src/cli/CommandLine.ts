@@ -1,4 +1,7 @@
-/** The command `tickerline` with all its subcommands. It reads and writes only through `Stdio` and `Console`. */
+/**
+ * The command `tickerline` with all its subcommands. It reads and writes only through `Stdio` and `Console`, so that
+ * tests can run it in their own process.
+ */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { type Config, Console, Data, Effect, Layer, Option } from "effect"
 import { Command } from "effect/cli"
@@ -15,6 +18,7 @@ import { announceCommand, announcementsCommand } from "./AnnounceCommand.ts"
 import { completionsLayer } from "./Completions.ts"
 import { makeDoctorCommand } from "./doctor/DoctorCommand.ts"
 import { helpPresenterLayer, reportFailure } from "./ErrorReport.ts"
+import { makeExample, makeSilentExample } from "./CommandParts.ts"
 import { generateCommand } from "./GenerateCommand.ts"
 import { makeKeysCommand } from "./KeysCommand.ts"
 import { datasetsCommand, loadCommand } from "./LoadCommand.ts"
@@ -26,7 +30,7 @@ import { formatSettingProblems, invalidSettings, warnOfMisspeltSettings } from "
 
 class InvalidSettings extends Data.TaggedError("InvalidSettings")<{ readonly message: string }> {}
 
-/** The service uses all settings, so it reports every invalid one before it starts anything. */
+/** The service uses all settings, so `serve` reports every invalid setting before it starts anything. */
 const validateSettings = Effect.flatMap(
   invalidSettings,
   (invalid) =>
@@ -36,7 +40,7 @@ const validateSettings = Effect.flatMap(
 const makeServeCommand = (onServe: Effect.Effect<void>) =>
   Command.make("serve", {}, () => serveUntilInterrupted).pipe(
     Command.withDescription("Serve the API, with an embedded PostgreSQL unless DATABASE_URL is set"),
-    Command.withExamples([{ command: "npm run tickerline -- serve", description: "Serve on HOST and PORT" }]),
+    Command.withExamples([makeExample("serve", "Serve on HOST and PORT")]),
     Command.provide(
       Layer.merge(Layer.provide(serverConnectionLayer("tickerline"), Layer.effectDiscard(onServe)), exporterLayer),
     ),
@@ -54,10 +58,7 @@ const openapiCommand = Command.make(
     ),
 ).pipe(
   Command.withDescription("Print the OpenAPI 3.1 document, with BASE_URL as its server"),
-  Command.withExamples([{
-    command: "npm run --silent tickerline -- openapi > openapi.json",
-    description: "Write the document to a file",
-  }]),
+  Command.withExamples([makeSilentExample("openapi > openapi.json", "Write the document to a file")]),
 )
 
 const paths = endpoints.map(({ row }) => row.path)
@@ -80,7 +81,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       generateCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
       makeKeysCommand(keyedPaths).pipe(withWarnings),
-      // Reports misspelt settings in its own output.
+      // No warnings on standard error: `doctor` lists misspelt settings among its findings.
       makeDoctorCommand(packageJson.version),
       makeQueryCommand(apiBaseUrl, paths).pipe(withWarnings),
       announceCommand.pipe(withWarnings),
@@ -94,7 +95,7 @@ const completions = completionsLayer({
   path: paths,
 })
 
-/** A command fails at the first invalid setting that it reads; this reports all of them. */
+/** Reports all invalid settings, although a command fails at the first invalid setting that it reads. */
 const reportAllInvalidSettings = (error: Config.ConfigError) =>
   Effect.flatMap(
     invalidSettings,
@@ -102,7 +103,7 @@ const reportAllInvalidSettings = (error: Config.ConfigError) =>
       Effect.fail(invalid.length > 1 ? new InvalidSettings({ message: formatSettingProblems(invalid) }) : error),
   )
 
-/** Runs the command in the arguments of `Stdio`. `onServe` runs when `serve` starts. */
+/** Runs the command that is given by the arguments in `Stdio`. If that is `serve`, runs `onServe` first. */
 export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) =>
   makeTickerlineCommand(onServe).pipe(
     Command.run({ version: packageJson.version }),

@@ -1,9 +1,9 @@
-/** Shell completions. Effect generates the scripts; this adds the values of text arguments. */
+/** Shell completions. Effect generates the scripts; this module adds the possible values of text arguments. */
 import { Console, Effect, Option } from "effect"
 import { CliConfig, Completions, GlobalFlag } from "effect/cli"
 
 /** The values to complete for an argument, by the argument's name. */
-export type CompletionWords = Readonly<Record<string, ReadonlyArray<string>>>
+type CompletionWords = Readonly<Record<string, ReadonlyArray<string>>>
 
 const helpFlag: Completions.FlagDescriptor = {
   name: "help",

@@ -1,4 +1,4 @@
-/** Reports errors on standard error: a sentence for what a user can correct, the full cause for a defect. */
+/** Reports errors on standard error: one sentence if the user can correct the error, the full cause for a defect. */
 import { Cause, Config, Console, Effect, Layer, Option, Predicate, Stdio } from "effect"
 import { CliError, CliOutput } from "effect/cli"
 import { HttpServerError } from "effect/http"
@@ -11,27 +11,27 @@ import { escapeLines } from "./terminal/Text.ts"
 
 const getText = (error: unknown, name: string) => Predicate.hasProperty(error, name) ? String(error[name]) : undefined
 
-/** Socket errors may have a code but no message. */
+/** Returns the message, or else the code, because some socket errors have no message. */
 const getReason = (error: unknown) =>
   [getText(error, "message"), getText(error, "code")].find((text) => text !== undefined && text !== "") ?? String(error)
 
-/** Uses the cause, because the driver's own message names only the operation. */
+/** Quotes the message of the cause, because the message of a `SqlError` names only the operation. */
 const summarizeSqlError = ({ reason }: SqlError.SqlError) =>
   reason.operation === "connect"
     ? "DATABASE_URL: no connection (expected postgres://user:password@host:port/database of a running server): " +
       getReason(reason.cause)
     : `PostgreSQL: ${getReason(reason.cause)}`
 
-/** Summarizes an error that a user can correct, in one line. Undefined for other values. */
+/** Summarizes an error in one line. Returns undefined for a value without a message. */
 export const summarizeError = (error: unknown) => {
   if (SqlError.isSqlError(error)) return summarizeSqlError(error)
   return Predicate.hasProperty(error, "message") ? String(error.message) : undefined
 }
 
-/** Error codes of systems on which `SO_REUSEPORT` does not distribute connections. */
+/** Error codes with which systems refuse `SO_REUSEPORT` if they do not support it. */
 const reusePortUnsupported = new Set(["ENOTSUP", "EOPNOTSUPP", "ENOPROTOOPT", "EINVAL"])
 
-/** Returns the address that failed and the names of its settings: those of the API or of the metrics server. */
+/** Returns the address on which the API or the metrics server cannot listen, and the names of its two settings. */
 const findFailedSocket = Effect.fnUntraced(function* (cause: unknown) {
   const values = yield* Effect.forEach(["HOST", "METRICS_HOST", "METRICS_PORT"], readSettingText)
   const [host, metricsHost, metricsPort] = values.map(Option.getOrUndefined)
@@ -69,7 +69,7 @@ export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpS
     `example ${host}=127.0.0.1 for this machine only, or ${host}=0.0.0.0 for all of its addresses.`
 })
 
-/** Describes any error that a user can correct. Reads the settings that it names. */
+/** Describes an error that the user can correct. Quotes the values of the settings that caused it. */
 const describeError = (error: unknown): Effect.Effect<string | undefined> => {
   if (error instanceof Config.ConfigError) return Effect.map(toSettingProblems(error), formatSettingProblems)
   if (error instanceof HttpServerError.ServeError) return describeListenError(error)
@@ -81,7 +81,7 @@ export const reportFailure = Effect.fnUntraced(function* (cause: Cause.Cause<unk
   const error = Cause.squash(cause)
   // Effect's command line reports usage errors itself.
   if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return
-  // After a lost connection the rollback fails too, which Effect treats as a defect.
+  // If the connection is lost, the rollback fails with a defect. Only the lost connection is reported.
   const isDefect = Cause.hasDies(cause) && !isConnectionLost(error)
   const description = isDefect ? undefined : yield* describeError(error)
   const { paint } = yield* stderrScreen
@@ -95,7 +95,10 @@ export const toExitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(C
 
 type InvalidInvocation = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>
 
-/** Adds suggestions where Effect has none: it tolerates two wrong letters at most, and ignores common prefixes. */
+/**
+ * Adds suggestions to errors for which Effect has none, because Effect tolerates only two wrong letters and ignores
+ * common prefixes.
+ */
 const addSuggestions = ({ helpDoc }: InvalidInvocation) =>
 (
   error: CliError.NonShowHelpErrors,

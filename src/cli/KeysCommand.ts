@@ -7,14 +7,8 @@ import * as Keys from "../accounts/keys/ApiKeys.ts"
 import { migratedConnectionLayer } from "../db/Connection.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
+import { makeExample, makeSilentExample, PlainName } from "./CommandParts.ts"
 import { printTable } from "./terminal/Table.ts"
-
-/** The name of an account or a key, or the reference of a payment. */
-export const PlainName = Schema.String.check(
-  Schema.makeFilter((name: string) => name !== "" && name.trim() === name && !/\p{Cc}/u.test(name), {
-    message: "must not be empty, start or end with white space, or contain control characters",
-  }),
-)
 
 const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: Duration.days }
 
@@ -94,13 +88,16 @@ const makeCreateCommand = (paths: ReadonlyArray<string>) =>
     }),
   ).pipe(
     Command.withDescription("Create a key and print it; it cannot be shown again"),
-    Command.withExamples([{
-      command: "npm run --silent tickerline -- keys create --account acme --tier pro --email ops@acme.example",
-      description: "Print only the key on standard output",
-    }, {
-      command: "npm run --silent tickerline -- keys create --account acme --name news --endpoint /v1/news",
-      description: "Create another key that only gives access to /v1/news",
-    }]),
+    Command.withExamples([
+      makeSilentExample(
+        "keys create --account acme --tier pro --email ops@acme.example",
+        "Print only the key on standard output",
+      ),
+      makeSilentExample(
+        "keys create --account acme --name news --endpoint /v1/news",
+        "Create another key that only gives access to /v1/news",
+      ),
+    ]),
   )
 
 const rotateCommand = Command.make(
@@ -118,10 +115,9 @@ const rotateCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Replace a key with a new one, and print the new one"),
-  Command.withExamples([{
-    command: "npm run --silent tickerline -- keys rotate 7 --grace 24h",
-    description: "Replace key 7, which continues to work for another day",
-  }]),
+  Command.withExamples([
+    makeSilentExample("keys rotate 7 --grace 24h", "Replace key 7, which continues to work for another day"),
+  ]),
 )
 
 const listCommand = Command.make(
@@ -158,10 +154,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all keys in a table"),
-  Command.withExamples([{
-    command: "npm run --silent tickerline -- keys list",
-    description: "Find the IDs that the other commands take",
-  }]),
+  Command.withExamples([makeSilentExample("keys list", "Find the IDs that the other commands take")]),
 )
 
 const makeStatusCommand = <E, R>(
@@ -179,13 +172,13 @@ const makeStatusCommand = <E, R>(
     }),
   ).pipe(
     Command.withDescription(description),
-    Command.withExamples([{ command: `npm run tickerline -- keys ${verb} 7`, description: `Key 7 is ${status}` }]),
+    Command.withExamples([makeExample(`keys ${verb} 7`, `Key 7 is ${status}`)]),
   )
 
 export const makeKeysCommand = (paths: ReadonlyArray<string>) =>
   Command.make("keys").pipe(
     Command.withDescription("Manage API keys"),
-    Command.withExamples([{ command: "npm run tickerline -- keys list", description: "List all keys" }]),
+    Command.withExamples([makeExample("keys list", "List all keys")]),
     Command.withSubcommands([
       makeCreateCommand(paths),
       listCommand,

@@ -7,6 +7,7 @@ import { datasets, findDataset, getDataset } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadFile, type LoadResult, type LoadTask } from "../load/Load.ts"
 import type { MergeCounts } from "../load/LoadingTable.ts"
+import { makeBooleanFlag, makeExample, makeSilentExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCount } from "./terminal/Text.ts"
 
@@ -20,7 +21,6 @@ const formatOutcome = (merged: MergeCounts | undefined, isCheck: boolean) => {
   return isCheck ? "valid; nothing was loaded" : "loaded"
 }
 
-/** The line that a load prints on standard output. */
 const formatResult = ({ dropped, merged, rows, superseded, table }: LoadResult, isCheck: boolean, seconds: number) =>
   `${table}: ${
     [
@@ -40,7 +40,7 @@ const runTask = Effect.fnUntraced(function* (task: LoadTask) {
 
 class FilesRefused extends Schema.TaggedError<FilesRefused>()("FilesRefused", { message: Schema.String }) {}
 
-/** Runs all tasks. An invalid file does not prevent the others from being loaded. */
+/** Runs all tasks. If a file is refused, the remaining files are still loaded. */
 const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
   const refused = yield* Effect.filter(tasks, (task) =>
     runTask(task).pipe(
@@ -59,7 +59,7 @@ type LoadFlags = Required<Pick<LoadTask, "allowEmpty" | "append" | "check">>
 
 const getTable = ({ dataset }: LoadTask) => findDataset(dataset)?.table ?? dataset
 
-/** Reports an interruption. Each dataset has either all its new rows or none of them. */
+/** Reports which datasets were loaded before an interruption. Each dataset has all of its new rows or none. */
 const formatInterruption = (
   tasks: ReadonlyArray<LoadTask>,
   committed: ReadonlySet<LoadTask>,
@@ -75,7 +75,7 @@ const formatInterruption = (
   ].join(" ")
 }
 
-/** Connects to the database, runs the tasks, and reports an interruption at any point. */
+/** Connects to the database and runs the tasks. If interrupted, reports which datasets were loaded. */
 const withInterruptionReport = <A, E, R>(
   files: ReadonlyArray<Pick<LoadTask, "dataset" | "file">>,
   flags: LoadFlags,
@@ -98,7 +98,7 @@ const usageError = new CliError.ShowHelp({
   errors: [new CliError.ValidationError({ message: "load takes a dataset and a file, or --all with a folder." })],
 })
 
-/** Validates the name before the command connects to the database. */
+/** The name is validated here, so that an unknown dataset is reported before the command connects to the database. */
 const datasetArgument = Argument.String("dataset").pipe(
   Argument.mapEffect((name) =>
     getDataset(name).pipe(
@@ -115,7 +115,7 @@ export const loadCommand = Command.make(
       Argument.withDescription(`One of ${datasets.map(({ table }) => table.replaceAll("_", "-")).join(", ")}`),
       Argument.optional,
     ),
-    // `Path` instead of `File`, because the load has a more helpful error message for a folder.
+    // `Path` accepts a folder, unlike `File`. The load then refuses the folder with a more helpful message.
     file: Argument.Path("file").pipe(
       Argument.withDescription("A .csv, .ndjson or .jsonl file, optionally compressed (.gz)"),
       Argument.optional,
@@ -124,18 +124,9 @@ export const loadCommand = Command.make(
       Flag.withDescription("Load every file in this folder that is named after a table"),
       Flag.optional,
     ),
-    append: Flag.Boolean("append").pipe(
-      Flag.withDescription("Keep the existing rows: add new rows, and update rows with the same key"),
-      Flag.withDefault(false),
-    ),
-    check: Flag.Boolean("check").pipe(
-      Flag.withDescription("Only check whether the file can be loaded, and change nothing"),
-      Flag.withDefault(false),
-    ),
-    allowEmpty: Flag.Boolean("allow-empty").pipe(
-      Flag.withDescription("Accept a file without rows, which empties the table"),
-      Flag.withDefault(false),
-    ),
+    append: makeBooleanFlag("append", "Keep the existing rows: add new rows, and update rows with the same key"),
+    check: makeBooleanFlag("check", "Only check whether the file can be loaded, and change nothing"),
+    allowEmpty: makeBooleanFlag("allow-empty", "Accept a file without rows, which empties the table"),
   },
   Effect.fnUntraced(function* ({ all, allowEmpty, append, check, dataset, file }) {
     const flags = { allowEmpty, append, check }
@@ -154,12 +145,9 @@ export const loadCommand = Command.make(
 ).pipe(
   Command.withDescription("Replace the rows of a dataset with those of a file; a file with an invalid row is refused"),
   Command.withExamples([
-    { command: "npm run tickerline -- load ticker-changes changes.csv", description: "Replace all symbol changes" },
-    {
-      command: "npm run tickerline -- load intraday-runners today.ndjson.gz --append",
-      description: "Add today's sessions",
-    },
-    { command: "npm run tickerline -- load --all exports --check", description: "Check all files in a folder" },
+    makeExample("load ticker-changes changes.csv", "Replace all symbol changes"),
+    makeExample("load intraday-runners today.ndjson.gz --append", "Add today's sessions"),
+    makeExample("load --all exports --check", "Check all files in a folder"),
   ]),
 )
 
@@ -175,7 +163,7 @@ export const datasetsCommand = Command.make(
 ).pipe(
   Command.withDescription("Describe the tables that load fills: columns, types and an example row"),
   Command.withExamples([
-    { command: "npm run --silent tickerline -- datasets", description: "Describe all datasets" },
-    { command: "npm run --silent tickerline -- datasets news", description: "Describe one dataset" },
+    makeSilentExample("datasets", "Describe all datasets"),
+    makeSilentExample("datasets news", "Describe one dataset"),
   ]),
 )

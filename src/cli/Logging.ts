@@ -1,4 +1,4 @@
-/** Logs to standard error in the format and from the level that `LOG_FORMAT` and `LOG_LEVEL` set. */
+/** Logs to standard error. `LOG_FORMAT` sets the format, `LOG_LEVEL` the minimum level. */
 import { Config, Effect, Layer, Logger, References } from "effect"
 import { LogsProgress } from "./terminal/ProgressDisplay.ts"
 import { stderrScreen } from "./terminal/Screen.ts"

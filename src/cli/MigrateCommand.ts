@@ -4,6 +4,7 @@ import { Argument, Command } from "effect/cli"
 import { commandConnectionLayer, migratedConnectionLayer } from "../db/Connection.ts"
 import { runMigrations } from "../db/migrations/Migrations.ts"
 import { grantServiceRole } from "../db/migrations/ServiceRole.ts"
+import { makeExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 export const migrateCommand = Command.make(
@@ -17,7 +18,7 @@ export const migrateCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Apply the missing migrations, and print their names"),
-  Command.withExamples([{ command: "npm run tickerline -- migrate", description: "Bring the schema up to date" }]),
+  Command.withExamples([makeExample("migrate", "Bring the schema up to date")]),
   Command.provide(commandConnectionLayer("tickerline-command")),
 )
 
@@ -30,9 +31,8 @@ export const grantCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Grant a PostgreSQL role only the privileges to serve: read datasets and record usage"),
-  Command.withExamples([{
-    command: "npm run tickerline -- grant tickerline_service",
-    description: "Grant the privileges, then serve with a DATABASE_URL of that role",
-  }]),
+  Command.withExamples([
+    makeExample("grant tickerline_service", "Grant the privileges, then serve with a DATABASE_URL of that role"),
+  ]),
   Command.provide(migratedConnectionLayer),
 )

@@ -17,10 +17,10 @@ import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 export const HostConfig = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
 export const PortConfig = Config.Port("PORT").pipe(Config.withDefault(8080))
 
-/** Lets several processes listen on one port, for example one per core. Linux distributes the connections. */
+/** Lets several processes listen on one port, for example one process per core. Linux distributes the connections. */
 export const ReusePortConfig = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
 
-/** Delay between a signal to stop and the shutdown, in which `/health/ready` reports the service as not ready. */
+/** Delay between the signal to stop and the shutdown. During the delay, `/health/ready` reports "not ready". */
 export const ShutdownDelayConfig = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
 
 /** The URL at which clients reach the service, without a trailing slash. */
@@ -32,8 +32,8 @@ export const apiBaseUrl = Effect.gen(function* () {
 })
 
 /**
- * Starts the service and the metrics server. Listens only after all routes exist, because Node would accept a request
- * without a listener and never answer it.
+ * Starts the service and the metrics server. Listens only after all routes exist, because Node
+ * never answers a request that it accepts before there is a request listener.
  */
 export const startServer = Effect.fnUntraced(
   function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {
@@ -44,13 +44,13 @@ export const startServer = Effect.fnUntraced(
     const { closeConnections, server } = makeHttpServer(timeouts, Context.get(services, RequestListener))
     const httpServer = yield* NodeHttpServer.make(() => server, options)
     yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
-    // A process that cannot listen must not start jobs.
+    // Starts the jobs last, because a process that cannot listen must not run jobs.
     yield* Effect.provide(Layer.build(Layer.fresh(jobs)), services)
     return Context.add(services, HttpServer.HttpServer, httpServer)
   },
 )
 
-/** Only the embedded database has a demo key, which may be printed. */
+/** Prints the demo key, which exists only with an embedded database and gives access only to sample data. */
 const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>) =>
   [
     `Tickerline is running at ${baseUrl}`,

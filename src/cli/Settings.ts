@@ -31,11 +31,11 @@ interface Setting {
   /** Completes the sentence "It must be …". */
   readonly expected: string
   readonly example: string
-  /** Completes "Correct it, or unset it …", if the default value alone does not explain that. */
+  /** Completes the sentence "Correct it, or unset it …". Without this text, the sentence names the default value. */
   readonly unset?: string
   /** The value may contain a password or a key. */
   readonly isSecret?: true
-  /** The setting has several rules, so a message names the broken one. */
+  /** The setting has several rules, so messages name the rule that the value breaks. */
   readonly hasRules?: true
 }
 
@@ -177,7 +177,7 @@ export const settings: Readonly<Record<string, Setting>> = {
 export const settingNames: ReadonlyArray<string> = Object.keys(settings)
 
 /** A setting that cannot be used. */
-export interface SettingProblem {
+interface SettingProblem {
   readonly name: string
   /** The problem, as a sentence. */
   readonly problem: string
@@ -185,12 +185,12 @@ export interface SettingProblem {
   readonly fix: string
 }
 
-/** Removes the credentials and the query from a URL. Undefined if a password may be anywhere in the text. */
+/** Masks the credentials and query of a URL. Undefined for other text, which may contain a password anywhere. */
 const redactUrl = (text: string) => {
   if (!URL.canParse(text)) return undefined
   const { host, password, pathname, protocol, search, username } = new URL(text)
   if (host === "") return undefined
-  // A user name without a password may be a token.
+  // Masks a user name without a password, because it may be a token.
   const credentials = password === "" ? username === "" ? "" : "***@" : `${username}:***@`
   return `${protocol}//${credentials}${host}${pathname}${search === "" ? "" : "?…"}`
 }
@@ -205,10 +205,10 @@ const formatValue = (text: string, isSecret: boolean) => {
     : `is ${quote(redacted)}`
 }
 
-/** An assignment as a shell accepts it. */
+/** Formats an assignment for a shell. */
 const formatAssignment = (name: string, value: string) => `${name}=${/\s/.test(value) ? JSON.stringify(value) : value}`
 
-/** Completes "Correct it, or unset it …". */
+/** Returns the end of the sentence "Correct it, or unset it …". */
 const describeUnset = ({ read, unset }: Setting) => {
   if (unset !== undefined) return Effect.succeed(unset)
   return read.pipe(
@@ -229,7 +229,7 @@ const describeProblem = Effect.fnUntraced(function* (name: string, rule: string)
     onNone: () => "is not set",
     onSome: (text) => formatValue(text, setting.isSecret === true),
   })
-  // Messages that start with "Expected" are the schema library's own and repeat `expected`.
+  // Omits the default messages of Effect's schemas. They start with "Expected" and would repeat `expected`.
   const reason = setting.hasRules === true && !rule.startsWith("Expected") ? ` (${rule})` : ""
   const example = formatAssignment(name, setting.example)
   return {
@@ -295,11 +295,11 @@ export const invalidSettings = Effect.gen(function* () {
   return [...invalid, ...contradictions].flat()
 })
 
-/** Whether Kubernetes sets the variable for a Service named "tickerline", or a guide uses it in examples. */
-const isSetByOthers = (name: string, value: string) =>
+/** Whether Kubernetes sets the variable for a Service named "tickerline", or examples in a guide use it. */
+const isForeignVariable = (name: string, value: string) =>
   /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_/.test(name) || value.startsWith("tcp://") || name === "TICKERLINE_URL"
 
-/** Number of letters in which a variable may differ from the setting that it resembles. */
+/** Maximum number of letters in which a misspelt variable differs from the name of the setting. */
 const maxDifference = (name: string) => name.length < 10 ? 1 : 2
 
 interface MisspeltSetting {
@@ -307,13 +307,13 @@ interface MisspeltSetting {
   readonly similar: Option.Option<string>
 }
 
-/** Finds variables that are not settings but resemble one that is not set. */
+/** Finds variables that are not settings, but whose names resemble a setting that is not set. */
 export const findMisspeltSettings = (
   environment: Readonly<Record<string, string | undefined>>,
 ): ReadonlyArray<MisspeltSetting> => {
   const unset = settingNames.filter((name) => environment[name] === undefined && name.length > 7)
   return Object.entries(environment).flatMap(([name, value = ""]) => {
-    if (settingNames.includes(name) || name.length < 6 || isSetByOthers(name, value)) return []
+    if (settingNames.includes(name) || name.length < 6 || isForeignVariable(name, value)) return []
     const similar = findNearestName(name, unset, maxDifference)
     return Option.isSome(similar) || name.startsWith("TICKERLINE_") ? [{ name, similar }] : []
   })

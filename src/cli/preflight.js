@@ -9,7 +9,7 @@ import process from "node:process"
 import { fileURLToPath } from "node:url"
 
 /**
- * Explains why the service cannot start. Undefined if it can.
+ * Returns the reason why the service cannot start. Undefined if it can start.
  *
  * @typedef {{ platform: string, node: string, runsTypeScript: boolean, root: string, missing: string[] }} Environment
  * @param {Environment} environment

@@ -1,4 +1,4 @@
-/** Calls an endpoint: sends the request, retries it, and decodes the response. Both clients are built on it. */
+/** Calls an endpoint: sends the request, retries it, decodes the response. Shared by the Effect and Promise clients. */
 import { Clock, Duration, Effect, Redacted, Result } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { makeRequestId } from "../rules/RequestIds.ts"
@@ -19,16 +19,16 @@ export const clientVersion = "0.2.0"
 export interface ClientOptions {
   /** `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
-  /** Sent as `Authorization: Bearer`. Without a key, only open endpoints respond. */
+  /** Sent as `Authorization: Bearer`. Optional for endpoints that require no key. */
   readonly apiKey?: Redacted.Redacted | undefined
   readonly retries?: RetryOptions | undefined
-  /** Longest duration of one attempt, until the last byte; 1 minute by default. */
+  /** Maximum duration of one attempt, until the last byte of the response; 1 minute by default. */
   readonly timeout?: Duration.Input | undefined
   /** Identifies your program. Precedes the client's own name in `User-Agent`; browsers ignore it. */
   readonly userAgent?: string | undefined
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Called after every response, including errors, for example to meter cost. The call waits for it. */
+  /** Called after every response, including errors, for example to add up costs. The call waits for its end. */
   readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => Effect.Effect<void>) | undefined
   /** Called once for each deprecated endpoint (§9.4, deprecation). Logs a warning by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => Effect.Effect<void>) | undefined
@@ -43,7 +43,10 @@ const parseBaseUrl = (address: string | URL) => {
     )
 }
 
-/** Line breaks could inject a header, and `fetch` repeats values with other characters in its error messages. */
+/**
+ * Printable ASCII. Line breaks could inject a header, and `fetch` quotes a value with other characters, even a key, in
+ * its error message.
+ */
 const headerValue = /^[\x20-\x7e]*$/
 
 const makeHeaders = ({ apiKey, headers = {}, userAgent }: ClientOptions) => {
@@ -65,7 +68,7 @@ const makeHeaders = ({ apiKey, headers = {}, userAgent }: ClientOptions) => {
   })
 }
 
-/** Sends all values unchecked: the service validates parameters and returns `ValidationError` (D11, error body). */
+/** Encodes values without validation: the service validates them and returns `ValidationError` (D11, error body). */
 const encodeQuery = (query: AnyQuery) => {
   const encode = (value: Exclude<QueryValue, undefined>) => Array.isArray(value) ? value.join(",") : String(value)
   const search = new URLSearchParams()

@@ -1,5 +1,5 @@
 /**
- * `tickerline/client`: the API for programs that use Effect.
+ * Entry point of `tickerline/client`: the client for programs that use Effect.
  *
  * ```ts
  * const program = Effect.gen(function* () {
@@ -33,13 +33,13 @@ export { type CallFailure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnsw
 export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 export type { RetryOptions } from "./RetryPolicy.ts"
 
-// Names of release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
+// The names of these types in release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
 export type { ClientOptions as Options } from "./Call.ts"
 export type { CallFailure as Failure } from "./ClientErrors.ts"
 export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "./ResponseMetadata.ts"
 export type { RetryOptions as Retries } from "./RetryPolicy.ts"
 
-/** The query is optional if every parameter is. */
+/** The argument is optional if every query parameter is optional. */
 type CallArguments<Query> = {} extends Query ? [query?: Query] : [query: Query]
 
 /** An endpoint. Decimals are text with all digits (D16, decimals), datetimes are `DateTime.Utc` (§2.1, timestamps). */
@@ -52,18 +52,18 @@ export interface Resource<Query, Body, Error> {
   ) => Effect.Effect<{ readonly answer: Body; readonly told: ResponseMetadata }, Error | CallFailure>
 }
 
-/** An endpoint with pages. Streams request each page when it is needed. */
+/** An endpoint whose responses have pages. The streams request a page only when its rows are needed. */
 export interface List<Query, Body extends ResultPage, Error> extends Resource<Query, Body, Error> {
   /** All pages from the query's `page` (default: 1) to the last. */
   readonly pages: (...query: CallArguments<Query>) => Stream.Stream<Body, Error | CallFailure>
-  /** The rows of these pages. `limit` sets the rows per request; 100 needs the fewest requests. */
+  /** The rows of all pages. `limit` sets the number of rows per request; 100 needs the fewest requests. */
   readonly rows: (...query: CallArguments<Query>) => Stream.Stream<Body["results"][number], Error | CallFailure>
 }
 
 type EndpointResource<Query, Body, Error> = Body extends ResultPage ? List<Query, Body, Error>
   : Resource<Query, Body, Error>
 
-/** Every endpoint of the contract under the name of its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
+/** Every endpoint, named after its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
 export type Client = {
   readonly [Endpoint in JsonEndpoint as EndpointName<Endpoint["path"]>]: EndpointResource<
     QueryOf<Endpoint>,
@@ -72,7 +72,7 @@ export type Client = {
   >
 }
 
-/** A resource of any endpoint. */
+/** A resource without the types of its endpoint. */
 interface UntypedResource {
   readonly get: (query: never) => Effect.Effect<unknown, unknown>
   readonly getWithHeaders: (
@@ -99,7 +99,7 @@ const makeResource = (endpoint: EndpointDecoder, call: CallEndpoint): UntypedRes
   return { get, getWithHeaders, pages, rows }
 }
 
-/** Fails if the options are invalid. */
+/** Creates a client. Fails if the options are invalid. */
 export const makeClient = (options: ClientOptions): Effect.Effect<Client, InvalidOptions, HttpClient.HttpClient> =>
   Effect.map(
     makeEndpointCaller(options),
@@ -112,7 +112,7 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, Invali
 
 export { makeClient as make }
 
-/** The client as a service. */
+/** The client as an Effect service. */
 export class Tickerline extends Context.Service<Tickerline, Client>()("tickerline/client/Tickerline") {
   /** Uses the `HttpClient` of the program. */
   static readonly layer = (options: ClientOptions) => Layer.effect(this, makeClient(options))

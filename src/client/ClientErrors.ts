@@ -1,6 +1,6 @@
 /**
- * Errors of a call that the contract does not declare. Those of the contract are the classes in `rules/Errors.ts` and
- * `accounts/AccountErrors.ts`: `Effect.catchTag("AmbiguousTickerLineage", …)`.
+ * Errors that the client itself detects. The errors that the API declares are the classes in `rules/Errors.ts` and
+ * `accounts/AccountErrors.ts`; a program catches both kinds by tag: `Effect.catchTag("AmbiguousTickerLineage", …)`.
  */
 import { Data } from "effect"
 
@@ -22,7 +22,7 @@ export class UnknownCode extends Data.TaggedError("UnknownCode")<{
   readonly message: string
   readonly code: string
   readonly status: number
-  /** As received. */
+  /** The details as received, not decoded. */
   readonly details: unknown
   readonly request_id: string
 }> {}

@@ -35,7 +35,7 @@ export type OpenEnums<Value> = Value extends string ? (string extends Value ? Va
   : Value extends number | boolean | null | undefined | DateTime.Utc ? Value
   : { readonly [Key in keyof Value]: OpenEnums<Value[Key]> }
 
-/** The value as plain JSON: a `DateTime` is text as received, `2026-06-01T08:30:00-05:00`. */
+/** The value as plain JSON, in which each `DateTime` is text as received, such as `2026-06-01T08:30:00-05:00`. */
 export type JsonOf<Value> = Value extends DateTime.Utc ? string
   : Value extends string | number | boolean | null | undefined ? Value
   : { readonly [Key in keyof Value]: JsonOf<Value[Key]> }
@@ -73,7 +73,7 @@ export type ErrorOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = HttpAp
 
 export type QueryValue = string | number | boolean | ReadonlyArray<string> | undefined
 
-/** The query of any endpoint. */
+/** The query of an endpoint that is not known to the compiler. */
 export type AnyQuery = { readonly [name: string]: QueryValue }
 
 /** The body of a response with pages (D8, pages). */

@@ -1,6 +1,6 @@
 /**
- * `tickerline`, also as `tickerline/promise`: the API for programs that do not use Effect. The published declarations
- * mention no type of Effect (see `client/build.ts`).
+ * Entry point of `tickerline` and `tickerline/promise`: the client for programs that do not use Effect. The published
+ * declarations mention no type of Effect (see `client/build.ts`).
  *
  * ```ts
  * const tickerline = createClient({ baseUrl: "https://api.example.com", apiKey })
@@ -25,7 +25,7 @@ export type { CallOptions, List, Resource } from "./PromiseResource.ts"
 export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 export { TickerlineError } from "./TickerlineError.ts"
 
-// Names of release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
+// The names of these types in release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
 export type { ErrorCode as Code } from "./PromiseContract.ts"
 export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "./ResponseMetadata.ts"
 export type { PromiseClientOptions as Options }
@@ -33,13 +33,13 @@ export type { PromiseClientOptions as Options }
 export interface PromiseClientOptions {
   /** `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
-  /** Without a key, only open endpoints respond. */
+  /** Optional for endpoints that require no key. */
   readonly apiKey?: string | undefined
   /** Retries per request after 429, 502, 503, 504 and lost connections, 3 by default; 0 disables them. */
   readonly retries?: number | undefined
-  /** Longest delay before a retry, 30,000 by default. If the service asks for more, the call fails at once. */
+  /** Maximum delay before a retry, 30,000 by default. A call fails at once if `Retry-After` is longer. */
   readonly longestWaitMs?: number | undefined
-  /** Longest duration of one attempt, 60,000 by default. */
+  /** Maximum duration of one attempt, 60,000 by default. */
   readonly timeoutMs?: number | undefined
   /** Identifies your program in `User-Agent`; browsers ignore it. */
   readonly userAgent?: string | undefined
@@ -47,7 +47,7 @@ export interface PromiseClientOptions {
   readonly headers?: Readonly<Record<string, string>> | undefined
   /** Replaces the global `fetch`, for example to use a proxy or in tests. */
   readonly fetch?: typeof globalThis.fetch | undefined
-  /** Called after every response, including errors, for example to meter cost. */
+  /** Called after every response, including errors, for example to add up the cost. */
   readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => void) | undefined
   /** Called once for each deprecated endpoint. Prints a warning on the console by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => void) | undefined
@@ -55,7 +55,7 @@ export interface PromiseClientOptions {
 
 const encodeDateTime = Schema.encodeSync(UtcInstant.schemas.json)
 
-/** Replaces every `DateTime` by the text that the service sent. */
+/** Replaces every `DateTime` with the text that the service sent. */
 const toJson = (value: unknown): unknown => {
   if (DateTime.isDateTime(value)) return encodeDateTime(DateTime.toUtc(value))
   if (Array.isArray(value)) return value.map(toJson)
@@ -69,7 +69,7 @@ type RunCall = (
   signal: AbortSignal | undefined,
 ) => Promise<Exit.Exit<CallOutcome, NoAnswer>>
 
-/** A resource of any endpoint. */
+/** A resource without the types of its endpoint. */
 interface UntypedResource {
   readonly get: (query: never, options?: CallOptions) => Promise<unknown>
   readonly getWithHeaders: (
@@ -109,7 +109,7 @@ const makeResource = (endpoint: EndpointDecoder, runCall: RunCall): UntypedResou
 const toEffect = <Value>(callback: (path: string, value: Value) => void) => (path: string, value: Value) =>
   Effect.sync(() => callback(path, value))
 
-/** Throws a `TickerlineError` with the code `invalid_options` if the options are invalid. */
+/** Creates a client. Throws a `TickerlineError` with the code `invalid_options` if the options are invalid. */
 export const createClient = (options: PromiseClientOptions): TickerlineClient => {
   const { apiKey, longestWaitMs, onAnswer, onDeprecated, retries, timeoutMs } = options
   const caller = Effect.runSync(
@@ -129,7 +129,7 @@ export const createClient = (options: PromiseClientOptions): TickerlineClient =>
   if (Result.isFailure(caller)) throw toTickerlineError(caller.failure, null)
   const runCall: RunCall = (endpoint, query, signal) =>
     caller.success(endpoint, query).pipe(
-      // CORS allows no trace headers in browsers.
+      // Sends no trace headers, because the service's CORS rules forbid them in browsers.
       Effect.provideService(HttpClient.TracerPropagationEnabled, false),
       Effect.provideService(FetchHttpClient.Fetch, options.fetch ?? globalThis.fetch),
       (call) => Effect.runPromiseExit(call, signal === undefined ? {} : { signal }),

@@ -16,7 +16,7 @@ import type { List, Resource } from "./PromiseResource.ts"
 
 type EndpointResource<Query, Body> = [Body] extends [ResultPage] ? List<Query, Body> : Resource<Query, Body>
 
-/** Every endpoint under the name of its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
+/** Every endpoint, named after its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
 export type TickerlineClient = {
   readonly [Endpoint in JsonEndpoint as EndpointName<Endpoint["path"]>]: EndpointResource<
     QueryOf<Endpoint>,
@@ -26,7 +26,7 @@ export type TickerlineClient = {
 
 type ErrorBody = ErrorOf<JsonEndpoint>["error"]
 
-/** The codes of the API (§7.2, D13: errors), and three for failures without a response of the service. */
+/** The error codes of the API (§7.2, D13: errors), and three codes for errors that the client itself detects. */
 export type ErrorCode = ErrorBody["code"] | "no_answer" | "unreadable_answer" | "invalid_options"
 
 /** The type of `details` for an error code. */

@@ -6,7 +6,7 @@ export interface CallOptions {
   readonly signal?: AbortSignal | undefined
 }
 
-/** The query is optional if every parameter is. */
+/** The query is optional if every query parameter is optional. */
 export type CallArguments<Query> = {} extends Query ? [query?: Query, options?: CallOptions]
   : [query: Query, options?: CallOptions]
 
@@ -22,10 +22,10 @@ export interface Resource<Query, Body> {
   ) => Promise<{ readonly answer: Body; readonly told: ResponseMetadata }>
 }
 
-/** An endpoint with pages. Loops request each page when they reach it. */
+/** An endpoint whose responses have pages. A loop requests a page only when it needs the rows. */
 export interface List<Query, Body extends { readonly results: ReadonlyArray<unknown> }> extends Resource<Query, Body> {
   /** All pages from the query's `page` (default: 1) to the last. */
   readonly pages: (...query: CallArguments<Query>) => AsyncIterable<Body>
-  /** The rows of these pages. `limit` sets the rows per request; 100 needs the fewest requests. */
+  /** The rows of all pages. `limit` sets the number of rows per request; 100 needs the fewest requests. */
   readonly rows: (...query: CallArguments<Query>) => AsyncIterable<Body["results"][number]>
 }

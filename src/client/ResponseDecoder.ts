@@ -6,12 +6,12 @@ import { Api } from "../Api.ts"
 import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
-/** Numbers with fewer digits always fit a double exactly. */
+/** Matches numbers with 16 or more characters. A double keeps every digit of shorter numbers. */
 const longNumber = /[\d.]{16}/
-/** A long number, or a token that shows where a string begins and ends. */
+/** Matches long numbers, and the quotes and escapes that show where strings begin and end. */
 const tokens = /\\.|"|-?[\d.]{16,}(?:[eE][+-]?\d+)?/gs
 
-/** D16 (decimals): quotes numbers that a double cannot hold; the schemas decode text as well. */
+/** Quotes numbers that a double cannot hold exactly (D16, decimals). The schemas accept decimals as text. */
 const quoteLongNumbers = (json: string) => {
   let isInString = false
   return json.replace(tokens, (token) => {

@@ -17,14 +17,14 @@ export interface DeprecationNotice {
 /** Values are null if the response has no such header; proxies may remove some. */
 export interface ResponseMetadata {
   readonly status: number
-  /** Quote it to support; `/v1/usage` lists the request under it. */
+  /** Identifies the request in `/v1/usage` and in messages to support. */
   readonly request_id: string
   /** Requests sent for this response; 1 without retries. */
   readonly attempts: number
   readonly api_version: string | null
   /** Price of the response in millionths of a USD; null if it was free. */
   readonly cost_microdollars: number | null
-  /** Requests per minute of the account; the full limit is available again after `reset_seconds`. */
+  /** The account's requests per minute. The full limit is available again after `reset_seconds`. */
   readonly rate_limit: {
     readonly limit: number
     readonly remaining: number
@@ -33,7 +33,7 @@ export interface ResponseMetadata {
   /** Invalid symbols that the service ignored, at most 20. */
   readonly dropped_tickers: ReadonlyArray<string>
   readonly deprecated: DeprecationNotice | null
-  /** Shortest delay before a retry, after a 429 or 503. */
+  /** Minimum delay before a retry, after a 429 or 503. */
   readonly retry_after_seconds: number | null
 }
 

@@ -7,29 +7,29 @@ import { Duration, Effect, Random } from "effect"
 export interface RetryOptions {
   /** Retries per request, 3 by default; 0 disables them. */
   readonly times?: number | undefined
-  /** Longest delay before a retry, 30 seconds by default. If the service asks for more, the call fails at once. */
+  /** Maximum delay before a retry, 30 seconds by default. A call fails at once if `Retry-After` is longer. */
   readonly longestWait?: Duration.Input | undefined
 }
 
 export interface AttemptResult {
   /** Undefined if the connection failed or the attempt timed out. */
   readonly status: number | undefined
-  /** Delay that the service asks for, ms. */
+  /** The `Retry-After` header, ms. */
   readonly retryAfterMillis: number | null
 }
 
 /** Returns the delay before the next attempt, ms; undefined if there is none. */
 export type RetryPolicy = (result: AttemptResult, attempts: number) => Effect.Effect<number | undefined>
 
-/** 429 and 503 are safe to retry (§7.2, errors); load balancers send 502 and 504. All calls are GET. */
+/** The service sends 429 and 503 (§7.2, errors), load balancers 502 and 504. Repeating a GET is safe. */
 const retryableStatuses = new Set([429, 502, 503, 504])
 
 const initialDelayMillis = 250
 
-/** Retries that a client may send in a row. Every successful response earns a tenth of a retry. */
+/** Maximum number of consecutive retries of a client. Each response that needs no retry restores a tenth of a retry. */
 const maxRetryBudget = 10
 
-/** All calls of a client share one policy, so that during an outage it soon retries very few calls. */
+/** All calls of a client share one policy and its budget, so that the client soon stops retrying in an outage. */
 export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions): RetryPolicy => {
   const maxDelay = Duration.toMillis(longestWait)
   let budget = maxRetryBudget

@@ -16,10 +16,10 @@ export class TickerlineError<Details = unknown> extends Error {
   readonly code: string
   /** HTTP status; null if there was no response. */
   readonly status: number | null
-  /** Quote it to support. Null if no request was sent. */
+  /** Identifies the request in `/v1/usage` and in messages to support. Null if no request was sent. */
   readonly request_id: string | null
   readonly details: Details
-  /** Shortest delay before a retry, if the response has one. */
+  /** Minimum delay before a retry; null if the response names none. */
   readonly retry_after_seconds: number | null
 
   constructor(
@@ -41,7 +41,7 @@ export class TickerlineError<Details = unknown> extends Error {
     this.retry_after_seconds = retry_after_seconds
   }
 
-  /** Tests for a TickerlineError with this code, whose details then have their type. */
+  /** Whether the error is a `TickerlineError` with the code. Narrows the type of `details`. */
   static is<Code extends ErrorCode>(
     error: unknown,
     code: Code,

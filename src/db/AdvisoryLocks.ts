@@ -3,5 +3,5 @@
 /** Exports share this lock while PostgreSQL reads the table; `load` takes it exclusively to swap in the new table. */
 export const swapLockName = (table: string) => `swap ${table}`
 
-/** A load of a table holds this lock, so that another load of it waits. */
+/** A load of a table holds this lock, so that a second load of the same table waits. */
 export const loadLockName = (table: string) => `load ${table}`

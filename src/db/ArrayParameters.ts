@@ -5,8 +5,8 @@ import { Result } from "effect"
 export const { OID } = PgTypes
 
 /**
- * An array with an explicit element type. The driver infers types from the values, and rejects arrays that mix integers
- * with fractions.
+ * Makes an array parameter with an explicit element type. Otherwise the driver would infer the type from the values,
+ * and reject an array that mixes integers and fractions.
  */
 export const arrayParameter = (values: ReadonlyArray<unknown>, elementType: number) =>
   Result.getOrThrow(PgTypes.array(values, elementType))

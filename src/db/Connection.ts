@@ -1,4 +1,4 @@
-/** Chooses the PostgreSQL server, `DATABASE_URL` or the embedded one, and the way to connect to it. */
+/** Connects to PostgreSQL: to the server in `DATABASE_URL`, or to the embedded server if that is not set. */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option } from "effect"
 import { databaseClientLayer } from "./Database.ts"
@@ -41,7 +41,7 @@ const databaseUrls = Effect.gen(function* () {
   return { url, directUrl }
 })
 
-/** For commands, which need sessions: connects directly, not through a pooler in transaction mode. */
+/** Connects a command. Commands need sessions, so they do not go through a pooler in transaction mode. */
 export const commandConnectionLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
     const { directUrl, url } = yield* databaseUrls
@@ -51,7 +51,7 @@ export const commandConnectionLayer = (applicationName: string) =>
     return Layer.merge(databaseClientLayer({ url: chosen.value, applicationName }), noEmbeddedHome)
   }))
 
-/** For the server, which reads through the pooler if there is one. */
+/** Connects the HTTP server, which reads through the pooler if there is one. */
 export const serverConnectionLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
     const { directUrl, url } = yield* databaseUrls
@@ -65,14 +65,14 @@ export const serverConnectionLayer = (applicationName: string) =>
     return Layer.merge(Layer.provideMerge(sessionSettingsGuardLayer, client), noEmbeddedHome)
   }))
 
-/** Runs an effect over one direct connection, for work that needs a session. */
+/** Runs an effect on its own direct connection, for work such as migrations that must stay in one session. */
 export const withDirectConnection = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     DirectConnection,
     ({ config }) => Effect.provide(effect, PgClient.layer({ ...config, maxConnections: 1 })),
   )
 
-/** A command's connection, after applying pending migrations. */
+/** Connects a command, and applies pending migrations first. */
 export const migratedConnectionLayer = migrationsLayer.pipe(
   Layer.provideMerge(commandConnectionLayer("tickerline-command")),
 )

@@ -1,4 +1,4 @@
-/** Reads from PostgreSQL: one pool, a time limit for each statement, and retries (§7.2, §8: database load). */
+/** Reads from PostgreSQL through one pool, with a time limit and retries (§7.2, errors; §8, database load). */
 import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Layer, Metric, type Redacted, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
@@ -10,13 +10,13 @@ import { makePoolQueue } from "./pool/PoolQueue.ts"
 import { DirectConnection, makeSessionConfig } from "./pool/Session.ts"
 import { describeSqlError, isConnectionLost, isLockTimeout, isStatementTimeout } from "./SqlState.ts"
 
-/** For a server that stops responding; a working server itself ends a statement after 30 seconds. */
+/** Ends a read from a server that stopped responding. A working server ends a statement itself after 30 seconds. */
 const readTimeout = Duration.seconds(36)
 
 export interface DatabaseClientOptions {
   readonly url: Redacted.Redacted
   readonly applicationName: string
-  /** PostgreSQL itself, if `url` names a pooler in transaction mode. */
+  /** The URL of PostgreSQL itself, if `url` names a pooler in transaction mode. */
   readonly direct?: Redacted.Redacted
 }
 
@@ -62,7 +62,7 @@ const lockRetry: RetryPolicy = {
   times: 1,
 }
 
-/** Gives the pool time to notice which connections the server has closed. */
+/** The delay gives the pool time to discard the connections that the server has closed. */
 const connectionRetry: RetryPolicy = {
   counter: makeRetryCounter("lost"),
   when: isConnectionLost,
@@ -71,7 +71,7 @@ const connectionRetry: RetryPolicy = {
 }
 
 const withRetry = ({ counter, delay, times, when }: RetryPolicy) => <A, E, R>(query: Effect.Effect<A, E, R>) =>
-  // The schedule is created only after a failed attempt.
+  // A schedule is created only after a failure, so that a successful read does not pay for it.
   Effect.catchIf(query, when, () =>
     query.pipe(
       Effect.retry({ while: when, schedule: Schedule.spaced(delay), times: times - 1 }),
@@ -91,7 +91,7 @@ export type ReadFailure = SqlError.SqlError | Schema.SchemaError
 
 type Read<A, R> = Effect.Effect<A, ReadFailure | DataRefreshing | DatabasePoolTimeout, R>
 
-/** Runs a query for `route` on a replica, or `primary` if no replica can answer. */
+/** Runs `query` on a replica, in the pool partition of `route`. If no replica can run it, runs `primary`. */
 export type ReplicaReader = <A, R>(
   query: Effect.Effect<A, ReadFailure, R>,
   route: string,
@@ -99,8 +99,8 @@ export type ReplicaReader = <A, R>(
 ) => Read<A, R>
 
 /**
- * Set only for results that all accounts share (`lists/QueryCache.ts`).
- * Accounts, keys, usage and balances are therefore always read from the primary.
+ * Set only by `lists/QueryCache.ts`, for results that are the same for all accounts. If unset, as for accounts, keys,
+ * usage and balances, the query runs on the primary.
  */
 export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("tickerline/db/ReplicaReader", {
   defaultValue: () => undefined,
@@ -109,7 +109,7 @@ export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("ticke
 const isReadFailure = (error: unknown): error is ReadFailure =>
   SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
-/** Errors that a retry may resolve become 503; all others are bugs. */
+/** Errors that may be gone when the client retries become 503 responses. All others are bugs. */
 const toApiError = (error: ReadFailure) =>
   isLockTimeout(error) || isStatementTimeout(error)
     ? Effect.fail(makeDataRefreshingError())
@@ -120,7 +120,10 @@ const toApiError = (error: ReadFailure) =>
     )
     : Effect.die(error)
 
-/** A pooler also drops the connection of a client that waited too long in its queue; such a client must not retry. */
+/**
+ * Milliseconds after which a lost connection is not retried: a pooler probably dropped it after a long wait in the
+ * pooler's queue, and a retry would wait there again.
+ */
 const maxConnectionRetryAge = Duration.toMillis(Duration.seconds(4))
 
 const retryLostConnection = <A, E, R>(query: Effect.Effect<A, E, R>) =>
@@ -139,11 +142,11 @@ export const retryRead = <A, R>(query: Read<A, R>) =>
     Effect.catch((error) => isReadFailure(error) ? toApiError(error) : Effect.fail(error)),
   )
 
-/** Reads for the API. Reads are safe to repeat, so clients hardly notice a server restart. */
+/** Reads for the API. Failed reads are repeated, so that clients hardly notice a restart of PostgreSQL. */
 export class Database extends Context.Service<Database, {
   /**
-   * Runs a query once its partition of the pool has a free connection. The partition defaults to the request's
-   * endpoint. Work for several endpoints uses its own, so that it never queues behind an endpoint with a locked table.
+   * Runs a query once its partition of the pool has a free connection. The default partition is the request's endpoint.
+   * Work for several endpoints has its own partition, so that it never waits for an endpoint with a locked table.
    */
   readonly read: <A, R>(
     query: Effect.Effect<A, ReadFailure, R>,
@@ -154,7 +157,7 @@ export class Database extends Context.Service<Database, {
     Database,
     Effect.gen(function* () {
       yield* initializeCounters(lockRetry.counter, connectionRetry.counter)
-      // The driver's pool waits for a connection without a limit, so a queue with a permit per connection precedes it.
+      // Queues in front of the driver's pool, with one permit per connection, because that pool waits without a limit.
       const permits = yield* PoolSize
       let timeouts = 0
       const { permitsInUse, waiterCount, withPermit } = makePoolQueue({

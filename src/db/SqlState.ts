@@ -15,7 +15,7 @@ export const isLockTimeout = (error: unknown) => reasonOf(error)?._tag === "Lock
 /** The statement ran for longer than `statement_timeout`. */
 export const isStatementTimeout = (error: unknown) => reasonOf(error)?._tag === "StatementTimeoutError"
 
-/** A standby canceled the query because replay had waited for it for `max_standby_streaming_delay`. */
+/** A standby canceled the query, which had delayed WAL replay for longer than `max_standby_streaming_delay`. */
 export const isRecoveryConflict = (error: unknown) => reasonOf(error)?._tag === "SerializationError"
 
 /** The connection ended or could not be opened: shutdown, startup, or too many clients. */
@@ -31,7 +31,7 @@ export const isOutOfResources = (error: unknown) => hasSqlState(error, /^53[124]
 /** A row violates a check constraint, or belongs to no partition of its table. */
 export const isCheckViolation = (error: unknown) => hasSqlState(error, /^23514$/)
 
-/** The server's own message, without the driver's wrapper. */
+/** Returns PostgreSQL's own message, without the text that the driver adds. */
 export const describeSqlError = (error: SqlError.SqlError) => {
   const { cause } = error.reason
   return Predicate.hasProperty(cause, "message") ? String(cause.message) : error.message

@@ -12,7 +12,7 @@ export const BaseUrlConfig = Config.option(Config.schema(WebUrl, "BASE_URL")).pi
   Config.map(Option.map((url) => url.href.replace(/\/$/, ""))),
 )
 
-/** The prefix of the paths in `Link` headers. */
+/** The base URL that precedes the paths in `Link` headers; empty if it is not set. */
 export const BaseUrl = Context.Reference<string>("tickerline/http/BaseUrl", { defaultValue: () => "" })
 
 /** The path of the base URL without a trailing slash; empty if there is none. */

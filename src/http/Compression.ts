@@ -5,7 +5,7 @@ import { promisify } from "node:util"
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib"
 import { addEncodingToVary } from "./ConditionalRequests.ts"
 
-/** Low levels: they save the most bytes per millisecond on JSON rows. */
+/** Compresses with low levels, which save the most bytes per millisecond on JSON rows. */
 const compress = HttpMiddleware.compression({
   algorithms: ["zstd", "br", "gzip"],
   minSize: 1024,
@@ -14,7 +14,7 @@ const compress = HttpMiddleware.compression({
   levels: { zstd: 1, br: 3, gzip: 4 },
 })
 
-/** High levels, for static bodies that are compressed once. */
+/** Compressors with high levels, for static bodies that are compressed only once. */
 const compressors: Readonly<Record<string, (bytes: Uint8Array) => Promise<Uint8Array>>> = {
   zstd: (bytes) => promisify(zstdCompress)(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 12 } }),
   br: (bytes) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 7 } }),

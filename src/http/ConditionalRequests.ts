@@ -5,15 +5,15 @@ import { hash } from "node:crypto"
 /** A strong ETag: a hash of the uncompressed body. */
 export const computeEtag = (bytes: Uint8Array) => `"${hash("sha1", bytes, "base64url")}"`
 
-/** Compressed bytes differ, so they need a different strong ETag: `"abc"` becomes `"abc-gzip"`. */
+/** Adds a suffix to the strong ETag of a compressed body, because its bytes differ: `"abc"` becomes `"abc-gzip"`. */
 export const addEncodingToEtag = (etag: string, encoding: string) => `${etag.slice(0, -1)}-${encoding}"`
 
 export const addEncodingToVary = (vary = "") =>
   vary === "" || /accept-encoding/i.test(vary) ? vary || "Accept-Encoding" : `${vary}, Accept-Encoding`
 
 /**
- * Adds the content encoding to `ETag` and `Vary`.
- * Effect's compression skips responses without a body, so this also completes the `Vary` of a 304.
+ * Adds the content encoding to `ETag`, and `Accept-Encoding` to `Vary`.
+ * A 304 needs the same `Vary`, but Effect's compression skips responses without a body.
  */
 export const addEncodingToValidators = (response: HttpServerResponse.HttpServerResponse) => {
   const { "content-encoding": encoding, etag, vary } = response.headers
@@ -39,10 +39,10 @@ export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string):
   return undefined
 }
 
-/** For content that is public and changes only with a release. */
+/** Headers for public content that changes only with a release. */
 export const staticCacheHeaders = { "Cache-Control": "public, max-age=300" }
 
-/** Returns a function that makes the response: these bytes and their ETag, or a 304. */
+/** Returns a function that responds to a request with the bytes and their ETag, or with 304 if the client has them. */
 export const makeConditionalResponder = (
   bytes: Uint8Array,
   contentType: string,

@@ -15,16 +15,16 @@ import {
 import { normalizeTarget } from "./RequestTarget.ts"
 
 export interface ConnectionTimeouts {
-  /** Until all headers of a request have arrived. */
+  /** Maximum time until all headers of a request have arrived. */
   readonly headers: Duration.Duration
-  /** Until the complete request has arrived. */
+  /** Maximum time until the complete request has arrived. */
   readonly request: Duration.Duration
   /**
-   * Until the client has received the response: more than twice the duration of the slowest query.
-   * A streamed response may take longer while the client reads at least `minProgressBytes` per timeout.
+   * Maximum time until the client has received the response, more than twice the duration of the slowest query.
+   * The time restarts if the client has read at least `minProgressBytes` of a streamed response in it.
    */
   readonly response: Duration.Duration
-  /** Until open connections are closed after the service has begun to shut down. */
+  /** Time from the beginning of a shutdown until all open connections are closed. */
   readonly shutdown: Duration.Duration
 }
 
@@ -37,10 +37,10 @@ export const defaultConnectionTimeouts: ConnectionTimeouts = {
 
 const minProgressBytes = 65_536
 
-/** Pipelined requests per connection before the service stops reading from it. */
+/** Maximum number of pipelined requests per connection. Beyond it, the service reads no more until it has responded. */
 const maxQueuedRequests = 32
 
-/** Longer than the usual 60 seconds of load balancers, which would otherwise reuse a closing connection. */
+/** Longer than the 60 seconds of most load balancers, which could otherwise use a connection that is being closed. */
 const keepAliveTimeout = Duration.seconds(75)
 
 const hasBody = ({ headers }: IncomingMessage) =>
@@ -56,7 +56,7 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   return hostCount > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
 }
 
-/** Discards the body, because no endpoint reads one, and then calls `proceed` or `rejectTooLong`. */
+/** Discards the request body, because no endpoint reads it. Then calls `proceed`, or `rejectTooLong`. */
 const discardBody = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -127,7 +127,7 @@ export const makeHttpServer = (
       if (queue.length < maxQueuedRequests && socket.isPaused()) socket.resume()
       if (socket.writable) queue[0]?.begin()
     }
-    /** Drops all later requests of the connection, too. */
+    /** Sends an error instead of the response, and drops all later requests of the connection. */
     const rejectAndClose = (status: number) => {
       if (queue[0] !== entry) return
       queue.length = 0
@@ -143,7 +143,7 @@ export const makeHttpServer = (
         connection.response = response
         if (request.rawHeaders.length > 2 * maxHeaderCount) return rejectAndClose(431)
         if (isAmbiguous(request) || !normalizeTarget(request)) return rejectAndClose(400)
-        // After a request to upgrade, Node ignores the bytes that follow on the connection.
+        // After an upgrade request, Node ignores all further bytes on the connection, so it must be closed.
         if (isShuttingDown || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
         response.once("close", beginNext)
         return discardBody(request, response, proceed, () => rejectAndClose(413))
@@ -154,7 +154,7 @@ export const makeHttpServer = (
   }
 
   const server = createServer({
-    // Without a Host, the middleware responds with a 400 that has all headers.
+    // Node must accept a request without Host, so that the middleware can respond with a 400 that has all headers.
     requireHostHeader: false,
     shouldUpgradeCallback: () => false,
     maxHeaderSize: maxHeadBytes,
@@ -163,7 +163,7 @@ export const makeHttpServer = (
     keepAliveTimeout: Duration.toMillis(keepAliveTimeout),
     connectionsCheckingInterval: Duration.toMillis(timeouts.headers) / 10,
   }, handleInOrder)
-  // `handleInOrder` counts the headers, because Deno would drop those above the limit.
+  // 0 means no limit. `handleInOrder` counts the headers instead, because Deno would drop those above the limit.
   server.maxHeadersCount = 0
   server.on("checkContinue", handleInOrder)
   server.on("checkExpectation", handleInOrder)

@@ -1,9 +1,9 @@
 /** Makes responses from the errors of the API (§7.2, errors). */
-import { Cause, Effect, Schema, SchemaAST } from "effect"
+import { Effect, Schema, SchemaAST } from "effect"
 import { HttpServerResponse } from "effect/http"
 import * as AccountErrors from "../accounts/AccountErrors.ts"
 import * as Errors from "../rules/Errors.ts"
-import { RequestContext } from "./RequestContext.ts"
+import { reportDefect } from "../rules/Validation.ts"
 
 const errorClasses = {
   AmbiguousTickerLineage: Errors.AmbiguousTickerLineage,
@@ -42,16 +42,6 @@ const responders = Object.fromEntries(
 /** Responds with the JSON and the status of the error. */
 export const respondWithError = (error: ApiError) =>
   responders[error._tag]?.(error) ?? Effect.die(new Error(`There is no response for ${error._tag}`))
-
-/** Logs a defect with the request id, and returns the error to respond with. */
-export const reportDefect = (defect: unknown) =>
-  Effect.flatMap(RequestContext, ({ id }) =>
-    Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
-      Effect.annotateLogs("request_id", id),
-      Effect.as(
-        new Errors.InternalError({ error: { message: "Unexpected failure. Quote the request_id to support." } }),
-      ),
-    ))
 
 /** Responds to errors; defects become a 500 and a log entry. */
 export const respondToFailures = <R>(effect: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiError, R>) =>

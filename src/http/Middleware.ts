@@ -29,7 +29,7 @@ const statusHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> 
 
 const longTextBytes = 65_536
 
-/** Encodes a long text once. Node would encode it for each client and keep the copy until it is sent. */
+/** Turns a long text into bytes once. Node would encode a text for each client and hold the copy until it is sent. */
 const encodeLongText = (response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
   return body._tag === "Uint8Array" && body.text !== undefined && body.contentLength > longTextBytes
@@ -91,7 +91,7 @@ export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: Readonl
         // For an estimate, the caller has provided the context.
         const context = provided.purpose === "estimate" ? provided : makeContext(request)
         return UnroutedResponses.respondOrRoute(request, pages, httpApp).pipe(
-          // Handlers run in the order in which they are added: the outermost, which is the last here, runs first.
+          // These handlers run from the last to the first: add the headers, compress the body, store the response.
           HttpEffect.withPreResponseHandler((_, response) =>
             Effect.sync(() => responseCache.store(request, addEncodingToValidators(response), context))
           ),

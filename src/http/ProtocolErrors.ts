@@ -4,12 +4,12 @@ import { SecureRandom } from "effect/crypto"
 import { STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
 
-/** Request line and headers together. */
+/** Maximum size of the request line and the headers together. */
 export const maxHeadBytes = 16_384
 export const maxBodyBytes = 65_536
 export const maxHeaderCount = 1000
 
-/** Time to read the error before the socket is destroyed, ms. An immediate close could discard unread data. */
+/** Time for the client to read the error, ms. If the socket were destroyed at once, unread data could be lost. */
 const closeDelayMillis = 1000
 
 const formatKibibytes = (bytes: number) => `${bytes / 1024} KiB`
@@ -35,7 +35,7 @@ const makeCounter = (status: string) =>
 
 const counters = new Map(Object.keys(messages).map((status) => [Number(status), makeCounter(status)]))
 
-/** Sends the error with the headers and the JSON body of every other error (D14), and closes the connection. */
+/** Sends an error with the same headers and JSON format as all other errors (D14), and closes the connection. */
 export const sendProtocolError = (socket: Duplex, status: number) => {
   if (!socket.writable) return socket.destroy()
   counters.get(status)?.updateUnsafe(1, Context.empty())

@@ -26,7 +26,7 @@ export interface RequestContext {
   readonly purpose: "answer" | "estimate"
   /** For the `Link` header: next page (D8), successor and documentation (§9.4, lifecycle). Paths start with `/`. */
   readonly links: Array<{ readonly path: string; readonly attributes: string }>
-  /** All other headers. */
+  /** Response headers other than `Link`. */
   readonly headers: Record<string, string>
   /** Number of results in the response. */
   records: number
@@ -34,9 +34,9 @@ export interface RequestContext {
   totalRecords: number | undefined
   /** Size of the uncompressed body, which determines the cost (D27, billing). */
   bytes: number | undefined
-  /** The response needed no database query, or is a 304. */
+  /** Whether the response needed no database query, or is a 304. */
   cached: boolean
-  /** Whether the response would be the same now; undefined if it cannot be cached (D17, caching). */
+  /** Checks whether the data in the response is still current; undefined if it cannot be cached (D17, caching). */
   isCurrent: (() => boolean) | undefined
   /** The declared path of the endpoint, once the request has been routed. */
   route: string | undefined

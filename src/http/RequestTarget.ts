@@ -1,4 +1,4 @@
-/** Parses request targets: their form, their path and the name of their trace. */
+/** Parses request targets, and gets the path and the span name (for traces) from them. */
 import { Option } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import type { IncomingMessage } from "node:http"
@@ -6,12 +6,12 @@ import { findEndpoint } from "../catalogue/Endpoints.ts"
 
 const absoluteForm = /^https?:\/\/([^/?#]*)(.*)$/i
 
-/** A host with an optional port. User names are invalid (RFC 9110, 4.2.4). */
+/** Whether the text is a host with an optional port. A user name is invalid (RFC 9110, 4.2.4). */
 const isAuthority = (text: string) => text !== "" && !/[@\\]/.test(text) && URL.canParse(`http://${text}`)
 
 /**
  * Returns the path and query byte for byte, and the host of an absolute-form target (RFC 9112, 3.2).
- * Undefined if the method does not allow the form.
+ * Returns undefined if the target is malformed or its form is invalid for the method.
  */
 const parseTarget = (method: string, target: string) => {
   if (target.startsWith("/")) return { target, host: undefined }
@@ -30,7 +30,7 @@ export const normalizeTarget = (request: IncomingMessage) => {
   const parsed = parseTarget(method, url)
   if (parsed === undefined) return false
   request.url = parsed.target
-  // The middleware refuses a request without Host, even if its target has one.
+  // Do not add a missing `Host` header: the middleware must refuse such a request, even if its target has a host.
   if (parsed.host !== undefined && headers.host !== undefined) headers.host = parsed.host
   return true
 }
@@ -46,7 +46,7 @@ export const isDecodable = (target: string) => {
   }
 }
 
-/** The decoded path without the query. A path that cannot be decoded stays as it is. */
+/** Returns the decoded path without the query. A path that cannot be decoded is returned unchanged. */
 export const decodePath = (target: string) => {
   const path = target.split("?", 1)[0] ?? target
   return isDecodable(path) ? decodeURI(path) : path
@@ -56,6 +56,6 @@ export const decodePath = (target: string) => {
 export const legacyPrefix = "/enterprise/v1/"
 export const isLegacyTarget = (target: string) => target.startsWith(legacyPrefix)
 
-/** The span name: the method and the declared path. All unknown paths share one name. */
+/** Returns the span name: the method and the declared path, or `other` for all unknown paths. */
 export const getSpanName = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
   `${method} ${Option.match(findEndpoint(decodePath(url)), { onNone: () => "other", onSome: ({ row }) => row.path })}`

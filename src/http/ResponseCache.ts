@@ -1,6 +1,6 @@
 /**
- * The fast path: answers a repeated request before it reaches Effect (D17, caching).
- * It applies the same checks as the middleware: docs/decisions/0032-response-cache-before-effect.md.
+ * The fast path: responds to a repeated request before it reaches Effect (D17, caching).
+ * It applies the same checks as the regular middleware: docs/decisions/0032-response-cache-before-effect.md.
  */
 import { Clock, Context, Effect, type Exit, Layer, Tracer } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -45,7 +45,7 @@ export interface CachedResponse {
   readonly body: Uint8Array | undefined
 }
 
-/** Whether all headers are safe to cache. Any other header may be specific to one account. */
+/** Whether all headers of the response are known as safe to cache. Unknown headers may be specific to an account. */
 const isStorable = ({ headers }: HttpServerResponse.HttpServerResponse) =>
   Object.keys(headers).every((name) => sharedHeaders.has(name) || perRequestHeaders.has(name))
 
@@ -67,15 +67,15 @@ const makeKey = (target: string, acceptEncoding: string | undefined, accept: str
 const estimateSize = ({ body, headers }: CachedResponse, key: string) =>
   1024 + key.length + headers.join("").length * 2 + (body?.length ?? 0)
 
-/** Requests with an origin, a body or an expectation take the regular path. */
+/** Whether the cache may respond. Requests with `Origin`, `Expect` or a body always go through the router. */
 const isCacheable = ({ headers, method }: IncomingMessage) =>
   method === "GET" && headers.host !== undefined && headers.origin === undefined && headers.expect === undefined &&
   headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
 
-/** Responses by raw request. An entry is valid while its query result is current, until the date changes. */
+/** Stores responses by raw request. An entry is valid while its query result is current, at most until midnight. */
 export const makeResponseStore = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
-  // The fast path creates no spans.
+  // The fast path creates no spans, so nothing is stored while tracing is on.
   const isTraced = context.mapUnsafe.has(Tracer.Tracer.key)
   const responses = new LRUCache<string, CachedResponse>({
     maxSize: yield* CacheBytesConfig,
@@ -112,7 +112,7 @@ export const makeResponseStore = Effect.gen(function* () {
       ...endpoint,
       isCurrent,
       etag,
-      // A request that started before midnight belongs to that date, whenever it ended.
+      // A response whose request started before midnight expires at that midnight, even if the request ended later.
       expiresAt: getEndOfDate(context.startedAt),
       headers: selectHeaders(response, () => true),
       notModifiedHeaders: selectHeaders(response, (name) => !bodyHeader.test(name)),
@@ -125,7 +125,7 @@ export const makeResponseStore = Effect.gen(function* () {
     return response
   }
 
-  /** Returns undefined without a valid response, and if `If-None-Match` is anything but the stored ETag. */
+  /** Returns a valid stored response; undefined if there is none or `If-None-Match` differs from its ETag. */
   const find = (request: IncomingMessage): CachedResponse | undefined => {
     if (!isCacheable(request)) return undefined
     const { headers, url = "" } = request

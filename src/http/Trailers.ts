@@ -1,4 +1,4 @@
-/** Trailers of an export: its cost and digest are known only after the last byte (RFC 9110, 6.5). */
+/** Sends the cost and digest of an export as trailers (RFC 9110, 6.5), because they are known only at its end. */
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Predicate, Stream } from "effect"
 import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -7,7 +7,7 @@ import type { RequestContext } from "./RequestContext.ts"
 
 const trailerNames = `${digestHeaderName}, X-Cost-Microdollars`
 
-/** HTTP/1.0 has no chunked encoding, and so no trailers. */
+/** Whether the response may have trailers. They need the chunked encoding, which HTTP/1.0 does not have. */
 const supportsTrailers = ({ method, source }: HttpServerRequest.HttpServerRequest) =>
   method !== "HEAD" && !(Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.0")
 

@@ -1,4 +1,4 @@
-/** Responses that no endpoint produces: 301, 400, 404, 405, 410 for a removed version, and those to OPTIONS. */
+/** Responses that no endpoint produces: 301, 400, 404, 405, 410 for a removed API version, and responses to OPTIONS. */
 import { Effect, Layer, Option, Predicate } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { findEndpoint, suggestEndpoint } from "../catalogue/Endpoints.ts"
@@ -12,7 +12,7 @@ import { decodePath, isDecodable, isLegacyTarget, legacyPrefix } from "./Request
 type HttpApp<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 type ErrorResponse = HttpApp<never, never>
 
-/** 404 with the most similar path, if there is one. */
+/** Responds with a 404 that suggests the most similar path, if there is one. */
 export const respondNotFound = (path: string) =>
   respondWithError(
     new NotFound({
@@ -39,11 +39,11 @@ const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { All
 
 const refuseRequest = (message: string) => Option.some(respondWithError(new BadRequest({ error: { message } })))
 
-/** HTTP/1.1 requires Host, HTTP/1.0 does not (RFC 9112, 3.2). */
+/** Whether the required header `Host` is missing. HTTP/1.0 does not require it (RFC 9112, 3.2). */
 const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
   headers["host"] === undefined && Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.1"
 
-/** The response to a request that must not be routed. `pages` are the paths of the documentation. */
+/** Returns the response to a request that must not be routed, if any. `pages` are the paths of the documentation. */
 const respondBeforeRouting = (
   request: HttpServerRequest.HttpServerRequest,
   path: string,
@@ -55,12 +55,12 @@ const respondBeforeRouting = (
     return refuseRequest("The URL cannot be decoded: a % must be followed by two hexadecimal digits of valid UTF-8.")
   }
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflightResponse))
-  // The router would treat what follows `;` or `#` as the query.
+  // No known path contains `;` or `#`, but the router would treat the text after them as the query.
   if (/[;#]/.test(path) && !isLegacyTarget(url)) return Option.some(respondNotFound(path))
   return method === "GET" || method === "HEAD" ? Option.none() : Option.some(refuseMethod(method, url, path, pages))
 }
 
-/** Adds the endpoint's deprecation headers, which its unrouted responses have too (D14, headers). */
+/** Adds the deprecation headers of the endpoint at `path` to a response such as a 405 (D14, headers). */
 const addEndpointDeprecation = (path: string) =>
   Option.match(Option.flatMap(findEndpoint(path), ({ deprecation }) => deprecation), {
     onNone: () => Effect.void,
@@ -91,7 +91,7 @@ export const respondOrRoute = <E, R>(
     )
   })
 
-/** A permanent redirect that keeps path and query (§9.1, redirects). `BASE_URL` may contain a path. */
+/** Redirects a legacy path permanently, and keeps the path and query (§9.1, redirects). `BASE_URL` may have a path. */
 const legacyRedirect = Layer.unwrap(Effect.map(BaseUrl, (base) => {
   const basePath = getBasePath(base)
   return HttpRouter.add(

@@ -12,7 +12,7 @@ export interface JobLease {
   readonly holderCondition: Statement.Fragment
 }
 
-/** How long other processes should run the job, for example because this one cannot reach a server. */
+/** How long this process leaves the job to other processes, for example because it cannot reach a server. */
 export type ReleaseDuration = Duration.Duration
 
 /** One run of a job. It is interrupted when the lease is lost. */

@@ -1,7 +1,7 @@
 /**
  * Leases that make each job run in one process: a row per job names the holder and the expiry time.
- * Every step is a single statement, so it works through a pooler in transaction mode; and because the rows are
- * replicated, a promoted standby has them too.
+ * Every step is a single statement, so leases work through a connection pooler in transaction mode. The rows are
+ * replicated, so leases survive the promotion of a standby.
  */
 import { Duration, Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
@@ -26,7 +26,7 @@ export const makeLeaseStatements = (sql: SqlClient.SqlClient, holder: string) =>
   const declare = (names: ReadonlyArray<string>) =>
     sql`insert into leases (name) select unnest(${names}::text[]) on conflict do nothing`
 
-  /** Renews this process's leases and takes released or expired ones; returns their names. Locks no other rows. */
+  /** Renews this process's leases and takes released or expired leases. Returns the names of all of them. */
   const take = (names: ReadonlyArray<string>) =>
     Effect.map(
       decodeNames(sql`
@@ -41,7 +41,7 @@ export const makeLeaseStatements = (sql: SqlClient.SqlClient, holder: string) =>
   const release = (names: ReadonlyArray<string>) =>
     sql`update leases set holder = null, until = now() where name = any(${names}::text[]) and ${isMine}`
 
-  /** SQL condition for statements that only the holder may run, checked by the database's clock. */
+  /** SQL condition for statements that only the holder may run. The database's clock decides. */
   const holderCondition = (name: string) =>
     sql`exists (select from leases where name = ${name} and ${isMine} and until > now())`
 

@@ -103,7 +103,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     Effect.flatMap(onSuccess),
     Effect.catch(({ message }) => onFailure(message)),
     Effect.catchDefect((defect) => onFailure(String(defect))),
-    // The latch must be closed at once: while a renewal hangs, the loop would start the run again and again.
+    // `onLost` closes the latch at once. Otherwise the loop would start the run again and again while a renewal hangs.
     Effect.raceFirst(Effect.as(Effect.andThen(leaseExpiry, onLost(job)), Duration.zero)),
   )
   return Effect.forever(Effect.andThen(job.isHolder.await, Effect.flatMap(runOnce, Effect.sleep)))
@@ -125,7 +125,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
     const held = yield* take(candidates.map(({ name }) => name))
     isFailing = false
     for (const job of candidates) {
-      // The run may have released the lease meanwhile.
+      // The job's run may have released the lease while the statement ran.
       if (job.releasedUntil > now()) continue
       if (held.includes(job.name)) {
         if (!job.isHolder.isOpen()) yield* Effect.logInfo(`This process now runs the job ${job.name}.`)
@@ -155,7 +155,8 @@ export const jobsLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
     const states: Array<JobState> = []
     const tryRelease = (names: ReadonlyArray<string>) => Effect.ignore(Effect.timeout(release(names), "2 seconds"))
 
-    // Finalizers run in reverse order: runs end first, then the jobs' own finalizers, renewals, and at last the leases.
+    // Finalizers run in reverse order: runs end first, then the jobs' own finalizers run, then renewals end, and this
+    // one releases the leases last.
     yield* addForkedFinalizer(Effect.suspend(() => tryRelease(states.map(({ name }) => name))))
     const allPrepared = yield* Latch.make()
     const leaseLoop = yield* makeLeaseLoop(statements, states)

@@ -10,7 +10,7 @@ const maxBigint = 2n ** 63n - 1n
 
 type Comparison = ">=" | "<=" | "="
 
-/** Returns the `bigint` bound that a decimal bound implies; empty if every `bigint` satisfies it. */
+/** Returns the `bigint` bound that follows from a decimal bound, as an array; empty if every `bigint` is valid. */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
   const exact = BigDecimal.fromStringUnsafe(bound)
   const { value: integer } = BigDecimal.scale(comparison === ">=" ? BigDecimal.floor(exact) : BigDecimal.ceil(exact), 0)
@@ -22,10 +22,10 @@ const getIntegerBound = (comparison: Comparison, bound: string) => {
 /** Escapes the wildcards of `like`. */
 const escapePattern = (text: string) => text.replace(/[%_\\]/g, "\\$&")
 
-/** Removes runs of nine or more dashes, because PostgreSQL rejects more than 32 negations. */
+/** Removes runs of nine or more dashes: in a text search a dash means negation, and PostgreSQL rejects more than 32. */
 const removeDashRuns = (text: string) => text.replace(/(-[^\p{L}\p{N}"-]*){9,}/gu, " ")
 
-/** Asserts that a decoded value has the type of its operator. */
+/** Asserts that a decoded value has the type that its operator needs. */
 const assertType = <Value>(is: (value: unknown) => value is Value, value: unknown): Value => {
   if (is(value)) return value
   throw new TypeError(`A filter has a value of the type ${typeof value}, which its operator does not support`)
@@ -44,8 +44,8 @@ export const makeColumnConditions = (
   sql: SqlClient.SqlClient,
 ): Readonly<Record<ColumnOperator, ConditionBuilder>> => {
   /**
-   * The planner does not know a value in a subquery, so PostgreSQL reuses one generic plan, which uses the index on
-   * the ticker. Planning each execution would take longer than the execution itself.
+   * Hides the value from the planner in a subquery, so that PostgreSQL reuses one generic plan, which uses the index
+   * on the ticker. Planning each execution would take longer than the execution itself.
    */
   const compareUnplanned = (column: string, comparison: Comparison, exact: Statement.Fragment) => [
     sql`${sql(column)} ${sql.literal(comparison)} (select ${exact})`,
@@ -89,7 +89,7 @@ export const makeColumnConditions = (
     fromDayOfInstant: (column, value) => [sql`${sql(column)} >= ${midnight(value)}`],
     toDayOfInstant: (column, value) => [sql`${sql(column)} < ${midnight(value)} + interval '24 hours'`],
     contains: (column, value) => [sql`${sql(column)} ilike ${pattern(value)}`],
-    // The index has the joined elements. Without the second condition, a match could span two elements.
+    // The index contains the joined elements. The second condition excludes matches that span two elements.
     elementContains: (column, value) => {
       const part = pattern(value)
       const element = sql`exists (select from unnest(${sql(column)}) as element where element ilike ${part})`
@@ -105,7 +105,7 @@ export const makeColumnConditions = (
 }
 
 interface CompiledFilter {
-  /** The parameter. A request without it has no condition. */
+  /** Name of the parameter. Without the parameter, a request gets no condition. */
   readonly name: string
   readonly build: (query: DecodedQuery) => Fragments
 }

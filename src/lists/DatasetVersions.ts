@@ -1,6 +1,6 @@
 /**
  * The current version of each dataset (D17, caching), polled from the primary every 250 ms over a connection outside
- * the pool. A version expires 900 ms after its poll; without versions, neither caches nor replicas are used.
+ * the pool. A version expires 900 ms after its poll. While no version is known, no cache and no replica is used.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Duration, Effect, Layer, Metric, Scope } from "effect"
@@ -28,7 +28,7 @@ export interface TableVersions {
   readonly current: () => string | undefined
 }
 
-/** The polled server is a replica. Its lag is unknown, even if it is about to become the primary. */
+/** The polled server is a replica instead of the primary. Its versions are not used, because they may be outdated. */
 class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string }> {}
 
 export class DatasetVersions extends Context.Service<DatasetVersions, {
@@ -83,7 +83,6 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
 
       const tryPoll = Effect.catch(Effect.timeout(poll, pollTimeout), reportFailure)
       yield* tryPoll
-      // Not traced, because a poll belongs to no request.
       yield* repeatInBackground(tryPoll, pollInterval)
 
       const isYounger = (ageMillis: number) => state !== undefined && now() - state.polledAt <= ageMillis

@@ -1,10 +1,10 @@
 /**
  * Pages with a large offset (D8). PostgreSQL skips the earlier rows in an index and reads only the rows of the page
- * from the table, which is about a hundred times as fast as reading all of them.
+ * from the table. This is about a hundred times as fast as reading the earlier rows from the table as well.
  */
 import type { SqlClient, Statement } from "effect/sql"
 
-/** Below this offset, the extra lookups by key cost more than they save. */
+/** Below this offset, looking up each row by its key costs more than it saves. */
 const minDeepOffset = 1_000
 
 /** Order and position of a page. */
@@ -19,14 +19,14 @@ export interface PageClauses {
 
 export interface DeepPageOptions {
   readonly table: string
-  /** Columns that identify a row, all of them in the index for the order. */
+  /** Columns that identify a row, all of which are in the index that provides the order. */
   readonly key: ReadonlyArray<string>
   readonly where: Statement.Fragment
   readonly order: Statement.Fragment
   readonly clauses: PageClauses
 }
 
-/** Returns a function that builds the `from` clause of a page, which includes its conditions, order and limit. */
+/** Returns a function that builds the SQL after `from`, including the conditions, order and limit of the page. */
 export const makeDeepPage = (sql: SqlClient.SqlClient) => {
   const listColumns = (key: ReadonlyArray<string>, prefix: string) =>
     sql.literal(key.map((column) => `${prefix}${column}`).join(", "))

@@ -1,4 +1,4 @@
-/** Exports (`limit=all`): streams a list as a file, one chunk at a time, so that memory use stays constant. */
+/** Exports (`limit=all`): streams a complete list as a file, one chunk at a time, so that memory use stays constant. */
 import { Clock, Data, Duration, Effect, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createHash } from "node:crypto"
@@ -10,14 +10,14 @@ import type { ExportCursor } from "./ExportCursors.ts"
 /** The export ended early. The client sees an incomplete body. */
 class ExportAborted extends Data.TaggedError("ExportAborted")<{ readonly message: string }> {}
 
-/** Limit for clients that read slowly. `ConnectionLimits.ts` disconnects a client that does not read at all. */
+/** Maximum duration for clients that read slowly. `ConnectionLimits.ts` disconnects clients that do not read at all. */
 const maxDurationMillis = Duration.toMillis(Duration.hours(1))
 
 /** Large enough that fetching costs little per row, small enough that encoding does not delay other requests. */
 const targetChunkBytes = 131_072
 const [firstChunkRows, maxChunkRows] = [10, 5_000]
 
-/** Returns the number of rows for a chunk of the target size, based on the last chunk; at most four times as many. */
+/** Computes from the last chunk how many rows the next one needs for its target size: at most four times as many. */
 const computeChunkRows = (requested: number, rows: number, bytes: number) =>
   Math.max(1, Math.min(maxChunkRows, requested * 4, Math.floor((targetChunkBytes * rows) / Math.max(1, bytes))))
 
@@ -75,7 +75,7 @@ const measure = Effect.fnUntraced(function* (results: ResultEncoder, format: "cs
   return total
 }, Effect.orDie)
 
-/** Splits a chunk with long rows, so that the socket can signal back-pressure. */
+/** Splits a chunk that is larger than the target size, so that the socket can signal back-pressure in between. */
 const splitChunk = ({ bytes, results }: FileChunk): ReadonlyArray<FileChunk> =>
   Array.from({ length: Math.ceil(bytes.length / targetChunkBytes) }, (_, index) => {
     const end = (index + 1) * targetChunkBytes
@@ -98,7 +98,7 @@ const makeResponse = (
   headers: Record<string, string>,
 ) => HttpServerResponse.stream(body, { contentType: contentTypes[format], headers })
 
-/** Responds to HEAD without reading the list, so without `X-Row-Count`. */
+/** Responds to HEAD without reading the list. The number of rows is unknown, so `X-Row-Count` is missing. */
 export const respondToHead = Effect.fnUntraced(function* ({ format }: ExportOptions) {
   const { route } = yield* RequestContext
   return makeResponse(Stream.empty, format, makeHeaders(format, undefined, route))
@@ -136,7 +136,7 @@ export const sendExport = Effect.fnUntraced(function* ({ format, results }: Expo
   }
   context.streamedExport = streamedExport
   context.bytes = 0
-  // 499: the client closed the connection.
+  // A stream that was interrupted before its end counts as 499: the client closed the connection.
   yield* Effect.addFinalizer(() => Effect.sync(() => end(499)))
 
   const hash = createHash("sha256")

@@ -23,12 +23,12 @@ export const MaxExportsConfig = Config.schema(
   "WHOLE_LISTS",
 ).pipe(Config.withDefault(4))
 
-/** Time limit for the commit, which reads all rows and for which `statement_timeout` does not apply (§8, limits). */
+/** Time limit for the commit, which reads all rows. `statement_timeout` does not apply to a commit (§8, limits). */
 export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/lists/ExportReadTimeout", {
   defaultValue: () => Duration.seconds(30),
 })
 
-/** Longer than PostgreSQL's own timeout of 30 seconds, for a server that does not respond. */
+/** Time limit for a server that does not respond, longer than PostgreSQL's own statement timeout of 30 seconds. */
 const fetchTimeout = Duration.seconds(36)
 
 export interface ExportCursor {
@@ -49,7 +49,7 @@ interface CursorOptions {
 
 type Session = Effect.Effect<PgClient.PgClient, ReadFailure, Scope.Scope | Reactivity.Reactivity>
 
-/** Closes the connection of a failed attempt immediately, before another attempt. */
+/** Closes the connection of a failed attempt immediately, before the next attempt opens one. */
 const closeOnError = <A, E, R>(acquire: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
     Effect.scope,
@@ -119,9 +119,9 @@ export class ExportCursors extends Context.Service<ExportCursors, {
 
       const declare = Effect.fnUntraced(function* (session: Session, { statement, tables }: CursorOptions) {
         const sql = yield* Effect.provideService(session, Reactivity.Reactivity, reactivity)
-        // `withTransaction` cannot be interrupted at its end. An open transaction ends with the connection.
+        // Not `withTransaction`, whose commit cannot be interrupted. Closing the connection ends an open transaction.
         yield* sql`begin`
-        // Plan for reading all rows, not for the first ones.
+        // PostgreSQL must plan for reading all rows. By default it optimizes a cursor for the first rows.
         yield* sql`set local cursor_tuple_fraction = 1`
         yield* Effect.forEach(
           tables.toSorted(),
@@ -145,8 +145,8 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       })
 
       /**
-       * Prefers a replica, unless there is a pooler: a cursor needs a session. A replica cannot take the advisory
-       * locks; if a table swap cancels the query there, the primary is used.
+       * Prefers a replica, unless it is behind a pooler, because a cursor needs a session. A replica cannot take the
+       * advisory locks against a table swap; if a swap cancels the query, the primary runs it again.
        */
       const declareAnywhere = (options: CursorOptions) => {
         const { tables, version } = options

@@ -24,7 +24,7 @@ type Response<R = never> = Effect.Effect<
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
 
-/** The parameter takes precedence over `Accept`; the response varies by `Accept` only without it. */
+/** The parameter `format` takes precedence over `Accept`. Only without `format` does the response vary by `Accept`. */
 const resolveFormat = Effect.fnUntraced(function* ({ format }: PageQuery) {
   if (format !== undefined) return format
   const { headers } = yield* HttpServerRequest.HttpServerRequest
@@ -40,7 +40,7 @@ const jsonExportError = new ValidationError({
 })
 
 export class ListHandlers extends Context.Service<ListHandlers, {
-  /** For a list of a dataset. Its pages are cached until a table that the endpoint reads changes (D17, caching). */
+  /** For a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17, caching). */
   readonly makeHandler: <Query extends PageQuery>(
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query> & { readonly Query: Schema.Codec<Query, unknown> },

@@ -1,4 +1,4 @@
-/** Reads a list from the database: a page, an export, or the number of results for an estimate (D8, D28). */
+/** Compiles list definitions to SQL: for a page or an export, and for the number of results in estimates (D8, D28). */
 import { Effect, Schema } from "effect"
 import { SqlClient, SqlSchema, type Statement } from "effect/sql"
 import { Database } from "../db/Database.ts"
@@ -20,7 +20,7 @@ export interface ListClauses extends PageClauses {
   readonly conditions: ReadonlyArray<Statement.Fragment | string>
   /** `conditions`, joined with `and`. */
   readonly where: Statement.Fragment
-  /** A page of a table for a `from` clause, fast at any offset. Its rows have the name of the table. */
+  /** Builds a `from` clause with the page of a table, fast at any offset. The alias is the name of the table. */
   readonly fromPage: (options: Omit<DeepPageOptions, "clauses">) => Statement.Fragment
 }
 
@@ -31,7 +31,7 @@ export interface ListDefinition<Query extends PageQuery> {
   /** The model of a row, or the encoder of results that are groups of rows. */
   readonly Row: RowModels | ResultEncoder
   readonly select: (query: Query, clauses: ListClauses) => Statement.Statement<object>
-  /** The argument of `count`, if a result is a group of rows. */
+  /** The argument of SQL's `count`, if a result is a group of rows. */
   readonly counted?: Statement.Fragment
   /** The `message` of the JSON envelope for the rows of a page. */
   readonly message?: (rows: ReadonlyArray<RowValues>) => string | undefined
@@ -90,7 +90,7 @@ export const makeListQueryFactory = Effect.gen(function* () {
     const makeStatement = (query: Query) => {
       const { limit, offset } = getRowRange(query)
       const orderBy = (order: Statement.Fragment) => sql`order by ${order}`
-      // As a parameter, the limit would make PostgreSQL plan every execution.
+      // The limit is a literal, because with a parameter PostgreSQL would plan every execution.
       const limitAndOffset = sql`${sql.literal(`limit ${limit}`)}${offset === 0 ? empty : sql` offset ${offset}`}`
       const orderAndLimit = query.limit === "all"
         ? orderBy

@@ -1,6 +1,6 @@
 /**
- * Caches results in memory (D17, caching). The key is the decoded query, so `?a&b` and `?b&a` share an entry; an entry
- * is valid for one version of its tables. Concurrent requests for the same missing result share one query.
+ * Caches results in memory (D17, caching). The key is the decoded query, so `?a&b` and `?b&a` share an entry. An entry
+ * is valid for one version of its tables. Concurrent requests for the same uncached result share one query.
  */
 import { Cause, Config, Context, Effect, Exit, Layer, Schema } from "effect"
 import { HttpBody, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -117,7 +117,7 @@ export class QueryCache extends Context.Service<QueryCache, {
             pendingReads.set(pendingKey, listeners)
             return Effect.map(readVersion(query, version), (content) => {
               const result = makeResult(content, version)
-              // A result that is requested only once would evict repeated ones.
+              // Cache only repeated results, because results that are requested once would evict them.
               if (isRepeated || listeners.length > 0) results.set(key, result)
               return result
             })
@@ -129,7 +129,7 @@ export class QueryCache extends Context.Service<QueryCache, {
             }))
         }
 
-        /** Waits for a pending read of the same result, or starts one. If that one is interrupted, starts another. */
+        /** Waits for a pending read of the same result, or starts a read. Starts again if the read was interrupted. */
         const readOnce = (key: string, query: Query, version: string): Effect.Effect<CachedResult, E> =>
           Effect.suspend(() => {
             const pendingKey = `${version} ${key}`
@@ -162,7 +162,7 @@ export class QueryCache extends Context.Service<QueryCache, {
   )
 }
 
-/** Responds with the result, or with 304 if the client has it. */
+/** Responds with the result, or with 304 if the client has the same result. */
 const respond = Effect.fnUntraced(function* (result: CachedResult) {
   const { body, etag } = result
   const context = yield* RequestContext

@@ -60,7 +60,7 @@ const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
   return rows.map((cells) => `  ${cells.map((cell, index) => cell.padEnd(widths[index] ?? 0)).join("  ").trimEnd()}`)
 }
 
-/** Lists the columns of a table, followed by a CSV file with one row. */
+/** Lists the columns of a table, followed by an example CSV file with one row. */
 export const describeDataset = (dataset: Dataset): string => {
   const columns = describeColumns(dataset)
   return [

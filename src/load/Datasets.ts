@@ -24,7 +24,7 @@ export interface Dataset {
   /** The table; also the dataset's name on the command line, with `_` or with `-`. */
   readonly table: string
   readonly row: Schema.Codec<RowCells, RowCells> & { readonly fields: Schema.Struct.Fields }
-  /** The columns that identify a row. Of rows with the same key, the last one wins (D22, corrections). */
+  /** The columns that identify a row. If several rows have the same key, the last one wins (D22, corrections). */
   readonly key: readonly [string, ...ReadonlyArray<string>]
   /** Validates the combination of cells, for rules that no single column can express. */
   readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined

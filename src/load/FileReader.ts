@@ -18,7 +18,7 @@ export interface ParsedRow {
   /** The line that the row starts on; the first line of a file is 1. */
   readonly line: number
   readonly cells: RowCells
-  /** Why the row cannot be parsed. */
+  /** The reason why the row cannot be parsed. */
   readonly problem?: CellProblem
 }
 
@@ -68,7 +68,7 @@ const countLineBreaks = (record: ReadonlyArray<string>) =>
 
 const separators = [[";", "semicolons"], ["\t", "tabs"]] as const
 
-/** Fails if the separator is not a comma, because the file would seem to have a single column. */
+/** Fails if the separator is not a comma, because each line would then be read as a single cell. */
 const refuseOtherSeparators = (path: string) => <R>(text: Stream.Stream<string, UnreadableFile, R>) =>
   Stream.onFirst(text, (chunk) => {
     const [firstLine = ""] = chunk.trimStart().split("\n", 1)
@@ -84,7 +84,7 @@ const refuseOtherSeparators = (path: string) => <R>(text: Stream.Stream<string, 
 /** Limit for one CSV record, in characters, so that an unclosed quote does not exhaust memory. */
 const maxRecordSize = 16 * 1024 * 1024
 
-/** Reads CSV. If the header is invalid, the stream contains only its problems. */
+/** Reads CSV. If the header is invalid, the stream contains only the header's problems. */
 const readCsv = <R>(
   path: string,
   text: Stream.Stream<string, UnreadableFile, R>,
@@ -94,7 +94,7 @@ const readCsv = <R>(
   Stream.suspend(() => {
     let header: ReadonlyArray<string> | undefined
     let isHeaderWrong = false
-    // The decoder does not report the line of a record (docs/decisions/0041-csv-and-ndjson.md).
+    // Lines are counted here, because the decoder does not report them (docs/decisions/0041-csv-and-ndjson.md).
     let nextLine = 1
     const parseRecord = (record: ReadonlyArray<string>): ReadonlyArray<ParsedRow> => {
       const line = nextLine
@@ -195,7 +195,7 @@ const decompress = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, Unread
         )
         : Effect.void)
 
-/** Fails if the bytes are not UTF-8. A lenient decoder would replace characters. */
+/** Fails if the bytes are not UTF-8. A lenient decoder would silently replace invalid characters. */
 const decodeUtf8 = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, UnreadableFile, R>) =>
   Stream.suspend(() => {
     const decoder = new TextDecoder("utf-8", { fatal: true })

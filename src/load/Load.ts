@@ -42,7 +42,7 @@ export interface LoadTask {
 }
 
 interface RowCounts {
-  /** Rows with different keys. */
+  /** Rows with distinct keys. */
   rows: number
   /** Rows that are identical to another row in the file. */
   dropped: number
@@ -73,7 +73,7 @@ const formatWarning = ({ count, examples }: UnreachableRows, { table }: Dataset)
     "Requests to /v1/ticker-changes accept at most 6 characters, so they cannot reach these rows."
 }
 
-/** The file has no rows, so loading it by mistake would empty the table. */
+/** The file has no rows. It is refused, because loading it by mistake would empty the table. */
 export class NoRows extends Schema.TaggedError<NoRows>()("NoRows", { message: Schema.String }) {}
 
 const failWithNoRows = Effect.fnUntraced(function* ({ table }: Dataset, { append, file }: LoadTask) {
@@ -136,7 +136,7 @@ const fillTable = Effect.fnUntraced(
       Stream.map((rows) => Array.separate(rows.map(validateRow))),
       // Reads and validates the next batch while PostgreSQL inserts this one.
       Stream.buffer({ capacity: 1 }),
-      Stream.takeWhile(() => badRows.length < maxBadRows),
+      Stream.takeWhile(() => badRows.length <= maxBadRows),
       Stream.runForEach(insertBatch),
     )
     if (badRows.length > 0) return yield* makeBadRowsError(task.file, dataset.table, badRows)
@@ -145,10 +145,10 @@ const fillTable = Effect.fnUntraced(
   },
 )
 
-/** Rolls back the transaction of a load that only checks a file. */
+/** Fails the transaction of a load that only checks a file, so that it is rolled back. */
 class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: LoadResult }> {}
 
-/** Rolls back a merge that changed no row, so that it does not count as a change of the dataset (D17, caching). */
+/** Fails the transaction of a merge that changed no row, so that the dataset keeps its version (D17, caching). */
 class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: MergeCounts }> {}
 
 const startNextStep = (name: string) =>
@@ -175,7 +175,7 @@ const appendRows = Effect.fnUntraced(function* (dataset: Dataset, task: LoadTask
   const columns = yield* readColumns(`public.${table}`)
   yield* createStagingTable(table)
   yield* ensureUniqueKey(dataset)
-  // Without defaults, so that the merge can recognize cells that were left out.
+  // Inserts null instead of defaults, so that the merge can recognize cells that the file omits.
   const columnsWithoutDefaults = columns.map((column) => ({ ...column, default_value: null }))
   const counts = yield* fillTable(`loading.${table}`, columnsWithoutDefaults, dataset, task, insertedRows)
   yield* startNextStep("merging")
@@ -188,7 +188,7 @@ const appendRows = Effect.fnUntraced(function* (dataset: Dataset, task: LoadTask
   return { ...counts, merged }
 })
 
-/** Loads a file into a dataset. `insertedRows` counts rows while the load runs. */
+/** Loads a file into a dataset, and updates `insertedRows` while the load runs. */
 export const loadFile = Effect.fnUntraced(function* (task: LoadTask, insertedRows: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* getDataset(task.dataset)

@@ -1,6 +1,6 @@
 /**
- * The table in schema `loading` that a load fills. It then replaces the dataset's table in one transaction, or is
- * merged into it (D31, load).
+ * A load first fills a table in the schema `loading`. This table then replaces the dataset's table in one transaction,
+ * or its rows are merged into the dataset's table (D31, load).
  */
 import { Array, Console, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
@@ -47,7 +47,7 @@ export const acquireLoadLock = Effect.fnUntraced(function* (table: string) {
   yield* sql`select pg_advisory_xact_lock(hashtext(${loadLockName(table)}))`
 })
 
-/** Runs the statements that a catalogue query returns. */
+/** Runs the statements that a query of PostgreSQL's catalogs generates. */
 const runGenerated = Effect.fnUntraced(
   function* (generated: Effect.Effect<ReadonlyArray<{ readonly statement: string }>, SqlError.SqlError>) {
     const sql = yield* SqlClient.SqlClient
@@ -57,7 +57,7 @@ const runGenerated = Effect.fnUntraced(
 
 /**
  * Creates an empty copy of the table with its triggers, which count the load as a change (D17, caching), and with its
- * constraints. Those that are `not valid` on the original apply to every loaded row.
+ * constraints. A constraint that is `not valid` on the original table is checked for every loaded row.
  */
 export const createReplacementTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
@@ -130,8 +130,8 @@ const convertCell = ({ default_value, is_list, name, type }: LoadColumn) => {
 }
 
 /**
- * Returns a function that inserts a batch of rows, with one array parameter per column. Of rows with the same key the
- * last one wins (D22, corrections). Counts keys added, rows superseded by a later row, and identical rows dropped.
+ * Returns a function that inserts a batch of rows, with one array parameter per column. If rows have the same key, the
+ * last one wins (D22, corrections). Counts added keys, rows superseded by a later row, and dropped identical rows.
  */
 export const makeRowInserter = Effect.fnUntraced(
   function* (target: string, columns: ReadonlyArray<LoadColumn>, { key }: Dataset) {
@@ -145,7 +145,7 @@ export const makeRowInserter = Effect.fnUntraced(
       ? "do nothing"
       : `do update set ${otherNames.map((name) => `"${name}" = excluded."${name}"`).join(", ")}
        where (${qualifyColumns("existing", otherNames)}) is distinct from (${qualifyColumns("excluded", otherNames)})`
-    // The comment identifies the statement in pg_stat_activity, which truncates it.
+    // The comment at the start identifies the statement in pg_stat_activity, which truncates long statements.
     const insert = `/* load ${target} */ with given as (${given}),
     last as (select distinct on (${quoteColumns(key)}) * from given order by ${quoteColumns(key)}, line desc),
     inserted as (
@@ -195,7 +195,7 @@ export const mergeRows = Effect.fnUntraced(
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
     const toComparedValue = ({ default_value, name }: LoadColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", existing."${name}")`
-    // Plain equality for columns without nulls, because `is not distinct from` cannot use an index.
+    // Uses `=` for columns without nulls, because `is not distinct from` cannot use an index.
     const match = columns.filter(({ name }) => key.includes(name)).map(({ is_nullable, name }) =>
       `existing."${name}" ${is_nullable ? "is not distinct from" : "="} given."${name}"`
     ).join(" and ")
@@ -221,7 +221,7 @@ export const mergeRows = Effect.fnUntraced(
   },
 )
 
-/** Adds the indexes, statistics targets, owner and grants of the original. Indexing after the inserts is faster. */
+/** Copies indexes, statistics targets, owner and grants from the original. Indexing after the inserts is faster. */
 export const finishReplacementTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local maintenance_work_mem = '256MB'`

@@ -5,7 +5,7 @@ import { type FieldReason, makeReasonFormatter } from "../rules/ValidationMessag
 import type { Dataset } from "./Datasets.ts"
 import { type CheckHeader, notAListReason, type ParsedRow, type RowCells } from "./FileReader.ts"
 
-/** Reading stops after this number of bad rows. */
+/** Number of bad rows that an error message lists. Reading stops once more bad rows are found. */
 export const maxBadRows = 20
 
 /** One error in one cell of a file. */
@@ -32,7 +32,7 @@ const wording = {
 
 const formatReasons = makeReasonFormatter(wording)
 
-/** An array in a text column fails like an empty cell; this describes the actual error. */
+/** The schema reports an array in a text column like an empty cell. This describes the actual error. */
 const formatWrongType = (cell: RowCells[string]) => Array.isArray(cell) ? "must be text, not an array" : notAListReason
 
 /** A row with null in every nullable column. */
@@ -53,7 +53,7 @@ export const makeRowValidator = ({ row, validateRow: validateCombination }: Data
   const requiredColumns = findRequiredColumns(row)
   const columns = Object.keys(row.fields)
 
-  /** The most similar column that the file does not contain under its own name. */
+  /** Finds the column with the most similar name among the columns that the file does not contain. */
   const findIntendedColumn = (name: string, names: ReadonlyArray<string>) =>
     findNearestName(name, columns.filter((column) => !names.includes(column)))
 
@@ -65,7 +65,7 @@ export const makeRowValidator = ({ row, validateRow: validateCombination }: Data
 
   const checkHeader: CheckHeader = (names) => {
     const unknown = names.filter((name) => !Object.hasOwn(row.fields, name))
-    // A misspelt column is one error, not an unknown column and a missing one.
+    // A misspelt column is reported once, as unknown, and not a second time as missing.
     const misspelt = new Set(unknown.flatMap((name) => Option.toArray(findIntendedColumn(name, names))))
     const missing = requiredColumns.filter((name) => !names.includes(name) && !misspelt.has(name))
     return [
@@ -104,6 +104,6 @@ export const makeBadRowsError = (path: string, table: string, badRows: ReadonlyA
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((
     { column, line, reason },
   ) => `  line ${line}: ${column === "" ? "the row" : column} ${reason}`)
-  const more = badRows.length >= maxBadRows ? `\n  … only the first ${maxBadRows} bad rows are shown` : ""
+  const more = badRows.length > maxBadRows ? `\n  … only the first ${maxBadRows} bad rows are shown` : ""
   return new BadRows({ message: `${path} was refused and ${table} is unchanged:\n${lines.join("\n")}${more}` })
 }

@@ -1,4 +1,4 @@
-/** Queues customer emails about changelog entries: §9.6 (notification). Runs as the owner of the tables. */
+/** Queues customer emails about changelog entries: §9.6 (notification). Needs the role that owns the tables. */
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isEmailAddress } from "../accounts/EmailAddress.ts"
@@ -7,9 +7,9 @@ import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
 import { todayInNewYork } from "../rules/Dates.ts"
 import { type EmailAddresses, EmailContent, renderEmail } from "./EmailTemplate.ts"
 
-export class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ readonly message: string }> {}
+class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ readonly message: string }> {}
 
-/** The entries with these ids, or every entry to announce, oldest first. Future entries are excluded. */
+/** Finds the entries with the ids, or without ids all entries to announce. Excludes entries with a future date. */
 const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const today = yield* todayInNewYork
   const due = changelog.filter(({ date }) => date <= today).toReversed()
@@ -61,7 +61,7 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
   const find = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Contact,
-    // Accounts with the same address get one email. If one of them has turned news off, they get no news.
+    // Accounts with the same address get one email. If one account has turned news off, the address gets no news.
     execute: () =>
       sql`
         with contacts as (
@@ -113,7 +113,7 @@ const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedA
   `
 })
 
-export interface AnnouncementOptions extends EmailAddresses {
+interface AnnouncementOptions extends EmailAddresses {
   /** Empty: every entry that is announced by email. */
   readonly entryIds: ReadonlyArray<string>
   /** Includes accounts created after the day of the entry. */
@@ -139,7 +139,7 @@ const Progress = Schema.Struct({
   unknown: Schema.Int,
 })
 
-/** The number of emails by status for each announced entry, oldest first. */
+/** Counts the emails of each announced entry by status, oldest entry first. */
 export const readAnnouncementProgress = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({
@@ -181,7 +181,7 @@ export const readUndeliveredEmails = Effect.gen(function* () {
 
 export const retryableStatuses = ["failed", "unknown"] as const
 
-/** Requeues emails with the status `failed` or `unknown`, for one entry or for all. Returns how many. */
+/** Requeues emails with the status `failed` or `unknown`, for one entry or for all. Returns their number. */
 export const requeueEmails = Effect.fnUntraced(
   function* (status: typeof retryableStatuses[number], entryId: Option.Option<string>) {
     const sql = yield* SqlClient.SqlClient

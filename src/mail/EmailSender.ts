@@ -14,7 +14,7 @@ import { composeMimeMessage, type DeliveryError, makeSmtpDelivery } from "./Smtp
 // Outbox
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Release 0.2.0 uses only this lease, so the holder of the job lease acquires it as well. */
+/** The holder of the job lease acquires this second lease as well, because release 0.2.0 knows no other. */
 const outboxLeaseSeconds = 5
 
 const ClaimedEmail = Schema.Struct({
@@ -53,7 +53,7 @@ export const makeOutbox = Effect.fnUntraced(function* (holder: string) {
       `,
   })(undefined)
 
-  /** Takes or extends the lease; false if another process has it. */
+  /** Takes or extends the lease. Returns false if another process has it. */
   const acquireLease = Effect.map(
     sql`
       update announcement_sender set holder = ${holder}::text::uuid, until = ${until}
@@ -67,8 +67,8 @@ export const makeOutbox = Effect.fnUntraced(function* (holder: string) {
   `
 
   /**
-   * Takes over the emails of a sender that died: `sending` ones are queued again, and `handed` ones, which the server
-   * may have accepted, become `unknown`. Returns the number of the latter.
+   * Takes over the emails of a sender that died. Emails with the status `sending` are queued again. `handed` emails,
+   * which the server may have accepted, become `unknown`; returns how many.
    */
   const recoverAbandoned = Effect.map(
     sql<{ readonly status: string }>`
@@ -97,7 +97,7 @@ export const makeOutbox = Effect.fnUntraced(function* (holder: string) {
       `,
   })(undefined)
 
-  /** Records the handover before the end of the message is sent. False if another process has taken over. */
+  /** Called before the end of the message is sent. Returns false if another process has taken over the email. */
   const markHanded = (mail_id: string) =>
     Effect.map(
       sql`
@@ -107,7 +107,7 @@ export const makeOutbox = Effect.fnUntraced(function* (holder: string) {
       (rows) => rows.length === 1,
     )
 
-  /** Needs no lease, because the server's reply is final. */
+  /** Requires no lease, because the server's reply is final. */
   const markSent = (mail_id: string) =>
     sql`
       update announcement_mails set status = 'sent', sent_at = now(), last_error = null
@@ -252,7 +252,7 @@ const makeRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, i
     | { readonly fiber: Fiber.Fiber<unknown, unknown>; readonly progress: { isHandedOver: boolean } }
     | undefined
 
-  /** Returns the delay that `send` asks for, or undefined if there is nothing to send. */
+  /** Sends one email. Returns the delay before the next one, or undefined if there is nothing to send. */
   const sendNext = Effect.gen(function* () {
     if (!(yield* acquireLease)) return undefined
     const email = Option.getOrUndefined(yield* claimNext)
@@ -300,7 +300,8 @@ const makeRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, i
 
   const shutDown = Effect.gen(function* () {
     if (current !== undefined) {
-      // Before the handover the server cannot have accepted the message, so the next process can send it.
+      // Waits for the server's reply if the email was handed over. Otherwise the server cannot have accepted the email,
+      // so another process can send it.
       if (current.progress.isHandedOver) yield* Effect.timeoutOption(Fiber.await(current.fiber), shutdownTimeout)
       yield* Fiber.interrupt(current.fiber)
     }

@@ -58,7 +58,7 @@ export const loadMailSettings = Effect.gen(function* () {
     unsubscribe: yield* MailUnsubscribe,
     /** Delay between two emails. */
     pace,
-    /** Delay before the first retry; doubles with every attempt. */
+    /** Delay before the first retry. Each further retry doubles the delay. */
     retryAfter: yield* MailRetryAfter,
   })
 })

@@ -20,8 +20,8 @@ interface SenderAddresses {
   readonly unsubscribe: Option.Option<string>
 }
 
-/** The domain as ASCII; parsing it as a URL also removes characters with a meaning in headers. */
-const domainOf = ({ address }: Mailbox) => new URL(`http://${address.slice(address.lastIndexOf("@") + 1)}`).hostname
+/** The URL parser converts the domain to ASCII, and removes characters that have a meaning in headers. */
+const getDomain = ({ address }: Mailbox) => new URL(`http://${address.slice(address.lastIndexOf("@") + 1)}`).hostname
 
 /** The Message-ID stays the same when an email is sent again, so that servers and mail programs recognize it. */
 export const composeMimeMessage = (email: Email, { from, unsubscribe }: SenderAddresses) =>
@@ -32,7 +32,7 @@ export const composeMimeMessage = (email: Email, { from, unsubscribe }: SenderAd
       subject: email.subject,
       text: email.text,
       html: email.html,
-      messageId: `<${email.mail_id}@${domainOf(from)}>`,
+      messageId: `<${email.mail_id}@${getDomain(from)}>`,
       headers: {
         // RFC 3834: suppresses out-of-office replies.
         "Auto-Submitted": "auto-generated",
@@ -52,11 +52,11 @@ export const composeMimeMessage = (email: Email, { from, unsubscribe }: SenderAd
 
 export class DeliveryError extends Data.TaggedError("DeliveryError")<{
   /**
-   * `away`: no usable server; `later`: refused for now; `refused`: refused permanently;
+   * `away`: no usable server; `later`: refused temporarily; `refused`: refused permanently;
    * `unknown`: the server received the complete message but did not reply.
    */
   readonly outcome: "away" | "later" | "refused" | "unknown"
-  /** The server's reply for the outbox. It may contain the address of the recipient. */
+  /** The server's reply, which is stored in the outbox. It may contain the recipient's address. */
   readonly message: string
   /** Error codes for logs, without addresses. */
   readonly code: string
@@ -73,9 +73,9 @@ const parseServerUrl = (url: Redacted.Redacted) => {
       host,
       port: port === "" ? (secure ? 465 : 587) : Number(port),
       secure,
-      // A password is never sent unencrypted. Without a password, TLS is used if the server offers it.
+      // A password is sent only over TLS, except to a local server. Without a password, TLS is used if it is offered.
       requireTLS: username !== "" && !secure && !isLocal,
-      // The certificate of a local server rarely matches its address.
+      // A local server is contacted without TLS, because its certificate rarely matches its address.
       ignoreTLS: isLocal && !secure,
       connectionTimeout: 10_000,
       greetingTimeout: 10_000,
@@ -87,7 +87,7 @@ const parseServerUrl = (url: Redacted.Redacted) => {
 
 type SmtpFailure = Parameters<Parameters<InstanceType<typeof SMTPConnection>["send"]>[2]>[0]
 
-/** One line of at most 500 characters, so that a reply cannot forge log lines or columns. */
+/** One line of at most 500 characters, so that a reply cannot forge lines or columns of logs and tables. */
 const toSingleLine = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim().slice(0, 500)
 
 /** Whether the server refused the sender, so that every other email would fail as well. */
@@ -110,7 +110,7 @@ const makeDeliveryError = (error: SmtpFailure, isHandedOver: boolean) => {
   })
 }
 
-export interface EmailDelivery {
+interface EmailDelivery {
   readonly from: string
   readonly to: string
   readonly message: Uint8Array
@@ -120,7 +120,7 @@ export interface EmailDelivery {
 
 const deliveryTimeout = "2 minutes"
 
-/** Returns a function that delivers one email over a new connection. Rate limiting makes reuse pointless. */
+/** Returns a function that delivers an email over a new connection. The rate limit is too low to reuse connections. */
 export const makeSmtpDelivery = (url: Redacted.Redacted) => {
   const { auth, connection: options } = parseServerUrl(url)
   return ({ confirmHandover, from, message, to }: EmailDelivery) =>

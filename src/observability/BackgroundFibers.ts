@@ -9,6 +9,6 @@ export const forkUntraced = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 export const repeatInBackground = <A, E, R>(effect: Effect.Effect<A, E, R>, pause: Duration.Duration) =>
   forkUntraced(Effect.forever(Effect.delay(effect, pause)))
 
-/** Adds a finalizer that runs in its own fiber. A scope closes uninterruptibly, which disables timeouts. */
+/** Adds a finalizer that runs in its own fiber, because timeouts do not work while a scope closes uninterruptibly. */
 export const addForkedFinalizer = <A, E, R>(finalizer: Effect.Effect<A, E, R>) =>
   Effect.addFinalizer(() => Effect.flatMap(Effect.forkDetach(finalizer), Fiber.await))

@@ -15,7 +15,7 @@ export const layer = Layer.effectDiscard(Effect.gen(function* () {
 
   yield* registerGauge({
     name: "tickerline_info",
-    description: "1, with the version of the service.",
+    description: "Always 1. The label is the version of the service.",
     attributes: { version: packageJson.version },
     read: () => 1,
   })

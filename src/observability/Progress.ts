@@ -1,123 +1,22 @@
-/** Progress of a long operation: its state, and the line that a terminal shows. */
+/** Progress of a long operation, such as a load. */
 import { Context } from "effect"
-import { displayWidth, padEnd, padStart, truncate } from "../cli/terminal/Text.ts"
 
-/** The operation updates the state; the display reads it. */
+/** The operation updates this state, and `cli/terminal/ProgressDisplay.ts` reads it. */
 export interface ProgressState {
   /** The current step. */
   label: string
   /** Completed part of `total`, in any unit. Only the percentage is shown. */
   done: number
-  /** Undefined if the size is unknown, as for a pipe. */
+  /** Undefined if unknown, for example because the input is a pipe. */
   total: number | undefined
-  /** Number of `unit` processed. */
+  /** Number of items processed; `unit` is their plural, such as `rows`. */
   count: number
   unit: string
 }
 
 export const makeIdleProgress = (): ProgressState => ({ label: "", done: 0, total: undefined, count: 0, unit: "rows" })
 
-/** The progress of the current operation. `cli/terminal/ProgressDisplay.ts` shows it if requested. */
-export const Progress = Context.Reference<ProgressState>("tickerline/terminal/Progress", {
+/** The progress of the current operation. Without a display, updates of the default have no effect. */
+export const Progress = Context.Reference<ProgressState>("tickerline/observability/Progress", {
   defaultValue: makeIdleProgress,
 })
-
-/** The state at a time, in milliseconds. */
-export interface ProgressSample {
-  readonly at: number
-  readonly done: number
-  readonly count: number
-}
-
-/** Speed is averaged over this time: long enough to smooth batches, short enough to show a slower disk. */
-const averagingMillis = 15_000
-
-/** Adds a sample and drops old ones; all of them if the counts decreased, because a new step has begun. */
-export const addSample = (
-  samples: ReadonlyArray<ProgressSample>,
-  sample: ProgressSample,
-): ReadonlyArray<ProgressSample> => {
-  const last = samples.at(-1)
-  if (last !== undefined && (sample.done < last.done || sample.count < last.count)) return [sample]
-  return [
-    ...samples.filter(({ at }, index) => at >= sample.at - averagingMillis || index === samples.length - 1),
-    sample,
-  ]
-}
-
-const computeSpeed = (samples: ReadonlyArray<ProgressSample>, of: "done" | "count") => {
-  const [first, last] = [samples[0], samples.at(-1)]
-  if (first === undefined || last === undefined || last.at - first.at < 500) return undefined
-  return (last[of] - first[of]) / ((last.at - first.at) / 1000)
-}
-
-/** `0:07`, `1:02:03`. */
-export const formatClock = (seconds: number) => {
-  const total = Math.max(0, Math.round(seconds))
-  const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60]
-  const tail = String(total % 60).padStart(2, "0")
-  return hours > 0 ? `${hours}:${String(minutes).padStart(2, "0")}:${tail}` : `${minutes}:${tail}`
-}
-
-const formatNumber = (value: number) => Math.round(value).toLocaleString("en")
-
-export interface ProgressFigures {
-  /** From 0 to 1. */
-  readonly share: number | undefined
-  readonly texts: ReadonlyArray<string>
-}
-
-/** Formats the percentage, time, count and speed, in order of importance. */
-export const computeFigures = (
-  state: ProgressState,
-  samples: ReadonlyArray<ProgressSample>,
-  elapsed: number,
-): ProgressFigures => {
-  const share = state.total === undefined || state.total <= 0 ? undefined : Math.min(1, state.done / state.total)
-  const [speed, rate] = [computeSpeed(samples, "done"), computeSpeed(samples, "count")]
-  const left = state.total === undefined || share === 1 || speed === undefined || speed <= 0
-    ? undefined
-    : (state.total - state.done) / speed
-  return {
-    share,
-    texts: [
-      ...(share === undefined ? [] : [padStart(`${Math.floor(share * 100)}%`, 4)]),
-      left === undefined ? `${formatClock(elapsed / 1000)} so far` : `${formatClock(left)} left`,
-      ...(state.count === 0 ? [] : [`${formatNumber(state.count)} ${state.unit}`]),
-      ...(rate === undefined || rate <= 0 ? [] : [`${formatNumber(rate)} ${state.unit}/s`]),
-    ],
-  }
-}
-
-const maxBarWidth = 30
-const minBarWidth = 8
-const maxLabelWidth = 32
-
-export interface ProgressLineStyle {
-  /** One less than the width of the terminal, because text in the last column starts a new line. */
-  readonly columns: number
-  readonly unicode: boolean
-  readonly paint: (style: "cyan" | "dim", text: string) => string
-}
-
-/** Formats the line with at most `columns` characters. It omits the last texts if they do not fit. */
-export const formatProgressLine = (
-  label: string,
-  { share, texts }: ProgressFigures,
-  { columns, paint, unicode }: ProgressLineStyle,
-) => {
-  const name = truncate(label, Math.min(maxLabelWidth, columns), unicode ? "…" : "~")
-  const shown: Array<string> = []
-  let width = displayWidth(name)
-  for (const text of texts) {
-    if (width + 2 + displayWidth(text) > columns) break
-    shown.push(text)
-    width += 2 + displayWidth(text)
-  }
-  const barWidth = Math.min(maxBarWidth, columns - width - 2)
-  if (share === undefined || barWidth < minBarWidth) return [name, ...shown].join("  ")
-  const full = Math.floor(barWidth * share)
-  const [done, open] = unicode ? ["━", "─"] : ["#", "-"]
-  const bar = `${paint("cyan", done.repeat(full))}${paint("dim", open.repeat(barWidth - full))}`
-  return [padEnd(name, 0), bar, ...shown].join("  ")
-}

@@ -1,6 +1,6 @@
 /**
- * Metrics of requests: a counter by endpoint and status, and a histogram of durations; with log level Debug also a log
- * line per request. All unknown paths share the endpoint "other", so that clients cannot create series.
+ * Request metrics: a counter by endpoint and status, and a duration histogram. With log level Debug, each request is
+ * also logged. All unknown paths share the endpoint "other", so that clients cannot create unlimited time series.
  */
 import { Context, Effect, Layer, LogLevel, Metric } from "effect"
 import { redactKeys } from "../rules/Errors.ts"
@@ -17,7 +17,7 @@ export interface AnsweredRequest {
   readonly status: number
   /** Size of the uncompressed body. */
   readonly bytes: number
-  /** No database query was needed. */
+  /** Whether the request needed no database query. */
   readonly cached: boolean
   /** From the arrival of the request until the response was ready. */
   readonly milliseconds: number
@@ -34,14 +34,14 @@ const makeDurationHistogram = (endpoint: string) =>
 
 const makeRequestCounter = (endpoint: string, status: number, cached: boolean) =>
   Metric.counter("tickerline_http_requests_total", {
-    description: "Requests by endpoint and status. cached: without a database query.",
+    description: "Requests by endpoint and status. The label cached is true if no database query was needed.",
     attributes: { endpoint, status: String(status), cached: String(cached) },
     incremental: true,
   })
 
 type RequestCounter = ReturnType<typeof makeRequestCounter>
 
-/** The metrics of an endpoint. A counter is created at its first request. */
+/** Makes the metrics of an endpoint. The counter of a status is created when it is first needed. */
 const makeEndpointMetrics = (endpoint: string) => {
   const [cachedCounters, uncachedCounters] = [new Map<number, RequestCounter>(), new Map<number, RequestCounter>()]
   const getCounter = (status: number, cached: boolean) => {
@@ -57,7 +57,7 @@ const makeEndpointMetrics = (endpoint: string) => {
 
 export class RequestMetrics extends Context.Service<RequestMetrics, {
   readonly record: (request: AnsweredRequest) => void
-  /** Records a request from its context, except the inner request of an estimate. */
+  /** Records a request from its context. Skips the request that an estimate runs internally (D28, estimates). */
   readonly recordFromContext: (method: string, status: number, context: RequestContext, milliseconds: number) => void
 }>()("tickerline/observability/RequestMetrics") {
   static readonly layer = Layer.effect(

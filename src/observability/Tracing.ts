@@ -27,7 +27,7 @@ export const layer = Layer.effectContext(Effect.map(Effect.context<never>(), (co
   )
 }))
 
-/** Defaults of OpenTelemetry's variables, so that the endpoint alone turns on tracing. */
+/** Defaults for OpenTelemetry's environment variables, so that setting the endpoint is enough to turn on tracing. */
 const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   OTEL_TRACES_EXPORTER: "otlp",
   OTEL_SERVICE_NAME: packageJson.name,
@@ -36,9 +36,9 @@ const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
 
 export const OtlpEndpointConfig = Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT"))
 
-/** The tracer that sends spans, configured by OpenTelemetry's own variables. */
+/** The tracer that sends spans, configured by OpenTelemetry's environment variables. */
 export const exporterLayer = Layer.unwrap(Effect.as(
-  // Validated here, so that an invalid URL is reported like any other setting.
+  // Validates the URL here, so that an invalid one is reported like any other invalid setting.
   OtlpEndpointConfig,
   OtlpTracer.layerFromConfig(),
 )).pipe(

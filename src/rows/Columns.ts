@@ -1,6 +1,6 @@
 /**
- * The column types of datasets (D16, D31); `Timestamps.ts` has those for times. A column type has three schemas:
- * `select` for the driver's value, `insert` for text in a data file, `json` for the response.
+ * The column types of datasets (D16, D31); `Timestamps.ts` has the types for times. Each type has three schemas:
+ * `select` for the value from the driver, `insert` for the text in a data file, `json` for the response.
  */
 import { Effect, Predicate, Schema, SchemaAST, SchemaGetter, SchemaTransformation } from "effect"
 import { Model, type VariantSchema } from "effect/schema"
@@ -22,7 +22,7 @@ const TrimmedText = Schema.String.check(
   }),
 )
 
-/** Text. Files must not have white space at its start or end. */
+/** A text column. In a data file, a text must not start or end with white space. */
 export const textColumn = (description: string) =>
   Model.Field({
     select: Schema.String.annotate({ encodeValue: encodeText }),
@@ -46,7 +46,7 @@ const makeLiteralEncoder = (words: ReadonlyArray<string>): ValueEncoder => {
   return (value) => encoded.get(value)
 }
 
-/** One of the given words. */
+/** A text column whose values are the given words. */
 export const literalColumn = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
   Model.Field({
     select: Schema.Literals(words).annotate({ encodeValue: makeLiteralEncoder(words) }),
@@ -95,7 +95,7 @@ export const booleanColumn = (description: string) =>
 const encodeTextArray: ValueEncoder = (value) =>
   Array.isArray(value) && value.every(Predicate.isString) ? JSON.stringify(value) : undefined
 
-/** An array of texts. A CSV file has JSON in its cell; a file without the column means an empty array. */
+/** A column with arrays of texts. CSV cells contain JSON; if a data file lacks the column, the arrays are empty. */
 export const textArrayColumn = (description: string) =>
   Model.Field({
     select: Schema.Array(Schema.String).annotate({ encodeValue: encodeTextArray }),
@@ -106,21 +106,21 @@ export const textArrayColumn = (description: string) =>
     json: Schema.Array(Schema.String).annotate({ description }),
   })
 
-/** A decimal in a file, with at most this many digits before and after the point. */
+/** A decimal in a data file. The parameters are the maximum numbers of digits before and after the point. */
 const makeDecimalText = (integers: number, decimals: number) =>
   Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {
     message: `must be a decimal number with at most ${integers} digits before the point and ${decimals} after it`,
   }))
 
 declare global {
-  /** JSON.parse source text access, in Node 22 and Deno. TypeScript's library does not declare it yet. */
+  /** Node 22 and Deno have these functions ("JSON.parse source text access"), but TypeScript does not declare them. */
   interface JSON {
     rawJSON(text: string): { readonly rawJSON: string }
     isRawJSON(value: unknown): boolean
   }
 }
 
-/** Whether the value is a decimal that exceeds the precision of a float, as a lossless JSON parser returns it. */
+/** Whether the value is a decimal as text, which a lossless JSON parser returns if a float would lose digits. */
 const isLosslessDecimal = (value: unknown) =>
   typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) && String(Number(value)) !== value
 
@@ -128,8 +128,8 @@ const isJsonNumber = (value: unknown) =>
   typeof value === "number" || isLosslessDecimal(value) || ("isRawJSON" in JSON && JSON.isRawJSON(value))
 
 /**
- * The JSON number of a decimal (D16), without trailing zeros. Inside the service a decimal is text with all stored
- * digits; `JSON.rawJSON` writes those that exceed the precision of a float.
+ * A decimal as a JSON number (D16). The service holds decimals as text, because a float would lose digits of long
+ * ones, and prints them with `JSON.rawJSON`: docs/decisions/0004-decimals-are-text.md.
  */
 const JsonNumber = Schema.Json.check(
   Schema.makeFilter(isJsonNumber, { expected: "a number", toJsonSchema: () => ({ type: "number" }) }),
@@ -177,7 +177,7 @@ const getNullableEncoder = ({ ast }: Schema.Top) => {
   return encode === undefined ? {} : { encodeValue: encodeNullable(encode) }
 }
 
-/** Makes a column nullable. Null is never printed as `""` or `0`. */
+/** Makes a column nullable. In JSON, a missing value is `null`, never `""` or `0`. */
 export const nullableColumn = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
 ) =>

@@ -1,6 +1,6 @@
 /**
- * CSV cells (RFC 4180), made from JSON text so that both formats have the same digits.
- * `load` reads the same cells (D31): null is an empty cell, a list is JSON.
+ * CSV cells (RFC 4180), made from JSON text so that numbers have the same digits in both formats.
+ * The `load` command reads the same format (D31): null is an empty cell, a list is JSON.
  */
 
 /** Ends a record. */
@@ -9,14 +9,14 @@ export const csvNewline = "\r\n"
 /** Tells Excel that a file is UTF-8. */
 export const byteOrderMark = "\uFEFF"
 
-/** Text that a spreadsheet may execute as a formula. Some skip leading white space or accept full-width signs. */
+/** Text that a spreadsheet may run as a formula. Some spreadsheets skip white space or accept full-width signs. */
 const formula = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/
 
 const needsQuotes = /[",\r\n]/
 
 const quote = (text: string) => `"${text.replaceAll(`"`, `""`)}"`
 
-/** ASCII letters and digits begin no formula. Most texts begin with one. */
+/** A fast check for most texts: a text that begins with an ASCII letter or digit is no formula. */
 const isAsciiAlphanumeric = (code: number) =>
   (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57)
 

@@ -59,17 +59,17 @@ const chooseFormat = (accept: string): ListFormat => {
   return best.format
 }
 
-/** Frequent values of `Accept` that mean JSON. */
-const jsonAccepts = new Set([undefined, "*/*", "application/json", "application/json, text/plain, */*"])
+/** Frequent values of `Accept` that mean JSON, so that they need no parsing. */
+const jsonAccepts = new Set(["*/*", "application/json", "application/json, text/plain, */*"])
 
 /**
  * Returns the format with the highest quality; on a tie the more specific one, then JSON.
- * A client that accepts none of the three gets JSON instead of a 406, because error responses are JSON as well.
+ * A client that accepts none of the three formats gets JSON instead of a 406, because errors are JSON as well.
  */
 export const negotiateFormat = (accept: string | undefined): ListFormat =>
   accept === undefined || jsonAccepts.has(accept) ? "json" : chooseFormat(accept)
 
-/** The headers of a file: its row count, if known before it is sent, and the file name of CSV. */
+/** Returns the headers of a CSV or NDJSON file: the number of rows, if known in advance, and the name of a CSV file. */
 export const makeFileHeaders = (
   { format, rows }: { readonly format: "csv" | "ndjson"; readonly rows: number | undefined },
   route: string | undefined,
@@ -81,8 +81,8 @@ export const makeFileHeaders = (
   }
 }
 
-/** The SHA-256 of a file before compression (HTTP Unencoded Digest, which updates RFC 9530). */
+/** The header with the SHA-256 of a file before compression (HTTP Unencoded Digest, which updates RFC 9530). */
 export const digestHeaderName = "Unencoded-Digest"
 
-/** The header value of a SHA-256 in Base64. */
+/** Formats a Base64 SHA-256 as the header value. */
 export const formatDigest = (sha256: string) => `sha-256=:${sha256}:`

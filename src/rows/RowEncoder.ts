@@ -33,7 +33,7 @@ export type RowValues = ReadonlyArray<unknown>
 /** A value in the database does not match its schema. */
 class InvalidRow extends Data.TaggedError("InvalidRow")<{ readonly message: string }> {}
 
-/** For text that JSON need not escape, such as a date. */
+/** Encodes text that contains nothing to escape in JSON, such as a date. */
 export const encodeUnescapedText: ValueEncoder = (value) => typeof value === "string" ? `"${value}"` : undefined
 
 export const encodeText: ValueEncoder = (value) => typeof value === "string" ? JSON.stringify(value) : undefined
@@ -51,7 +51,7 @@ export const makeSchemaValueEncoder = (
   return (value) => JSON.stringify(encode(decode(value)))
 }
 
-/** The model of a list's rows. With several models, each row matches one of them. */
+/** The model of the rows in a list. If there are several models, each row matches one of them. */
 export type RowModels = RowModel | ReadonlyArray<RowModel>
 
 const toArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
@@ -86,7 +86,7 @@ const compileJsonEncoder = (model: RowModel, columns: ReadonlyArray<string>) => 
   }
 }
 
-/** A record has a cell for every column. Cells of other models' columns are empty. */
+/** A CSV record has a cell for every column of the list. Cells of columns that the model lacks are empty. */
 const compileCsvEncoder = (model: RowModel, columns: ReadonlyArray<string>) => {
   const compiled = compileColumns(model, columns)
   const cells = columns.map((name, index) => ({
@@ -106,7 +106,7 @@ const compileCsvEncoder = (model: RowModel, columns: ReadonlyArray<string>) => {
   }
 }
 
-/** Encodes with the first model that the row matches. */
+/** Returns a function that encodes a row with the first model that the row matches. */
 const encodeWithFirstMatch =
   (encoders: ReadonlyArray<(values: RowValues) => Attempt>) => (values: RowValues): string => {
     const invalidColumns: Array<string> = []

@@ -1,6 +1,6 @@
 /**
- * The three column types for times (§2.1, D15: time zones). Each prints with the fixed offset -05:00, all year.
- * They differ in the meaning of the stored digits: an Eastern wall clock, an instant, or a New York wall clock.
+ * The three column types for times (§2.1, D15: time zones). All are printed with the offset -05:00 all year.
+ * They differ in the stored time: a wall-clock time at -05:00, an instant, or a wall-clock time in New York.
  */
 import { DateTime, Option, Schema, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
@@ -24,7 +24,7 @@ const makeJsonSchema = (description: string) =>
   )
 
 const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({
-  // A time that occurs twice is the later one; a time that does not exist has the standard offset (D15).
+  // A time that a clock change repeats means its second occurrence; a skipped time has the standard offset (D15).
   decode: (digits: Date) =>
     DateTime.toUtc(
       DateTime.makeZonedUnsafe(digits, { timeZone, adjustForTimeZone: true, disambiguation: "later" }),
@@ -32,7 +32,7 @@ const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({
   encode: (instant: DateTime.Utc) => new Date(DateTime.toEpochMillis(instant)),
 })
 
-/** The driver returns a `timestamp` as a `Date` whose UTC fields are the digits on the wall clock. */
+/** Decodes a `timestamp`, which the driver returns as a `Date` whose UTC fields are the wall-clock time. */
 const makeWallClockSchema = (timeZone: DateTime.TimeZone) =>
   Schema.Date.pipe(
     Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.transform(makeWallClockConversion(timeZone))),
@@ -72,7 +72,7 @@ const cachePerDay = <A extends string | number | null>(compute: (day: number) =>
   }
 }
 
-/** `2026-06-01T` */
+/** Formats a day, such as `2026-06-01T`. */
 const formatDate = cachePerDay((day) => new Date(day * millisPerDay).toISOString().slice(0, 11))
 
 const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, "0"))
@@ -88,7 +88,7 @@ const formatDigits = (time: number) => {
   return `"${formatDate(day)}${clock}${fraction}-05:00"`
 }
 
-/** `getShift` returns the milliseconds to add to the stored digits to get the printed ones. */
+/** `getShift` returns the difference between the printed and the stored time, ms. */
 const makeTimeEncoder = (
   select: Schema.Codec<unknown, unknown>,
   getShift: (time: number) => number,
@@ -106,7 +106,7 @@ const withTimeEncoder = <Select extends Schema.Codec<DateTime.Utc, Date>>(
   getShift: (time: number) => number,
 ) => select.annotate({ encodeValue: makeTimeEncoder(select, getShift) })
 
-/** The shift is the same for a complete day, except on the two days per year on which the clock changes. */
+/** The shift is constant within a day, except on the two days per year on which New York's clock changes. */
 const makeNewYorkShift = () => {
   const { decode } = makeWallClockConversion(newYork)
   const computeShift = (time: number) => DateTime.toEpochMillis(decode(new Date(time))) - fiveHours - time
@@ -152,21 +152,21 @@ const InstantText = Schema.String.check(
   printableYear,
 )
 
-/** Column `timestamp`, an Eastern wall clock: printed as stored, with the suffix -05:00 (`dtV`, §2.1). */
+/** A `timestamp` column with the wall-clock time at -05:00, printed as stored (`dtV`, §2.1). */
 export const EasternWallClock = Model.Field({
   select: withTimeEncoder(makeWallClockSchema(eastern), () => 0),
   insert: WallClockText.annotate({ title: "time on the Eastern clock", examples: ["2026-06-01 20:05:00"] }),
   json: makeJsonSchema("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
 })
 
-/** Column `timestamptz`, an instant: printed with the offset -05:00 (`dtU`, §2.1). */
+/** A `timestamptz` column with an instant, converted to -05:00 (`dtU`, §2.1). */
 export const UtcInstant = Model.Field({
   select: withTimeEncoder(Schema.DateTimeUtcFromDate, () => -fiveHours),
   insert: InstantText.annotate({ title: "instant with its zone", examples: ["2026-06-01T13:30:00Z"] }),
   json: makeJsonSchema("An instant, printed with the fixed offset -05:00."),
 })
 
-/** Column `timestamp`, a New York wall clock: 09:30 in daylight time prints as 08:30 (`dtN`, §2.1). */
+/** A `timestamp` column with New York's wall-clock time, converted to -05:00: 09:30 in June is 08:30 (`dtN`, §2.1). */
 export const NewYorkWallClock = Model.Field({
   select: withTimeEncoder(makeWallClockSchema(newYork), makeNewYorkShift()),
   insert: WallClockText.annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),

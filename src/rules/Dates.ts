@@ -22,13 +22,13 @@ const makeCurrentDate = (zone: DateTime.TimeZone) => {
   })
 }
 
-/** The date in New York, `YYYY-MM-DD`. Later dates are in the future (D7, dates). */
+/** The current date in New York, `YYYY-MM-DD`. Filters treat every later date as future (D7, dates). */
 export const todayInNewYork = makeCurrentDate(newYork)
 
-/** The date in Chicago, `YYYY-MM-DD`, which decides whether a ticker change is effective (§2.2, D19). */
+/** The current date in Chicago, `YYYY-MM-DD`. Ticker changes up to this date are effective (§2.2, D19). */
 export const todayInChicago = makeCurrentDate(chicago)
 
-/** The next midnight in New York or Chicago after `now`, whichever is first; both in ms since 1970. */
+/** Returns the next midnight in New York or Chicago after `now`, whichever is earlier. Both times are ms since 1970. */
 export const getNextDateChange = (now: number) => Math.min(getNextMidnight(newYork, now), getNextMidnight(chicago, now))
 
 const isInCalendar = (text: string) => {

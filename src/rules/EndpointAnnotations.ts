@@ -1,4 +1,4 @@
-/** Annotations of an endpoint: its tier (D3), the tables it reads (D17), its title and description. */
+/** Annotations of an endpoint: required tier (D3), tables that it reads (D17, caching), title and description. */
 import { Context, Schema } from "effect"
 import { OpenApi } from "effect/http-api"
 
@@ -38,5 +38,5 @@ export const getTables = ({ annotations, path }: AnnotatedEndpoint): ReadonlyArr
 /** The title and description of an endpoint, for OpenAPI and the catalogue. */
 export const describeEndpoint = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
-/** The title and description of a group of endpoints, which is a tag in OpenAPI. */
+/** The title and description of a group of endpoints. OpenAPI shows the group as a tag. */
 export const describeGroup = (title: string, description: string) => OpenApi.annotations({ title, description })

@@ -1,5 +1,5 @@
 /**
- * The errors of the API (§7, D11, D13); `accounts/AccountErrors.ts` has those that concern the account.
+ * The errors of the API (§7, D11, D13); `accounts/AccountErrors.ts` has the errors about accounts.
  * Each is a tagged class with its HTTP status. Its JSON is `{ error: { code, message, details? }, request_id }`.
  */
 import { Effect, ErrorReporter, Schema, SchemaGetter } from "effect"
@@ -17,11 +17,11 @@ const request_id = Schema.String.pipe(
   Schema.withConstructorDefault(Effect.succeed("")),
 )
 
-/** The prefix of a key, in which a URL may percent-encode any letter. */
+/** Matches the prefix of an API key, even if a URL percent-encodes some of its letters. */
 const keyPrefix = Array.from("tl_live_", (letter) => `(?:${letter}|%${letter.charCodeAt(0).toString(16)})`).join("")
 const keyPattern = new RegExp(`${keyPrefix}(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`, "gi")
 
-/** Masks API keys that a client put into a parameter by mistake. Use it for responses, logs and traces. */
+/** Masks API keys, which clients may send in a parameter by mistake. Used for responses, logs and traces. */
 export const redactKeys = (text: string) => text.replace(keyPattern, "tl_live_…")
 
 const redactedText = (annotations: { readonly description?: string }) =>
@@ -151,7 +151,7 @@ const FieldError = Schema.Struct({
   reason: redactedText({ description: "What is wrong with it; completes a sentence that begins with the name." }),
 }).annotate({ identifier: "FieldError" })
 
-/** 422: a parameter is missing, unknown, repeated or wrong; `details.fields` names each (D11). */
+/** 422: parameters are missing, unknown, repeated or invalid; `details.fields` lists them (D11). */
 export class ValidationError extends Schema.Error<ValidationError>("ValidationError")(
   makeErrorFieldsWithDetails(
     "validation_error",

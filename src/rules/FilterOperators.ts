@@ -12,14 +12,14 @@ export type ColumnOperator =
   | "oneOf"
   /** The column is one of the values, ignoring case (D33). */
   | "oneOfIgnoringCase"
-  /** Inclusive bounds of a number (D9). */
+  /** The number is at least, or at most, the value (D9). */
   | "atLeast"
   | "atMost"
-  /** Dates of a `date` column (D7). */
+  /** The date equals the value, is not before it, or is not after it (D7). */
   | "onDay"
   | "fromDay"
   | "toDay"
-  /** Dates of a `timestamptz` column. A day lasts from midnight to midnight at -05:00 (§2.1, news). */
+  /** The `timestamptz` is not before, or not after, the day, which lasts from midnight to midnight at -05:00 (§2.1). */
   | "fromDayOfInstant"
   | "toDayOfInstant"
   /** The text contains the value, ignoring case. */
@@ -28,7 +28,7 @@ export type ColumnOperator =
   | "elementContains"
   /** An element of the array equals the value, ignoring case (D33). */
   | "hasElement"
-  /** The `tsvector` matches the words. */
+  /** The `tsvector` (text search document) matches the words. */
   | "matchesWords"
 
 /** The decoded parameters of a request. */

@@ -1,9 +1,9 @@
-/** The filter parameters that queries are composed of (D7, D9). Each declares its column and operator. */
+/** Filter parameters, which endpoints combine into query schemas (D7, D9). Each declares its column and operator. */
 import { Schema, SchemaTransformation } from "effect"
 import { CalendarDate, NonFutureDate } from "./Dates.ts"
 import type { ColumnOperator, FilterDeclaration } from "./FilterOperators.ts"
 
-/** The error for a parameter that the endpoint does not have (D4, unknown parameters). */
+/** The error message for an unknown parameter (D4), which follows the parameter's name. */
 export const unknownParameterReason = "is not a parameter of this endpoint"
 
 /** The query of an endpoint without parameters. An empty struct alone would accept any parameter (D4). */
@@ -13,7 +13,7 @@ export const NoParameters = Schema.Struct({}).check(
   ),
 )
 
-/** An optional parameter, which is text in a URL. OpenAPI shows its `format`. */
+/** Makes an optional parameter that is decoded from text. OpenAPI shows its `format`. */
 const formattedParameter = <To extends Schema.Codec<string, string>>(
   to: To,
   format: "date" | "decimal",
@@ -24,7 +24,7 @@ const formattedParameter = <To extends Schema.Codec<string, string>>(
 const nonFutureDateFilter = (operator: ColumnOperator, column: string, description: string) =>
   formattedParameter(NonFutureDate, "date", { operator, column }, `${description}; not in the future.`)
 
-/** `date`, or `date_from` and `date_to`: dates of the column. */
+/** Either one day (`date`), or a range of days (`date_from` and `date_to`) of the column. */
 export const dateFilters = (column: string) => ({
   date: formattedParameter(
     NonFutureDate,
@@ -175,7 +175,7 @@ export const statusCodeFilter = listFilter(
   { operator: "statement" },
 )
 
-/** One or more of the given words, comma-separated, in any case (D33). Other words are refused. */
+/** One or more of `words`, comma-separated, in any case (D33). Any other word is refused. */
 export const literalFilter = <const Words extends ReadonlyArray<string>>(words: Words) =>
   listFilter(
     Schema.String.pipe(Schema.decodeTo(

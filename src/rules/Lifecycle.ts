@@ -1,6 +1,6 @@
 /**
  * Deprecation and removal of an endpoint (§3, §9.4, D24: lifecycle), or of API version 1 (D26: version retirement).
- * An annotation declares it once; headers, `/endpoints`, OpenAPI and the documentation read the annotation.
+ * Each is declared once, as an annotation that headers, `/endpoints`, OpenAPI and the documentation read.
  */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
 import { type HttpApiEndpoint, HttpApiMiddleware, OpenApi } from "effect/http-api"
@@ -35,7 +35,7 @@ const parseMidnight = (date: string) => DateTime.makeUnsafe(`${date}T00:00:00Z`)
 
 /**
  * Returns the deprecation. Throws if a date is invalid or the sunset is less than a year after the announcement (§3).
- * It runs while modules load, so neither the tests nor the service start with an invalid deprecation.
+ * It runs while modules load, so neither the tests nor the service can start with an invalid deprecation.
  */
 export const validateDeprecation = (deprecation: Deprecation): Deprecation => {
   for (const date of [deprecation.announced, deprecation.sunset]) {
@@ -55,7 +55,7 @@ export const validateDeprecation = (deprecation: Deprecation): Deprecation => {
   return deprecation
 }
 
-/** Use: `endpoint.annotateMerge(deprecationAnnotations({ announced: "2026-11-01", … }))` */
+/** Usage: `endpoint.annotateMerge(deprecationAnnotations({ announced: "2026-11-01", … }))` */
 export const deprecationAnnotations = (deprecation: Deprecation) =>
   Context.make(DeprecationAnnotation, validateDeprecation(deprecation)).pipe(Context.merge(OpenApi.annotations({
     deprecated: true,
@@ -76,7 +76,7 @@ export const addDeprecationHeaders = Effect.fnUntraced(function* ({ announced, s
   yield* addLinkHeader(documentationPath, `rel="deprecation"; type="text/html"`)
 })
 
-/** Fails from the day after the sunset. `subject` begins the error message, for example a path. */
+/** Fails from the day after the sunset on. The error message begins with `subject`, for example a path. */
 export const failIfRemoved = Effect.fnUntraced(function* (deprecation: Deprecation, subject: string) {
   const { note, successor, sunset } = deprecation
   if (sunset !== undefined && (yield* todayInNewYork) > sunset) {
@@ -98,7 +98,7 @@ export const makeLifecycleCheck = ({ annotations, path }: Pick<HttpApiEndpoint.T
   })
 }
 
-/** The outermost API middleware, so that a 401 or 422 of a deprecated endpoint has its headers, too. */
+/** The outermost API middleware, so that even a 401 or 422 of a deprecated endpoint has the deprecation headers. */
 export class LifecycleMiddleware extends HttpApiMiddleware.Service<LifecycleMiddleware>()(
   "tickerline/rules/LifecycleMiddleware",
   { error: EndpointRemoved },

@@ -1,4 +1,4 @@
-/** Pages of a list and their JSON envelope (§1, D8: paging). */
+/** Paging of lists (§1, D8): the parameters, the JSON envelope, and the encoding of a page. */
 import { Context, Effect, Schema, SchemaGetter } from "effect"
 import { RequestContext } from "../http/RequestContext.ts"
 import { type ListFormat, listFormats } from "../rows/Formats.ts"
@@ -64,10 +64,10 @@ export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/
   defaultValue: () => "row",
 })
 
-/** A limit that no table reaches. */
+/** A limit that is greater than the number of rows in any table. */
 export const allRows = Number.MAX_SAFE_INTEGER
 
-/** The rows to select: those of the page, and one more that shows whether another page follows. */
+/** Returns the rows to select: the rows of the page, and one more that shows whether a next page exists. */
 export const getRowRange = ({ limit, page }: PageQuery) =>
   limit === "all" ? { limit: allRows, offset: 0 } : { limit: limit + 1, offset: (page - 1) * limit }
 
@@ -78,7 +78,7 @@ const makePageTarget = (target: string, page: number) => {
   return `${path}?${parameters}`
 }
 
-/** A page in CSV or NDJSON. */
+/** Format and size of a page in CSV or NDJSON. */
 export interface FileMetadata {
   readonly format: "csv" | "ndjson"
   /** Lines of NDJSON, or records of CSV without the header. */
@@ -90,7 +90,7 @@ export interface ResponseContent {
   readonly text: string
   /** Absent for JSON. */
   readonly file?: FileMetadata
-  /** Number of results (D28, D29). */
+  /** Number of results, for estimates (D28) and usage (D29). */
   readonly records: number
   /** Number of the next page; undefined on the last page. */
   readonly nextPage: number | undefined
@@ -106,13 +106,13 @@ export const makeSingleContent = (encoded: Schema.Json, records: number): Respon
 interface Page {
   readonly results: ResultEncoder
   readonly format: ListFormat
-  /** The rows of `getRowRange`: one more than the page shows, which tells whether a next page exists. */
+  /** The rows that `getRowRange` selects: one more than the page shows, if a next page exists. */
   readonly rows: ReadonlyArray<RowValues>
-  /** The envelope's `message` for the rows that are shown. */
+  /** Returns the envelope's `message` for the rows of the page. */
   readonly message?: ((rows: ReadonlyArray<RowValues>) => string | undefined) | undefined
 }
 
-/** Encodes a page: JSON in its envelope; CSV and NDJSON without the `message`. */
+/** Encodes a page as JSON with its envelope, or as CSV or NDJSON, which have no envelope and no `message`. */
 export const encodePage = (
   { limit, page }: PageQuery,
   { format, message, results, rows }: Page,
@@ -134,7 +134,7 @@ export const encodePage = (
   return { text, records: encoded.length, nextPage }
 }
 
-/** Sets the number of results, and the `Link` to the next page. */
+/** Sets the number of results and the `Link` to the next page in the request context. */
 export const setPageMetadata = ({ nextPage, records }: Pick<ResponseContent, "nextPage" | "records">) =>
   Effect.map(RequestContext, (context) => {
     context.records = records

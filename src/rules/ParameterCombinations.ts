@@ -32,17 +32,17 @@ const checkDate = (query: DecodedQuery) =>
     ? [{ path: ["date"], issue: "cannot be combined with date_from or date_to" }]
     : []
 
-/** An export has no pages and is never JSON. If the header `Accept` decides on the format, the handler checks it. */
+/** An export has no pages and is never JSON. If the format comes from the header `Accept`, the handler checks it. */
 const checkExport = ({ format, limit, page }: DecodedQuery) =>
   limit !== "all" ? [] : [
     ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
     ...(format === "json" ? [{ path: ["limit"], issue: exportNeedsFileFormat }] : []),
   ]
 
-/** The reason why `limit=all` is refused in JSON. */
+/** The error message for `limit=all` in JSON, which follows the parameter's name. */
 export const exportNeedsFileFormat = "can be all only with format=csv or format=ndjson"
 
-/** The check of every query: ranges are in order, and `date` and `limit=all` stand alone. */
+/** Checks that each range is in order, and that `date` and `limit=all` are not combined with conflicting parameters. */
 export const checkParameterCombinations = Schema.makeFilter((query: DecodedQuery) => [
   ...checkRanges(query),
   ...checkDate(query),

@@ -1,7 +1,7 @@
 /** The response headers, each declared once: for OpenAPI, CORS and the response cache. */
 import { Record, Struct } from "effect"
 
-/** Part of an OpenAPI header object. `required`: every response that may have the header has it. */
+/** Part of an OpenAPI header object. `required` means that a response documented with the header always has it. */
 interface HeaderObject {
   readonly description: string
   readonly required: boolean
@@ -9,7 +9,7 @@ interface HeaderObject {
 }
 
 interface HeaderDeclaration extends HeaderObject {
-  /** Browser code may read the header (D10, CORS). */
+  /** Whether browser code may read the header (D10, CORS). */
   readonly isExposed: boolean
   /**
    * The response cache repeats `shared` headers to other accounts and computes `perRequest` headers (D17, caching).
@@ -92,7 +92,7 @@ const declarations = {
 
 export type HeaderName = keyof typeof declarations
 
-/** For OpenAPI, which describes every response with these headers. */
+/** The headers in the form in which OpenAPI describes them. */
 export const responseHeaders = Record.map(declarations, Struct.pick(["description", "required", "schema"]))
 
 const selectNames = (isSelected: (header: HeaderDeclaration) => boolean) =>

@@ -28,8 +28,8 @@ const byDistance = Order.mapInput(Order.Number, ({ distance }: { readonly distan
 const thirdOfLength = (name: string) => name.length / 3
 
 /**
- * Returns the most similar name, ignoring case: it begins with the text, or differs from it in at most a third of its
- * letters. `getTolerance` returns another maximum of different letters; then a matching beginning is not enough.
+ * Returns the name most similar to the misspelled one, ignoring case: a name that begins with it, or whose distance to
+ * it is at most a third of the name's length. `getTolerance` replaces both rules with its own maximum distance.
  */
 export const findNearestName = (
   misspelled: string,
@@ -41,7 +41,7 @@ export const findNearestName = (
   const candidates = names.flatMap((name) => {
     const tolerance = (getTolerance ?? thirdOfLength)(name)
     const isPrefix = getTolerance === undefined && text.length >= 3 && name.toLowerCase().startsWith(text)
-    // The distance is at least the difference in length.
+    // The distance is too large, because it is at least the difference in length.
     if (!isPrefix && Math.abs(length - name.length) > tolerance) return []
     const distance = computeDistance(text, name.toLowerCase())
     return isPrefix || distance <= tolerance ? [{ name, distance }] : []
@@ -49,9 +49,9 @@ export const findNearestName = (
   return Option.map(Array.head(Array.sort(candidates, byDistance)), ({ name }) => name)
 }
 
-/** ` Did you mean news?`, or the empty string. */
+/** Formats a suggestion as a sentence with a leading space, such as ` Did you mean news?`; empty if there is none. */
 export const formatSuggestion = Option.match({ onNone: () => "", onSome: (name: string) => ` Did you mean ${name}?` })
 
-/** The suggestion for a misspelled name, as a sentence with a leading space; empty if no name is similar. */
+/** Suggests a name for a misspelled one, as a sentence with a leading space; empty if no name is similar. */
 export const suggestName = (misspelled: string, names: ReadonlyArray<string>) =>
   formatSuggestion(findNearestName(misspelled, names))

@@ -4,17 +4,17 @@ import { setResponseHeaders } from "../http/RequestContext.ts"
 import { redactKeys } from "./Errors.ts"
 import type { FilterDeclaration } from "./FilterOperators.ts"
 
-/** A valid ticker in requests, files and tables. */
+/** The format of a ticker in requests, data files and tables. */
 export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
 
-/** Changes only ASCII letters, because `toUpperCase` converts some other letters to ASCII, such as `ı` to `I`. */
+/** Changes only ASCII letters, because `toUpperCase` turns some other letters into ASCII ones, such as `ı` into `I`. */
 const toUpperCaseAscii = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())
 
 const characterRule = "Tickers contain only uppercase letters, numbers, dots, hyphens or carets"
 const maxTickers = 100
 const maxNamedTickers = 20
 
-/** At most twenty dropped tickers of 32 characters, so that an invalid list cannot inflate the response (D5). */
+/** Formats up to twenty dropped tickers, each cut to 32 characters, so that a long invalid list stays short (D5). */
 const formatDroppedTickers = (dropped: ReadonlyArray<string>) =>
   dropped
     .slice(0, maxNamedTickers)
@@ -48,7 +48,7 @@ const parseTickers = Effect.fnUntraced(function* (text: string) {
   return tickers
 })
 
-/** A comma-separated list. Invalid tickers are dropped and named in `X-Dropped-Tickers`; one must be valid. */
+/** A comma-separated list of tickers. Invalid ones are dropped and listed in a header; at least one must be valid. */
 export const TickerList = Schema.String.annotate({
   description: "Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`; " +
     "when none is valid the request is refused.",
@@ -78,6 +78,6 @@ const makeTickerSchema = (maxLength: number) =>
 /** One ticker of up to 6 characters; a comma or space inside makes it invalid (D6). */
 export const Ticker = makeTickerSchema(6).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })
 
-/** One ticker of up to 16 characters, the longest in the tables. */
+/** One ticker of up to 16 characters, the maximum in the tables. */
 export const LongTicker = makeTickerSchema(16)
   .annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })

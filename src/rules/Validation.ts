@@ -1,9 +1,9 @@
-/** Two middlewares for every endpoint (§7.2, errors): invalid parameters are a 422, defects are a 500. */
-import { Effect, Layer, type Schema, SchemaAST } from "effect"
+/** Two middlewares for every endpoint (§7.2, errors): 422 for invalid parameters, 500 for unexpected failures. */
+import { Cause, Effect, Layer, type Schema, SchemaAST } from "effect"
 import { HttpServerRequest } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { HttpApiMiddleware } from "effect/http-api"
-import { reportDefect } from "../http/ErrorResponses.ts"
+import { RequestContext } from "../http/RequestContext.ts"
 import { InternalError, ValidationError } from "./Errors.ts"
 import { unknownParameterReason } from "./Filters.ts"
 import { suggestName } from "./Suggestions.ts"
@@ -20,7 +20,7 @@ const namelessParameter = "The query string contains a parameter without a name;
 
 const repeatedParameter = "is sent more than once; send it once"
 
-/** Parameters are text, so only a repeated one has a wrong type: it is an array (D4). */
+/** All parameters are text. The only wrong type is an array, which a repeated parameter produces (D4). */
 const getReasons = makeReasonFormatter({
   missing: "is required",
   unexpected: unknownParameterReason,
@@ -32,7 +32,7 @@ const getParameterNames = (endpoint: HttpApiEndpoint.Top): ReadonlyArray<string>
   return ast !== undefined && SchemaAST.isObjects(ast) ? ast.propertySignatures.map(({ name }) => String(name)) : []
 }
 
-/** Adds the most similar parameter to the reason, because an ignored filter would return too many rows (D4). */
+/** Adds the name of the most similar parameter to the reason for an unknown parameter (D4). */
 const addSuggestion = (names: ReadonlyArray<string>) => ({ field, reason }: InvalidField): InvalidField => {
   if (reason !== unknownParameterReason) return { field, reason }
   const suggestion = suggestName(field, names) ||
@@ -40,7 +40,7 @@ const addSuggestion = (names: ReadonlyArray<string>) => ({ field, reason }: Inva
   return { field: field.slice(0, 64), reason: `${unknownParameterReason}.${suggestion}` }
 }
 
-/** A reason with an initial capital is a complete sentence, such as `Invalid ticker(s): …`. */
+/** Puts the parameter's name before the reason, unless the reason is a complete sentence with an initial capital. */
 const formatSentence = ({ field, reason }: InvalidField) => /^[A-Z]/.test(reason) ? reason : `${field} ${reason}`
 
 const makeValidationError = (fields: ReadonlyArray<InvalidField>) =>
@@ -86,7 +86,17 @@ export class ValidationMiddleware extends HttpApiMiddleware.Service<ValidationMi
   )
 }
 
-/** Logs a defect with the request id and answers with a 500. */
+/** Logs a defect with the request id, and returns the error to respond with. */
+export const reportDefect = (defect: unknown) =>
+  Effect.flatMap(RequestContext, ({ id }) =>
+    Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
+      Effect.annotateLogs("request_id", id),
+      Effect.as(
+        new InternalError({ error: { message: "Unexpected failure. Quote the request_id to support." } }),
+      ),
+    ))
+
+/** Logs a defect with the request id and responds with 500. */
 export class UnexpectedErrorMiddleware extends HttpApiMiddleware.Service<UnexpectedErrorMiddleware>()(
   "tickerline/rules/UnexpectedErrorMiddleware",
   { error: InternalError },

@@ -1,4 +1,4 @@
-/** Formats schema errors of parameters (D11) and cells (D31). A reason follows the name: "page must be …". */
+/** Formats schema errors of parameters (D11) and data file cells (D31). A reason follows its name: "page must be …". */
 import { SchemaIssue } from "effect"
 
 export interface FieldReason {
@@ -6,7 +6,7 @@ export interface FieldReason {
   readonly reason: string
 }
 
-/** Reasons whose wording depends on the input: parameters or cells. */
+/** The reasons that are worded differently for parameters and for cells. */
 export interface MessageWording {
   readonly missing: string
   readonly unexpected: string
@@ -19,7 +19,7 @@ const toPredicate = (message: string) =>
     .replace("a string representing a finite number", "a number")
     .replace(`"true" | "false"`, "true or false")
 
-/** Returns a function that lists the reasons of an issue, each with the first name of its path. */
+/** Returns a function that lists the reasons in an issue, each with the name of its parameter or column. */
 export const makeReasonFormatter = ({ missing, unexpected, wrongType }: MessageWording) => {
   const format = SchemaIssue.makeFormatterStandardSchemaV1({
     leafHook: (issue) =>

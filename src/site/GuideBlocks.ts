@@ -1,4 +1,4 @@
-/** Special fenced blocks in guides. They show values from the code, so that no guide repeats them. */
+/** Renders special fenced blocks in guides. They show values from the code, so that no guide repeats a value. */
 import { DateTime, Effect, Option } from "effect"
 import { endpoints } from "../catalogue/Endpoints.ts"
 import { renderLineage } from "./browser/lineage-figure.js"
@@ -14,7 +14,7 @@ const timelineEnd = (body: string) => {
   return DateTime.formatIsoDate(DateTime.add(last, { days: 200 }))
 }
 
-/** `chain META` draws the response of `/v1/ticker-changes` in the block; `chain META picture` omits its details. */
+/** `chain META` draws the response of `/v1/ticker-changes` in the block; `chain META picture` omits the details. */
 const renderLineageBlock = (body: string, argument: string) => {
   const [symbol = "", variant = ""] = argument.split(" ")
   // A new block is empty until the documentation test fills it.
@@ -45,7 +45,7 @@ const deprecated = endpoints.flatMap(({ deprecation, row }) =>
   Option.match(deprecation, { onNone: () => [], onSome: (details) => [{ path: row.path, ...details }] })
 )
 
-/** §9.4, D24 (deprecations): `deprecations short` is a notice per endpoint, `deprecations list` a table. */
+/** The deprecated endpoints (§9.4, D24): `deprecations short` renders one notice each, `deprecations list` a table. */
 const renderDeprecations = (variant: string) => {
   if (deprecated.length === 0) return `<p>No endpoint is deprecated.</p>\n`
   if (variant === "short") {

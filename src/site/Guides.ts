@@ -1,5 +1,6 @@
 /** The guides in `docs/guides/`, as pages. */
 import { Effect, FileSystem, Path } from "effect"
+import { defaultServerUrl } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { makeGuideBlocks } from "./GuideBlocks.ts"
 import { guideTitle, renderGuide } from "./Markdown.ts"
@@ -7,7 +8,7 @@ import { type Page, pagePath } from "./Page.ts"
 
 const folder = new URL("../../docs/guides/", import.meta.url)
 
-/** Order in the navigation. Other guides follow in alphabetical order. */
+/** Order in the navigation. Guides that are not listed follow in alphabetical order. */
 const order = [
   "index",
   "first-steps",
@@ -36,9 +37,6 @@ const sections: Readonly<Record<string, Page["section"]>> = {
 /** Scripts that individual guides load. */
 const scripts: Readonly<Record<string, ReadonlyArray<string>>> = { timestamps: ["timestamp-converter.js"] }
 
-/** The base URL in examples. Readers see `BASE_URL` instead, if it is set. */
-export const exampleServiceUrl = "http://127.0.0.1:8080"
-
 const rank = (name: string) => order.includes(name) ? order.indexOf(name) : order.length
 
 export const loadGuides = Effect.gen(function* () {
@@ -55,7 +53,7 @@ export const loadGuides = Effect.gen(function* () {
     (name) =>
       Effect.map(fs.readFileString(path.join(directory, `${name}.md`)), (text): Page => {
         const file = `guides/${name}.md`
-        const source = baseUrl === "" ? text : text.replaceAll(exampleServiceUrl, baseUrl)
+        const source = baseUrl === "" ? text : text.replaceAll(defaultServerUrl, baseUrl)
         return {
           path: pagePath(name),
           title: guideTitle(file, source),

@@ -91,7 +91,7 @@ const pageFile = (page: Page, pages: ReadonlyArray<Page>): SiteFile => ({
   headers: securityHeaders,
 })
 
-/** Renders every page, and lets other requests proceed between two pages. */
+/** The search index. Rendering every page takes long, so the fiber yields to other requests between two pages. */
 const searchIndexFile = (pages: ReadonlyArray<Page>): SiteFile => ({
   path: assetPath("search.json"),
   contentType: "application/json",
@@ -102,7 +102,7 @@ const searchIndexFile = (pages: ReadonlyArray<Page>): SiteFile => ({
   headers: {},
 })
 
-/** Responds with the file, or with 304 to a client that has it (RFC 9110), in any encoding. */
+/** Serves a file in the encoding that the client accepts, or a 304 if the client already has it (RFC 9110). */
 const fileRoute = Effect.fnUntraced(function* ({ contentType, headers, path, render }: SiteFile) {
   const allHeaders = { "Cache-Control": "no-cache", Vary: "Accept-Encoding", ...headers }
   const responder = yield* Effect.cached(
@@ -164,7 +164,7 @@ const handleUnknownPage = (pages: ReadonlyArray<Page>) => (request: HttpServerRe
 /** Addresses that redirect to the documentation. */
 const redirects = ["/", "/docs"] as const
 
-/** Includes the path of `BASE_URL`, which a load balancer may have removed from the request. */
+/** The redirect includes the path of `BASE_URL`, which a load balancer may have removed from the request. */
 const redirectToStart = (baseUrl: string) =>
   HttpServerResponse.redirect(`${getBasePath(baseUrl)}${pagePath("index")}`, {
     status: 302,

@@ -2,7 +2,7 @@
 import { escape, stripTags } from "./browser/markup.js"
 import { assetPath, contentOf, navigationSections, type Page, pagePath, referenceOverviewPath } from "./Page.ts"
 
-/** Inlined, so that it needs no request. */
+/** Inlined, so that the icon needs no request. */
 const favicon = "data:image/svg+xml," +
   encodeURIComponent(
     `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 16 16"><path stroke="#07c" stroke-width="3" ` +
@@ -70,7 +70,7 @@ const renderPreviousAndNext = (currentPath: string, pages: ReadonlyArray<Page>) 
   }</nav>`
 }
 
-/** A complete HTML document. `pages` are the entries of the navigation. */
+/** Renders a complete HTML document. `pages` are the entries of the navigation. */
 export const renderLayout = (page: Page, pages: ReadonlyArray<Page>) => {
   const { path, scripts, title } = page
   const { body, description } = contentOf(page)

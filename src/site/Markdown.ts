@@ -29,13 +29,13 @@ export const renderHighlightedCode = (language: string, text: string) =>
     highlight.getLanguage(language) === undefined ? escape(text) : highlight.highlight(text, { language }).value,
   )
 
-/** Renders a fenced block as HTML. `argument` is the rest of the line after its name. */
-export type RenderBlock = (text: string, argument: string) => string
+/** Renders a fenced block as HTML. `argument` is the text that follows the block's name on the opening line. */
+type RenderBlock = (text: string, argument: string) => string
 
 /** Renderers of special fenced blocks, by name. All other blocks are code. */
 export type GuideBlocks = Readonly<Record<string, RenderBlock>>
 
-export interface RenderedGuide {
+interface RenderedGuide {
   readonly title: string
   /** The first paragraph as plain text. */
   readonly description: string

@@ -14,11 +14,11 @@ export interface Page {
   readonly section: typeof navigationSections[number]
   /** Scripts in `browser/` that the page loads. */
   readonly scripts: ReadonlyArray<string>
-  /** Renders the content. Call `contentOf` instead, which does so only once. */
+  /** Renders the content. Call `contentOf` instead, which caches the result. */
   readonly render: () => PageContent
 }
 
-export interface PageContent {
+interface PageContent {
   /** A sentence for search results and link previews. */
   readonly description: string
   /** HTML of the `main` element, beginning with `h1`. */

@@ -1,11 +1,10 @@
 /** The API reference: an overview, and a page for each endpoint in the OpenAPI document. */
 import { Effect } from "effect"
 import { type CatalogueEndpoint, endpoints } from "../catalogue/Endpoints.ts"
-import { openApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { defaultServerUrl, openApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { at, listAt, textAt } from "./browser/json.js"
 import { escape, inlineCode, renderProse, renderTable } from "./browser/markup.js"
-import { exampleServiceUrl } from "./Guides.ts"
 import { renderHighlightedCode } from "./Markdown.ts"
 import { type Page, pagePath, referenceOverviewPath, referencePagePath } from "./Page.ts"
 import { renderEndpointTable } from "./ReferenceTables.ts"
@@ -39,7 +38,7 @@ const examplesOf = (operation: unknown) =>
 
 const takesAnyParameter = (schema: unknown) => at(followReference(schema), "type") === "object"
 
-/** The choices of a select element. Empty for an array, whose description lists its values. */
+/** The choices of a select element. Empty for an array, because its description lists the values. */
 const optionsOf = (schema: unknown) => {
   const types = nonNullAlternatives(schema)
   if (types.some((type) => at(type, "type") === "boolean")) return ["true", "false"]
@@ -133,7 +132,7 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
   const examples = examplesOf(operation)
   const firstExample = examples.find(({ status }) => status === 200)
   const request = firstExample?.request ?? row.path
-  const parameters = renderParameters(operation, new URL(request, exampleServiceUrl).searchParams)
+  const parameters = renderParameters(operation, new URL(request, defaultServerUrl).searchParams)
   const authorization = row.tier === null ? "" : `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  `
   const access = row.tier === null
     ? "No API key required."
@@ -215,7 +214,7 @@ export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<P
     title: titleOf(endpoint),
     section: "Endpoints",
     scripts: ["try-request.js"],
-    render: () => renderEndpointPage(endpoint, baseUrl === "" ? exampleServiceUrl : baseUrl),
+    render: () => renderEndpointPage(endpoint, baseUrl === "" ? defaultServerUrl : baseUrl),
   }))
   if (new Set(pages.map(({ path }) => path)).size < pages.length) {
     throw new Error("Two endpoints have the same reference page.")

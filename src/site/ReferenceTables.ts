@@ -106,7 +106,7 @@ const makePriceTable = Effect.map(PriceLookup, ({ getPricePerGigabyte }) => () =
   ])
 })
 
-/** Renders a table by its name in a guide: `table errors`. */
+/** Returns a function that renders a table by its name, such as `errors` in the guide block `table errors`. */
 export const makeReferenceTables = Effect.gen(function* () {
   const tables: Readonly<Record<string, () => string>> = {
     errors: errorTable,

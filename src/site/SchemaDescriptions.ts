@@ -32,7 +32,7 @@ const isNull = (schema: unknown) => at(schema, "type") === "null"
 
 export const nonNullAlternatives = (schema: unknown) => alternatives(schema).filter((option) => !isNull(option))
 
-/** The first value of a keyword in the schema, its reference, its alternatives or their `allOf`. */
+/** Finds a keyword in a schema, in the schema that it refers to, in its alternatives, or in their `allOf`. */
 const keywordOf = (schema: unknown, keyword: string): unknown =>
   [schema, followReference(schema), ...nonNullAlternatives(schema)]
     .flatMap((option) => [option, ...listAt(option, "allOf")])
@@ -41,7 +41,7 @@ const keywordOf = (schema: unknown, keyword: string): unknown =>
 /** Tuples are described by their first item. */
 const itemsOf = (array: unknown) => listAt(array, "prefixItems")[0] ?? at(array, "items")
 
-/** The values that the schema lists; for an array, those of its items. */
+/** The fixed values that a schema allows. For an array, they are the values of its items. */
 export const allowedValues = (schema: unknown): ReadonlyArray<string> =>
   nonNullAlternatives(schema).flatMap((option) => {
     if (at(option, "type") === "array") return allowedValues(itemsOf(option))
@@ -61,7 +61,7 @@ const typeName = (schema: unknown): string => {
 
 export const renderType = (schema: unknown) => textElement("span", { class: "type" }, typeName(schema))
 
-/** `1 to 100. Default: 20.` */
+/** Describes the range and the default: `1 to 100. Default: 20.` */
 export const describeBounds = (schema: unknown) => {
   const [minimum, maximum, initial] = ["minimum", "maximum", "default"].map((keyword) => keywordOf(schema, keyword))
   const hasRange = typeof minimum === "number" && typeof maximum === "number" && maximum < 2 ** 31 - 1
@@ -76,14 +76,14 @@ export const describeAllowedValues = (values: ReadonlyArray<string>) =>
 /** Joins the sentences that are not empty. */
 export const renderSentences = (...sentences: ReadonlyArray<string>) => renderProse(sentences.filter(Boolean).join(" "))
 
-export interface FieldDescription {
+interface FieldDescription {
   /** `results[].ticker` */
   readonly path: string
   /** Cells of a table, as HTML. */
   readonly cells: ReadonlyArray<string>
 }
 
-/** The fields of a response, each followed by the fields inside it; every path occurs once. */
+/** The fields of a response without duplicates, each followed by the fields inside it. */
 export const describeFields = (schema: unknown): ReadonlyArray<FieldDescription> => {
   const visit = (schema: unknown, prefix: string, ancestors: ReadonlyArray<unknown>): ReadonlyArray<FieldDescription> =>
     nonNullAlternatives(schema).flatMap((option) => {

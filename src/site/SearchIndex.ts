@@ -1,7 +1,7 @@
 /** The search index for `browser/search-dialog.js`: one entry for each page and each heading. */
 import { contentOf, type Page, referenceOverviewPath } from "./Page.ts"
 
-export interface SearchEntry {
+interface SearchEntry {
   readonly path: string
   /** Title of the page. */
   readonly page: string
@@ -12,7 +12,7 @@ export interface SearchEntry {
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: `"`, "#39": "'" }
 
-/** Text without code blocks, figures and forms. */
+/** The text of HTML without code blocks, figures, forms and navigation. */
 const searchableText = (html: string) =>
   html.replace(/<(pre|svg|script|form|nav)[\s>][\s\S]*?<\/\1>/g, " ")
     .replace(/<wbr>|<\/?(?:a|code|b|strong|em|span)(?:\s[^>]*)?>/g, "").replace(/<[^>]+>/g, " ")
@@ -21,12 +21,12 @@ const searchableText = (html: string) =>
 
 const maxTextLength = 1500
 
-/** Renders the page if it has not been rendered yet. */
+/** The entries of a page, which is rendered if it has not been rendered yet. */
 export const searchEntriesOf = (page: Page): ReadonlyArray<SearchEntry> => {
   const { path, section, title } = page
   const { body, description, search } = contentOf(page)
   if (search !== undefined) return [{ path, page: search.title, heading: "", text: search.text }]
-  // The endpoints in the tables of the overview have their own entries.
+  // The overview has a single entry, because the endpoints in its tables have their own entries.
   if (path === referenceOverviewPath) return [{ path, page: title, heading: "", text: description }]
   const entry = (path: string, heading: string, html: string): SearchEntry => ({
     path,
@@ -41,6 +41,6 @@ export const searchEntriesOf = (page: Page): ReadonlyArray<SearchEntry> => {
       const [element = "", id = "", heading = ""] = /^<h[23] id="([^"]+)">([\s\S]*?)<\/h[23]>/.exec(part) ?? []
       return entry(`${path}#${id}`, searchableText(heading), part.slice(element.length))
     }),
-    // Leaves out empty sections of tool pages, which scripts fill.
+    // Leaves out the sections of tool pages that are empty until a script fills them.
   ].filter(({ heading, text }) => section !== "Tools" || heading === "" || text !== "")
 }

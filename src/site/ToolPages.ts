@@ -17,7 +17,7 @@ export const apiKeyForm = `<form id="key-form" class="key" hidden>
  toward the limits and the cost of your account.</p>
 </form>`
 
-/** Shown until a script hides it. */
+/** A notice that is shown until a script hides it. */
 const withoutScripts = (feature: string, path: string) =>
   `<div id="without-scripts"><div class="notice">
 <p>${feature} needs JavaScript. This command requests the same data:</p></div>${

@@ -76,7 +76,7 @@ const keyed = {
   "403": ["insufficient_tier", "endpoint_not_allowed"],
   "429": ["rate_limit_exceeded"],
 }
-/** D13 (codes), D27 (prices): an endpoint with a price may cost more than the balance. */
+/** The codes of an endpoint with a price, which may cost more than the balance: D13 (codes), D27 (prices). */
 const priced = { ...keyed, "402": ["insufficient_credits"] }
 
 layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {

@@ -18,7 +18,7 @@ const { valueAt: at, insertRows, TestKeys } = Service
 type Asking = ReturnType<typeof Service.requestJson>
 type Answer = Effect.Success<Asking>
 
-/** Sends a request with a key for every endpoint, unless the options have another. */
+/** Sends a request, by default with a key for every endpoint. */
 const ask = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...options })
@@ -33,7 +33,7 @@ const general = 7_777_777_777
 const own = new Map([["/v1/news", 0], ["/v1/ownership", 1_000_000_000_000], ["/v1/ticker-changes", 123_456_789]])
 const priceOf = (path: string) => own.get(path) ?? general
 
-/** Requests per minute of the pro tier, few enough that none is given back while a test counts them. */
+/** Requests per minute of the pro tier: so few that the limit does not recover while a test counts requests. */
 const slow = 20
 
 const settings = {
@@ -120,7 +120,7 @@ const int = (minimum: number, maximum: number) =>
 const pick = <A>(first: A, ...others: ReadonlyArray<A>) =>
   Arbitrary.map(int(0, others.length), (at) => others[at - 1] ?? first)
 
-/** True in one of `of` cases. */
+/** True in one case out of `of`. */
 const once = (of: number) => Arbitrary.map(int(1, of), (number) => number === of)
 
 const symbols = (letter: string, most: number) =>
@@ -213,7 +213,7 @@ const symbolsIn = (query: Query) => {
 const recordsIn = (path: string, { body }: Answer) =>
   path === "/v1/ticker-changes" ? resultRows(body).length : Number(at(body, "count"))
 
-/** Rounded up to microdollars, with other arithmetic than the service uses. */
+/** The cost, rounded up to microdollars. The arithmetic differs from that of the service. */
 const costOf = (bytes: number, price: number) => {
   const [exact, gigabyte] = [BigInt(bytes) * BigInt(price), 1_000_000_000n]
   return Number(exact / gigabyte) + (exact % gigabyte === 0n ? 0 : 1)
@@ -318,7 +318,7 @@ const written = ({ parameters, text }: StatementRecorder.SentStatement) =>
   text.replace(/\s+/g, " ").replaceAll("( ", "(").replaceAll(" )", ")").trim()
     .replace(/\$(\d+)/g, (_, number) => JSON.stringify(parameters[Number(number) - 1]))
 
-/** The statement that counts the list of a page statement. */
+/** The expected count statement for a statement that reads a page. */
 const counting = (page: StatementRecorder.SentStatement, path: string) => {
   const pageStatement = written(page)
     .replace(/ order by ((?! order by ).)* limit (?!1\b)\d+( offset "?\d+"?)?/, "")
@@ -859,7 +859,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.match(String(headers["content-type"]), /^application\/json/)
     }))
 
-  it.effect("a client's X-Request-Id is in the response and in every error, also a forwarded one (D12, D28)", () =>
+  it.effect("a client's X-Request-Id is in the response and in every error, including forwarded ones (D12, D28)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const options = { key: basic, headers: { "X-Request-Id": "Order.7_of-9" } }
@@ -879,7 +879,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("a locked table is 503 data_refreshing with Retry-After, as for the request (§7.2, D28)", () =>
+  it.effect("answers with 503 data_refreshing and Retry-After while a table is locked, like the request itself (§7.2, D28)", () =>
     Effect.gen(function* () {
       const other = yield* Other
       yield* other.query("begin")

@@ -6,7 +6,7 @@ const documentOf = (content: object) => ({
 })
 
 describe("examples of the OpenAPI document", () => {
-  it("leaves out an example whose response is not filled in yet", () => {
+  it("leaves out an example whose response is not filled in yet (§4.5)", () => {
     const content = {}
     addExamples(documentOf(content), [
       { name: "New", request: "/v1/widgets?ticker=GAP7", status: 200 },
@@ -17,7 +17,7 @@ describe("examples of the OpenAPI document", () => {
     })
   })
 
-  it("refuses an example of a response that is not documented", () => {
+  it("refuses an example of a response that is not documented (§4.5)", () => {
     assert.throws(
       () => addExamples(documentOf({}), [{ name: "Odd", request: "/v1/widgets", status: 404, response: {} }]),
       "has no response 404 of /v1/widgets",

@@ -11,11 +11,11 @@ import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt } = Service
 
-const open = { key: null } as const
+const withoutKey = { key: null } as const
 
-const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
+const toList = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-const refuses = (more: object) => {
+const isInvalidEntry = (more: object) => {
   const entry = { id: "x", type: "added", title: "A title", text: "Text.", paths: ["/v1/news"], ...more }
   return Option.isNone(
     Schema.decodeUnknownOption(ChangelogRelease, { onExcessProperty: "error" })({
@@ -46,7 +46,7 @@ describe("changelog entries", () => {
     assert.deepStrictEqual(Array.from(new Set(breaking.map(({ release }) => release))), ["0.1.0"])
   })
 
-  it("the five breaking changes have a migration and are emailed to customers (§9.5)", () => {
+  it("the five breaking changes have migration instructions and are emailed to customers (§9.5)", () => {
     const breaking = changelog.filter((entry) => entry.breaking && entry.release === "0.1.0")
     assert.strictEqual(breaking.length, 5)
     for (const entry of breaking) {
@@ -55,7 +55,7 @@ describe("changelog entries", () => {
     }
   })
 
-  it("exactly the deprecated endpoints have an entry, with the declared dates (D24)", () => {
+  it("each deprecated endpoint, and no other, has a deprecation entry with the declared dates (D24)", () => {
     const declared = endpoints.flatMap(({ deprecation: life, row }) =>
       Option.match(life, { onNone: () => [], onSome: (one) => [{ path: row.path, ...one }] })
     )
@@ -70,7 +70,7 @@ describe("changelog entries", () => {
       })),
     )
     assert.isAbove(deprecations.length, 0)
-    assert.isTrue(refuses({ type: "deprecated" }))
+    assert.isTrue(isInvalidEntry({ type: "deprecated" }))
   })
 
   it("every path in an entry exists (§9.6)", () => {
@@ -84,7 +84,7 @@ describe("changelog entries", () => {
   })
 
   it("an incomplete entry stops the service from starting (§9.6)", () => {
-    assert.isFalse(refuses({}))
+    assert.isFalse(isInvalidEntry({}))
     const wrong = [
       { id: "Not This" },
       { type: "new" },
@@ -97,14 +97,14 @@ describe("changelog entries", () => {
       { takes_effect: "2026-02-30" },
       { colour: "red" },
     ]
-    for (const more of wrong) assert.isTrue(refuses(more), JSON.stringify(more))
+    for (const more of wrong) assert.isTrue(isInvalidEntry(more), JSON.stringify(more))
   })
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) => {
   it.effect("lists every entry without a key and free of charge (§9.6, D2)", () =>
     Effect.gen(function* () {
-      const { body, headers, status } = yield* requestJson("/v1/changelog", open)
+      const { body, headers, status } = yield* requestJson("/v1/changelog", withoutKey)
       assert.strictEqual(status, 200)
       assert.deepStrictEqual(body, { count: changelog.length, results: changelog })
       assert.match(String(headers["content-type"]), /^application\/json/)
@@ -112,12 +112,12 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       assert.isUndefined(headers["x-cost-microdollars"])
     }))
 
-  it.effect("filters combine with and, and type takes several values (§9.6)", () =>
+  it.effect("an entry must match every filter, and the filter type accepts several values (§9.6)", () =>
     Effect.gen(function* () {
       const idsOf = (search: string) =>
-        Effect.map(requestJson(`/v1/changelog?${search}`, open), ({ body, status, text }) => {
+        Effect.map(requestJson(`/v1/changelog?${search}`, withoutKey), ({ body, status, text }) => {
           assert.strictEqual(status, 200, text)
-          return listOf(valueAt(body, "results")).map((entry) => valueAt(entry, "id"))
+          return toList(valueAt(body, "results")).map((entry) => valueAt(entry, "id"))
         })
       const expected = (holds: (entry: typeof changelog[number]) => boolean) =>
         changelog.filter(holds).map(({ id }) => id)
@@ -139,7 +139,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       ])
     }))
 
-  it.effect("invalid parameters are refused by name, also on the feed (§7.2, D4)", () =>
+  it.effect("the list and the feed refuse invalid parameters by name (§7.2, D4)", () =>
     Effect.gen(function* () {
       const refused = [["type", "new"], ["breaking", "maybe"], ["since", "2026-02-30"], ["path", "news"], [
         "limit",
@@ -147,7 +147,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       ], ["typ", "added"]]
       for (const path of ["/v1/changelog", "/v1/changelog.atom"]) {
         for (const [name = "", value = ""] of refused) {
-          const { body, status } = yield* requestJson(`${path}?${name}=${value}`, open)
+          const { body, status } = yield* requestJson(`${path}?${name}=${value}`, withoutKey)
           assert.strictEqual(status, 422, name)
           assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
           assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), name)
@@ -155,39 +155,39 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
       }
     }))
 
-  it.effect("a matching If-None-Match is 304, and another filter has another ETag (§9.6)", () =>
+  it.effect("a matching If-None-Match gets 304, and each filter has its own ETag (§9.6)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/changelog", "/v1/changelog.atom"]) {
-        const { headers } = yield* requestJson(path, open)
+        const { headers } = yield* requestJson(path, withoutKey)
         const etag = String(headers["etag"])
         assert.match(etag, /^"[^"]+"$/)
-        // Shared caches may store it, and need Vary to distinguish the encodings.
+        // Shared caches may store the response, and need Vary to distinguish its encodings.
         assert.match(String(headers["vary"]), /accept-encoding/i)
         for (const sent of [etag, `W/${etag}`, `"x", ${etag}`, "*"]) {
-          const again = yield* requestJson(path, { ...open, headers: { "If-None-Match": sent } })
+          const again = yield* requestJson(path, { ...withoutKey, headers: { "If-None-Match": sent } })
           assert.strictEqual(again.status, 304, sent)
           assert.strictEqual(again.text, "")
           if (sent !== "*") assert.strictEqual(again.headers["etag"], etag)
           assert.strictEqual(again.headers["cache-control"], "public, max-age=300")
           assert.strictEqual(again.headers["x-api-version"], "v1")
         }
-        const other = yield* requestJson(`${path}?type=added`, { ...open, headers: { "If-None-Match": etag } })
+        const other = yield* requestJson(`${path}?type=added`, { ...withoutKey, headers: { "If-None-Match": etag } })
         assert.strictEqual(other.status, 200)
         assert.notStrictEqual(other.headers["etag"], etag)
-        const head = yield* requestJson(path, { ...open, method: "HEAD" })
+        const head = yield* requestJson(path, { ...withoutKey, method: "HEAD" })
         assert.strictEqual(head.status, 200)
         assert.strictEqual(head.headers["etag"], etag)
       }
     }))
 })
 
-const feed = (search = "", base = "https://api.example.com") =>
+const renderFeed = (search = "", base = "https://api.example.com") =>
   renderAtomFeed(changelog, { baseUrl: base, search, newestDate: changelog[0]?.date ?? "" })
 
-const idsIn = (text: string) => Array.from(text.matchAll(/<id>(.*?)<\/id>/g), ([, id]) => id)
+const findIds = (text: string) => Array.from(text.matchAll(/<id>(.*?)<\/id>/g), ([, id]) => id)
 
-/** Evaluates an XPath with PostgreSQL's parser, which accepts only well-formed XML. */
-const read = Effect.fnUntraced(function* (text: string, path: string) {
+/** Evaluates an XPath expression with PostgreSQL's XML parser, which accepts only well-formed XML. */
+const readXPath = Effect.fnUntraced(function* (text: string, path: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly found: ReadonlyArray<string> }>`
     select xpath(${path}, xmlparse(document ${text}::text), array[array['a', 'http://www.w3.org/2005/Atom']])::text[] as found
@@ -196,34 +196,40 @@ const read = Effect.fnUntraced(function* (text: string, path: string) {
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (it) => {
-  it.effect("has every required element of a feed and its entries, once (RFC 4287)", () =>
+  it.effect("the feed and its entries have each required element once (RFC 4287)", () =>
     Effect.gen(function* () {
-      const { headers, text } = yield* requestJson("/v1/changelog.atom", open)
+      const { headers, text } = yield* requestJson("/v1/changelog.atom", withoutKey)
       assert.strictEqual(headers["content-type"], "application/atom+xml; charset=utf-8")
       const declared = text.replace(/^<\?xml[^>]*\?>\n/, "")
       for (const one of ["a:id", "a:title", "a:updated", "a:author/a:name"]) {
-        assert.strictEqual((yield* read(declared, `/a:feed/${one}/text()`)).length, 1, one)
+        assert.strictEqual((yield* readXPath(declared, `/a:feed/${one}/text()`)).length, 1, one)
       }
       for (const one of ["a:id", "a:title", "a:updated", "a:content"]) {
-        const found = yield* read(declared, `/a:feed/a:entry/${one}/text()`)
+        const found = yield* readXPath(declared, `/a:feed/a:entry/${one}/text()`)
         assert.strictEqual(found.length, changelog.length, one)
       }
-      const ids = yield* read(declared, "//a:id/text()")
+      const ids = yield* readXPath(declared, "//a:id/text()")
       assert.strictEqual(new Set(ids).size, ids.length)
       for (const id of ids) {
         assert.match(id, /^urn:uuid:[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/)
       }
-      for (const moment of yield* read(declared, "//a:updated/text()")) {
+      for (const moment of yield* readXPath(declared, "//a:updated/text()")) {
         assert.match(moment, /^\d{4}-\d\d-\d\dT00:00:00Z$/)
       }
-      assert.strictEqual((yield* read(declared, `/a:feed/a:link[@rel="self"]/@href`)).length, 1)
+      assert.strictEqual((yield* readXPath(declared, `/a:feed/a:link[@rel="self"]/@href`)).length, 1)
     }))
 
-  it.effect("preserves any text (RFC 4287)", () =>
+  it.effect("the feed preserves any text (RFC 4287)", () =>
     Effect.gen(function* () {
       for (const text of [`<b>&amp; "quoted" 'too' ]]>`, "Größe 漢字 🚀", "a\tb\nc"]) {
-        const [found = ""] = yield* read(`<t xmlns="http://www.w3.org/2005/Atom">${escapeXml(text)}</t>`, "/a:t/text()")
-        const [attribute = ""] = yield* read(`<t xmlns="x" a="${escapeXml(text.replaceAll(/\s/g, " "))}"/>`, "//@a")
+        const [found = ""] = yield* readXPath(
+          `<t xmlns="http://www.w3.org/2005/Atom">${escapeXml(text)}</t>`,
+          "/a:t/text()",
+        )
+        const [attribute = ""] = yield* readXPath(
+          `<t xmlns="x" a="${escapeXml(text.replaceAll(/\s/g, " "))}"/>`,
+          "//@a",
+        )
         const plain = (one: string) =>
           one.replaceAll("&lt;", "<").replaceAll("&gt;", ">").replaceAll("&quot;", `"`).replaceAll("&amp;", "&")
         assert.strictEqual(plain(found), text)
@@ -232,16 +238,16 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (i
       assert.strictEqual(escapeXml("a\0b\u0007c\ud800d\ufffee"), "abc\ufffdde")
     }))
 
-  it.effect("ids depend on the entries only, and another filter is another feed with the same entries (RFC 4287)", () =>
+  it.effect("each filter has its own feed id, but the id of an entry is the same in every feed (RFC 4287)", () =>
     Effect.sync(() => {
-      assert.deepStrictEqual(idsIn(feed()), idsIn(feed("", "http://127.0.0.1:8080")))
-      assert.notStrictEqual(idsIn(feed())[0], idsIn(feed("type=added"))[0])
-      assert.deepStrictEqual(idsIn(feed()).slice(1), idsIn(feed("type=added")).slice(1))
+      assert.deepStrictEqual(findIds(renderFeed()), findIds(renderFeed("", "http://127.0.0.1:8080")))
+      assert.notStrictEqual(findIds(renderFeed())[0], findIds(renderFeed("type=added"))[0])
+      assert.deepStrictEqual(findIds(renderFeed()).slice(1), findIds(renderFeed("type=added")).slice(1))
       assert.include(
-        feed("type=added&path=%2Fv1"),
+        renderFeed("type=added&path=%2Fv1"),
         `href="https://api.example.com/v1/changelog.atom?type=added&amp;path=`,
       )
       // Feed readers remember ids, so they must never change.
-      assert.strictEqual(idsIn(feed())[0], "urn:uuid:155de051-2820-8464-ae6c-aa01a67fb93e")
+      assert.strictEqual(findIds(renderFeed())[0], "urn:uuid:155de051-2820-8464-ae6c-aa01a67fb93e")
     }))
 })

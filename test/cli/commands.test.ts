@@ -61,7 +61,7 @@ class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/commands/
   )
 }
 
-/** Reads all that the commands for accounts and keys can change, without the times of last use. */
+/** Reads everything that the commands for accounts and keys can change, except the times of last use. */
 const readAccountTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql`
@@ -257,7 +257,7 @@ const exitCodeCases: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
 ]
 
 layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
-  it.effect("prints the same and exits alike as a process and in-process (operations/command-line)", () =>
+  it.effect("a command has the same output and exit code as a process and in-process (operations/command-line)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const environment = { DATABASE_URL: yield* DatabaseUrl, LOG_FORMAT: "json" }
@@ -276,7 +276,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(yield* runCommand(["serve"], wrong), program)
     }))
 
-  it.effect("generates a folder that load accepts with --check and --all, and describes datasets (operations/data)", () =>
+  it.effect("generate writes a folder that load accepts with --all and --check; datasets describes it (operations/data)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -365,7 +365,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       yield* assertAllFail(cases, assertUsageError)
     }))
 
-  it.effect("keys create prints only the key, which the database does not contain (D2)", () =>
+  it.effect("keys create prints only the key, and the database does not store the key itself (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const url = yield* DatabaseUrl
@@ -388,7 +388,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual((yield* requestJson("/v1/ticker-changes?ticker=AAA", { key })).status, 200)
     }))
 
-  it.effect("keys list shows every key, and keys revoke ends one (operations/accounts)", () =>
+  it.effect("keys list shows every key, and a key stops working after keys revoke (operations/accounts)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
@@ -419,7 +419,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       })
       const before = (yield* listed).get(id)
       assert.deepStrictEqual(before?.slice(0, 6), [id, "lister", "basic", "default", key.slice(0, 12), "active"])
-      // Midnight after the last day in New York, where it is winter.
+      // The key expires at midnight in New York after its last day, in winter time.
       assert.deepStrictEqual(before?.slice(7), ["2100-01-01 05:00:00", "-", "all"])
       assert.strictEqual(yield* statusOf(key), 200)
       yield* Effect.repeat(listed, {
@@ -463,7 +463,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const { body, status } = yield* requestJson("/v1/screener", { key })
       assert.strictEqual(status, 403)
       assert.deepStrictEqual(valueAt(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
-      // The account exists now, so another key needs no tier, and opens all endpoints of the account.
+      // The account exists now, so a second key needs no tier, and gives access to all endpoints of the account's tier.
       const other = parseKey(yield* runCommand(["keys", "create", "--account", "limited"], environment))
       assert.strictEqual(yield* statusOf(other, "/v1/screener"), 200)
       assert.deepStrictEqual(yield* rowOf(other), {
@@ -507,7 +507,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         assertUsageError,
       )
       assert.strictEqual(yield* statusOf(parseKey(yield* runCommand(create("2099-12-31"), environment))), 200)
-      // Midnight in New York may pass between the two steps.
+      // Accepts either day, because midnight in New York may pass between the two steps.
       if ((yield* todayInNewYork) === today) parseKey(yield* runCommand(create(yield* todayInNewYork), environment))
     }))
 
@@ -630,7 +630,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(yield* statusOf(key), 401)
     }))
 
-  it.effect("keys enable leaves a key revoked that was disabled before (operations/accounts)", () =>
+  it.effect("keys enable does not restore a key that was disabled and then revoked (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const key = parseKey(yield* runCommand(["keys", "create", "--account", "ended", "--tier", "basic"], environment))
@@ -810,7 +810,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(row, { balance: "3000000" })
     }))
 
-  it.effect("grant lets a role serve, and nothing else (operations/deployment)", () =>
+  it.effect("grant gives a role the privileges to serve, and no others (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const owner = yield* DatabaseUrl
@@ -863,7 +863,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(yield* readAccountTables, before)
     }))
 
-  it.effect("grant fails without the right to grant, and grants nothing (operations/deployment)", () =>
+  it.effect("grant fails for a user who may not grant, and changes nothing (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [serving, other] = [yield* newRole, yield* newRole]
@@ -876,7 +876,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(may, [{ may: false }])
     }))
 
-  it.effect("grant says how to create a missing role (operations/deployment)", () =>
+  it.effect("grant explains how to create a missing role (operations/deployment)", () =>
     assertAllFail([
       [["grant", "nobody there"], /no role nobody there.*create role "nobody there" login password/],
       [["grant", `"; drop table accounts; --`], /no role "; drop table accounts; --\. .*create role """; drop table/],
@@ -901,7 +901,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.match(assertSuccess(yield* runCommand(["migrate"], environment)), /^[^\n]*\n$/)
     }))
 
-  it.effect("openapi prints the served document without a database (operations/command-line)", () =>
+  it.effect("openapi prints the document that the service serves, without a database (operations/command-line)", () =>
     Effect.gen(function* () {
       const noHome = { TICKERLINE_HOME: "/proc/none" }
       const printed: unknown = JSON.parse(assertSuccess(yield* runCommand(["openapi"], noHome)))
@@ -947,6 +947,20 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual((yield* sql`select 1 from ticker_changes`).length, 1)
     }))
 
+  it.effect("load mentions further bad rows only if there are more than 20 (D31)", () =>
+    Effect.gen(function* () {
+      const environment = { DATABASE_URL: yield* DatabaseUrl }
+      const [header, row] = changesFile.replace("2025-01-02", "2025-02-30").split("\n")
+      const loadBadRows = Effect.fnUntraced(function* (count: number) {
+        const file = yield* written("bad.csv", [header, ...Array.from({ length: count }, () => row)].join("\n"))
+        return yield* runCommand(["load", "ticker-changes", file], environment)
+      })
+      const [twenty, more] = [yield* loadBadRows(20), yield* loadBadRows(21)]
+      for (const ended of [twenty, more]) assert.strictEqual(ended.err.match(/^ {2}line \d+:/gm)?.length, 20)
+      assert.notMatch(twenty.err, /only the first/)
+      assertFailure(more, /only the first 20 bad rows are shown/)
+    }))
+
   it.layer(WrongStarts.layer)("configuration", (it) => {
     it.effect.each(wrongValues.map(([name, value, expected], index) => ({ name, value, expected, index })))(
       "refuses to start with $name=$value, and names the expected value (operations/settings)",
@@ -959,7 +973,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     )
   })
 
-  it.effect("reports an unreachable database without its password (operations/command-line)", () =>
+  it.effect("reports an unreachable database without showing its password (operations/command-line)", () =>
     Effect.gen(function* () {
       const away = "postgres://someone:hunter2@127.0.0.1:1/none"
       for (const args of [["serve"], ["migrate"]]) {
@@ -1017,7 +1031,7 @@ const get = (url: string, headers: Readonly<Record<string, string>> = {}) =>
 
 const dataOf = (home: string) => `${home}/postgres/cluster/data`
 
-/** Finds the processes whose arguments name the data directory of the home. */
+/** Finds the processes that have the data directory of the home folder in their arguments. */
 const serversOf = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const pids = (yield* fs.readDirectory("/proc")).filter((name) => /^\d+$/.test(name))
@@ -1107,7 +1121,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       const seen = yield* get(`${base}/v1/historical-tickers?ticker=LATER`, { "X-API-Key": assertSuccess(made).trim() })
       assert.deepStrictEqual(seen.body, { count: 1, historical_tickers: [{ ticker: "SOONER", date: "2020-02-02" }] })
 
-      // A second service reports that its port is in use, and does not disturb the first.
+      // A second service reports that its port is in use, and does not affect the first service.
       const second = yield* runProgram(["serve"], { TICKERLINE_HOME: home, PORT: String(port) })
       assertFailure(
         second,

@@ -1,4 +1,4 @@
-/** Tests the findings of `doctor` about databases and settings that each have one defect, and that it changes nothing. */
+/** Tests what `doctor` finds in databases and settings with one defect each, and that `doctor` changes nothing. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted, Schema } from "effect"
@@ -50,14 +50,14 @@ const runDatabaseCheck = <E>(
     ([first]) => first,
   )
 
-/** Starts another program on a loopback port. */
+/** Starts a different program on a loopback port. */
 const startOtherProgram = (greet: (socket: Socket) => void) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly port: number; readonly close: () => void }>((resume) => {
       const sockets = new Set<Socket>()
       const server = createServer((socket) => {
         sockets.add(socket)
-        // Doctor closes the connection after its timeout.
+        // `doctor` closes the connection after its timeout, which causes an error here.
         socket.on("error", () => socket.destroy())
         greet(socket)
       })
@@ -101,7 +101,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.include(String(refused.reason.cause), "read-only")
     }))
 
-  it.effect("finds a disabled or missing change trigger, and says how to enable it (D17)", () =>
+  it.effect("finds a disabled or missing change trigger, and explains how to enable it (D17)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
       yield* runAsOwner(url, "alter table news disable trigger note_change")
@@ -114,7 +114,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.match((yield* runDatabaseCheck(url, DatabaseChecks.checkTriggers))?.found ?? "", /: screener;/)
     }))
 
-  it.effect("finds an invalid index, and says how to rebuild it (operations/command-line)", () =>
+  it.effect("finds an invalid index, and explains how to rebuild it (operations/command-line)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
       assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkIndexes))?.state, "ok")
@@ -129,7 +129,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       ])
     }))
 
-  it.effect("warns of each constraint that is not validated, and says how to find the rows (D34)", () =>
+  it.effect("warns of each constraint that is not validated, and explains how to find invalid rows (D34)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
       const rules = ["close > 1", "close < 9"].map((rule, index) => ({ rule, name: `daily_prices_test_${index}` }))
@@ -197,7 +197,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.deepStrictEqual([excessRights?.state, excessRights?.found], ["warning", `${name} can also write news`])
     }))
 
-  it.effect("reports an unreachable database, invalid and misspelt settings, and no secret (operations/command-line)", () =>
+  it.effect("reports an unreachable database, invalid and misspelt settings, without secrets (operations/command-line)", () =>
     Effect.gen(function* () {
       const { code, err, of, out, report } = yield* runDoctor({
         DATABASE_URL: "postgres://user:geheim@127.0.0.1:1/none",

@@ -108,7 +108,7 @@ const refusals: Readonly<Record<string, Refused>> = {
 }
 
 layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) => {
-  it.effect("loads at most 200 real facts, and the documented numbers of rows (samples/README)", () =>
+  it.effect("loads at most 200 real symbol changes, and the documented numbers of rows (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [counted] = yield* sql`
@@ -154,7 +154,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
         `,
         [],
       )
-      // Every fact names its source.
+      // Every symbol change has a source.
       assert.deepStrictEqual(yield* sql`select old_ticker from ticker_changes where source is null`, [])
     }))
 
@@ -227,7 +227,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       }),
   )
 
-  it.effect("refuses SPWR, MEGX, FNGU, BD0 and KNT0 with the remaining reasons (D21)", () =>
+  it.effect("refuses the ambiguous symbols SPWR, MEGX, FNGU, BD0 and KNT0, each with its reason (D21)", () =>
     Effect.gen(function* () {
       const details = (symbol: string) =>
         Effect.map(requestJson(`/v1/ticker-changes?ticker=${symbol}`), ({ body }) => valueAt(body, "error", "details"))
@@ -241,7 +241,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.strictEqual(Array.isArray(conflictReasons) ? conflictReasons.length : 0, 4)
     }))
 
-  it.effect("resolves BNT to a chain of two, without its three estimated events (D19)", () =>
+  it.effect("resolves BNT to a chain of two confirmed changes, without three estimated ones (D19)", () =>
     Effect.gen(function* () {
       const { body } = yield* requestJson("/v1/ticker-changes?ticker=BNT")
       const history = links(valueAt(body, "results", 0, "history"))
@@ -250,7 +250,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.strictEqual(history[1], "BNRE BNT 2024-09-06")
     }))
 
-  it.effect("ignores an event in 2099, from both of its symbols (D19)", () =>
+  it.effect("ignores a symbol change in 2099, whichever of its symbols is requested (D19)", () =>
     Effect.gen(function* () {
       const former = yield* requestJson("/v1/ticker-changes?ticker=FTR1")
       assert.deepStrictEqual(links(valueAt(former.body, "results", 0, "history")), ["FTR1 FTR2 2025-05-05"])
@@ -318,7 +318,7 @@ describe("the first start", () => {
     (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }),
   )
 
-  it.effect("creates the demo key once, readable only by its owner, and again after it expires (README)", () =>
+  it.effect("creates a demo key that only its owner can read, and a new one only after that key ends (README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -338,7 +338,7 @@ describe("the first start", () => {
         assert.strictEqual(yield* FirstStart.prepareFirstStart(home), next)
         last = next
       }
-      // All keys belong to the demo account, which opens all endpoints and pays nothing.
+      // All keys belong to the demo account, which may use all endpoints and pays nothing.
       assert.deepStrictEqual(
         yield* sql`
           select accounts.name, tier, balance_microdollars, array_agg(distinct api_keys.name) as keys, count(*)::int
@@ -348,7 +348,7 @@ describe("the first start", () => {
       )
     }).pipe(Effect.provide(FreshLayer)))
 
-  it.effect("keeps data that were loaded before (README)", () =>
+  it.effect("the first start keeps data that were loaded before (README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -377,7 +377,7 @@ describe("the first start", () => {
   /** The number of rows after an uninterrupted first start. */
   const sampledCounts = Effect.andThen(Effect.flatMap(folder, FirstStart.prepareFirstStart), rowCounts)
 
-  it.effect("writes a folder that loads the same rows (samples/README)", () =>
+  it.effect("the first start writes a folder from which load loads the same rows (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const home = yield* folder

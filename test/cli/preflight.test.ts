@@ -41,7 +41,7 @@ const runFresh = (command: string, args: ReadonlyArray<string>, cwd: string, nod
   })
 
 describe("preflight", () => {
-  it("asks for npm ci in one sentence and exits with 1, however the command is started (README)", () =>
+  it("tells the user to run npm ci and exits with 1, however the command is started (README)", () =>
     withFreshCheckout((folder) => {
       symlinkSync(join(folder, "bin/tickerline"), join(folder, "linked"))
       const nodes = [dirname(process.execPath), ...(oldNode === undefined ? [] : [dirname(oldNode)])]
@@ -60,7 +60,7 @@ describe("preflight", () => {
       }
     }))
 
-  it("refuses an old Node and Windows, and says what to do (README)", () => {
+  it("refuses an old Node and Windows, and explains what to do (README)", () => {
     const environment = { platform: "linux", node: "24.0.0", runsTypeScript: true, root: "/app", missing: [] }
     assert.strictEqual(findStartupProblem(environment), undefined)
     assert.strictEqual(findStartupProblem({ ...environment, platform: "darwin" }), undefined)

@@ -22,7 +22,7 @@ const query = Effect.fnUntraced(function* (args: ReadonlyArray<string>, environm
   })
 })
 
-/** Starts a stub that responds with a fixed body. `authorizations` lists the header of each request. */
+/** Starts a stub that responds with a fixed body. `authorizations` lists the `Authorization` header of each request. */
 const startStub = (body: string, headers: Readonly<Record<string, string>> = { "content-type": "application/json" }) =>
   Effect.acquireRelease(
     Effect.callback<
@@ -126,7 +126,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       assert.notInclude(malformed.err, "two words")
     }))
 
-  it.effect("says how to start the service if none is running (operations/command-line)", () =>
+  it.effect("explains how to start the service if none is running (operations/command-line)", () =>
     Effect.gen(function* () {
       const port = yield* findFreePort
       const { code, err, out } = yield* query(["news"], { PORT: String(port) })
@@ -138,7 +138,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       )
     }))
 
-  it.effect("prints JSON to the byte with --json, and every digit in a table (D16)", () =>
+  it.effect("prints the unchanged response with --json, and every digit of its numbers in a table (D16)", () =>
     Effect.gen(function* () {
       const body = `{"results":[{"price":99999999999999.9999,"name":"a"},{"price":0.10,"name":null}]}`
       const { url } = yield* startStub(body)
@@ -148,7 +148,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       assert.strictEqual((yield* query(["x", "--url", html.url])).out, "<p>no data</p>\n")
     }))
 
-  it.effect("waits for one token when the rate limit is reached, not for a full bucket (D18)", () =>
+  it.effect("waits until one request is allowed when the rate limit is reached, not for a full bucket (D18)", () =>
     Effect.gen(function* () {
       const { authorizations, url } = yield* startStub(`{"results":[{"a":1}]}`, {
         "content-type": "application/json",

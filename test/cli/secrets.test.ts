@@ -1,4 +1,4 @@
-/** No log, error or response shows the database password or a key, whatever fails (operations/deployment). */
+/** Tests that no log, error or response shows the database password or a key (operations/deployment). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schedule } from "effect"

@@ -25,7 +25,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
       for (const { status } of yield* Fiber.join(first)) assert.strictEqual(status, 200)
     }).pipe(Effect.scoped))
 
-  it.effect("shares a port among instances with REUSE_PORT, also after one of them stops (operations/deployment)", () =>
+  it.effect("instances share a port with REUSE_PORT, even after one of them stops (operations/deployment)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const at = { port: yield* findFreePort, reusePort: true }
@@ -91,7 +91,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
       assert.deepStrictEqual([status, headers["connection"]], [200, "close"])
     }).pipe(Effect.scoped))
 
-  it.effect("does not wait at shutdown for a client that reads no response (operations/deployment)", () =>
+  it.effect("shuts down without waiting for a client that does not read its response (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* TestKeys
@@ -122,8 +122,8 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
     }).pipe(Effect.scoped))
 })
 
-layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true })("serve on a port in use", (it) => {
-  it.effect("starts no job (operations/deployment)", () =>
+layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true })("serve", (it) => {
+  it.effect("starts no jobs if its port is in use (operations/deployment)", () =>
     Effect.gen(function* () {
       const { port } = yield* startTcpProxy(1)
       const error = yield* Effect.flip(Effect.scoped(ServiceInstances.startInstance({}, { port })))

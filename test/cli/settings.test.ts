@@ -79,7 +79,7 @@ describe("Settings", () => {
       }
     }))
 
-  it.effect("names an invalid value, the expected one, an example and the fix, but no secret (operations/settings)", () =>
+  it.effect("a message names the invalid value, what is expected, an example and the fix, but no secret (operations/settings)", () =>
     Effect.gen(function* () {
       const acceptAnyText = new Set(["HOST", "TICKERLINE_HOME", "TICKERLINE_KEY", "METRICS_HOST"])
       assert.sameMembers(Object.keys(invalidValues), settingNames.filter((name) => !acceptAnyText.has(name)))
@@ -121,7 +121,7 @@ describe("Settings", () => {
       assert.strictEqual(lines.length, problems.length + 1)
     }))
 
-  it.effect("shows no password, however malformed the URL is (SECURITY.md)", () =>
+  it.effect("messages show no password, however malformed the URL is (SECURITY.md)", () =>
     Effect.gen(function* () {
       const secret = "hunter2"
       const secrets = settingNames.filter((name) => settings[name]?.isSecret === true && name !== "TICKERLINE_KEY")
@@ -133,7 +133,7 @@ describe("Settings", () => {
       }
     }))
 
-  it.effect("refuses SMTP_URL without MAIL_FROM, and one port for both API and metrics (operations/settings)", () =>
+  it.effect("refuses SMTP_URL without MAIL_FROM, and the same port for API and metrics (operations/settings)", () =>
     Effect.gen(function* () {
       const sender = formatSettingProblems(yield* findProblems({ SMTP_URL: "smtp://mail.example" }))
       assert.match(sender, /^MAIL_FROM is not set, but SMTP_URL is.* for example MAIL_FROM=.*, or unset SMTP_URL\.$/)
@@ -161,7 +161,7 @@ describe("Settings", () => {
     ) assert.deepStrictEqual(findSimilar(name), [setting], name)
     assert.deepStrictEqual(foreignVariables.filter((name) => findSimilar(name).length > 0), [])
     assert.deepStrictEqual(findSimilar("TICKERLINE_PORT", "tcp://10.0.0.7:8080"), [])
-    // A variable does not stand for a setting that is set.
+    // A setting that is set is not suggested for a misspelt variable.
     assert.deepStrictEqual(findMisspeltSettings({ DATABASE_URL: "x", DATABSE_URL: "y" }), [])
     assert.deepStrictEqual(findMisspeltSettings(Object.fromEntries(settingNames.map((name) => [name, "x"]))), [])
   })

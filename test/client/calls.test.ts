@@ -1,4 +1,4 @@
-/** Both clients against the service and its sample data, over HTTP. */
+/** Tests the Effect client and the Promise client against the service with its sample data, over HTTP. */
 import { assert, layer } from "@effect/vitest"
 import { DateTime, Effect, Logger, Predicate, Redacted, Stream } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -39,7 +39,7 @@ const rejectionOf = (promise: () => Promise<unknown>) =>
     return assert.fail("The call was not rejected")
   })
 
-/** The required parameters. */
+/** A query with only the required parameters. */
 const queryOf = (endpoint: DocumentedEndpoints.DocumentedEndpoint) =>
   Object.fromEntries(DocumentedEndpoints.requiredQuery(endpoint))
 
@@ -49,11 +49,11 @@ const method = (client: object, path: string, name: string) => {
   return Predicate.isFunction(found) ? found : undefined
 }
 
-layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it) => {
-  it.effect("offer a method for every endpoint, and pages and rows for lists (§4.5)", () =>
+layer(Service.sampleDataLayer, { excludeTestServices: true })("client calls", (it) => {
+  it.effect("both clients have a method for every endpoint, with pages and rows for lists (§4.5)", () =>
     Effect.gen(function* () {
       const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient({ onDeprecated: () => {} })]
-      // The feed is not JSON.
+      // The clients have no method for the feed, which is not JSON.
       const jsonEndpoints = DocumentedEndpoints.documentedEndpoints.filter(({ path }) => !path.endsWith(".atom"))
       const names = jsonEndpoints.map(({ path }) => endpointNameOf(path)).toSorted()
       assert.deepStrictEqual(Object.keys(effects).toSorted(), names)
@@ -75,14 +75,14 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
             return error
           }
         })
-        // Symbols without sample data are not_found.
+        // Endpoints without data about the symbol return not_found.
         if (answer instanceof TickerlineError) {
           assert.strictEqual(answer.code, "not_found", `${endpoint.path}: ${answer.message}`)
         } else assert.isTrue(Predicate.isObject(answer), endpoint.path)
       }
     }))
 
-  it.effect("return lists exactly as the service sends them (§2.1, D16)", () =>
+  it.effect("the Promise client returns lists exactly as the service sends them (§2.1, D16)", () =>
     Effect.gen(function* () {
       const promises = yield* makePromiseClient({ onDeprecated: () => {} })
       const { ultimate } = yield* Service.TestKeys
@@ -119,7 +119,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.isAbove(compared, 18)
     }))
 
-  it.effect("fail with a typed error for an ambiguous lineage (§4.1, D21)", () =>
+  it.effect("both clients fail with a typed error for an ambiguous lineage (§4.1, D21)", () =>
     Effect.gen(function* () {
       const call = (yield* makeEffectClient()).tickerChanges.get({ ticker: "META" })
       const refusal = yield* call.pipe(
@@ -140,7 +140,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.match(error.request_id ?? "", /^[0-9a-f-]{36}$/)
     }))
 
-  it.effect("leave the validation of parameters to the service (D11)", () =>
+  it.effect("the Promise client leaves the validation of parameters to the service (D11)", () =>
     Effect.gen(function* () {
       const promises = yield* makePromiseClient()
       const error = yield* rejectionOf(() => promises.intradayRunners.get({ ticker: [], limit: 1000 }))
@@ -148,7 +148,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.sameMembers(error.details.fields.map(({ field }) => field), ["ticker", "limit"])
     }))
 
-  it.effect("return the rows of all pages once, and request no page that is not used (D8)", () =>
+  it.effect("both clients return each row of all pages once, and request only the pages that are read (D8)", () =>
     Effect.gen(function* () {
       const responses: Array<ResponseMetadata> = []
       const onAnswer = (_: string, metadata: ResponseMetadata) => Effect.sync(() => void responses.push(metadata))
@@ -180,7 +180,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.isAbove(promiseResponses[0]?.cost_microdollars ?? 0, 0)
     }))
 
-  it.effect("return times as DateTime in Effect and as text in promises (§2.1, D16)", () =>
+  it.effect("the Effect client returns times as DateTime, the Promise client as text (§2.1, D16)", () =>
     Effect.gen(function* () {
       const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient()]
       const query = { ticker: "GAP7", limit: 1 }
@@ -195,7 +195,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.strictEqual(plain.market_open, row.market_open)
     }))
 
-  it.effect("keep the digits of decimals that a double cannot hold (D16)", () =>
+  it.effect("the Promise client keeps every digit of decimals that a double cannot hold (D16)", () =>
     Effect.gen(function* () {
       yield* Service.insertRows("intraday_runners", {
         ticker: "ZZEXACT",
@@ -233,7 +233,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.strictEqual((yield* Effect.promise(() => promises.intradayRunners.get(query))).count, 0)
     }))
 
-  it.effect("return the metadata of a response (D5, D12, D27)", () =>
+  it.effect("the Effect client returns the metadata of a response (D5, D12, D27)", () =>
     Effect.gen(function* () {
       const { told } = yield* (yield* makeEffectClient()).gapStats.getWithHeaders({ ticker: "GAP7,@@,a,b" })
       assert.deepStrictEqual(told.dropped_tickers, ["@@"])
@@ -243,7 +243,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.strictEqual(told.deprecated, null)
     }))
 
-  it.effect("log one warning for a deprecated endpoint, with its successor (§9.4)", () =>
+  it.effect("the Effect client logs one warning for a deprecated endpoint, with its successor (§9.4)", () =>
     Effect.gen(function* () {
       const lines: Array<string> = []
       const logger = Logger.make(({ logLevel, message }) => void lines.push(`${logLevel} ${String(message)}`))
@@ -257,7 +257,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.match(lines[0] ?? "", /^Warn .*\/v1\/historical-tickers is deprecated\. Use .*\/v1\/ticker-changes/)
     }))
 
-  it.effect("need a key only for endpoints that are not open (D2)", () =>
+  it.effect("the Promise client works without a key for endpoints that require none (D2)", () =>
     Effect.gen(function* () {
       const promises = createClient({ baseUrl: yield* serviceUrl })
       assert.isAbove((yield* Effect.promise(() => promises.endpoints.get())).count, 20)
@@ -265,7 +265,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.isTrue(TickerlineError.is(error, "missing_api_key"))
     }))
 
-  it.effect("reject a call with the reason of its signal, before and during the request (client guide)", () =>
+  it.effect("the Promise client rejects an aborted call with the reason of its signal (client guide)", () =>
     Effect.gen(function* () {
       const controller = new AbortController()
       const promises = yield* makePromiseClient({
@@ -281,7 +281,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.strictEqual(before, "no")
     }))
 
-  it.effect("fail with no_answer and its cause without a service, and throw on invalid options (client guide)", () =>
+  it.effect("the Promise client fails with no_answer if no service runs, and throws on invalid options (client guide)", () =>
     Effect.gen(function* () {
       const promises = createClient({ baseUrl: "http://127.0.0.1:1", retries: 0 })
       const error = yield* rejectionOf(() => promises.healthLive.get())
@@ -291,7 +291,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("The clients", (it
       assert.throws(() => createClient({ baseUrl: "nowhere" }), TickerlineError, "baseUrl")
     }))
 
-  it.effect("retry a truncated response (§7.2)", () =>
+  it.effect("the Promise client retries after a truncated response (§7.2)", () =>
     Effect.gen(function* () {
       let requests = 0
       const body = JSON.stringify({ status: "ok" })

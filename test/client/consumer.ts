@@ -39,7 +39,7 @@ const program = Effect.gen(function* () {
   return { times: times.map(DateTime.formatIso), reason }
 })
 
-/** Release 0.2.0 has other names for these types. */
+/** The names of these types in release 0.2.0 still compile. */
 export const metadata = (told: Told): ResponseMetadata => told
 const options: Options = { baseUrl, apiKey: Redacted.make(apiKey) }
 const clientOptions: ClientOptions = options

@@ -1,4 +1,4 @@
-/** The published package: built, packed, and installed in a project outside of this repository. */
+/** Builds, packs and installs the published package in a project outside of this repository, and tests it there. */
 import { assert, expect, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { execFileSync } from "node:child_process"
@@ -37,7 +37,7 @@ const runOrFail = Effect.fnUntraced(function* (
   return out
 })
 
-/** Path of a program in this project's packages. */
+/** Path of a program that an npm package of this project provides. */
 const toolPath = (name: string) => join(projectRoot, "node_modules/.bin", name)
 
 /** Node 20 or 22, if the PATH has it. */
@@ -229,7 +229,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       const dist = join(plain, "node_modules/tickerline/dist/client")
       const types = Array.from(importedFiles(dist, "PromiseClient.d.ts"))
       assert.includeMembers(types, ["PromiseContract.d.ts", "ResponseMetadata.d.ts", "TickerlineError.d.ts"])
-      // The path of an imported package does not exist in the folder.
+      // An import of a package would fail, because the folder contains no packages.
       for (const file of types) assert.isTrue(existsSync(join(dist, file)), file)
       const bytes = ["PromiseClient.js", ...types].reduce((sum, file) => sum + statSync(join(dist, file)).size, 0)
       assert.isBelow(bytes, 1_000_000)

@@ -1,4 +1,4 @@
-/** The client against scripted responses: errors, lost connections, delays and responses of other services. */
+/** Tests the client with scripted responses: errors, lost connections, delays, and responses of other services. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Clock, Effect, Fiber, Layer, Redacted, Result, Schema } from "effect"
 import { HttpClient, HttpClientError, type HttpClientRequest, HttpClientResponse } from "effect/http"
@@ -10,7 +10,7 @@ type ScriptedResponse = {
   readonly body: string
   readonly headers?: Readonly<Record<string, string>>
 }
-/** A response, a lost connection, or a request without a response. */
+/** One scripted turn: a response, a lost connection, or no response at all. */
 type Turn = ScriptedResponse | "lost" | "silent"
 
 const refusal = (
@@ -27,7 +27,7 @@ const refusal = (
 const chain = { query_ticker: "A", has_changes: false, current_ticker: null, history: [] }
 const success: ScriptedResponse = { status: 200, body: JSON.stringify({ count: 0, results: [chain] }) }
 
-/** An HTTP client with one turn per request. The last turn repeats. */
+/** An HTTP client that returns one scripted turn per request. The last turn repeats. */
 const scripted = (...turns: readonly [Turn, ...ReadonlyArray<Turn>]) => {
   const requests: Array<HttpClientRequest.HttpClientRequest> = []
   const client = HttpClient.make((request) =>
@@ -163,7 +163,7 @@ describe("Retries", () => {
 })
 
 describe("Responses that the client does not know", () => {
-  it.effect("drops unknown fields, and keeps unknown words (§9.3)", () =>
+  it.effect("drops unknown fields, and keeps unknown enum values (§9.3)", () =>
     Effect.gen(function* () {
       const account = {
         account_id: 7,

@@ -10,14 +10,14 @@ export interface ObservedRequest {
   readonly id: string
   readonly account: string
   readonly path: string
-  /** 0 if there was no response. */
+  /** HTTP status, or 0 if there was no response. */
   readonly status: number
   readonly code: string
   readonly bytes: number
   readonly cost: number
-  /** Whether the service recognized the key, and so records the request. */
+  /** Whether the service recognized the API key and therefore records the request as usage. */
   readonly isKeyed: boolean
-  /** Process that answered, as named by the load balancer. */
+  /** The service process that responded, from the load balancer's X-Served-By header. */
   readonly servedBy: string
   readonly startedAt: number
   readonly endedAt: number
@@ -47,13 +47,13 @@ const paths: ReadonlyArray<string> = [
   ...[1, 2, 3, 5, 8].flatMap((limit) => [`/v1/news?limit=${limit}`, `/v1/historical-float-pro?limit=${limit}`]),
 ]
 
-const wide = (at: number) => `/v1/gap-stats?page=${(at * 31) % 97 + 1}&limit=${(at * 17) % 40 + 1}`
+const uncachedPathAt = (at: number) => `/v1/gap-stats?page=${(at * 31) % 97 + 1}&limit=${(at * 17) % 40 + 1}`
 
 const pathAt = (at: number) =>
   at % 4 === 0
     ? `/v1/screener?ticker=${counterTicker}&limit=${at % 100 + 1}`
     : at % 4 === 1
-    ? wide(at)
+    ? uncachedPathAt(at)
     : paths[Math.floor(at / 2) % paths.length] ?? ""
 
 const codeOf = ({ text }: TimedResponse) => /^\{"error":\{"code":"([^"]*)"/.exec(text)?.[1] ?? ""
@@ -74,17 +74,17 @@ export const startClusterClients = Effect.fnUntraced(function* (
 ) {
   const agent = new Agent({ keepAlive: true, maxSockets: clients })
   yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
-  const truth = new Map<string, string>()
+  const firstResponses = new Map<string, string>()
   const observed: Array<ObservedRequest> = []
   const wrong: Array<string> = []
   const accounts = Object.entries(keys)
   let [sentCount, stopping] = [0, false]
 
-  /** Says what is wrong with a response; empty if it is right. */
+  /** Describes what is wrong with a response. Empty if nothing is. */
   const findProblem = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
     const { status, text } = answer
     if (mayBreak && [502, 504].includes(status)) return ""
-    if (headerValue(answer, "x-request-id") !== id) return "another request id"
+    if (headerValue(answer, "x-request-id") !== id) return "a wrong request id"
     if (status === 503) return isDocumented(answer, id) ? "" : "an undocumented 503"
     if (status === 402) return account === "ending" && codeOf(answer) === "insufficient_credits" ? "" : "402"
     if (![200, 404, 409, 422].includes(status)) return "an unexpected status"
@@ -92,12 +92,12 @@ export const startClusterClients = Effect.fnUntraced(function* (
       return status === 200 ? numbers.findViolation(numberIn(answer), began) : "not 200"
     }
     const found = `${status} ${text.replace(idOf, "")}`
-    const before = truth.get(path)
-    if (before === undefined) truth.set(path, found)
+    const before = firstResponses.get(path)
+    if (before === undefined) firstResponses.set(path, found)
     return before === undefined || before === found ? "" : `before it was ${before.slice(0, 200)}`
   }
 
-  const one = Effect.gen(function* () {
+  const sendRequest = Effect.gen(function* () {
     const number = sentCount++
     const path = pathAt(number)
     const id = `${name}-${number}`
@@ -143,17 +143,17 @@ export const startClusterClients = Effect.fnUntraced(function* (
   })
   const client = Effect.whileLoop({
     while: () => !stopping,
-    body: () => Effect.andThen(one, Effect.sleep(pause)),
+    body: () => Effect.andThen(sendRequest, Effect.sleep(pause)),
     step: () => {},
   })
   const running = yield* Effect.all(Array.from({ length: clients }, () => Effect.forkScoped(client)))
 
-  const good = () => observed.filter(({ status }) => status === 200).length
+  const countOk = () => observed.filter(({ status }) => status === 200).length
   /** Waits for `by` more responses with status 200. */
   const more = (by = 100) =>
     Effect.suspend(() => {
-      const before = good()
-      return Effect.repeat(Effect.sync(good), {
+      const before = countOk()
+      return Effect.repeat(Effect.sync(countOk), {
         until: (now) => now >= before + by,
         schedule: Schedule.spaced("50 millis"),
       })

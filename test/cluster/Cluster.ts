@@ -14,13 +14,13 @@ import { Hosts } from "./Hosts.ts"
 
 class Unhealthy extends Data.TaggedError("Unhealthy")<{ readonly message: string }> {}
 
-/** Retries for at most this many seconds. Then it fails with the last error. */
+/** Retries an effect every 100 ms for a number of seconds, then fails with its last error. */
 export const retryWithin = (seconds: number) => <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.retry(effect, {
     schedule: Schedule.max([Schedule.spaced("100 millis"), Schedule.during(`${seconds} seconds`)]),
   })
 
-/** Accounts: with a large balance, with a balance that is used up during the run, and billed later. */
+/** Accounts with a large balance, with a balance that each scenario uses up, and without a balance (billed later). */
 const customers = {
   lasting: { tier: "ultimate", balance: 1_000_000_000n },
   ending: { tier: "pro", balance: 1n },
@@ -36,7 +36,7 @@ const customer = Effect.fnUntraced(function* (name: keyof typeof customers) {
   return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
 })
 
-const stage = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>
+const logDuration = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const began = performance.now()
     const made = yield* effect
@@ -49,7 +49,7 @@ const make = Effect.gen(function* () {
   const { addressOf, folder } = world
   const postgres = yield* DatabaseCluster.startDatabaseCluster
   yield* startHaproxy
-  yield* stage("PostgreSQL by Patroni, a primary and two standbys", retryWithin(90)(postgres.well(true)))
+  yield* logDuration("PostgreSQL by Patroni, a primary and two standbys", retryWithin(90)(postgres.well(true)))
 
   const admin = yield* postgres.leader
   yield* Effect.forEach(Object.entries(databaseRoles), ([role, password]) =>
@@ -70,7 +70,7 @@ const make = Effect.gen(function* () {
       "-XAtqc",
       `create database ${Service.databaseName} owner owner`,
       "-c",
-      // PgBouncer drops these settings when a session starts with them.
+      // Set on the role, because PgBouncer drops these settings if a client sends them at its start.
       "alter role tickerline_service set lock_timeout = '2s'",
       "-c",
       "alter role tickerline_service set statement_timeout = '30s'",
@@ -79,7 +79,7 @@ const make = Effect.gen(function* () {
 
   const service = yield* Service.makeServiceProcesses
   const url = Service.primaryUrl(addressOf("lb"), "owner")
-  yield* stage("Tables and rights", retryWithin(30)(service.command(["grant", "tickerline_service"])))
+  yield* logDuration("Tables and permissions", retryWithin(30)(service.command(["grant", "tickerline_service"])))
   const owner = yield* Layer.build(
     Layer.merge(
       databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-cluster" }),
@@ -87,7 +87,7 @@ const make = Effect.gen(function* () {
     ),
   )
   const asOwner = <A, E, R>(effect: Effect.Effect<A, E, R>) => Effect.provide(effect, owner)
-  const keys: Readonly<Record<string, string>> = yield* stage(
+  const keys: Readonly<Record<string, string>> = yield* logDuration(
     "Sample data and accounts",
     asOwner(Effect.gen(function* () {
       yield* FirstStart.loadSampleMarket(`${folder}/samples`)
@@ -97,13 +97,13 @@ const make = Effect.gen(function* () {
       )
     })),
   )
-  yield* stage(
+  yield* logDuration(
     "Three processes of the service",
     Effect.forEach(appHosts, (app) => service.start(app), { concurrency: 3 }),
   )
   const numbers = yield* asOwner(CommitCounter.startCommitCounter)
 
-  /** Checks that all programs run, the standbys follow, and the service is ready. */
+  /** Checks that all programs run, that the standbys follow the primary, and that the service is ready. */
   const well = (synchronous = true) =>
     Effect.gen(function* () {
       yield* postgres.well(synchronous)

@@ -1,6 +1,6 @@
 /**
- * Writes an increasing number to a row through the primary. A reader of the row can tell whether its data are older
- * than D17 (data age) allows, or come from a lost commit.
+ * Writes an increasing number to a row of the primary. A client that reads the row through the service can tell whether
+ * the data are older than D17 (caching) allows, or come from a lost commit.
  */
 import { Effect, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -8,11 +8,11 @@ import { performance } from "node:perf_hooks"
 
 export const counterTicker = "MARK9"
 
-/** Numbers from here on are written to an isolated server, and must never be read. */
+/** Scenarios write numbers from this one on to an isolated server. No client may ever read them. */
 export const forbiddenCount = 1_000_000_000
 
 /** Maximum age of data, milliseconds (D17). All hosts share the clock of this machine. */
-const promised = 1000
+const maxAge = 1000
 
 interface Committed {
   readonly number: number
@@ -46,22 +46,21 @@ export const startCommitCounter = Effect.gen(function* () {
         }),
       )
   })
-  const tried = Effect.ignore(write)
-  yield* Effect.forkScoped(Effect.repeat(tried, Schedule.spaced("100 millis")))
+  yield* Effect.forkScoped(Effect.repeat(Effect.ignore(write), Schedule.spaced("100 millis")))
 
   /** The highest number that a request at this moment must return. */
   const dueAt = (moment: number) => {
     let [low, high] = [0, committed.length]
     while (low < high) {
       const middle = (low + high) >> 1
-      if ((committed[middle]?.at ?? Infinity) <= moment - promised) low = middle + 1
+      if ((committed[middle]?.at ?? Infinity) <= moment - maxAge) low = middle + 1
       else high = middle
     }
     const last = committed[low - 1]
     return last === undefined || last.at < from ? undefined : last
   }
 
-  /** Says why this number must not be read; empty if it may be. */
+  /** Explains why a client must not have read this number. Empty if the number is allowed. */
   const findViolation = (number: number, askedAt: number) => {
     if (number >= forbiddenCount) return `${number} was accepted by a server that was cut off`
     if (number > begun) return `${number} was never written`
@@ -79,7 +78,7 @@ export const startCommitCounter = Effect.gen(function* () {
       schedule: Schedule.spaced("20 millis"),
     })
   })
-  /** From now on commits may be lost, until the first one after `settled`. */
+  /** Stops the check for lost commits. `settled` starts it again after the next commit. */
   const mayLose = Effect.sync(() => {
     checking = false
   })

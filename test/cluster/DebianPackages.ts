@@ -3,8 +3,8 @@ import { Data, Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { accessSync, constants, existsSync, globSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 
-/** A file of each package. */
-const wanted = {
+/** The packages that are needed, each with a file that it installs. */
+const requiredFiles = {
   "postgresql": "/usr/lib/postgresql/*/bin/postgres",
   "patroni": "/usr/bin/patroni",
   "python3-etcd": "/usr/lib/python3/dist-packages/etcd/__init__.py",
@@ -16,9 +16,10 @@ const wanted = {
 
 export class MissingPackages extends Data.TaggedError("Missing")<{ readonly message: string }> {}
 
-const missing = () => Object.entries(wanted).filter(([, place]) => globSync(place).length === 0).map(([name]) => name)
+const findMissing = () =>
+  Object.entries(requiredFiles).filter(([, place]) => globSync(place).length === 0).map(([name]) => name)
 
-/** Folder of the installed PostgreSQL programs. Patroni 3.0 does not support the newest versions. */
+/** Finds the PostgreSQL programs of the oldest installed version, because Patroni 3.0 does not support the newest. */
 export const findPostgresPrograms = () =>
   globSync("/usr/lib/postgresql/*/bin").toSorted((left, right) => left.localeCompare(right, "en", { numeric: true }))
     .find((folder) => existsSync(`${folder}/initdb`)) ?? ""
@@ -31,8 +32,8 @@ const apt = (args: ReadonlyArray<string>) => {
   return status === 0 ? "" : stderr
 }
 
-/** Creates a file for the duration of an effect. An existing file stays unchanged. */
-const during = <A, E, R>(file: string, text: string, mode: number, act: Effect.Effect<A, E, R>) =>
+/** Creates a file while an effect runs, and then removes it. Leaves an existing file unchanged. */
+const withFile = <A, E, R>(file: string, text: string, mode: number, act: Effect.Effect<A, E, R>) =>
   existsSync(file) ? act : Effect.acquireUseRelease(
     Effect.sync(() => writeFileSync(file, text, { mode })),
     () => act,
@@ -57,17 +58,22 @@ const install = (names: ReadonlyArray<string>) =>
       apt(["install", "-y", "--no-install-recommends", "-o", "Dpkg::Options::=--force-confold", ...names])
     )
     // Keeps the packages from starting services and PostgreSQL's package from creating a cluster.
-    const failure = yield* during(
+    const failure = yield* withFile(
       "/usr/sbin/policy-rc.d",
       "#!/bin/sh\nexit 101\n",
       0o755,
-      during("/etc/postgresql-common/createcluster.d/tickerline.conf", "create_main_cluster = false\n", 0o644, install),
+      withFile(
+        "/etc/postgresql-common/createcluster.d/tickerline.conf",
+        "create_main_cluster = false\n",
+        0o644,
+        install,
+      ),
     )
     if (failure !== "") return yield* new MissingPackages({ message: `apt-get could not install them: ${failure}` })
   })
 
 export const installPackages = Effect.gen(function* () {
-  const before = missing()
+  const before = findMissing()
   if (before.length === 0) return
   const command = `apt-get install --no-install-recommends ${before.join(" ")}`
   if (process.getuid?.() !== 0 || !isWritable("/usr/sbin") || !existsSync("/usr/bin/apt-get")) {
@@ -76,7 +82,7 @@ export const installPackages = Effect.gen(function* () {
     })
   }
   yield* install(before)
-  const after = missing()
+  const after = findMissing()
   if (after.length > 0) {
     return yield* new MissingPackages({ message: `Still missing after ${command}: ${after.join(", ")}` })
   }

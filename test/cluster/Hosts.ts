@@ -1,6 +1,6 @@
 /**
- * Hosts as network namespaces on a bridge, within a namespace that ends with this process. Without permission for
- * namespaces, hosts are loopback addresses, and an isolated host is one whose processes are stopped.
+ * Hosts of the cluster. Each is a network namespace on a bridge, inside a namespace that ends with this process. If
+ * namespaces are not permitted, hosts are loopback addresses, and a host is isolated by stopping its processes.
  */
 import { Context, Data, Effect, Layer } from "effect"
 import { execFileSync, spawn } from "node:child_process"
@@ -8,7 +8,7 @@ import { closeSync, mkdirSync, openSync, readFileSync } from "node:fs"
 import { performance } from "node:perf_hooks"
 import { projectRoot } from "../support/Processes.ts"
 
-/** Last part of each address. The clients run in this process. */
+/** The last part of each host's IP address. `clients` and `stranger` are addresses of this process. */
 const places = {
   clients: 1,
   stranger: 2,
@@ -35,9 +35,9 @@ export interface ProgramOptions {
   readonly command: string
   readonly args: ReadonlyArray<string>
   readonly env?: Readonly<Record<string, string>>
-  /** Whether it runs at a higher priority, so that a busy machine does not delay its heartbeats. */
+  /** Whether the program runs at a higher priority, so that a busy machine does not delay its heartbeats. */
   readonly isUrgent?: boolean
-  /** Whether it runs as the user `postgres`, because it refuses root. */
+  /** Whether the program runs as the user `postgres`, because it refuses to run as root. */
   readonly asPostgres?: boolean
 }
 
@@ -58,7 +58,7 @@ export interface HostSettings {
 
 const makeNetwork = () => {
   const ip = (...args: ReadonlyArray<string>) => execFileSync("ip", args, { stdio: "pipe" })
-  // Namespace names are files below /run, so this namespace gets its own /run.
+  // `ip netns` stores the names of namespaces in /run, so this namespace gets its own /run.
   execFileSync("mount", ["-t", "tmpfs", "tmpfs", "/run"], { stdio: "pipe" })
   ip("link", "set", "lo", "up")
   ip("link", "add", "tickerline", "type", "bridge")
@@ -77,7 +77,7 @@ const makeNetwork = () => {
 const isRoot = process.getuid?.() === 0
 
 /** Ids of processes whose command line contains the host's folder. */
-const belowOf = (folder: string, host: Host) => {
+const findProcessIds = (folder: string, host: Host) => {
   const found = execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).split("\n")
   return found.filter((line) => line.includes(`${folder}/${host}/`)).map((line) => Number(line.trim().split(" ")[0]))
 }
@@ -89,7 +89,7 @@ const make = ({ folder, isolated }: HostSettings) =>
     const running = new Map<Host, Set<number>>(hosts.map((host) => [host, new Set()]))
     const addressOf = (host: Place) => isolated ? `10.77.0.${places[host]}` : `127.77.0.${places[host]}`
 
-    /** The folder of a host, owned by the user who runs its programs. */
+    /** Creates the folder of a host, owned by the user that runs its programs. */
     const folderOf = (host: Host) => {
       const own = `${folder}/${host}`
       mkdirSync(own, { recursive: true })
@@ -97,7 +97,9 @@ const make = ({ folder, isolated }: HostSettings) =>
       return own
     }
 
-    const on = ({ args, asPostgres = false, command, host, isUrgent = false }: Omit<ProgramOptions, "name">) => [
+    const buildCommand = (
+      { args, asPostgres = false, command, host, isUrgent = false }: Omit<ProgramOptions, "name">,
+    ) => [
       ...(isUrgent && isRoot ? ["nice", "-n", "-10"] : []),
       ...(isolated ? ["nsenter", `--net=/run/netns/${host}`, "--"] : []),
       "setpriv",
@@ -113,7 +115,7 @@ const make = ({ folder, isolated }: HostSettings) =>
       Effect.sync((): Program => {
         const { env = {}, host, name } = wanted
         const log = openSync(`${folder}/logs/${name}.log`, "a")
-        const [first = "", ...rest] = on(wanted)
+        const [first = "", ...rest] = buildCommand(wanted)
         const child = spawn(first, rest, {
           cwd: projectRoot,
           env: { PATH: `${process.env["PATH"]}:/usr/sbin:/sbin`, LC_ALL: "C.UTF-8", HOME: folderOf(host), ...env },
@@ -137,10 +139,10 @@ const make = ({ folder, isolated }: HostSettings) =>
         return { name, pid, isRunning: () => !over, end }
       })
 
-    /** Runs a command to its end. Returns its standard output, or fails with its output. */
+    /** Runs a command to completion. Returns its standard output, or fails with standard error and output. */
     const run = (wanted: Omit<ProgramOptions, "name">) =>
       Effect.callback<string, CommandFailed>((resume) => {
-        const [first = "", ...rest] = on(wanted)
+        const [first = "", ...rest] = buildCommand(wanted)
         const child = spawn(first, rest, {
           cwd: projectRoot,
           env: { PATH: `${process.env["PATH"]}:/usr/sbin:/sbin`, LC_ALL: "C.UTF-8", ...wanted.env },
@@ -158,7 +160,7 @@ const make = ({ folder, isolated }: HostSettings) =>
       })
 
     const signalAll = (host: Host, signal: NodeJS.Signals) => {
-      const found = new Set([...running.get(host) ?? [], ...belowOf(folder, host)])
+      const found = new Set([...running.get(host) ?? [], ...findProcessIds(folder, host)])
       for (const pid of found) {
         try {
           process.kill(pid, signal)
@@ -168,10 +170,10 @@ const make = ({ folder, isolated }: HostSettings) =>
       }
     }
     const link = (host: Host, state: "up" | "down") => execFileSync("ip", ["link", "set", host, state])
-    /** Isolates a host: packets in both directions are dropped silently. */
+    /** Isolates a host: packets to and from it are dropped without an error. */
     const cut = (host: Host) => Effect.sync(() => isolated ? link(host, "down") : signalAll(host, "SIGSTOP"))
     const reconnect = (host: Host) => Effect.sync(() => isolated ? link(host, "up") : signalAll(host, "SIGCONT"))
-    /** Kills all processes of a host at once, including orphans. */
+    /** Kills all processes of a host at once, including those whose parent has ended. */
     const kill = (host: Host) => Effect.sync(() => signalAll(host, "SIGKILL"))
 
     yield* Effect.addFinalizer(() => Effect.sync(() => hosts.forEach((host) => signalAll(host, "SIGKILL"))))

@@ -1,4 +1,4 @@
-/** A member of the database cluster: etcd, and PostgreSQL managed by Patroni. */
+/** Starts a member of the database cluster: etcd, and PostgreSQL under Patroni. */
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { findPostgresPrograms } from "./DebianPackages.ts"
@@ -18,7 +18,7 @@ export const databasePasswords = {
   rewind: "rewind-secret",
 } as const
 
-/** Patroni's timing, as the operations guide recommends it. */
+/** Patroni's timing, with the values that the operations guide recommends. */
 export const patroniTiming = { ttl: 20, loop_wait: 2, retry_timeout: 4 } as const
 
 export const runEtcd = Effect.fnUntraced(function* (member: DatabaseHost) {
@@ -39,10 +39,10 @@ export const runEtcd = Effect.fnUntraced(function* (member: DatabaseHost) {
       `--listen-client-urls=http://${own}:${databasePorts.etcd}`,
       `--initial-advertise-peer-urls=http://${own}:${databasePorts.peers}`,
       `--advertise-client-urls=http://${own}:${databasePorts.etcd}`,
-      // A busy machine must not look like a dead leader.
+      // Long enough that etcd does not mistake a slow leader on a busy machine for a dead one.
       "--heartbeat-interval=250",
       "--election-timeout=2500",
-      // A returning member does not disturb the current leader.
+      // Keeps a returning member from forcing an election.
       "--pre-vote",
       "--enable-v2",
     ],
@@ -56,8 +56,8 @@ export const runPatroni = Effect.fnUntraced(function* (member: DatabaseHost) {
     scope: "tickerline",
     name: member,
     restapi: { listen: `${own}:${databasePorts.patroni}`, connect_address: `${own}:${databasePorts.patroni}` },
-    // API version 2. With version 3, Patroni 3.0 may read old state and take the leader key without comparing it, so a
-    // returning primary would displace its successor.
+    // Uses etcd's API version 2. With version 3, Patroni 3.0 may read old state and take the leader key without a
+    // check, so a returning primary would replace its successor.
     etcd: { hosts: databaseHosts.map((name) => `${addressOf(name)}:${databasePorts.etcd}`) },
     bootstrap: {
       dcs: {
@@ -74,7 +74,7 @@ export const runPatroni = Effect.fnUntraced(function* (member: DatabaseHost) {
             shared_buffers: "64MB",
             wal_keep_size: "256MB",
             hot_standby_feedback: "on",
-            // How long a query on a standby may delay the replay.
+            // How long a query on a standby may delay WAL replay.
             max_standby_streaming_delay: "500ms",
             tcp_keepalives_idle: 5,
             tcp_keepalives_interval: 1,
@@ -106,7 +106,7 @@ export const runPatroni = Effect.fnUntraced(function* (member: DatabaseHost) {
     },
     watchdog: { mode: "off" },
   }
-  // JSON is valid YAML.
+  // Patroni reads YAML, and JSON is valid YAML.
   writeFileSync(`${folder}/patroni.yml`, JSON.stringify(settings, null, 2))
   return yield* start({
     host: member,

@@ -1,4 +1,4 @@
-/** HAProxy in front of the service and of the primary, and PgBouncer beside each process of the service. */
+/** Starts HAProxy, in front of the service and of the primary, and one PgBouncer for each service process. */
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { databaseHosts, databasePorts } from "./Patroni.ts"
@@ -15,14 +15,14 @@ export const servicePorts = {
   pooler: 26432,
 } as const
 
-/** Passwords of the roles that own the tables and that serve. */
+/** Passwords of the role that owns the tables and of the role that the service uses. */
 export const databaseRoles = { owner: "owner-secret", tickerline_service: "service-secret" } as const
 
 const lines = (...all: ReadonlyArray<string>) => `${all.join("\n")}\n`
 
 /**
- * Starts the load balancer. If no process is ready because the database is down, a second backend with all live
- * processes lets the service itself answer.
+ * Starts the load balancer. If the database is down, no process is ready. A second backend with all live processes then
+ * lets the service respond, instead of HAProxy.
  */
 export const startHaproxy = Effect.gen(function* () {
   const { addressOf, folderOf, start } = yield* Hosts
@@ -48,7 +48,7 @@ export const startHaproxy = Effect.gen(function* () {
       "defaults",
       "  log global",
       "  timeout connect 1s",
-      // A busy machine must not look like a dead server.
+      // Long enough that HAProxy does not mistake a slow server on a busy machine for a dead one.
       "  timeout check 3s",
       "  timeout client 1h",
       "  timeout server 1h",
@@ -78,7 +78,7 @@ export const startHaproxy = Effect.gen(function* () {
   return yield* start({ host: "lb", name: "haproxy", command: "haproxy", args: ["-db", "-f", file] })
 })
 
-/** Starts the pooler of a process on its host. */
+/** Starts PgBouncer on the host of a service process. */
 export const startPgBouncerFor = Effect.fnUntraced(function* (app: AppHost) {
   const { addressOf, folderOf, start } = yield* Hosts
   const folder = folderOf(app)

@@ -1,6 +1,6 @@
 /**
- * Runs the cluster test. The outer process installs packages and creates namespaces, in which this program starts
- * again as the inner process. That one starts the cluster and runs the scenarios, and ends with the outer process.
+ * Runs the cluster test in two processes. The outer process installs packages, creates namespaces, and starts this
+ * program again inside them. The inner process starts the cluster, runs the scenarios, and ends with the outer process.
  */
 import { Cause, Data, Effect, Exit, Layer, Option } from "effect"
 import { type ChildProcess, spawn, spawnSync } from "node:child_process"
@@ -19,8 +19,8 @@ class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
 const prefix = "tickerline-cluster-"
 
-/** Kills the processes of a run. Without namespaces, databases would outlive it in their own process groups. */
-const endAllOf = (folder: string) => {
+/** Kills the processes of a run. Without namespaces, PostgreSQL servers in their own process groups would remain. */
+const killProcesses = (folder: string) => {
   for (const line of spawnSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).stdout.split("\n")) {
     const pid = Number(line.trim().split(" ")[0])
     if (!line.includes(`${folder}/`) || pid === process.pid) continue
@@ -32,28 +32,28 @@ const endAllOf = (folder: string) => {
   }
 }
 
-/** Removes the folders and processes of runs that were killed. */
-const tidy = Effect.sync(() => {
+/** Removes the folders and the processes that killed runs left behind. */
+const removeKilledRuns = Effect.sync(() => {
   for (const name of readdirSync(tmpdir()).filter((name) => name.startsWith(prefix))) {
     const folder = join(tmpdir(), name)
     const owner = join(folder, "pid")
     if (!existsSync(owner) || existsSync(`/proc/${readFileSync(owner, "utf8")}`)) continue
-    endAllOf(folder)
+    killProcesses(folder)
     rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
   }
 })
 
 const namespaces = ["unshare", "--net", "--mount", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
-/** A shell as the first process of the namespace, because that process must reap orphans. */
+/** Starts a shell as the first process of the namespace, which must reap orphaned processes. Node.js does not. */
 const shell = ["bash", "-c", `"$@" & wait $!`, "cluster"]
 
-const areGranted = () => {
+const canCreateNamespaces = () => {
   const [first = "", ...rest] = namespaces
   return spawnSync(first, [...rest, "ip", "link", "add", "probe", "type", "bridge"]).status === 0
 }
 
-const folderOf = Effect.acquireRelease(
+const makeRunFolder = Effect.acquireRelease(
   Effect.sync(() => {
     const folder = mkdtempSync(join(tmpdir(), prefix))
     chmodSync(folder, 0o755)
@@ -62,7 +62,7 @@ const folderOf = Effect.acquireRelease(
   }),
   (folder, exit) =>
     Effect.sync(() => {
-      endAllOf(folder)
+      killProcesses(folder)
       if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) {
         return rmSync(folder, { recursive: true, force: true, maxRetries: 5 })
       }
@@ -77,48 +77,48 @@ const folderOf = Effect.acquireRelease(
 
 export const runInNamespaces = ({ loopback }: { readonly loopback: boolean }) =>
   Effect.gen(function* () {
-    yield* tidy
+    yield* removeKilledRuns
     yield* DebianPackages.installPackages
-    const isolated = !loopback && areGranted()
+    const isolated = !loopback && canCreateNamespaces()
     if (!isolated) {
       yield* Effect.logWarning(
         `${
-          loopback ? "As requested" : "Namespaces are refused here, so"
-        }: hosts are addresses of the loopback, and who is cut off is stopped.`,
+          loopback ? "As requested" : "Namespaces are not permitted here"
+        }: hosts are loopback addresses, and a host is isolated by stopping its processes.`,
       )
     }
-    const folder = yield* folderOf
+    const folder = yield* makeRunFolder
     const all = ["setpriv", "--pdeathsig", "KILL", "--", ...isolated ? namespaces : [], ...shell]
     const [first = "", ...rest] = [...all, process.execPath, ...process.argv.slice(1)]
     const child = yield* Effect.acquireRelease(
       Effect.sync(() =>
         spawn(first, rest, {
           cwd: projectRoot,
-          // Ctrl-C reaches only this process, which then ends the other one.
+          // Ctrl-C in the terminal reaches only this process, which then ends the inner one.
           detached: true,
           stdio: ["ignore", "inherit", "inherit"],
           env: { ...process.env, TICKERLINE_CLUSTER_FOLDER: folder, TICKERLINE_CLUSTER_ISOLATED: String(isolated) },
         })
       ),
-      (child) => endOf(child, "SIGKILL"),
+      (child) => stopChild(child, "SIGKILL"),
     )
-    const code = yield* Effect.promise(() => endedOf(child))
+    const code = yield* Effect.promise(() => waitForExit(child))
     if (code !== 0) return yield* new Failed({ message: "The cluster test failed." })
   }).pipe(Effect.scoped)
 
-const endedOf = (child: ChildProcess) =>
+const waitForExit = (child: ChildProcess) =>
   new Promise<number | null>((resolve) => {
     if (child.exitCode !== null || child.signalCode !== null) resolve(child.exitCode)
     else child.once("exit", resolve)
   })
 
-const endOf = (child: ChildProcess, signal: NodeJS.Signals) =>
+const stopChild = (child: ChildProcess, signal: NodeJS.Signals) =>
   Effect.andThen(
     Effect.sync(() => {
       // Signals the whole process group, including the shell.
       if (child.exitCode === null && child.pid !== undefined) process.kill(-child.pid, signal)
     }),
-    Effect.promise(() => endedOf(child)),
+    Effect.promise(() => waitForExit(child)),
   )
 
 export interface ScenarioRunOptions {
@@ -130,7 +130,7 @@ export interface ScenarioRunOptions {
   readonly json: string | undefined
 }
 
-const chosen = ({ only, short }: ScenarioRunOptions) => {
+const chooseScenarios = ({ only, short }: ScenarioRunOptions) => {
   const names = Option.getOrElse(
     only,
     () => scenarios.filter((one) => !short || one.isInShortRun === true).map(({ name }) => name),
@@ -143,16 +143,16 @@ const chosen = ({ only, short }: ScenarioRunOptions) => {
   return Effect.succeed(scenarios.filter(({ name }) => names.includes(name)))
 }
 
-const kept = Effect.gen(function* () {
+const keepRunning = Effect.gen(function* () {
   const { address, keys, world } = yield* Cluster
   yield* Effect.log([
-    "The cluster is up, until Ctrl-C.",
+    "The cluster runs until Ctrl-C.",
     ...world.isolated
-      ? [`Enter it: nsenter --target ${"$(pgrep --oldest --full TICKERLINE_CLUSTER)"} --net --mount --pid`]
+      ? [`To enter it: nsenter --target ${"$(pgrep --oldest --full TICKERLINE_CLUSTER)"} --net --mount --pid`]
       : [],
     ...hosts.map((host) => `${host}: ${world.addressOf(host)}`),
     `The service: http://${address.host}:${address.port}`,
-    ...Object.entries(keys).map(([account, key]) => `A key of ${account}: ${key}`),
+    ...Object.entries(keys).map(([account, key]) => `An API key of ${account}: ${key}`),
     `Logs: ${world.folder}/logs`,
   ].join("\n"))
   return yield* Effect.never
@@ -160,16 +160,16 @@ const kept = Effect.gen(function* () {
 
 export const runScenarios = (settings: ScenarioRunOptions) =>
   Effect.gen(function* () {
-    const wanted = yield* chosen(settings)
-    if (settings.keep) return yield* kept
+    const wanted = yield* chooseScenarios(settings)
+    if (settings.keep) return yield* keepRunning
     const results: Array<ScenarioResult> = []
     let unfinished = false
     for (const [at, scenario] of wanted.entries()) {
       yield* Effect.log(`${scenario.name}: ${scenario.promise}`)
       const result = yield* Effect.result(runScenario(scenario, `s${at}x`))
       if (result._tag === "Failure") {
-        // Later scenarios would prove nothing.
-        yield* Effect.logError(`${scenario.name} could not be tried: ${result.failure.message}`)
+        // The cluster may now be broken, so later scenarios would prove nothing.
+        yield* Effect.logError(`${scenario.name} could not be run: ${result.failure.message}`)
         unfinished = true
         break
       }

@@ -1,4 +1,4 @@
-/** Defines and runs a scenario: checks the responses of its clients, its limits, and the recorded usage. */
+/** Defines and runs a scenario. Checks the responses that clients receive, the outage, and the recorded usage. */
 import { Data, Effect, Schedule } from "effect"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Clients from "./Clients.ts"
@@ -10,27 +10,27 @@ export class FailedExpectation extends Data.TaggedError("Wrong")<{ readonly mess
 export const expectTrue = (holds: boolean, message: string) =>
   holds ? Effect.void : Effect.fail(new FailedExpectation({ message }))
 
-/** Additional figures of a scenario. */
+/** Measurements of a scenario, by name, for the report. */
 export type Findings = Readonly<Record<string, string | number>>
 
 export interface Scenario {
   readonly name: string
   /** What happens, and what must hold. */
   readonly promise: string
-  /** Whether the short run includes it. */
+  /** Whether the short run (`--short`) includes this scenario. */
   readonly isInShortRun?: boolean
   /** Number of requests that may fail with a 502, a 504 or a broken connection. Default: none. */
   readonly maxBrokenRequests?: number
-  /** How long clients may be refused, seconds. 0 allows no refusal. */
+  /** Maximum time between the first and the last refused or broken request, seconds. 0 allows none. */
   readonly maxOutageSeconds: number
   readonly run: (act: ScenarioControls) => Effect.Effect<Findings, unknown, Cluster>
 }
 
 export interface ScenarioControls {
   readonly clients: Clients.ClusterClients
-  /** Usage of this process's last second may be missing. */
+  /** Records that a process is killed, so that usage of its last second may be missing. */
   readonly recordKill: (app: string) => void
-  /** From now on the database may lose commits. */
+  /** Allows the database to lose commits from now on. */
   readonly allowCommitLoss: () => void
 }
 
@@ -52,7 +52,7 @@ export interface ScenarioResult {
 
 const isBad = ({ status }: Clients.ObservedRequest) => status === 0 || status >= 500
 
-const nameOf = ({ code, status }: Clients.ObservedRequest) => status === 0 ? "no answer" : `${status} ${code}`.trim()
+const nameOf = ({ code, status }: Clients.ObservedRequest) => status === 0 ? "no response" : `${status} ${code}`.trim()
 
 const counted = (observed: ReadonlyArray<Clients.ObservedRequest>) => {
   const answers: Record<string, number> = {}
@@ -73,7 +73,7 @@ export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name
   const { address, asOwner, keys, numbers, well } = yield* Cluster
   const began = performance.now()
   yield* retryWithin(90)(well())
-  // This balance is used up during each scenario.
+  // The account `ending` uses up its balance during each scenario.
   yield* asOwner(Accounts.creditAccount({ name: "ending", microdollars: 3_000n, reference: name, prepaid: false }))
   const killed: Array<UsageReconciliation.KilledProcess> = []
   let lossFrom = Infinity
@@ -104,11 +104,13 @@ export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name
   const all = [
     ...failure(outcome),
     ...failure(ended),
-    ...wrong.slice(0, 10).map((text) => `${text} (${wrong.length} such answers in all)`),
+    ...wrong.slice(0, 10).map((text) => `${text} (one of ${wrong.length} wrong responses)`),
     ...reconciliation.wrong.slice(0, 10),
-    ...(broken > (scenario.maxBrokenRequests ?? 0) ? [`${broken} requests were broken off`] : []),
+    ...(broken > (scenario.maxBrokenRequests ?? 0)
+      ? [`${broken} requests failed with a 502, a 504 or a broken connection`]
+      : []),
     ...(outage > scenario.maxOutageSeconds
-      ? [`Clients were refused for ${outage} s, where ${scenario.maxOutageSeconds} s is the limit`]
+      ? [`Clients were refused for ${outage} s, longer than the limit of ${scenario.maxOutageSeconds} s`]
       : []),
   ]
   const [longest] = observed.toSorted((one, other) => other.endedAt - other.startedAt - (one.endedAt - one.startedAt))

@@ -1,4 +1,4 @@
-/** All scenarios in the order of their execution. */
+/** All scenarios, in the order in which they run. */
 import type { Scenario } from "./Scenario.ts"
 import * as Failover from "./scenarios/Failover.ts"
 import * as Dependencies from "./scenarios/Dependencies.ts"

@@ -1,4 +1,4 @@
-/** The processes of the service, one per host, configured as operators configure them. */
+/** Starts the service's processes, one per host, with the settings that an operator would use. */
 import { Effect, Schedule } from "effect"
 import * as MailServer from "../support/MailServer.ts"
 import { type DatabaseHost, databaseHosts, databasePorts } from "./Patroni.ts"
@@ -12,7 +12,7 @@ export const databaseName = "tickerline"
 export const primaryUrl = (balancer: string, role: keyof typeof databaseRoles) =>
   `postgres://${role}:${databaseRoles[role]}@${balancer}:${servicePorts.primary}/${databaseName}`
 
-/** One process connects directly, the others through a pooler. */
+/** Whether a process connects through a pooler. One process connects directly. */
 const isPooled = (app: AppHost) => app !== "app2"
 
 const urlOf = (address: string, name: string = databaseName) =>
@@ -25,17 +25,17 @@ export const makeServiceProcesses = Effect.gen(function* () {
   const poolers = new Map<AppHost, Program>()
   const running = new Map<AppHost, Program>()
 
-  const waysOf = (app: AppHost): Record<string, string> => {
-    const itself = primaryUrl(addressOf("lb"), "tickerline_service")
+  const databaseSettings = (app: AppHost): Record<string, string> => {
+    const primary = primaryUrl(addressOf("lb"), "tickerline_service")
     const at = `${addressOf(app)}:${servicePorts.pooler}`
     return isPooled(app)
       ? {
         DATABASE_URL: urlOf(at),
-        DATABASE_DIRECT_URL: itself,
+        DATABASE_DIRECT_URL: primary,
         DATABASE_READ_URLS: databaseHosts.map((member) => urlOf(at, `${databaseName}_${member}`)).join(" "),
       }
       : {
-        DATABASE_URL: itself,
+        DATABASE_URL: primary,
         DATABASE_READ_URLS: databaseHosts.map((member) => urlOf(`${addressOf(member)}:${databasePorts.postgres}`)).join(
           " ",
         ),
@@ -46,7 +46,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
     HOST: addressOf(app),
     PORT: String(servicePorts.service),
     BASE_URL: `http://${addressOf("lb")}:${servicePorts.http}`,
-    ...waysOf(app),
+    ...databaseSettings(app),
     TRUSTED_PROXIES: addressOf("lb"),
     RATE_LIMIT_PRO: "100000000",
     RATE_LIMIT_ULTIMATE: "100000000",
@@ -67,7 +67,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
       return program
     })
 
-  // Restarts PgBouncer as an init system does: 1.18 may crash when a cancelling client disconnects.
+  // Restarts PgBouncer as an init system would, because version 1.18 may crash when a client that cancels disconnects.
   const keepRunning = Effect.suspend(() =>
     Effect.forEach(Array.from(poolers), ([app, { isRunning }]) => isRunning() ? Effect.void : startPooler(app))
   )
@@ -114,7 +114,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
         ).reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0),
     )
 
-  /** Number of reads that all processes sent to a replica, pooled or direct. */
+  /** Number of reads that all processes sent to a replica, directly or through a pooler. */
   const readsOf = (member: DatabaseHost) => {
     const [pooled, direct] = [`/${databaseName}_${member}"`, `"${addressOf(member)}:`]
     const reads = Array.from(

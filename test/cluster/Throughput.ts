@@ -10,13 +10,13 @@ import { requestWithTimeout } from "./TimedRequest.ts"
 const seconds = 4
 const connections = 16
 
-/** CPU time of a process, milliseconds. The kernel counts hundredths of a second. */
-const usedBy = (pid: number) => {
+/** CPU time of a process in milliseconds, which the kernel reports in hundredths of a second. */
+const readCpuTime = (pid: number) => {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ")
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** Requests that repeat, and requests that do not. */
+/** Requests that the cache can serve (`hits`), and requests that it cannot (`misses`). */
 const kinds = {
   hits: (at: number) => `/v1/gap-stats?page=${at % 20 + 1}`,
   misses: (at: number) => `/v1/gap-stats?page=${at % 300 + 1}&limit=${Math.floor(at / 300) % 100 + 1}`,
@@ -27,7 +27,7 @@ let sentCount = 0
 const rate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, kind: keyof typeof kinds) {
   const { keys, service, world } = yield* Cluster
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
-  const used = () => apps.reduce((sum, app) => sum + usedBy(service.running.get(app)?.pid ?? 0), 0)
+  const used = () => apps.reduce((sum, app) => sum + readCpuTime(service.running.get(app)?.pid ?? 0), 0)
   const [began, before] = [performance.now(), used()]
   let answered = 0
   const one = Effect.suspend(() => {
@@ -62,8 +62,8 @@ export const measureThroughput = Effect.gen(function* () {
     found[`${kind}/s of one`] = one.rate
     found[`${kind}/s of two`] = two.rate
     found[`${kind} of two to one`] = (two.rate / Math.max(1, one.rate)).toFixed(2)
-    found[`µs of CPU a request (${kind}) of one`] = one.cpu
-    found[`µs of CPU a request (${kind}) of two`] = two.cpu
+    found[`µs of CPU per request (${kind}) of one`] = one.cpu
+    found[`µs of CPU per request (${kind}) of two`] = two.cpu
     // Factor by which a second process on its own core would raise the throughput.
     found[`${kind}: cores allowing`] = (2 * one.cpu / Math.max(1, two.cpu)).toFixed(2)
   }

@@ -9,8 +9,8 @@ export interface KilledProcess {
   readonly at: number
 }
 
-/** A crash loses at most one second of usage (D29), which is written a tenth of a second later. */
-const lastSecond = 1_100
+/** Usage that a crash may lose, in milliseconds: one second (D29, usage), and 100 ms until it is written. */
+const maxUsageLoss = 1_100
 
 interface Row {
   readonly request_id: string
@@ -37,16 +37,16 @@ const sums = Effect.gen(function* () {
   `
 })
 
-/** Returns the differences, and the number of rows that are missing but may be. */
+/** Returns the errors, the number of usage rows, and the number of rows that are missing. */
 export const reconcileUsage = Effect.fnUntraced(function* (
   name: string,
   observed: ReadonlyArray<ObservedRequest>,
   killed: ReadonlyArray<KilledProcess>,
-  /** Time from which on the database may have lost commits. */
+  /** Start of the time in which the database may have lost commits. */
   lossFrom = Infinity,
 ) {
   const sql = yield* SqlClient.SqlClient
-  // Requests refused with 429 share one row with the id of the first.
+  // Leaves out requests refused with 429, because several of them share one row with the id of the first.
   const due = observed.filter(({ isKeyed, status }) => isKeyed && status !== 429)
   const read = sql<Row>`
     select request_id, min(status_code)::int as status, min(bytes)::text as bytes,
@@ -54,7 +54,7 @@ export const reconcileUsage = Effect.fnUntraced(function* (
     from usage where request_id like ${`${name}-%`} group by request_id
   `
   const mayBeMissing = ({ servedBy: by, endedAt: ended }: ObservedRequest) =>
-    ended >= lossFrom || killed.some((process) => process.by === by && ended >= process.at - lastSecond)
+    ended >= lossFrom || killed.some((process) => process.by === by && ended >= process.at - maxUsageLoss)
   const isAll = (rows: ReadonlyArray<Row>) => {
     const ids = new Set(rows.map(({ request_id }) => request_id))
     return due.every((one) => ids.has(one.id) || mayBeMissing(one))
@@ -79,11 +79,11 @@ export const reconcileUsage = Effect.fnUntraced(function* (
     ...differs.map(({ bytes, cost, id, status }) =>
       `${id} was ${status}, ${bytes} bytes, ${cost}, and is recorded as ${JSON.stringify(found.get(id))}`
     ),
-    // Requests without a response may be recorded. Refused requests with an unknown key are not.
+    // A request without a response may be recorded. A request with an unknown key must not be.
     ...rows.filter(({ request_id }) => {
       const one = byId.get(request_id)
       return one === undefined || (one.status !== 0 && !one.isKeyed && one.status !== 502 && one.status !== 504)
-    }).map(({ request_id }) => `${request_id} is recorded, but was not answered so`),
+    }).map(({ request_id }) => `${request_id} is recorded, but no client received that response`),
     ...(yield* sums).map(({ name, wrong }) => `the sums of ${name} disagree: ${wrong}`),
   ]
   return { wrong, rows: rows.length, missing: missing.length }

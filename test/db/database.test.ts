@@ -14,7 +14,7 @@ const { requestJson, valueAt, insertRows } = Service
 /** A connection outside the service's pool. */
 class OtherConnection extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/OtherConnection") {}
 
-const over = Layer.unwrap(Effect.gen(function* () {
+const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
     poolableClient({ url, applicationName: "tickerline-test" }),
@@ -23,14 +23,14 @@ const over = Layer.unwrap(Effect.gen(function* () {
 }))
 
 const service = (settings: Record<string, string>) =>
-  Service.serviceLayerOver(over).pipe(
+  Service.serviceLayerOver(databaseLayer).pipe(
     Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })),
   )
 
 const event = { old_ticker: "LCK1", new_ticker: "LCK2", effective_date: "2024-01-02", status: "confirmed" }
 const path = "/v1/ticker-changes?ticker=LCK1"
 
-const elapsed = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
+const measureSeconds = Effect.fnUntraced(function* <A, E, R>(effect: Effect.Effect<A, E, R>) {
   const [taken, value] = yield* Effect.timed(effect)
   return { value, seconds: Duration.toSeconds(taken) }
 })
@@ -44,19 +44,19 @@ const countLockWaits = Effect.gen(function* () {
   return result.rowCount
 })
 
-const until = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
+const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
   Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("10 millis") }).pipe(
     Effect.timeout("60 seconds"),
   )
 
-layer(service({}), { excludeTestServices: true })("A table under reload", (it) => {
-  it.effect("causes one retry after two seconds and then 503 data_refreshing with Retry-After 5 (§7.2)", () =>
+layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
+  it.effect("causes one retry after two seconds, and then 503 data_refreshing with Retry-After 5 (§7.2)", () =>
     Effect.gen(function* () {
       const other = yield* OtherConnection
       yield* insertRows("ticker_changes", event)
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
-      const { seconds, value } = yield* elapsed(requestJson(path))
+      const { seconds, value } = yield* measureSeconds(requestJson(path))
       yield* other.query("rollback")
       assert.strictEqual(value.status, 503)
       assert.strictEqual(valueAt(value.body, "error", "code"), "data_refreshing")
@@ -67,27 +67,27 @@ layer(service({}), { excludeTestServices: true })("A table under reload", (it) =
       assert.isBelow(seconds, 9.9, "a second retry would take four seconds more")
     }))
 
-  it.effect("answers 200 if the lock ends before the retry (§7.2)", () =>
+  it.effect("causes no error if the lock ends before the retry (§7.2)", () =>
     Effect.gen(function* () {
       const other = yield* OtherConnection
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
-      const answer = yield* Effect.forkChild(elapsed(requestJson(path)))
-      yield* until(Effect.map(countLockWaits, (count) => count === 1))
-      yield* until(Effect.map(countLockWaits, (count) => count === 0))
+      const answer = yield* Effect.forkChild(measureSeconds(requestJson(path)))
+      yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
+      yield* waitUntil(Effect.map(countLockWaits, (count) => count === 0))
       yield* other.query("rollback")
       const { seconds, value } = yield* Fiber.join(answer)
       assert.strictEqual(value.status, 200)
       assert.isAtLeast(seconds, 3.9, "a lock wait of two seconds, and a delay of two seconds")
     }))
 
-  it.effect("causes no retry if the lock is shorter than two seconds (§8)", () =>
+  it.effect("causes no retry if the lock ends within two seconds (§8)", () =>
     Effect.gen(function* () {
       const other = yield* OtherConnection
       yield* other.query("begin")
       yield* other.query("lock table ticker_changes in access exclusive mode")
-      const answer = yield* Effect.forkChild(elapsed(requestJson(path)))
-      yield* until(Effect.map(countLockWaits, (count) => count === 1))
+      const answer = yield* Effect.forkChild(measureSeconds(requestJson(path)))
+      yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
       yield* other.query("rollback")
       const { seconds, value } = yield* Fiber.join(answer)
       assert.strictEqual(value.status, 200)
@@ -104,7 +104,7 @@ layer(service({}), { excludeTestServices: true })("A table under reload", (it) =
       assert.deepStrictEqual(settings, [{ lock: "2s", statement: "30s", zone: "UTC" }])
     }))
 
-  it.effect("answers 503 data_refreshing without a retry if a query reaches its time limit (§7.2)", () =>
+  it.effect("causes 503 data_refreshing without a retry if a query reaches the time limit for statements (§7.2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const database = yield* Effect.provide(Database, Database.layer)
@@ -114,10 +114,10 @@ layer(service({}), { excludeTestServices: true })("A table under reload", (it) =
         yield* sql`set local statement_timeout = '50ms'`
         return yield* sql`select pg_sleep(5)`
       }))
-      const { seconds, value } = yield* elapsed(Effect.flip(database.read(slow)))
+      const { seconds, value } = yield* measureSeconds(Effect.flip(database.read(slow)))
       assert.strictEqual(value._tag, "DataRefreshing")
       assert.strictEqual(attempts, 1)
-      assert.isBelow(seconds, 4.9, "the query was cancelled")
+      assert.isBelow(seconds, 4.9, "the query is canceled")
     }))
 })
 
@@ -135,13 +135,13 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
           ["A", "B"],
           (ticker) => Effect.forkChild(requestJson(`/v1/ticker-changes?ticker=${ticker}`)),
         )
-        yield* until(Effect.map(countLockWaits, (count) => count === 2))
-        const { seconds, value } = yield* elapsed(requestJson(path))
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 2))
+        const { seconds, value } = yield* measureSeconds(requestJson(path))
         assert.strictEqual(value.status, 503)
         assert.strictEqual(valueAt(value.body, "error", "code"), "database_pool_timeout")
         assert.strictEqual(value.headers["retry-after"], "5")
-        assert.isBelow(seconds, 1.9, "the request did not wait for the lock")
-        // A busy instance still accepts requests, and its health check needs no connection.
+        assert.isBelow(seconds, 1.9, "the request does not wait for the lock")
+        // An instance without free connections stays ready, because its health check does not use the pool.
         assert.strictEqual((yield* requestJson("/health/ready")).status, 200)
         yield* other.query("rollback")
         for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
@@ -165,7 +165,7 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         }).pipe(Effect.provideService(RequestContext, busy))
       }).pipe(Effect.scoped))
 
-    it.effect("hides from clients that the server closed its connections (§7.2)", () =>
+    it.effect("retries a request whose connection the server has closed (§7.2)", () =>
       Effect.gen(function* () {
         const other = yield* OtherConnection
         for (const _ of [1, 2, 3]) {
@@ -184,9 +184,9 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         yield* other.query("begin")
         yield* other.query("lock table ticker_changes in access exclusive mode")
         const answer = yield* Effect.forkChild(requestJson(path))
-        yield* until(Effect.map(countLockWaits, (count) => count === 1))
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
         yield* Fiber.interrupt(answer)
-        yield* until(Effect.map(countLockWaits, (count) => count === 0)).pipe(Effect.timeout("1900 millis"))
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 0)).pipe(Effect.timeout("1900 millis"))
         yield* other.query("rollback")
         assert.strictEqual((yield* requestJson(path)).status, 200)
       }))
@@ -217,7 +217,7 @@ layer(
       assert.strictEqual(attempts, 2)
     }))
 
-  it.effect("is retried for 150 ms if the server is down, then answers 503 database_pool_timeout (§7.2)", () =>
+  it.effect("is retried for 150 ms if the server is down, and then fails with database_pool_timeout (§7.2)", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
       let attempts = 0
@@ -252,7 +252,7 @@ layer(
       assert.strictEqual(yield* Fiber.join(inTime), "in time")
     }))
 
-  it.effect("dies with other errors, which become 500 because a retry cannot help (§7.1)", () =>
+  it.effect("turns any other error into a defect, which becomes a 500 response because a retry cannot help (§7.1)", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
       const wrong = new SqlError.SqlError({ reason: new SqlError.SqlSyntaxError({ cause: new Error("42P01") }) })
@@ -262,7 +262,7 @@ layer(
 })
 
 describe("A database that is down", () => {
-  it.live("makes every endpoint that needs it answer 503 with Retry-After, never 500 (§7.2)", () =>
+  it.live("makes every endpoint that reads it answer 503 with Retry-After, never 500 (§7.2)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(
@@ -276,7 +276,7 @@ describe("A database that is down", () => {
         assert.strictEqual((yield* requestJson("/health/ready")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections false`)
         yield* connection.query(`select pg_terminate_backend(pid) from pg_stat_activity where datname = '${name}'`)
-        yield* until(Effect.map(requestJson("/health/ready"), ({ status }) => status === 503))
+        yield* waitUntil(Effect.map(requestJson("/health/ready"), ({ status }) => status === 503))
         for (
           const unavailable of ["/health/ready", path, "/v1/intraday-runners", "/v1/historical-tickers?ticker=LCK1"]
         ) {
@@ -287,9 +287,9 @@ describe("A database that is down", () => {
         }
         assert.strictEqual((yield* requestJson("/health/live")).status, 200)
         yield* connection.query(`alter database ${name} with allow_connections true`)
-        // A pooler does not retry a failed server on every request.
-        if (isPoolerRequested) yield* until(Effect.map(requestJson(path), ({ status }) => status === 200))
-        assert.strictEqual((yield* requestJson(path)).status, 200, "the pool heals by itself")
+        // A pooler connects again only after a pause, so the first requests may still fail.
+        if (isPoolerRequested) yield* waitUntil(Effect.map(requestJson(path), ({ status }) => status === 200))
+        assert.strictEqual((yield* requestJson(path)).status, 200, "the pool connects again by itself")
       }).pipe(Effect.provideContext(context))
     }).pipe(Effect.scoped))
 })

@@ -7,7 +7,7 @@ const Row = Schema.Struct({ account_id: Schema.String, used: Schema.Finite })
 const decode = decodeRows(Row)
 
 it.effect.prop(
-  "returns rows of the declared shape unchanged (D18)",
+  "decodeRows returns rows that match the schema unchanged (D18)",
   { rows: Arbitrary.schema(Schema.Array(Row)) },
   ({ rows }) =>
     Effect.gen(function* () {
@@ -15,7 +15,7 @@ it.effect.prop(
     }),
 )
 
-it.effect("dies on a row of another shape, so that no caller uses it (D18)", () =>
+it.effect("decodeRows dies on a row that does not match the schema, so that no caller uses the row (D18)", () =>
   Effect.gen(function* () {
     const wrong = [{}, { account_id: "1" }, { account_id: 1n, used: 1 }, { account_id: "1", used: null }, {
       account_id: "1",

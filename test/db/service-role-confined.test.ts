@@ -1,4 +1,4 @@
-/** The service under the permission models of Node and Deno, which allow only what it needs. */
+/** Runs the service under the permission models of Node and Deno, which allow only what the service needs. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"

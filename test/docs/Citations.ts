@@ -15,7 +15,7 @@ export const tableRowsOf = (document: string) =>
     line.startsWith("| ") && !line.startsWith("| -") && lines[at + 1]?.startsWith("| -") !== true
   )
 
-/** Citations of the form: a test file as code, then optionally a test title in quotes, up to `<br>` or the cell's end. */
+/** Finds citations in a row: a test file as code, optionally followed by a test title in quotes. */
 export const citationsOf = (row: string): ReadonlyArray<Citation> =>
   Array.from(
     row.matchAll(/`(test\/[\w./-]+\.test\.ts)`(?: "(.+?)"(?= *(?:<br>|\|)))?/g),

@@ -47,7 +47,7 @@ const commands = Effect.map(runCommand(["--completions", "fish"], {}), ({ code, 
 
 describe("The documents", () => {
   it.effect(
-    "shows only existing commands and flags (documents)",
+    "show only existing commands and flags (documents)",
     () =>
       Effect.gen(function* () {
         assert.isAbove(calls.length, 20)
@@ -67,7 +67,7 @@ describe("The documents", () => {
       }),
   )
 
-  it("names every folder of src in ARCHITECTURE.md and README.md (documents)", () => {
+  it("name every folder of src in ARCHITECTURE.md and README.md (documents)", () => {
     const folders = globSync("src/*/", { cwd: projectRoot }).map((path) =>
       `${path.replace(/^src\//, "").replace(/\/$/, "")}/`
     )
@@ -78,7 +78,7 @@ describe("The documents", () => {
     }
   })
 
-  it("names only existing npm scripts (documents)", () => {
+  it("name only existing npm scripts (documents)", () => {
     const scripts = new Set([...Object.keys(packageJson.scripts), ...Object.keys(bench.scripts)])
     const named = documents.flatMap(({ file, text }) =>
       Array.from(text.matchAll(/npm run (?:--silent |-s )?([a-z][\w:]*)/g), ([, name = ""]) => ({ file, name }))
@@ -87,7 +87,7 @@ describe("The documents", () => {
     assert.deepStrictEqual(named.filter(({ name }) => !scripts.has(name)), [])
   })
 
-  it("names only existing files and folders (documents)", () => {
+  it("name only existing files and folders (documents)", () => {
     const named = documents.flatMap(({ file, text }) =>
       Array.from(
         text.matchAll(/`((?:src|test|sql|samples|ops|docs|bench|\.ci)\/[\w@./-]*)`/g),

@@ -151,13 +151,13 @@ layer(sampled, { excludeTestServices: true, timeout: "120 seconds" })("The docum
 // Kinds of blocks
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Blocks that are run, filled in by the site, or configuration of other programs. */
+/** Kinds of blocks: examples and their output, blocks that the site renders, and settings of other programs. */
 const known = new Set(
   "sh ts python json text chain table deprecations converter ini haproxy yaml".split(" "),
 )
 
-describe("The documents' blocks", () => {
-  it("has only known kinds of code blocks, and outputs only after runnable blocks (documents)", () => {
+describe("The documents", () => {
+  it("have only known kinds of code blocks, and output only after runnable blocks (documents)", () => {
     const wrong = files.flatMap((file) =>
       readCodeBlocks(file).filter((fence, at, all) => {
         const before = all[at - 1]

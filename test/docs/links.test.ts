@@ -29,8 +29,8 @@ const isServed = (path: string) => path.startsWith("/v1/docs") || endpoints.some
 /** Links from documents to pages of the service. */
 const served = documents.flatMap((file) => linksOf(file).filter((link) => link.startsWith("/")))
 
-describe("The documents' links", () => {
-  it.each(documents)("has no dead link in %s (documents)", (file) => {
+describe("The links in the documents", () => {
+  it.each(documents)("lead to existing targets in %s (documents)", (file) => {
     const dead = linksOf(file).filter((link) => {
       if (/^https?:/.test(link)) return false
       if (link.startsWith("/")) return !isServed(link.split("#")[0] ?? link)
@@ -54,7 +54,7 @@ const attributes = (text: string, name: string) =>
     ([, value = ""]) => value.replaceAll("&amp;", "&"),
   )
 
-/** Resources of other origins. Pages must work without the internet; only links without referrer may leave. */
+/** Resources from other origins. A page must not load any; it may only link to them, without a referrer. */
 const foreign = ({ text }: Page) => {
   const own = text.replaceAll(/<a href="https:[^"]*" rel="noreferrer">/g, "<a>")
   return [...attributes(own, "href"), ...attributes(own, "src")].filter((link) =>
@@ -62,10 +62,10 @@ const foreign = ({ text }: Page) => {
   )
 }
 
-layer(Service.layer, { excludeTestServices: true })("The pages' links", (it) => {
+layer(Service.layer, { excludeTestServices: true })("The site", (it) => {
   const open = (path: string) => Service.requestJson(path, { key: null })
 
-  it.effect("reaches every page from the first one without a dead link (§9.4, documentation)", () =>
+  it.effect("links every page, starting from the first one, without a dead link (§9.4, documentation)", () =>
     Effect.gen(function* () {
       const pages = new Map<string, Page>()
       const wanted = new Map<string, string>([
@@ -76,7 +76,7 @@ layer(Service.layer, { excludeTestServices: true })("The pages' links", (it) => 
         const path = link.split("#")[0] ?? link
         if (pages.has(path)) continue
         const { headers, status, text } = yield* open(path)
-        // Pages of the API answer 401 or 422 without a key or parameters.
+        // API endpoints answer with 401 or 422 without a key or parameters.
         assert.include([200, 401, 422], status, `${link}, linked from ${from}`)
         const isPage = path.startsWith("/v1/docs") && headers["content-type"]?.startsWith("text/html") === true
         pages.set(path, { path, text: isPage ? text : "" })

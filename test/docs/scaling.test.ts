@@ -33,7 +33,7 @@ describe("SCALING.md", () => {
     assert.strictEqual(cells(withTables(document)), cells(document))
   })
 
-  it.prop("never needs less for more requests, nor more for more cached responses (SCALING.md)", [
+  it.prop("never needs fewer resources for more requests, or more resources for more cached responses (SCALING.md)", [
     rate,
     rate,
     share,

@@ -1,4 +1,4 @@
-/** HTTP/1.1 on one connection: request boundaries, response order, and closing. */
+/** HTTP/1.1 over one connection: where requests end, the order of responses, and the end of the connection. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
@@ -7,11 +7,11 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = RawSockets
 
-/** A request whose response carries its request id. */
-const numbered = (target: string, key: string, id: string, rest = "\r\n") =>
+/** A request with a request id, which its response repeats. */
+const formatIdentifiedRequest = (target: string, key: string, id: string, rest = "\r\n") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n${rest}`
 
-const last = `${livenessRequestHead}Connection: close\r\nX-Request-Id: last\r\n\r\n`
+const lastRequest = `${livenessRequestHead}Connection: close\r\nX-Request-Id: last\r\n\r\n`
 
 /** The status and request id of each response. */
 const summarize = (answers: ReadonlyArray<RawSockets.ParsedResponse>) => {
@@ -19,7 +19,7 @@ const summarize = (answers: ReadonlyArray<RawSockets.ParsedResponse>) => {
   return answers.map(({ headers, status }) => [status, headers["x-request-id"]])
 }
 
-layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Connections", (it) => {
+layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("The service", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Request boundaries
   // -------------------------------------------------------------------------------------------------------------------
@@ -74,12 +74,12 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["chunk sizes that end with LF", chunks("1\na\n0\n\n")],
       ["a chunk extension of 20 KB", chunks(`1;${"a".repeat(20_000)}\r\na\r\n0\r\n\r\n`)],
     ] as const,
-  )("answers 400 and reads no further if a request's end is ambiguous: %s (§7.1, D14)", ([
+  )("answers 400 and reads nothing more if the end of a request is ambiguous: %s (§7.1, D14)", ([
     ,
     bytes,
   ]) =>
     Effect.gen(function* () {
-      RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, `${bytes}${last}`), 400)
+      RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, `${bytes}${lastRequest}`), 400)
       yield* assertServiceResponds
     }))
 
@@ -87,7 +87,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     [
       ["with a content length", "Content-Length: 5\r\n\r\nhello"],
       ["with content length 0", "Content-Length: 0\r\n\r\n"],
-      ["that looks like a request", `Content-Length: ${last.length}\r\n\r\n${last}`],
+      ["that looks like a request", `Content-Length: ${lastRequest.length}\r\n\r\n${lastRequest}`],
       ["in chunks", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n0\r\n\r\n"],
       ["in chunks with trailers", "Transfer-Encoding: chunked\r\n\r\n1;a=b\r\nx\r\n0\r\nX-API-Key: x\r\n\r\n"],
       ["in chunks with another coding", "Transfer-Encoding: gzip, chunked\r\n\r\n1\r\nx\r\n0\r\n\r\n"],
@@ -95,26 +95,32 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["that waits for 100 Continue", "Expect: 100-continue\r\nContent-Length: 5\r\n\r\nhello"],
     ] as const,
   )(
-    "ignores a request body %s, and reads the next request after it (D10)",
+    "ignores a request body %s, and then reads the next request (D10)",
     ([, rest]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
-        const first = numbered("/v1/screener", pro, "first", rest)
-        assert.deepStrictEqual(summarize(yield* RawSockets.exchangeBytes(yield* ServicePort, `${first}${last}`)), [[
-          200,
-          "first",
-        ], [
-          200,
-          "last",
-        ]])
+        const first = formatIdentifiedRequest("/v1/screener", pro, "first", rest)
+        assert.deepStrictEqual(
+          summarize(yield* RawSockets.exchangeBytes(yield* ServicePort, `${first}${lastRequest}`)),
+          [[
+            200,
+            "first",
+          ], [
+            200,
+            "last",
+          ]],
+        )
         const post = `POST /v1/screener HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\n${rest}`
-        assert.deepStrictEqual(summarize(yield* RawSockets.exchangeBytes(yield* ServicePort, `${post}${last}`)), [[
-          405,
-          "first",
-        ], [
-          200,
-          "last",
-        ]])
+        assert.deepStrictEqual(
+          summarize(yield* RawSockets.exchangeBytes(yield* ServicePort, `${post}${lastRequest}`)),
+          [[
+            405,
+            "first",
+          ], [
+            200,
+            "last",
+          ]],
+        )
       }),
   )
 
@@ -130,16 +136,16 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     ([, method, rest, status]) =>
       Effect.gen(function* () {
         const start = `${method} /health/live HTTP/1.1\r\nHost: x\r\nX-Request-Id: first\r\nConnection: upgrade\r\n`
-        const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${start}${rest}${last}`)
+        const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${start}${rest}${lastRequest}`)
         assert.deepStrictEqual(summarize(answers), [[status, "first"]])
         assert.strictEqual(answers[0]?.headers["connection"], "close")
         yield* assertServiceResponds
       }),
   )
 
-  it.effect("answers 400 to CONNECT, and reads no further (§7.1, D14)", () =>
+  it.effect("answers 400 to CONNECT, and reads nothing more (§7.1, D14)", () =>
     Effect.gen(function* () {
-      const bytes = `CONNECT internal.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${last}`
+      const bytes = `CONNECT internal.example:443 HTTP/1.1\r\nHost: x\r\n\r\n${lastRequest}`
       RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), 400)
       yield* assertServiceResponds
     }))
@@ -151,12 +157,17 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
   it.effect("answers any number of pipelined requests in order (D14)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      // More requests than the service buffers; slow ones before fast ones, and some with a body.
+      // More requests than the service buffers. Slow requests precede fast ones, and some requests have a body.
       const targets = ["/v1/screener", "/health/live", "/nowhere", "/v1/news?limit=0", "/enterprise/v1/news"]
       const statuses = [200, 200, 404, 422, 301]
       const body = (at: number) => at % 7 === 0 ? "Content-Length: 2\r\n\r\nab" : "\r\n"
-      const requests = Array.makeBy(300, (at) => numbered(targets[at % 5] ?? "/", pro, `r${at}`, body(at)))
-      const answers = summarize(yield* RawSockets.exchangeBytes(yield* ServicePort, `${requests.join("")}${last}`))
+      const requests = Array.makeBy(
+        300,
+        (at) => formatIdentifiedRequest(targets[at % 5] ?? "/", pro, `r${at}`, body(at)),
+      )
+      const answers = summarize(
+        yield* RawSockets.exchangeBytes(yield* ServicePort, `${requests.join("")}${lastRequest}`),
+      )
       const expected = requests.map((_, at) => [statuses[at % 5], `r${at}`])
       assert.deepStrictEqual(answers, [...expected, [200, "last"]])
     }))
@@ -170,21 +181,21 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["two hosts", `${livenessRequestHead}Host: y\r\n\r\n`, 400],
     ] as const,
   )(
-    "rejects bad input after the responses to earlier requests: %s (D14)",
+    "rejects invalid input only after the responses to earlier requests: %s (D14)",
     ([, bytes, status]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
-        const before = ["a", "b", "c"].map((id) => numbered("/v1/screener", pro, id)).join("")
-        const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${before}${bytes}${last}`)
+        const before = ["a", "b", "c"].map((id) => formatIdentifiedRequest("/v1/screener", pro, id)).join("")
+        const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${before}${bytes}${lastRequest}`)
         assert.deepStrictEqual(summarize(answers).slice(0, 3), [[200, "a"], [200, "b"], [200, "c"]])
         RawSockets.assertSingleError(answers.slice(3), status)
       }),
   )
 
-  it.effect("never writes an error into another response (D14)", () =>
+  it.effect("never writes an error into the response to an earlier request (D14)", () =>
     Effect.gen(function* () {
-      // The document is compressed while it is being sent.
-      const page = numbered("/v1/openapi.json", "", "page", "Accept-Encoding: gzip\r\n\r\n")
+      // The OpenAPI document is compressed while it is sent, so the invalid request arrives in between.
+      const page = formatIdentifiedRequest("/v1/openapi.json", "", "page", "Accept-Encoding: gzip\r\n\r\n")
       const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, `${page}BREW\r\n\r\n`)
       assert.deepStrictEqual(answers.map(({ status }) => status), [200, 400])
     }))
@@ -202,7 +213,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["a request that needs the database", "", undefined],
     ] as const,
   )(
-    "answers or closes in order if a client half-closes after %s (D14)",
+    "completes its responses and closes the connection if the client half-closes it after %s (D14)",
     ([, bytes, statuses]) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys

@@ -8,6 +8,7 @@ import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
+import { queryServer } from "../support/StandbyPair.ts"
 import * as SynchronousStandby from "../support/SynchronousStandby.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
@@ -36,10 +37,10 @@ interface Sums {
   readonly charged: number
 }
 
-/** The usage and charges of an account on a server, without 503 responses. */
+/** Sums of an account's usage and charges on one server. Excludes 503 responses. */
 const sums = (url: string, account_id: number) =>
   Effect.map(
-    SynchronousStandby.queryOnce(
+    queryServer(
       url,
       `select count(*)::int as rows, count(distinct usage_id)::int as ids,
         coalesce(sum(cost_microdollars), 0)::float8 as cost,
@@ -60,7 +61,7 @@ const answered = (seen: SteadyClients.ClientSummary) =>
   Object.entries(seen.answers).filter(([name]) => !name.startsWith("503")).reduce((sum, [, count]) => sum + count, 0) +
   SteadyClients.mixedPaths.length
 
-/** Waits until all usage is written; then each answered request is recorded once, and the balance covers its cost. */
+/** Waits until all usage is written. Then asserts that each answered request is recorded and charged exactly once. */
 const assertRecorded = Effect.fnUntraced(function* (url: string, account_id: number, rows: number, cost: number) {
   const found = yield* CustomerUsage.retryUntil(sums(url, account_id), (now) => now.rows >= rows)
   assert.deepStrictEqual(found, { rows, ids: rows, cost, summed: cost, charged: cost })
@@ -84,7 +85,7 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With s
       yield* more(300)
       yield* server.stop("SIGKILL")
       yield* Effect.sleep("1 second")
-      // A load balancer may do this briefly, and a demoted primary for longer.
+      // Lead clients to a read-only server, as a load balancer may do briefly and a demoted primary for longer.
       yield* proxy.lead(standby.port)
       yield* Effect.sleep("2 seconds")
       const early = yield* Effect.flip(Effect.timeout(more(1), "1 second"))
@@ -131,16 +132,16 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With a
       yield* assertRecorded(standby.url, account_id, ...together(before, there))
 
       // With synchronous replication, the old primary still serves reads, but can no longer record usage.
-      yield* SynchronousStandby.queryOnce(
+      yield* queryServer(
         server.url,
         `alter system set synchronous_standby_names = '${SynchronousStandby.standbyName}'`,
       )
-      yield* SynchronousStandby.queryOnce(server.url, "select pg_reload_conf()")
+      yield* queryServer(server.url, "select pg_reload_conf()")
       const waits = yield* sendRequests(cutOff.port)
       yield* assertRecorded(server.url, account_id, ...together(before, discarded))
       const ids = (url: string) =>
         Effect.map(
-          SynchronousStandby.queryOnce(url, "select usage_id::text from usage order by 1"),
+          queryServer(url, "select usage_id::text from usage order by 1"),
           ({ rows }) => new Set(rows.map((row) => String(row["usage_id"]))),
         )
       const old = yield* ids(server.url)

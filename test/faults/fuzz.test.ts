@@ -1,4 +1,4 @@
-/** Random bytes and requests: each gets a documented response, or the connection is closed. */
+/** Random bytes and requests: the service sends a documented response to each, or closes the connection. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Duration, Effect, Layer, Schema } from "effect"
 import { endpoints as all } from "../../src/catalogue/Endpoints.ts"
@@ -11,7 +11,7 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, ServicePort } = RawSockets
 
-/** Short timeouts, because many inputs never become a request. */
+/** Short timeouts, because many inputs are incomplete requests, for which the service waits. */
 const short = {
   headers: Duration.millis(200),
   request: Duration.millis(400),
@@ -23,7 +23,7 @@ const running = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
   Layer.provideMerge(RawSockets.socketServiceLayer(short)),
 )
 
-/** The documented statuses, without 500, and without 503 because the database is available. */
+/** The allowed statuses: all documented ones except 500, and except 503 because the database is available. */
 const statuses = new Set([200, 301, 304, 400, 401, 402, 403, 404, 405, 408, 409, 410, 413, 422, 429, 431])
 
 const values = [
@@ -108,7 +108,7 @@ const strangeNames = [
   "limit",
 ]
 
-/** Choices taken from a list; after its end, always the first. */
+/** Makes choices with the numbers in a list. After the end of the list, the first option is chosen. */
 const chooser = (choices: ReadonlyArray<number>) => {
   let position = 0
   const number = (below: number) => (choices[position++] ?? 0) % below
@@ -121,7 +121,7 @@ type Chooser = ReturnType<typeof chooser>
 
 const paths = all.map(({ row }) => row.path)
 
-/** A target: an endpoint with known and unknown parameters, hostile values and repetitions. */
+/** A random target: an endpoint with known and unknown parameters, hostile values and repetitions. */
 const target = ({ number, of }: Chooser) => {
   const path = of(paths, "/")
   const known = documented.find((endpoint) => endpoint.path === path)?.parameters.map(({ name }) => name) ?? []
@@ -195,7 +195,7 @@ const arbitraryChoices = Arbitrary.array(
   },
 )
 
-/** Returns all responses. The client closes its side after a response that keeps the connection open. */
+/** Sends bytes and returns all responses. The client half-closes the connection after the first response. */
 const sent = Effect.fnUntraced(function* (bytes: Buffer) {
   const { ended, received, socket } = yield* RawSockets.openConnection(yield* ServicePort)
   socket.on("data", () => {
@@ -206,12 +206,12 @@ const sent = Effect.fnUntraced(function* (bytes: Buffer) {
   return RawSockets.parseResponses(received())
 })
 
-/** The number of responses by status. */
+/** The number of received responses by status. */
 const seen = new Map<number, number>()
 
 layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Random input", (it) => {
   it.effect.prop(
-    "answers any bytes with a documented response or closes the connection (§7.2)",
+    "gets a documented response, or the connection is closed (§7.2)",
     [arbitraryChoices],
     ([choices]) =>
       Effect.gen(function* () {
@@ -227,7 +227,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Random inp
     { arbitrary: { runs: 1200, size: 40, concurrency: 24 } },
   )
 
-  it.effect("has sent requests of every type, and the service still responds (SECURITY.md)", () =>
+  it.effect("contained requests of every type, and the service still responds (SECURITY.md)", () =>
     Effect.gen(function* () {
       for (const status of [200, 400, 408, 422]) assert.isAbove(seen.get(status) ?? 0, 10, `${status}`)
       yield* assertServiceResponds

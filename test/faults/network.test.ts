@@ -13,7 +13,7 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
 
-/** The proxy in front of a database with the sample data. */
+/** A TCP proxy in front of a database with the sample data. */
 class DatabaseProxy extends Context.Service<
   DatabaseProxy,
   Effect.Success<ReturnType<typeof startTcpProxy>> & { readonly url: string; readonly target: number }
@@ -51,7 +51,7 @@ const database = Layer.effectDiscard(samples).pipe(
   Layer.provideMerge(NodeServices.layer),
 )
 
-const atWork = Effect.gen(function* () {
+const startClients = Effect.gen(function* () {
   const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* startInstance({ CACHE_MEGABYTES: "16" })
   return yield* SteadyClients.startSteadyClients({ port, key })
@@ -61,10 +61,10 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
   it.effect("may stall for three seconds: requests wait, none is lost, and none is served from a stale cache (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
-      const { more, seen, stop } = yield* atWork
+      const { more, seen, stop } = yield* startClients
       yield* more(100)
       yield* proxy.stall
-      // Cached results are valid for less than a second; then all requests wait.
+      // Cached results are valid for less than a second, and then all requests wait for the database.
       yield* Effect.sleep("1500 millis")
       const waiting = seen().requests
       yield* Effect.sleep("1500 millis")
@@ -79,14 +79,14 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
   it.effect("may hide that the database host vanished: 503 within seconds, and recovery with the next server (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
-      const { more, seen, stop } = yield* atWork
+      const { more, seen, stop } = yield* startClients
       yield* more(100)
       yield* proxy.stall
       yield* Effect.repeat(Effect.sync(() => seen().answers["503 database_pool_timeout"] ?? 0), {
         until: (refused) => refused > 20,
         schedule: Schedule.spaced("50 millis"),
       }).pipe(Effect.timeout("30 seconds"))
-      // Existing connections remain dead.
+      // Connections that were opened before the host vanished never recover.
       yield* proxy.lead(proxy.target)
       const back = performance.now()
       yield* more(100)
@@ -102,7 +102,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The netw
   it.effect("may reset every connection repeatedly: clients get at most 503 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const proxy = yield* DatabaseProxy
-      const { more, stop } = yield* atWork
+      const { more, stop } = yield* startClients
       for (let round = 0; round < 5; round++) {
         yield* more(50)
         yield* proxy.cut

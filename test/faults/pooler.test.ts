@@ -1,4 +1,4 @@
-/** The effect on clients of a pooler that is full, down, or shared with other programs (RELIABILITY.md). */
+/** The service behind a pooler that is full, down, or shared with other programs (RELIABILITY.md). */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Fiber, Layer, Redacted, Schedule } from "effect"
@@ -57,7 +57,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`The service through a pooler${PgB
           select current_setting('lock_timeout') as lock, current_setting('statement_timeout') as statement,
             current_setting('TimeZone') as zone
         `
-        // The pooler separates the time zones of its clients.
+        // PgBouncer itself restores the time zone of each client, so the service need not correct it.
         assert.deepStrictEqual(yield* now, [{ lock: "1h", statement: "0", zone: "UTC" }])
         yield* repairSessionSettings
         assert.deepStrictEqual(yield* now, [{ lock: "2s", statement: "30s", zone: "UTC" }])

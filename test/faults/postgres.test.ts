@@ -18,7 +18,7 @@ const database = Service.TestKeys.layer.pipe(
 )
 
 /** Starts a service with steady clients. Without the cache, every response comes from the database. */
-const atWork = Effect.fnUntraced(function* (memory: "with memory" | "without memory") {
+const startClients = Effect.fnUntraced(function* (memory: "with memory" | "without memory") {
   const { key, ...ids } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* startInstance({ CACHE_MEGABYTES: memory === "with memory" ? "16" : "0" })
   const steady = yield* SteadyClients.startSteadyClients({ port, key })
@@ -35,7 +35,7 @@ const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: S
       select count(*)::int as rows from usage where account_id = ${account_id} and status_code <> 503
     `,
     ([row]) => row?.rows ?? 0,
-    // The pool of the test may still have connections to the server before a restart.
+    // The connection pool of the test may still hold connections from before the restart, so the query is retried.
   ).pipe(Effect.retry({ times: 10 }))
   yield* CustomerUsage.retryUntil(counted, (rows) => rows >= expected)
   assert.strictEqual(yield* counted, expected)
@@ -45,7 +45,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
   it.effect("may be killed and restarted: clients get correct responses or 503, and all usage is recorded (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
-      const { account_id, more, stop } = yield* atWork("with memory")
+      const { account_id, more, stop } = yield* startClients("with memory")
       yield* more()
       yield* server.stop("SIGKILL")
       yield* Effect.sleep("1500 millis")
@@ -60,7 +60,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
   it.effect("may be restarted repeatedly: clients get at most 503, and no request is charged twice (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
-      const { account_id, more, stop } = yield* atWork("without memory")
+      const { account_id, more, stop } = yield* startClients("without memory")
       for (let round = 0; round < 4; round++) {
         yield* more()
         yield* server.stop("SIGINT")
@@ -75,7 +75,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
   it.effect("may close connections one by one without an effect on clients (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { account_id, more, stop } = yield* atWork("without memory")
+      const { account_id, more, stop } = yield* startClients("without memory")
       yield* more()
       yield* Effect.repeat(
         Effect.andThen(

@@ -18,8 +18,8 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** The service as a process, ready to serve. */
-const serving = Effect.fnUntraced(function* (more: Environment = {}) {
+/** Starts the service as a process and waits until it is ready. */
+const startServing = Effect.fnUntraced(function* (more: Environment = {}) {
   const { url } = yield* DedicatedPostgres
   const port = yield* findFreePort
   const running = yield* startCommandProcess(["serve"], {
@@ -59,7 +59,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
   it.effect("completes and records the requests in progress after SIGTERM, and exits with 0 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
-      const { port, running } = yield* serving()
+      const { port, running } = yield* startServing()
       let stopping = false
       const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, mayRefuse: () => stopping })
       yield* more(300)
@@ -79,7 +79,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
   it.effect("still answers during SHUTDOWN_DELAY while /health/ready is 503, and exits with 0 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
-      const { port, running } = yield* serving({ SHUTDOWN_DELAY: "3 seconds" })
+      const { port, running } = yield* startServing({ SHUTDOWN_DELAY: "3 seconds" })
       const path = "/v1/news?limit=1"
       assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
       const ended = yield* Effect.forkChild(endProcess(running, "SIGTERM"))
@@ -92,7 +92,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
         message: "Not ready: the service is shutting down.",
         details: { parts: { service: "ending", database: "ok", usage: "ok", limits: "ok", cache: "ok" } },
       })
-      // Each uses a new connection, which shows that the process still accepts connections.
+      // Each request uses a new connection, which shows that the process still accepts connections.
       const answered = yield* Effect.forEach(
         [1, 2, 3],
         () => requestOverWire(port, path, key, { headers: { Connection: "close" } }),
@@ -107,15 +107,15 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
   it.effect("starts again without help after SIGKILL under load, and records no request twice (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
-      const first = yield* serving()
+      const first = yield* startServing()
       let gone = false
       const { more, stop } = yield* SteadyClients.startSteadyClients({ port: first.port, key, mayRefuse: () => gone })
       yield* more(300)
       gone = true
       yield* endProcess(first.running, "SIGKILL")
-      // The stop fails if a response was cut off, which may happen to requests in progress.
+      // `stop` fails if a response was cut off, which is allowed for requests in progress at the kill.
       const seen = yield* Effect.exit(stop)
-      const { port } = yield* serving()
+      const { port } = yield* startServing()
       const { status } = yield* requestOverWire(port, "/v1/news?limit=1", key)
       assert.strictEqual(status, 200)
       const rows = yield* charged(account_id)
@@ -129,7 +129,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const zones = ["UTC", "Asia/Tokyo", "America/Los_Angeles"]
       const answers = yield* Effect.forEach(zones, (TZ) =>
         Effect.scoped(Effect.gen(function* () {
-          const { port } = yield* serving({ TZ })
+          const { port } = yield* startServing({ TZ })
           const paths = [
             ...SteadyClients.mixedPaths,
             "/v1/premarket-stats?limit=5",
@@ -149,7 +149,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* customer
-      const { port } = yield* serving()
+      const { port } = yield* startServing()
       yield* requestOverWire(port, "/v1/news?limit=1", key)
       yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
       yield* sql`alter database postgres set default_transaction_read_only = on`

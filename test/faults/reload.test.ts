@@ -1,4 +1,4 @@
-/** Another program truncates and fills a table, or `load` replaces it, while clients send requests. */
+/** While clients send requests, another program refills a table, or the load command replaces it. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Ref, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,7 +10,7 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
 
-/** Rows of ticker_changes with one change per lineage, whose symbols name their generation. */
+/** Inserts ticker changes, one per lineage. Their new symbols begin with the name of the generation. */
 const generation = Effect.fnUntraced(function* (of: string, count: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -21,7 +21,7 @@ const generation = Effect.fnUntraced(function* (of: string, count: number) {
 
 const tickerPaths = Array.from({ length: 50 }, (_, at) => `/v1/ticker-changes?ticker=T${at + 1}`)
 
-const atWork = Effect.fnUntraced(function* (generations: ReadonlyArray<string>, CACHE_MEGABYTES = "16") {
+const startClients = Effect.fnUntraced(function* (generations: ReadonlyArray<string>, CACHE_MEGABYTES = "16") {
   const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* ServiceInstances.startInstance({ CACHE_MEGABYTES })
   const observed: Array<string> = []
@@ -34,7 +34,7 @@ const atWork = Effect.fnUntraced(function* (generations: ReadonlyArray<string>, 
   return { ...steady, generations: observed }
 })
 
-/** Waits for this number of further responses with rows of a generation. */
+/** Waits until `by` more responses contain rows of the generation. */
 const answersOf = Effect.fnUntraced(function* (observed: ReadonlyArray<string>, of: string, by: number) {
   const from = observed.length
   const further = Effect.sync(() => observed.slice(from).filter((name) => name === of).length)
@@ -56,15 +56,15 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const sql = yield* SqlClient.SqlClient
         yield* sql`truncate ticker_changes`
         yield* generation("A", 100)
-        const kept = yield* atWork(["A", "B"])
-        const fresh = yield* atWork(["A", "B"], "0")
+        const kept = yield* startClients(["A", "B"])
+        const fresh = yield* startClients(["A", "B"], "0")
         yield* answersOf(kept.generations, "A", 500)
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`truncate ticker_changes`
           yield* generation("B", 100)
           yield* Effect.sleep("5 seconds")
           yield* answersOf(kept.generations, "A", 100)
-          // A slow machine may start the first of these requests late.
+          // Wait for the first refusal, because a slow machine may start these requests late.
           yield* refusal(fresh)
           assert.notInclude([...kept.generations, ...fresh.generations], "B", "nothing is seen before it is committed")
         }))
@@ -76,7 +76,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
         assert.deepStrictEqual(Object.keys(fromMemory.answers), ["200"])
         assert.deepStrictEqual(Object.keys(fromDatabase.answers), ["200", "503 data_refreshing"])
-        // Two seconds for the lock, two until the retry, two for the lock again.
+        // A request waits two seconds for the lock, two until its retry, and again two for the lock.
         assert.isBelow(Math.max(fromMemory.slowest, fromDatabase.slowest), 8_000)
         yield* recordFaultSummary("A table truncated and filled behind a lock of 6 s; answers in memory", fromMemory)
         yield* recordFaultSummary("The same, answers not in memory", fromDatabase)
@@ -87,7 +87,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const sql = yield* SqlClient.SqlClient
         yield* sql`truncate ticker_changes`
         yield* generation("A", 100)
-        const { generations, stop } = yield* atWork(["A"], "0")
+        const { generations, stop } = yield* startClients(["A"], "0")
         for (let round = 0; round < 3; round++) {
           yield* sql.withTransaction(Effect.gen(function* () {
             yield* sql`lock table ticker_changes`
@@ -129,7 +129,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
         yield* sql`truncate ticker_changes`
         yield* generation("A", 100)
-        const { generations, stop } = yield* atWork(["A", "B", "C"])
+        const { generations, stop } = yield* startClients(["A", "B", "C"])
         for (const  of of["B", "C"]) {
           const lines = Array.from({ length: 20_000 }, (_, at) => `T${at + 1},${of}${at + 1},2025-01-02,confirmed`)
           yield* fs.writeFileString(

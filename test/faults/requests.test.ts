@@ -1,4 +1,4 @@
-/** Invalid input as bytes on a socket: it is refused with an error or the connection is closed. */
+/** Invalid input over a socket: the service refuses it with an error or closes the connection. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect } from "effect"
 import * as RawSockets from "../support/RawSockets.ts"
@@ -6,22 +6,22 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = RawSockets
 
-/** Expects exactly one response with this error, and that the service still responds to others. */
-const refuses = (bytes: string, status: number, code?: string) =>
+/** Expects exactly one response, with this error, and that the service still responds to other clients. */
+const assertRefused = (bytes: string, status: number, code?: string) =>
   Effect.gen(function* () {
     RawSockets.assertSingleError(yield* RawSockets.exchangeBytes(yield* ServicePort, bytes), status, code)
     yield* assertServiceResponds
   })
 
-const assertAnswer = (target: string, status: number, code?: string) =>
+const assertErrorFor = (target: string, status: number, code?: string) =>
   Effect.gen(function* () {
     const { pro } = yield* TestKeys
-    yield* refuses(formatGetRequest(pro, target), status, code)
+    yield* assertRefused(formatGetRequest(pro, target), status, code)
   })
 
 const names = (count: number) => Array.makeBy(count, (at) => at.toString(36))
 
-layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("Invalid input", (it) => {
+layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60 seconds" })("The service", (it) => {
   // -------------------------------------------------------------------------------------------------------------------
   // Size limits
   // -------------------------------------------------------------------------------------------------------------------
@@ -35,42 +35,45 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["as many parameters as fit", `/v1/screener?${names(3000).join("&")}`, 422, "validation_error"],
       ["one parameter thousands of times", `/v1/screener?${"ticker=A&".repeat(1600)}`, 422, "validation_error"],
       ["as many symbols as fit", `/v1/screener?ticker=${names(3500).join(",")}`, 422, "validation_error"],
-      ["as many as fit of what is no symbol", `/v1/screener?ticker=${"@,".repeat(7500)}`, 422, "validation_error"],
+      ["as many invalid symbols as fit", `/v1/screener?ticker=${"@,".repeat(7500)}`, 422, "validation_error"],
       ["a name as long as fits", `/v1/screener?${"n".repeat(15_000)}=1`, 422, "validation_error"],
       ["brackets as deep as fit", `/v1/screener?a${"[b]".repeat(5000)}=1`, 422, "validation_error"],
       ["a number as long as fits", `/v1/screener?min_price=${"9".repeat(15_000)}`, 422, "validation_error"],
       ["a path as long as fits", `/${"a/".repeat(7500)}`, 404, "not_found"],
     ] as const,
   )(
-    "answers with the documented error: %s (operations/request-limits)",
-    ([, target, status, code]) => assertAnswer(target, status, code),
+    "answers an oversized request with the documented error: %s (operations/request-limits)",
+    ([, target, status, code]) => assertErrorFor(target, status, code),
   )
 
   it.effect.each(
     [
       ["10,000 headers", "a: b\r\n".repeat(10_000)],
       ["a header of 1 MB", `a: ${"b".repeat(1_000_000)}\r\n`],
-      ["1,001 headers of nothing", "a:\r\n".repeat(1000)],
-      ["a thousand hosts", "Host: x\r\n".repeat(10_000)],
+      ["1,001 empty headers", "a:\r\n".repeat(1000)],
+      ["ten thousand Host headers", "Host: x\r\n".repeat(10_000)],
     ] as const,
   )(
     "refuses too many or too long headers: %s (SECURITY.md)",
-    ([, headers]) => refuses(`${livenessRequestHead}${headers}\r\n`, 431),
+    ([, headers]) => assertRefused(`${livenessRequestHead}${headers}\r\n`, 431),
   )
 
   it.effect.each(
     [
-      ["that is announced", "Content-Length: 65537\r\n\r\n"],
-      ["that is announced and expects to be asked for", "Content-Length: 65537\r\nExpect: 100-continue\r\n\r\n"],
-      ["of terabytes", "Content-Length: 9999999999999\r\n\r\nhello"],
-      ["in chunks", `Transfer-Encoding: chunked\r\n\r\n${`1000\r\n${"a".repeat(4096)}\r\n`.repeat(20)}`],
+      ["if Content-Length announces it", "Content-Length: 65537\r\n\r\n"],
+      ["if the client waits for 100 Continue", "Content-Length: 65537\r\nExpect: 100-continue\r\n\r\n"],
+      ["if Content-Length announces terabytes", "Content-Length: 9999999999999\r\n\r\nhello"],
+      ["if it arrives in chunks", `Transfer-Encoding: chunked\r\n\r\n${`1000\r\n${"a".repeat(4096)}\r\n`.repeat(20)}`],
     ] as const,
-  )("refuses a body longer than 64 KiB %s (SECURITY.md)", ([, rest]) => refuses(`${livenessRequestHead}${rest}`, 413))
+  )(
+    "refuses a body longer than 64 KiB %s (SECURITY.md)",
+    ([, rest]) => assertRefused(`${livenessRequestHead}${rest}`, 413),
+  )
 
   it.effect("answers a request with a thousand redundant headers or separators (SECURITY.md)", () =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      // 1000 headers, the last of which is the key.
+      // The request has 1,000 headers. The last one is the API key.
       const many = `${livenessRequestHead.replace("/health/live", "/v1/screener")}Connection: close\r\n${
         "a:\r\n".repeat(997)
       }X-API-Key: ${pro}`
@@ -99,25 +102,25 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       ["a NUL in a header", "/v1/news", "A: b\0c\r\n"],
       ["a tab in the target", "/v1/news?query=a\tb"],
       ["UTF-8 that is not encoded", "/v1/news?query=\xc3\xa9"],
-      ["a byte that is no UTF-8", "/v1/news?query=\xff"],
-      ["an encoded byte that is no UTF-8", "/v1/news?query=%FF"],
+      ["a byte that is not UTF-8", "/v1/news?query=\xff"],
+      ["an encoded byte that is not UTF-8", "/v1/news?query=%FF"],
       ["UTF-8 cut short", "/v1/news?query=%E2%82"],
       ["overlong UTF-8", "/v1/news?query=%C0%AF"],
       ["half of a surrogate pair", "/v1/news?query=%ED%A0%80"],
-      ["a letter beyond Unicode", "/v1/news?query=%F4%90%80%80"],
+      ["a code point beyond Unicode", "/v1/news?query=%F4%90%80%80"],
       ["a percent alone", "/v1/news?query=%"],
       ["a percent before letters", "/v1/news?query=%u0041"],
-      ["a host that is none", "http://[::1/v1/news"],
+      ["an invalid host", "http://[::1/v1/news"],
       ["an absolute target without a host", "http:///v1/news"],
       ["an absolute target with a user", "http://me@x/v1/news"],
-      ["another scheme", "ftp://x/v1/news"],
+      ["an unsupported scheme", "ftp://x/v1/news"],
       ["an authority", "x:80"],
       ["an asterisk without OPTIONS", "*"],
     ] as const,
   )("answers with 400: %s (D13)", ([, target, more]) =>
     Effect.gen(function* () {
       const { pro } = yield* TestKeys
-      yield* refuses(formatGetRequest(pro, target, more), 400)
+      yield* assertRefused(formatGetRequest(pro, target, more), 400)
     }))
 
   it.effect.each(
@@ -133,7 +136,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     ] as const,
   )(
     "refuses an encoded NUL: %s (D11)",
-    ([target, status, code]) => assertAnswer(target, status, code),
+    ([target, status, code]) => assertErrorFor(target, status, code),
   )
 
   const lookAlikes = [
@@ -144,9 +147,9 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     ["Kelvin, whose small letter is k", "%E2%84%AA"],
     ["a long s, whose capital is S", "%C5%BF"],
     ["a dotless i, whose capital is I", "%C4%B1"],
-    ["a letter with a mark of its own", "MET%41%CC%81"],
+    ["a letter with a combining accent", "MET%41%CC%81"],
     ["a zero-width joiner", "ME%E2%80%8DTA"],
-    ["a word from right to left", "%E2%80%AEMETA"],
+    ["a right-to-left override", "%E2%80%AEMETA"],
     ["full-width digits", "A%EF%BC%91"],
   ] as const
 
@@ -154,8 +157,8 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     "refuses a character that looks like a letter of a ticker: %s (D5, D6)",
     ([, symbol]) =>
       Effect.gen(function* () {
-        yield* assertAnswer(`/v1/ticker-changes?ticker=${symbol}`, 422, "validation_error")
-        yield* assertAnswer(`/v1/screener?ticker=${symbol}`, 422, "validation_error")
+        yield* assertErrorFor(`/v1/ticker-changes?ticker=${symbol}`, 422, "validation_error")
+        yield* assertErrorFor(`/v1/screener?ticker=${symbol}`, 422, "validation_error")
         const { pro } = yield* TestKeys
         const [answer] = yield* RawSockets.exchangeBytes(
           yield* ServicePort,
@@ -179,13 +182,13 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     "/v1/%252e%252e/endpoints",
     "http://x/v1/../../etc/passwd",
     "/v1/docs/../../package.json",
-  ])("answers a path with `..` with 404: %s (D10)", (target) => assertAnswer(target, 404, "not_found"))
+  ])("answers a path with `..` with 404: %s (D10)", (target) => assertErrorFor(target, 404, "not_found"))
 
   // -------------------------------------------------------------------------------------------------------------------
   // Absolute-form targets
   // -------------------------------------------------------------------------------------------------------------------
 
-  /** The only response to a GET on a new connection. */
+  /** Sends a GET on a new connection and returns its only response. */
   const answerTo = Effect.fnUntraced(function* (key: string, target: string, more = "") {
     const answers = yield* RawSockets.exchangeBytes(yield* ServicePort, formatGetRequest(key, target, more))
     assert.strictEqual(answers.length, 1)
@@ -195,7 +198,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
 
   const headersPerResponse = /^(x-request-id|date|x-ratelimit-.*)$/
 
-  /** The parts of a response that are the same for the same request. */
+  /** Returns the parts of a response that must not differ between two equal requests. */
   const shared = ({ headers, status, text }: RawSockets.ParsedResponse) => ({
     status,
     headers: Object.fromEntries(Object.entries(headers).filter(([name]) => !headersPerResponse.test(name))),
@@ -215,11 +218,11 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
     "/v1/news?query=%FF",
     "/v1/screener?limit=x",
   ])(
-    "answers an absolute-form target like the origin form, fresh and cached: %s (RFC 9112, 3.2.2)",
+    "answers an absolute-form target like the same origin-form target, cached or not: %s (RFC 9112, 3.2.2)",
     (target) =>
       Effect.gen(function* () {
         const { pro } = yield* TestKeys
-        // Two from the database, two from the query cache, then from the response cache of the other form.
+        // After these requests, the response is in the response cache, which both forms of the target share.
         for (let i = 0; i < 5; i++) yield* answerTo(pro, target)
         const expected = shared(yield* answerTo(pro, target))
         for (const prefix of ["http://x", "HTTP://api.example.com:8080", "https://[::1]:80"]) {
@@ -241,8 +244,8 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
 
   it.effect("refuses an absolute-form target without Host, and CONNECT (RFC 9112, 3.2)", () =>
     Effect.gen(function* () {
-      yield* refuses("GET http://x/endpoints HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
-      yield* refuses("CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400)
+      yield* assertRefused("GET http://x/endpoints HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
+      yield* assertRefused("CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400)
       const answers = yield* RawSockets.exchangeBytes(
         yield* ServicePort,
         "OPTIONS * HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",

@@ -16,15 +16,15 @@ const { assertServiceResponds, livenessRequestHead, ServicePort } = RawSockets
 const little = {
   headers: Duration.millis(300),
   request: Duration.millis(600),
-  // Enough to read and encode 15 MB at a fifth of the usual speed.
+  // Long enough that a slow machine can read and encode 15 MB.
   response: Duration.seconds(5),
   shutdown: Duration.seconds(1),
 }
 
-/** One database connection for all requests. */
+/** The service has a single database connection, so a request that holds it blocks all others. */
 const single = { DATABASE_POOL_SIZE: "1" }
 
-/** A page of news that exceeds the buffers between the service and a client. */
+/** Inserts enough news that a page exceeds the buffers between the service and a client. */
 const longNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
     insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -37,7 +37,7 @@ const running = Layer.effectDiscard(longNews).pipe(
   Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(single), { asPrimary: true })),
 )
 
-/** Sends the beginning at once and the bytes one by one until the service closes, and returns the responses. */
+/** Sends `beginning` at once and `bytes` one by one until the service disconnects. Returns the responses. */
 const sendByteByByte = (beginning: string, bytes: string) =>
   Effect.scoped(Effect.gen(function* () {
     const { ended, received, socket } = yield* RawSockets.openConnection(yield* ServicePort)
@@ -54,11 +54,11 @@ const sendByteByByte = (beginning: string, bytes: string) =>
 const wholeList = (key: string) =>
   `GET /v1/news?limit=all&format=ndjson HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\n\r\n`
 
-/** 15 MB: more than the buffers hold, and little enough for a slow machine. */
+/** A request for 15 MB of news, which is more than the buffers hold. */
 const news = (key: string, id: string) =>
   `GET /v1/news?ticker=LONG&limit=30 HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n\r\n`
 
-/** A client that has received the beginning of a response and then reads some bytes now and then. */
+/** Opens a client that receives the beginning of a response and then reads `more` bytes every 30 ms. */
 const openSlowClient = (bytes: string, more: number) =>
   Effect.gen(function* () {
     const { socket } = yield* RawSockets.openConnection(yield* ServicePort)
@@ -89,7 +89,7 @@ const answered = Effect.fnUntraced(function* (key: string) {
     : []
 })
 
-layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Slow clients", (it) => {
+layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The service", (it) => {
   it.effect("limits the time for headers, request and response by default (SECURITY.md)", () =>
     Effect.sync(() => {
       const { headers, request, response } = defaultConnectionTimeouts

@@ -52,7 +52,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditiona
       }
     }).pipe(Effect.scoped))
 
-  it.effect("gives HEAD the ETag, type and length of GET, whichever comes first (D10, D17)", () =>
+  it.effect("gives HEAD the ETag, type and length of GET, whichever is sent first (D10, D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
@@ -158,12 +158,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditiona
   ]
 
   it.effect.each(["", "https://app.example"])(
-    "gives a 304 the Vary and the other lasting headers of its 200, with CORS_ORIGINS=%s (D17)",
+    "gives a 304 the same headers as its 200, except those about the body, with CORS_ORIGINS=%s (D17)",
     (origins) =>
       Effect.gen(function* () {
         const { basic } = yield* TestKeys
         const port = yield* startInstance({ CORS_ORIGINS: origins })
-        // The first response comes from the router, the later ones from the response cache.
+        // The first response comes from the router, all later responses from the response cache.
         const late = yield* startInstance({ CORS_ORIGINS: origins })
         for (const encoding of ["identity", "gzip", "br", "zstd"]) {
           for (const accept of ["application/json", "text/csv"]) {

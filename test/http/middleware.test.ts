@@ -1,16 +1,16 @@
-/** Headers of every response, and responses without an endpoint (§9.1, D10 to D14), over plain sockets. */
+/** Headers of every response, and responses that no endpoint produces (§9.1, D10 to D14), over plain sockets. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Clock, ConfigProvider, Context, Effect, Layer, Option, Schedule, Schema, Tracer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestConsole } from "effect/testing"
 import { type IncomingHttpHeaders, request } from "node:http"
-import { connect, createServer } from "node:net"
 import { brotliDecompressSync, unzipSync } from "node:zlib"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { EmbeddedHome } from "../../src/db/Connection.ts"
 import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { serveUntilInterrupted } from "../../src/cli/ServeCommand.ts"
+import { exchangeText, findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
 
@@ -26,14 +26,14 @@ interface Wire {
 interface Options {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
-  /** By default the basic key; `null` for no key. */
+  /** The API key: by default the basic key; `null` sends none. */
   readonly key?: string | null
 }
 
 const jsonOf = (type: string | undefined, text: string): unknown =>
   type?.startsWith("application/json") === true && text !== "" ? JSON.parse(text) : undefined
 
-/** Sends one request with its target byte for byte, and follows no redirect. */
+/** Sends a request with its target byte for byte. Does not follow redirects. */
 const plain = (encoding: string | undefined, bytes: Buffer) =>
   encoding === "br" ? brotliDecompressSync(bytes) : encoding === undefined ? bytes : unzipSync(bytes)
 
@@ -58,19 +58,7 @@ const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, met
   })
 })
 
-/** Sends bytes on a socket and returns everything received until the server closes it. */
-const talk = (listening: number, bytes: string) =>
-  Effect.callback<string, Error>((resume) => {
-    const socket = connect(listening, "127.0.0.1")
-    const chunks: Array<Buffer> = []
-    socket.on("data", (chunk) => chunks.push(chunk))
-    socket.on("error", (error) => resume(Effect.fail(error)))
-    socket.on("close", () => resume(Effect.succeed(Buffer.concat(chunks).toString("utf8"))))
-    socket.write(bytes, "latin1")
-    return Effect.sync(() => socket.destroy())
-  }).pipe(Effect.timeout("60 seconds"))
-
-const parsed = (text: string): Wire => {
+const parseResponse = (text: string): Wire => {
   const end = text.indexOf("\r\n\r\n")
   const [start = "", ...lines] = text.slice(0, end).split("\r\n")
   const headers: Record<string, string> = Object.fromEntries(lines.map((line) => {
@@ -89,7 +77,7 @@ const parsed = (text: string): Wire => {
 
 const uuid = /^[0-9a-f]{8}-[0-9a-f]{4}-7[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/
 
-const assertSurrounded = ({ body, headers }: Wire) => {
+const assertCommonHeaders = ({ body, headers }: Wire) => {
   assert.strictEqual(headers["x-api-version"], "v1")
   assert.strictEqual(headers["x-content-type-options"], "nosniff")
   assert.match(String(headers["x-request-id"]), /^[A-Za-z0-9._-]{1,128}$/)
@@ -98,7 +86,7 @@ const assertSurrounded = ({ body, headers }: Wire) => {
 
 const assertError = (answer: Wire, status: number, code: string) => {
   assert.strictEqual(answer.status, status, answer.text)
-  assertSurrounded(answer)
+  assertCommonHeaders(answer)
   assert.strictEqual(valueAt(answer.body, "error", "code"), code)
   assert.isString(valueAt(answer.body, "error", "message"))
   assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
@@ -196,7 +184,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       for (const [status, path, options] of cases) {
         const answer = yield* send(path, options)
         assert.strictEqual(answer.status, status, `${options.method ?? "GET"} ${path}`)
-        assertSurrounded(answer)
+        assertCommonHeaders(answer)
         assert.match(String(answer.headers["x-request-id"]), uuid)
       }
     }))
@@ -227,7 +215,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("replaces two request ids by a new one (D12)", () =>
+  it.effect("replaces a repeated X-Request-Id header with a new id (D12)", () =>
     Effect.gen(function* () {
       const answer = yield* send("/health/live", { headers: { "X-Request-Id": ["one", "two"] } })
       assert.match(String(answer.headers["x-request-id"]), uuid)
@@ -283,19 +271,19 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
   ]
 
   it.effect.each(legacy)(
-    "redirects with path and query byte for byte: %s (§9.1.3, §4.5)",
+    "redirects a legacy path and keeps path and query byte for byte: %s (§9.1.3, §4.5)",
     (rest) =>
       Effect.gen(function* () {
         for (const method of ["GET", "HEAD"]) {
           const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
           assert.strictEqual(answer.status, 301)
           assert.strictEqual(answer.headers.location, `/v1${rest}`)
-          assertSurrounded(answer)
+          assertCommonHeaders(answer)
         }
       }),
   )
 
-  it.effect("redirects without a key and with an invalid key (§9.1.3, D2)", () =>
+  it.effect("redirects a legacy path without a key and with an invalid key (§9.1.3, D2)", () =>
     Effect.gen(function* () {
       for (const key of [null, "nonsense"]) {
         const { status } = yield* send("/enterprise/v1/intraday-runners?nonsense=1", { key })
@@ -303,7 +291,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("never redirects to the legacy path, however it is encoded (§9.1.3)", () =>
+  it.effect("never redirects to a legacy path, however the request encodes it (§9.1.3)", () =>
     Effect.gen(function* () {
       for (
         const path of [
@@ -319,7 +307,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("redirects to the endpoint (§9.1.3)", () =>
+  it.effect("redirects a legacy path to its endpoint (§9.1.3)", () =>
     Effect.gen(function* () {
       const first = yield* send("/enterprise/v1/ticker-changes?ticker=EDGZ")
       const second = yield* send(String(first.headers.location))
@@ -458,7 +446,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }
     }))
 
-  it.effect("refuses a parameter without a name, without a suggestion (D4)", () =>
+  it.effect("refuses a parameter without a name and suggests no other name (D4)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/news?=5", "/v1/news?=5&=6", "/v1/screener?ticker=A&=", "/endpoints?=x"]) {
         const answer = yield* send(path)
@@ -481,7 +469,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
           "/v1/Historical-Tickers",
         ]
       ) {
-        // The path of an endpoint answers other methods with 405.
+        // If the path leads to an endpoint, other methods get a 405.
         const got = yield* send(path, { key: null })
         const answer = yield* send(path, { method: "POST" })
         if (got.status === 404) assertError(answer, 404, "not_found")
@@ -494,7 +482,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
     }))
 
   it.effect.each(["GET", "HEAD", "POST", "OPTIONS"])(
-    "adds the deprecation headers to the 400 of %s with an undecodable query (§9.4, D14)",
+    "adds the deprecation headers to the 400 for %s with an undecodable query (§9.4, D14)",
     (method) =>
       Effect.gen(function* () {
         const answer = yield* send("/v1/historical-tickers?ticker=%ZZ", { method })
@@ -503,7 +491,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       }),
   )
 
-  it.effect("adds the deprecation headers to OPTIONS (§9.4, D14)", () =>
+  it.effect("adds the deprecation headers to the response to OPTIONS (§9.4, D14)", () =>
     Effect.gen(function* () {
       const answer = yield* send("/v1/historical-tickers", { method: "OPTIONS", key: null })
       assert.strictEqual(answer.status, 204)
@@ -521,7 +509,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
         assert.strictEqual(answer.status, 204)
         assert.strictEqual(answer.text, "")
         assert.strictEqual(answer.headers.allow, "GET, HEAD")
-        assertSurrounded(answer)
+        assertCommonHeaders(answer)
         assert.deepStrictEqual(Object.keys(answer.headers).filter((name) => name.startsWith("access-control")), [])
       }
       const got = yield* send("/endpoints", { headers: { Origin: "https://app.example" } })
@@ -630,7 +618,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
               assert.isAtLeast(answer.status, 400, path)
               assert.isBelow(answer.status, 500, `${path} ${answer.text}`)
               const shown = JSON.stringify([answer.headers, answer.text])
-              // An error may repeat a text from the query, but never a key that was sent as a credential.
+              // An error may repeat text from the query, but never a key that was sent in a header.
               if (!path.includes(basic)) assert.notInclude(shown, key.slice(8))
               assert.notMatch(answer.text, /\bat \S+ \(|node_modules|\.ts:\d|select |from api_keys|SqlError|postgres/i)
             }
@@ -686,7 +674,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
         for (const path of ["/endpoints", "/v1/intraday-runners?ticker=EDGE"]) {
           const answer = yield* send(path, { headers })
           assert.strictEqual(answer.status, 200, JSON.stringify(headers).slice(0, 100))
-          assertSurrounded(answer)
+          assertCommonHeaders(answer)
           assert.match(String(answer.headers["content-type"]), /^application\/json/)
           assert.strictEqual(valueAt(answer.body, "error"), undefined)
         }
@@ -705,13 +693,13 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
         "\r\nGET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n",
       ]
       for (const bytes of requests) {
-        const answer = parsed(yield* talk(listening, bytes))
+        const answer = parseResponse(yield* exchangeText(listening, bytes))
         assert.strictEqual(answer.status, 200, bytes)
-        assertSurrounded(answer)
+        assertCommonHeaders(answer)
       }
     }))
 
-  it.effect("sends the common headers for unusual targets and upgrades (D14)", () =>
+  it.effect("sends the common headers in responses to unusual targets and upgrades (D14)", () =>
     Effect.gen(function* () {
       const listening = yield* servicePort
       const requests: ReadonlyArray<readonly [number, string]> = [
@@ -725,9 +713,9 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
         ],
       ]
       for (const [status, bytes] of requests) {
-        const answer = parsed(yield* talk(listening, bytes))
+        const answer = parseResponse(yield* exchangeText(listening, bytes))
         assert.strictEqual(answer.status, status, bytes)
-        assertSurrounded(answer)
+        assertCommonHeaders(answer)
       }
     }))
 })
@@ -736,9 +724,9 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
 // BASE_URL with a path
 // ---------------------------------------------------------------------------------------------------------------------
 
-const below = Layer.succeed(BaseUrl, "https://api.example.com:8443/market/data")
+const baseUrlWithPath = Layer.succeed(BaseUrl, "https://api.example.com:8443/market/data")
 
-layer(Service.layer.pipe(Layer.provide(below)), { excludeTestServices: true })(
+layer(Service.layer.pipe(Layer.provide(baseUrlWithPath)), { excludeTestServices: true })(
   "The middleware with a path in BASE_URL",
   (it) => {
     it.effect("keeps the path of BASE_URL in redirects, for GET and HEAD (§9.1.3, D10)", () =>
@@ -748,7 +736,7 @@ layer(Service.layer.pipe(Layer.provide(below)), { excludeTestServices: true })(
             const answer = yield* send(`/enterprise/v1${rest}`, { method, key: null })
             assert.strictEqual(answer.status, 301)
             assert.strictEqual(answer.headers.location, `/market/data/v1${rest}`)
-            assertSurrounded(answer)
+            assertCommonHeaders(answer)
           }
         }
       }))
@@ -787,12 +775,12 @@ layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true }
         assert.isUndefined(answer.headers["retry-after"])
         const head = yield* send("/v1/intraday-runners", { method: "HEAD" })
         assert.strictEqual(head.status, 500)
-        assertSurrounded(head)
+        assertCommonHeaders(head)
         for (const each of [answer, head]) {
           assertCounted(each)
           assert.strictEqual(each.headers["x-cost-microdollars"], "0")
         }
-        // An estimate fails like the request itself.
+        // An estimate of the request fails in the same way as the request.
         const estimate = yield* send("/estimate?endpoint=/v1/intraday-runners", {
           headers: { "X-Request-Id": "my-id" },
         })
@@ -849,7 +837,7 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
           assert.includeMembers(allowed, ["authorization", "x-api-key", "x-request-id"])
           assert.match(String(answer.headers.vary), /Origin/)
           assert.isUndefined(answer.headers["access-control-allow-credentials"])
-          assertSurrounded(answer)
+          assertCommonHeaders(answer)
         }),
     )
 
@@ -902,7 +890,7 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
           const answer = yield* send("/endpoints", { method, key: null, headers: { Origin: origin } })
           assert.deepStrictEqual(Object.keys(answer.headers).filter((name) => name.startsWith("access-control")), [])
           assert.match(String(answer.headers.vary), /Origin/)
-          assertSurrounded(answer)
+          assertCommonHeaders(answer)
         }
       }))
 
@@ -920,27 +908,19 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** The port of a service that the serve command has started, with its own database. */
-class Served extends Context.Service<Served, number>()("test/Served") {}
+class ServePort extends Context.Service<ServePort, number>()("test/ServePort") {}
 
-const freePort = Effect.callback<number>((resume) => {
-  const probe = createServer()
-  probe.listen(0, "127.0.0.1", () => {
-    const address = probe.address()
-    probe.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
-
-const served = Layer.effect(
-  Served,
+const serveLayer = Layer.effect(
+  ServePort,
   Effect.gen(function* () {
-    const listening = yield* freePort
+    const listening = yield* findFreePort
     yield* Effect.forkScoped(Effect.provide(
       serveUntilInterrupted,
       ConfigProvider.layer(
         ConfigProvider.fromUnknown({ PORT: String(listening), BASE_URL: "https://api.tickerline.example/" }),
       ),
     ))
-    yield* talk(listening, "GET /health/ready HTTP/1.0\r\n\r\n").pipe(
+    yield* exchangeText(listening, "GET /health/ready HTTP/1.0\r\n\r\n").pipe(
       Effect.filterOrFail((text) => text.startsWith("HTTP/1.1 200")),
       Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 200 }),
     )
@@ -957,11 +937,11 @@ const served = Layer.effect(
   Layer.provide(Layer.merge(NodeServices.layer, NodeCrypto.layer)),
 )
 
-layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
+layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it) => {
   const malformed = [
-    ["no HTTP at all", "hello\r\n\r\n"],
+    ["text that is not HTTP", "hello\r\n\r\n"],
     ["a TLS greeting", "\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03"],
-    ["HTTP/2 without notice", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
+    ["HTTP/2 without negotiation", "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"],
     ["an unknown method", "BREW /endpoints HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["a method in lower case", "get /endpoints HTTP/1.1\r\nHost: x\r\n\r\n"],
     ["a space in the target", "GET /a b HTTP/1.1\r\nHost: x\r\n\r\n"],
@@ -984,9 +964,9 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
     "answers malformed HTTP with the common headers and an error body: %s (D14)",
     ([what, bytes]) =>
       Effect.gen(function* () {
-        const answer = parsed(yield* talk(yield* Served, bytes))
-        // A second Host could be parsed as part of the first.
-        if (what === "two Hosts" && answer.status === 200) return assertSurrounded(answer)
+        const answer = parseResponse(yield* exchangeText(yield* ServePort, bytes))
+        // A runtime may join both Host headers into one, and then the request is valid.
+        if (what === "two Hosts" && answer.status === 200) return assertCommonHeaders(answer)
         assertError(answer, 400, "bad_request")
         assert.match(String(answer.headers["x-request-id"]), uuid)
         assert.notMatch(answer.text, /HPE_|Parse Error|node:/)
@@ -995,33 +975,36 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
 
   it.effect("answers oversized headers with the common headers and an error body (D14)", () =>
     Effect.gen(function* () {
-      const answer = parsed(
-        yield* talk(yield* Served, `GET /endpoints HTTP/1.1\r\nHost: x\r\nA: ${"y".repeat(100_000)}\r\n\r\n`),
+      const answer = parseResponse(
+        yield* exchangeText(
+          yield* ServePort,
+          `GET /endpoints HTTP/1.1\r\nHost: x\r\nA: ${"y".repeat(100_000)}\r\n\r\n`,
+        ),
       )
       assert.strictEqual(answer.status, 431)
-      assertSurrounded(answer)
+      assertCommonHeaders(answer)
       assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
     }))
 
   it.effect("answers an unsupported Expect with the common headers (D14)", () =>
     Effect.gen(function* () {
       const bytes = "GET /endpoints HTTP/1.1\r\nHost: x\r\nConnection: close\r\nExpect: the-moon\r\n\r\n"
-      assertSurrounded(parsed(yield* talk(yield* Served, bytes)))
+      assertCommonHeaders(parseResponse(yield* exchangeText(yield* ServePort, bytes)))
     }))
 
   it.effect("answers a valid and then a malformed request on one connection (D14)", () =>
     Effect.gen(function* () {
-      const text = yield* talk(yield* Served, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nBREW\r\n\r\n")
+      const text = yield* exchangeText(yield* ServePort, "GET /health/live HTTP/1.1\r\nHost: x\r\n\r\nBREW\r\n\r\n")
       const second = text.lastIndexOf("HTTP/1.1 ")
       assert.isAbove(second, 0)
-      assert.strictEqual(parsed(text.slice(0, second)).status, 200)
-      assertSurrounded(parsed(text.slice(0, second)))
-      assertError(parsed(text.slice(second)), 400, "bad_request")
+      assert.strictEqual(parseResponse(text.slice(0, second)).status, 200)
+      assertCommonHeaders(parseResponse(text.slice(0, second)))
+      assertError(parseResponse(text.slice(second)), 400, "bad_request")
     }))
 
   it.effect("names BASE_URL as the server in the OpenAPI document (§4.5)", () =>
     Effect.gen(function* () {
-      const answer = parsed(yield* talk(yield* Served, "GET /v1/openapi.json HTTP/1.0\r\n\r\n"))
+      const answer = parseResponse(yield* exchangeText(yield* ServePort, "GET /v1/openapi.json HTTP/1.0\r\n\r\n"))
       const document = answer.body
       assert.strictEqual(valueAt(document, "servers", 0, "url"), "https://api.tickerline.example")
       assert.strictEqual(valueAt(document, "info", "contact", "url"), "https://api.tickerline.example/v1/docs")
@@ -1029,7 +1012,7 @@ layer(served, { excludeTestServices: true })("The socket of serve", (it) => {
 
   it.effect("begins the URLs in Link with BASE_URL (§9.4, D8)", () =>
     Effect.gen(function* () {
-      const answer = parsed(yield* talk(yield* Served, "GET /v1/historical-tickers HTTP/1.0\r\n\r\n"))
+      const answer = parseResponse(yield* exchangeText(yield* ServePort, "GET /v1/historical-tickers HTTP/1.0\r\n\r\n"))
       assert.strictEqual(answer.status, 401)
       assert.strictEqual(
         answer.headers["link"],

@@ -44,7 +44,7 @@ const headerName = Arbitrary.map(
 )
 
 layer(Layer.empty)("A stored response", (it) => {
-  it.effect("has the headers that are the same for every account (D17)", () =>
+  it.effect("contains only the headers that are the same for every account (D17)", () =>
     Effect.gen(function* () {
       const found = yield* storeAndFind({
         "Cache-Control": "private, no-cache",
@@ -59,7 +59,7 @@ layer(Layer.empty)("A stored response", (it) => {
       }
     }).pipe(defaultSettings))
 
-  it.effect("is not stored if it has a header of one account (D17)", () =>
+  it.effect("is not stored if it has a header that is specific to an account (D17)", () =>
     Effect.gen(function* () {
       for (const name of ["X-Account-Name", "Set-Cookie", "X-Balance", "WWW-Authenticate"]) {
         assert.isUndefined(yield* storeAndFind({ [name]: "secret of one account" }), name)
@@ -85,7 +85,7 @@ const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
 const perResponse = /^(date|connection|keep-alive|x-request-id|x-ratelimit-(remaining|reset))$/
 
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The response cache", (it) => {
-  it.effect("repeats every header of the first response, for every dataset, format and encoding (D14, D17)", () =>
+  it.effect("has all headers of the original response, for every dataset, format and encoding (D14, D17)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const metrics = yield* findFreePort

@@ -11,7 +11,7 @@ import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { startInstance, requestOverWire } = ServiceInstances
 
-/** The versions at the next poll. */
+/** The combined version of the tables after the next poll. */
 const version = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
   const { watchTables: of } = yield* DatasetVersions
   yield* Effect.sleep("1 second")
@@ -31,9 +31,9 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
   excludeTestServices: true,
   timeout: "120 seconds",
 })(
-  "Versions",
+  "Dataset versions",
   (it) => {
-    it.effect("tracks every dataset, and daily_prices, which market caps depend on (D17)", () =>
+    it.effect("exist for every dataset, and for daily_prices, on which market caps depend (D17)", () =>
       Effect.gen(function* () {
         const { watchTables: of } = yield* DatasetVersions
         for (const { table } of datasets) assert.isDefined(of([table]).current(), table)
@@ -41,7 +41,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
         assert.isUndefined(of(["ticker_changes", "nowhere"]).current())
       }))
 
-    it.effect("changes the version with every type of statement, once it is committed (D17)", () =>
+    it.effect("change with every type of statement, once it is committed (D17)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
@@ -98,7 +98,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
         assert.strictEqual(yield* version("news"), others)
       }))
 
-    it.effect("keeps the version after a rollback (D17)", () =>
+    it.effect("stay the same after a rollback (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const before = yield* version("news")
@@ -111,7 +111,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
         assert.strictEqual(yield* version("news"), before)
       }))
 
-    it.effect("counts concurrent writers of a dataset without blocking them (D17)", () =>
+    it.effect("count concurrent writes to a dataset without blocking them (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const writer = (table: string) => sql`update ${sql(table)} set ticker = ticker`
@@ -121,7 +121,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
             yield* Effect.sleep("100 millis")
             yield* writer(second)
           }))
-        // In opposite orders, which would deadlock if the writers blocked each other.
+        // Both write the tables in opposite orders, which would deadlock if the writers blocked each other.
         yield* Effect.all(
           Array.from(
             { length: 4 },
@@ -139,7 +139,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
         assert.deepStrictEqual((yield* counted).map(({ changes, rows }) => [changes, rows]), [[5, 1], [5, 1]])
       }))
 
-    it.effect("counts a transaction with many statements as one change (D17)", () =>
+    it.effect("count a transaction with many statements as one change (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`delete from dataset_versions where dataset = 'split_status'`
@@ -150,7 +150,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
         assert.deepStrictEqual(row, { changes: 1 })
       }))
 
-    it.effect("has no version for a table without an active trigger, and caches nothing of it (D17)", () =>
+    it.effect("are unknown for a table without an active trigger, so its results are not cached (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`alter table screener disable trigger note_change`
@@ -161,7 +161,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
         assert.isUndefined(yield* version("screener"))
       }))
 
-    it.effect("lets the service's role read the versions but not change them (D17)", () =>
+    it.effect("can be read but not changed by the role of the service (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const [row] = yield* sql`
@@ -176,7 +176,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
 layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })(
   "Two instances",
   (it) => {
-    it.effect("returns no result older than a second, with random writes and two instances (D17)", () =>
+    it.effect("return no result that is older than a second, during random writes (D17)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient

@@ -9,7 +9,7 @@ import * as StatementRecorder from "../support/StatementRecorder.ts"
 
 const { requestJson, valueAt: at } = Service
 
-/** Enough rows for two pages beyond the threshold, the last one not full. */
+/** Enough rows for two pages beyond the threshold for deep pages. The last page is not full. */
 const rows = 1_234
 
 const fillRunners = Effect.gen(function* () {
@@ -25,7 +25,7 @@ const fillRunners = Effect.gen(function* () {
 
 const fillNews = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // Several rows have the same time, so that the order depends on the id, too.
+  // Several rows have the same time, so that their order depends on the id.
   yield* sql`
     insert into news (id, ticker, form_type, title, filed_at, created_at, last_updated)
     select 'deep' || lpad(n::text, 5, '0'), 'DEEPN', 'news', 'Title ' || n, '2020-01-01',
@@ -56,7 +56,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
     return { rows: ListClients.resultRows(body), more: at(body, "has_more") }
   })
 
-  /** Compares each deep page, of ten and of a hundred rows, with one statement for the complete order. */
+  /** Compares all deep pages, with limits of ten and a hundred, with the expected rows of the complete list. */
   const check = Effect.fnUntraced(
     function* (path: string, name: string, key: string, expected: ReadonlyArray<unknown>) {
       assert.strictEqual(expected.length, rows)
@@ -75,14 +75,14 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
 
   const down = Array.from({ length: rows }, (_, at) => rows - at)
 
-  it.effect("returns the correct runners at a large offset (D8)", () =>
+  it.effect("contain the correct runners at a large offset (D8)", () =>
     Effect.gen(function* () {
       yield* fillRunners
       const { ultimate } = yield* Service.TestKeys
       yield* check("/v1/intraday-runners?ticker=DEEPR&", "gap_percentage", ultimate, down)
     }))
 
-  it.effect("returns the correct news at a large offset, even if many have the same time (D8)", () =>
+  it.effect("contain the correct news at a large offset, even if many rows have the same time (D8)", () =>
     Effect.gen(function* () {
       yield* fillNews
       const sql = yield* SqlClient.SqlClient
@@ -93,7 +93,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
       yield* check("/v1/news?ticker=DEEPN&", "id", ultimate, ids.map(({ id }) => id))
     }))
 
-  it.effect("returns the correct usage at a large offset, with the key of each row (D8, D29)", () =>
+  it.effect("contain the correct usage at a large offset, with the key of each row (D8, D29)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* CustomerUsage.createCustomer("deep", { tier: "pro" })
       yield* fillUsage(account_id, key_id)
@@ -107,7 +107,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
       assert.strictEqual(at(row, "key_hint"), key.slice(0, 12))
     }))
 
-  it.effect("skips rows in the index (D8)", () =>
+  it.effect("skip the earlier rows in the index, without reading them from the table (D8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys

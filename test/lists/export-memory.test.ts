@@ -1,4 +1,4 @@
-/** An export from a separate process, whose heap and resident memory are measured. */
+/** Measures the memory of a separate process that sends a large export. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
@@ -19,7 +19,7 @@ const mebibyte = 1_048_576
 const peak = (pid: number | undefined) =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024
 
-/** The service waits for the client and fetches no more rows. */
+/** Whether the service has stopped fetching rows because the client does not read. */
 const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql`

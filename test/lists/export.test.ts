@@ -31,7 +31,7 @@ const path = "/v1/news?limit=all&format=csv"
 const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(look, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("30 seconds"))
 
-/** The number of database sessions of exports. */
+/** The number of database sessions that exports hold. */
 const cursors = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly pid: number }>`
@@ -40,7 +40,7 @@ const cursors = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     (found) => found.length,
   ))
 
-/** The usage of the endpoint, latest first. */
+/** The recorded usage of `/v1/news`, latest first. */
 const usageOf = Effect.fnUntraced(function* (port: number, key: string) {
   const { text } = yield* requestOverWire(port, "/v1/usage?endpoint=/v1/news", key)
   const found = valueAt(JSON.parse(text), "results")
@@ -137,11 +137,11 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
     }).pipe(Effect.scoped))
 
   it.effect.each(["csv", "ndjson"])(
-    "has the same cost in a 402, in the estimate and when it is sent: %s (D27, D28)",
+    "has the same cost in the 402, in the estimate and in its trailer: %s (D27, D28)",
     (format) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        // Lists whose first rows are shorter or longer than the others.
+        // One list begins with shorter rows than average, the other one with longer rows.
         for (const [name, length, day] of [["short", 15_000, "2026-03-03"], ["long", 90_000, "2026-04-04"]] as const) {
           yield* sql`
           insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -163,7 +163,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
             assert.strictEqual(refused.status, 402)
             assert.include(refused.text, `The export costs ${cost} microdollars`)
           }
-          // A list that costs exactly the balance is sent, whatever its first chunk suggests.
+          // A list that costs exactly the balance is sent, even if its first chunk suggests a higher cost.
           assert.isTrue((yield* Downloads.download(port, `/v1/news?${query}`, guessed.key)).isComplete)
         }
         yield* sql`delete from news where ticker = 'EXACT'`
@@ -272,7 +272,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       const response = yield* Downloads.beginDownload(port, exportPath, ultimate)
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
-      // An exclusive lock is available immediately.
+      // The test gets an exclusive lock immediately, so the export holds no lock.
       yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate screener`))
       assert.isTrue(yield* Downloads.finishDownload(response))
       assert.strictEqual(Downloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, 20_000)
@@ -303,12 +303,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       assert.isTrue((yield* Downloads.download(port, path, ultimate)).isComplete)
     }).pipe(Effect.scoped))
 
-  it.effect("has one database session when it is retried (§7.2)", () =>
+  it.effect("holds only one database session while it is retried (§7.2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
       const port = yield* startInstance({ WHOLE_LISTS: "1" })
-      /** The last statement of each session of an export. */
+      /** The state and last statement of each database session that an export holds. */
       const sessions = Effect.map(
         sql<{ readonly query: string; readonly state: string }>`
           select query, state from pg_stat_activity
@@ -326,7 +326,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       yield* Deferred.await(held)
       const taking = yield* Effect.forkScoped(Downloads.beginDownload(port, path, ultimate))
       yield* until(sessions, (found) => found.length > 0)
-      // The first attempt fails, and the second begins.
+      // Wait until the first attempt has failed and the second one has begun.
       yield* until(sessions, (found) => found.every((one) => !one.startsWith("active")))
       yield* until(sessions, (found) => found.some((one) => one.startsWith("active")))
       assert.strictEqual((yield* sessions).length, 1)

@@ -1,4 +1,4 @@
-/** SQL injection: PostgreSQL receives every input as data, for every parameter of every endpoint. */
+/** SQL injection: checks that PostgreSQL receives every input as data, for every parameter of every endpoint. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
@@ -19,10 +19,10 @@ import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { someOf } from "../support/Thoroughness.ts"
 
-/** A marker in every input. No statement of the service may contain it. */
+/** A marker in every input. No statement of the service may contain this text. */
 const mark = "zq7"
 
-/** Inputs for texts, lists and names: they end a literal, a comment or a statement, or sleep. */
+/** Hostile inputs, which try to end a literal, a comment or a statement, or call `pg_sleep`. */
 const hostile = [
   `${mark}'`,
   `'${mark}`,
@@ -48,7 +48,7 @@ const hostile = [
   `{"${mark}": {"$ne": null}}`,
 ]
 
-/** Inputs that begin with a valid value. */
+/** Hostile inputs that begin with a valid value. */
 const likely: Readonly<Record<ParameterKind, string>> = {
   number: "1",
   integer: "1",
@@ -75,7 +75,7 @@ const cases = documentedEndpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ endpoint, parameter, name: `${endpoint.path}?${parameter.name}` }))
 )
 
-/** A digest of everything that requests must not change. */
+/** Digests of all data and the schema, which requests must not change. */
 const everything = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digestOf = (table: string) =>
@@ -104,19 +104,19 @@ const service = Layer.effect(Before, everything).pipe(
   Layer.provideMerge(StatementRecorder.layer),
 )
 
-/** Sends a request. A statement that sleeps ten seconds would exceed the timeout. */
+/** Sends a request. The timeout is shorter than the ten seconds that injected SQL would sleep. */
 const ask = Effect.fnUntraced(function* (target: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
   return yield* Effect.timeout(Service.requestJson(target, { key: ultimate, ...options }), "9 seconds")
 })
 
-/** The documented statuses of the endpoint, except for failures of the service. */
+/** The documented statuses of the endpoint, without 5xx. */
 const documented = (path: string) =>
   new Set(
     Object.keys(Object(valueAt(openApiDocument, "paths", path, "get", "responses"))).filter((status) => status < "500"),
   )
 
-/** Sends all requests and returns their statements. */
+/** Sends all requests and returns the statements that the service sent to PostgreSQL. */
 const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targets: ReadonlyArray<string>) {
   const allowed = documented(path)
   const { sent } = yield* StatementRecorder.recordStatements(
@@ -129,11 +129,11 @@ const sendAll = Effect.fnUntraced(function* ({ path }: DocumentedEndpoint, targe
   return sent
 })
 
-/** Some values are stored and compared in capital letters. */
+/** Whether a parameter contains the marker, ignoring case, because the service converts some values to capitals. */
 const isMarked = ({ parameters }: StatementRecorder.SentStatement) =>
   parameters.some((parameter) => String(parameter).toLowerCase().includes(mark))
 
-layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection", (it) => {
+layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The service", (it) => {
   it.effect.each(cases)(
     "does not interpret $name as SQL (SECURITY.md)",
     ({ endpoint, parameter }) =>
@@ -144,7 +144,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
           endpoint,
           values.map((value) => buildUrl(endpoint.path, [...rest, [parameter.name, value]])),
         )
-        // Any text reaches PostgreSQL as a value. The changelog has no table.
+        // A text must have reached PostgreSQL as a value, except for the changelog, which has no table.
         const isOfTable = !endpoint.path.startsWith("/v1/changelog")
         if (isOfTable && parameter.kind === "text" && !["endpoint", "status_code"].includes(parameter.name)) {
           assert.isAbove(sent.filter(isMarked).length, values.length / 6)
@@ -218,10 +218,10 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
   // Rows found by a hostile text
   // -------------------------------------------------------------------------------------------------------------------
 
-  /** Texts that can be a value of a list: without commas, which separate values, and without surrounding blanks. */
+  /** Hostile texts that can be one value of a list, so without commas, NUL and trailing white space. */
   const texts = hostile.filter((text) => !/[,\0]|\s$/.test(text))
 
-  /** The column of a parameter. */
+  /** The column that a parameter filters, and the type of its filter, from the parameter's description. */
   const columnOf = (path: string, name: string) => {
     const parameters = valueAt(openApiDocument, "paths", path, "get", "parameters")
     const own = Array.isArray(parameters)
@@ -262,7 +262,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
       }))
   })
 
-  it("has texts to search for (SECURITY.md)", () => {
+  it("is tested with enough filters and texts (SECURITY.md)", () => {
     assert.isAtLeast(filters.length, 25)
     assert.isAtLeast(texts.length, 15)
   })
@@ -278,14 +278,14 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("injection
         for (const { name } of checks) yield* sql`alter table ${sql(table)} drop constraint ${sql(name)}`
         const plain = isList ? sql`array['plain']` : sql`'plain ' || ctid`
         yield* sql`update ${sql(table)} set ${sql(column)} = ${plain}`
-        // Owners are grouped by filing; here all of them are in one.
+        // Owners are grouped by filing, so put all of them into one filing.
         if (table === "ownership") {
           yield* sql`update ownership set ticker = 'ZZ9', accession_number = 'one', filed_at = '2025-01-02'`
         }
         const rows = yield* sql<{ readonly ctid: string }>`
           select ctid::text from ${sql(table)} order by ctid limit ${texts.length}
         `
-        // The tracker's countries are capital letters, as its constraint requires.
+        // A constraint requires capital letters for the countries of this table.
         const kept = texts.map((text) =>
           path.endsWith("-tracker") && parameter === "country" ? text.toUpperCase() : text
         )

@@ -17,12 +17,12 @@ import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 import { inputs, someOf } from "../support/Thoroughness.ts"
 
-/** Enough rows for pages, filters and nulls in every table. */
+/** The service with enough rows in every table for several pages, for filters and for nulls. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(Layer.provideMerge(Service.layer))
 
 const tooLong = "x".repeat(101)
 
-/** Values that a parameter of this type must refuse: wrong type, empty, out of range. */
+/** Invalid values by parameter type: of the wrong type, empty, or out of range. */
 const wrong: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   number: ["", "x", "1,5", "NaN", "Infinity", "1e400", "0x10", "1 2"],
   integer: ["", "x", "0", "-1", "1.5", "99999999999"],
@@ -35,7 +35,7 @@ const wrong: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   text: ["", "\0"],
 }
 
-/** A text parameter is a list of values, or a part of a text with its own length limits. */
+/** The invalid values of a parameter. A part of a text has length limits as well. */
 const wrongFor = ({ kind, name }: DocumentedParameter) =>
   kind === "text" && /part of/i.test(descriptionOf(name)) ? [...wrong.text, "ab", tooLong] : wrong[kind]
 
@@ -54,7 +54,7 @@ const cases = documentedDatasetEndpoints.flatMap((endpoint) =>
 
 const ajv = formats.default(new Ajv2020({ strict: false, allErrors: true }))
 
-/** The documented schema of a response, with its components. */
+/** Validators for the documented responses, by path and status. */
 const validators = new Map(
   documentedEndpoints.flatMap(({ path }) =>
     Array.from(responsesOf(path), ([status, response]) => {
@@ -65,7 +65,7 @@ const validators = new Map(
   ),
 )
 
-/** A reproducible random choice. */
+/** Returns a function that makes reproducible random choices. */
 const chooser = (seed: number) => {
   let state = seed >>> 0
   return <A>(options: ReadonlyArray<A>): A => {
@@ -89,7 +89,7 @@ const right: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   text: ["text", "100%", "a_b'c\"d\\", "tag7", "Müller 北京", 'or -x "y', "select;--"],
 }
 
-/** Any query: valid and invalid values, repeated parameters and sometimes an unknown one. */
+/** A random query with valid and invalid values, repeated parameters and sometimes an unknown parameter. */
 const question = (seed: number) => {
   const choose = chooser(seed)
   const endpoint = choose(documentedDatasetEndpoints)
@@ -109,7 +109,7 @@ const question = (seed: number) => {
   return { path: endpoint.path, request: buildUrl(endpoint.path, [...query, ...unknownParameter]) }
 }
 
-layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries", (it) => {
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API", (it) => {
   it.effect.each(cases)(
     "refuses invalid values of $name and names the parameter (D4, D11)",
     ({ endpoint, parameter }) =>
@@ -125,7 +125,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("queries",
   )
 
   it.effect.prop(
-    "answers any query as OpenAPI documents it, and never with 500 (§7)",
+    "responds to any query as OpenAPI documents, and never with 500 (§7)",
     [Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 31 }))],
     ([seed]) =>
       Effect.gen(function* () {

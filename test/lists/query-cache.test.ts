@@ -25,10 +25,10 @@ const own = new Set(["x-request-id", "date", "x-ratelimit-remaining", "x-ratelim
 const shared = (headers: Readonly<Record<string, string>>) =>
   Object.fromEntries(Object.entries(headers).filter(([name]) => !own.has(name)))
 
-/** Long enough for every instance to notice a commit (D17). */
+/** Waits until every instance has noticed a commit (D17). */
 const seen = Effect.sleep("1 second")
 
-/** Requests five times: two from the database, one from the query cache, the others from the response cache. */
+/** Sends five requests. The responses come twice from the database, then from the query cache and response cache. */
 const often = Effect.fnUntraced(
   function* (port: number, path: string, key: string, options?: ServiceInstances.WireRequestOptions) {
     const ask = requestOverWire(port, path, key, options)
@@ -62,7 +62,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       }
     }).pipe(Effect.scoped))
 
-  it.effect("records cached responses as such, with the same bytes and cost (D29)", () =>
+  it.effect("marks cached responses in the usage, with the same bytes and cost (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* CustomerUsage.createCustomer("memory")
@@ -99,7 +99,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
         yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
       }))
-      // A result is cached when it is requested again.
+      // A result is cached when it is requested for the second time.
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 3)
     }).pipe(Effect.scoped, Effect.provide(StatementRecorder.layer)))
 
@@ -163,7 +163,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to 
       assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
     }).pipe(Effect.scoped))
 
-  it.effect("refuses a cached result to two different credentials (D2)", () =>
+  it.effect("refuses a cached result to a request with two different credentials (D2)", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
       const port = yield* startInstance()
@@ -221,7 +221,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to 
       assert.strictEqual(last.status, 402)
     }).pipe(Effect.scoped))
 
-  it.effect("serves the waiting requests if others join or are cancelled (D17)", () =>
+  it.effect("answers requests that wait for the same query, even if one of them is cancelled (D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
@@ -286,7 +286,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to 
         effective_date: DateTime.formatIsoDate(midnight),
         status: "confirmed",
       })
-      // The clock stands one second before midnight until it is advanced.
+      // The clock shows one second before midnight until the test advances it.
       let now = DateTime.toEpochMillis(midnight) - 1000
       const moved: Clock.Clock = Object.assign(Object.create(live), {
         currentTimeMillisUnsafe: () => now,

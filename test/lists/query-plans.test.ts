@@ -13,7 +13,7 @@ import * as StatementRecorder from "../support/StatementRecorder.ts"
 
 // @module-tag slow
 
-/** Enough rows that PostgreSQL prefers an index. */
+/** The number of rows per table, large enough that PostgreSQL prefers an index to a sequential scan. */
 const rows = 20_000
 
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(rows)).pipe(
@@ -23,7 +23,7 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(rows)).pipe(
 
 const tables = new Set(datasets.map(({ table }) => table))
 
-/** A rare value, as filters usually have. */
+/** A value for a parameter that few rows match, which is the usual case. */
 const rare = ({ kind, name, words }: DocumentedParameter): string => {
   if (words[0] !== undefined) return words[0]
   if (kind === "boolean") return "true"
@@ -42,7 +42,7 @@ const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   ].map((request) => ({ request }))
 })
 
-layer(service, { excludeTestServices: true, timeout: "180 seconds" })("plans", (it) => {
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQL", (it) => {
   it.effect.each(requests)(
     "uses an index for $request (§8)",
     ({ request }) =>

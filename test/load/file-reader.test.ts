@@ -21,7 +21,7 @@ const rowsOf = Effect.fnUntraced(
   },
 )
 
-/** Parts of generated cells. Most are characters that a CSV reader can mistake. */
+/** Parts of generated cells. Most of them are hard to parse for a CSV reader. */
 const awkward = [
   '"',
   ",",
@@ -45,7 +45,7 @@ const awkward = [
 const Cell = Schema.Array(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: awkward.length - 1 })))
 const cellOf = (parts: ReadonlyArray<number>) => parts.map((part) => awkward[part] ?? "").join("")
 
-/** Ways to write the same table. */
+/** Variations in the encoding of the same table. */
 const WritingStyle = Schema.Struct({
   crlf: Schema.Boolean,
   mark: Schema.Boolean,
@@ -130,7 +130,7 @@ layer(Folder.layer)("The file reader", (it) => {
 
   it.effect("decodes characters and rows that are split between chunks (D31)", () =>
     Effect.gen(function* () {
-      // Characters of several bytes and rows of different lengths, so that chunks end inside both.
+      // Uses characters of several bytes and rows of different lengths, so that some chunks end inside each of them.
       const table = Array.from(
         { length: 4_000 },
         (_, at) => ["é€😀".repeat(at % 23), `"${"ü,\n".repeat(at % 5)}`, String(at)],
@@ -148,7 +148,7 @@ layer(Folder.layer)("The file reader", (it) => {
       )
     }))
 
-  it.effect("recognizes a gzip file whose name does not end in .gz (D31)", () =>
+  it.effect("refuses a gzip file whose name does not end in .gz, with advice (D31)", () =>
     Effect.gen(function* () {
       for (const name of ["compressed.csv", "compressed.ndjson"]) {
         const error = yield* Effect.flip(rowsOf(name, gzipSync("a,b\n1,2\n")))

@@ -79,7 +79,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       assert.deepStrictEqual(others, ["README.md", "news.txt", "newsletter.csv"])
     }))
 
-  it.effect("explains ambiguous, empty, missing and invalid folders (operations/data)", () =>
+  it.effect("reports ambiguous, empty, missing and invalid folders (operations/data)", () =>
     Effect.gen(function* () {
       const twice = yield* Effect.flip(findDatasetFiles(yield* folderOf({ "news.csv": "", "news.ndjson": "" })))
       assert.match(twice.message, /contains several files for news: news\.csv, news\.ndjson\. Keep one of them\.$/)
@@ -95,7 +95,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       )
     }))
 
-  it.effect("updates a row whose key has empty cells (D22)", () =>
+  it.effect("updates an existing row whose key has empty cells (D22)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const header = "ticker,filed_at,is_adr,last_updated"
@@ -112,7 +112,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ])
     }))
 
-  it.effect("explains a folder in place of a file, and a missing file (D31)", () =>
+  it.effect("reports a missing file, and a folder that is given instead of a file (D31)", () =>
     Effect.gen(function* () {
       const folder = yield* folderOf({ "news.csv": "" })
       const task = { dataset: "news", append: false }

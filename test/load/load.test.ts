@@ -148,7 +148,7 @@ const waitUntil = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) 
 
 const day = (at: number) => new Date(Date.UTC(2010, 0, 1 + at)).toISOString().slice(0, 10)
 
-/** Generates sessions with different keys. `open` distinguishes one file from another. */
+/** Generates sessions with distinct keys. `open` is the market_open of every row, and so identifies the file. */
 const makeSessions = (count: number, open: string): ReadonlyArray<Cells> =>
   Array.from({ length: count }, (_, at) => ({
     ...session,
@@ -194,7 +194,7 @@ const startCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>, f
 })
 
 layer(TestLayer, { excludeTestServices: true })("load", (it) => {
-  describe("a file becomes a table", () => {
+  describe("with a valid file", () => {
     const full: ReadonlyArray<Cells> = [
       {
         ...session,
@@ -362,7 +362,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       }))
   })
 
-  describe("a bad row refuses the file", () => {
+  describe("with an invalid row", () => {
     /** Valid cells for columns that may not be empty if they are present. */
     const right: Cells = { recorded_at: "2026-06-01T13:30:00Z" }
     const wrongSessions: ReadonlyArray<readonly [string, Cells, string, RegExp]> = [
@@ -419,14 +419,14 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     ]
 
     it.effect.each(cases)(
-      "refuses $what, and names line, column and reason (D31)",
+      "refuses $what, and reports line, column and reason (D31)",
       ({ cells, column, dataset, good, reason }) =>
         Effect.gen(function* () {
           yield* seed
           const columns = Object.keys({ ...good, ...cells })
           const before = dataset === "ticker_changes" ? { ...good, old_ticker: "GOOD" } : { ...good, ticker: "GOOD" }
           const known = Object.fromEntries(Object.keys(cells).map((name) => [name, good[name] ?? right[name] ?? ""]))
-          // An unknown column is an error of the header.
+          // An unknown column is reported as an error of the header.
           const bad = reason.source === "not a column" ? [1] : [3]
           const texts = [
             yield* assertRefused(dataset, "bad.csv", toCsv([{ ...before, ...known }, { ...good, ...cells }], columns)),
@@ -454,7 +454,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }),
     )
 
-    it.effect("names a missing required column (D31)", () =>
+    it.effect("reports a missing required column (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const { market_open: _, ...without } = session
@@ -488,7 +488,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("refuses an array in a text column, and does not call it empty (D31)", () =>
+    it.effect("refuses an array in a text column, and reports it as an array, not as empty (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const found = parseErrors(
@@ -509,7 +509,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(inList.map(([line]) => line), [1])
       }))
 
-    it.effect("refuses a list with a NUL character, and names the line (D31)", () =>
+    it.effect("refuses a list with a NUL character, and reports the line (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const text = toCsv([session, { ...session, ticker: "ZYXB", all_tags: JSON.stringify(["a\0b"]) }], [
@@ -539,7 +539,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("refuses a line that is not a JSON object, and names it (D31)", () =>
+    it.effect("refuses a line that is not a JSON object, and reports its number (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const good = JSON.stringify(change)
@@ -586,7 +586,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.match(found.at(-1)?.[1] ?? "", /6 cells.*5/)
       }))
 
-    it.effect("shows only the first 20 bad rows (D31)", () =>
+    it.effect("reports only the first 20 bad rows (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const rows = Array.from(
@@ -663,7 +663,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       }))
   })
 
-  describe("a file that cannot be read", () => {
+  describe("with an unreadable file", () => {
     const header = `${Object.keys(change).join(",")}\n`
     const cases: ReadonlyArray<readonly [string, string, string | Uint8Array, RegExp]> = [
       ["a kind that there is not", "a.parquet", "PAR1", /a\.parquet.*\.csv.*\.ndjson/],
@@ -698,7 +698,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ],
     ]
     it.effect.each(cases.map(([what, name, content, expected]) => ({ what, name, content, expected })))(
-      "refuses $what, and keeps the rows (D31)",
+      "refuses $what, and keeps the table's rows (D31)",
       ({ content, name, expected }) =>
         Effect.gen(function* () {
           yield* seed
@@ -754,7 +754,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("refuses a file without rows with --check too (D31)", () =>
+    it.effect("refuses a file without rows also with --check (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const file = yield* writeTestFile("a.csv", header)
@@ -782,7 +782,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     )
   })
 
-  describe("rows that repeat others", () => {
+  describe("with rows that share a key", () => {
     it.effect("refuses an event whose two symbols are equal (D22)", () =>
       Effect.gen(function* () {
         yield* seed
@@ -845,13 +845,13 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(merged, { added: 1, updated: 2, unchanged: 1 })
         assert.deepStrictEqual([rows, superseded], [4, 1])
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed c", "confirmed d", "reverted a"])
-        // A column that is left out becomes null.
+        // A column that the file omits becomes null.
         yield* appendText("ticker_changes", "c.csv", toCsv([{ ...change, cik, status: "confirmed" }]))
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed", "confirmed c", "confirmed d"])
         assert.deepStrictEqual(yield* findLeftoverTables, [])
       }))
 
-    it.effect("serves an event that --append reverted without delay (D22, D17, §4.1)", () =>
+    it.effect("does not follow an event after --append has reverted it (D22, D17, §4.1)", () =>
       Effect.gen(function* () {
         yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, cik }]))
         const current = Effect.map(
@@ -892,7 +892,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.lengthOf(yield* sql`select 1 from ticker_changes where status = 'reverted'`, 40)
       }))
 
-    it.effect("drops a repeated former name, with or without a date (D22)", () =>
+    it.effect("drops a former name that is repeated, with or without a date (D22)", () =>
       Effect.gen(function* () {
         const name = { ticker: "AAA", former_ticker: "BBB", date: "" }
         const rows = [name, name, { ...name, date: "2020-02-02" }, { ...name, date: "2020-02-02" }]
@@ -916,7 +916,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       )
       return Object.fromEntries(names.split(",").map((name, at) => [name, list[at] ?? ""]))
     }
-    /** Finds a column outside the key, and another value for it. */
+    /** Finds a column outside the key, and a different valid value for it. */
     const differences = { last_updated: "2026-06-02 20:05:00", status: "reverted", close: "99.99" } as const
 
     it.effect.each(datasets)(
@@ -1008,7 +1008,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.strictEqual(yield* noted, before + 2)
       }))
 
-    it.effect("warns of symbols that no request to /v1/ticker-changes can name (D6)", () =>
+    it.effect("warns about symbols that are too long for requests to /v1/ticker-changes (D6)", () =>
       Effect.gen(function* () {
         const rows = [
           change,
@@ -1028,7 +1028,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       }))
   })
 
-  describe("readers", () => {
+  describe("while clients read", () => {
     interface Seen {
       readonly kinds: Set<string>
       readonly reads: Ref.Ref<number>
@@ -1088,7 +1088,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("does not make reads queue behind a swap that waits for a long read (D31)", () =>
+    it.effect("does not delay new reads while the swap waits for a long read (D31)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* replaceWith("intraday_runners", "old.csv", toCsv(makeSessions(10, "1")))
@@ -1134,7 +1134,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       }))
   })
 
-  describe("a load that does not get to its end", () => {
+  describe("if it is interrupted or killed", () => {
     it.effect("leaves only the old rows after an interruption (D31)", () =>
       Effect.gen(function* () {
         yield* seed
@@ -1178,7 +1178,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       }))
   })
 
-  describe("a load that is interrupted by a signal", () => {
+  describe("on a signal", () => {
     /** Holds the load lock of a dataset. Returns an effect that releases it. */
     const holdLoadLock = (dataset: Dataset) =>
       Effect.gen(function* () {

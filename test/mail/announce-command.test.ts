@@ -37,14 +37,14 @@ const setUp = Effect.gen(function* () {
   return { smtp, serve, command, sql: databaseClientLayer({ url, applicationName: "test" }) }
 })
 
-const until = (what: string, holds: () => boolean) =>
+const waitUntil = (what: string, holds: () => boolean) =>
   Effect.sync(holds).pipe(
     Effect.filterOrFail((yes) => yes, () => `${what} did not happen`),
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 1200 }),
   )
 
 layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })("announcing", (it) => {
-  it.effect("announce previews, queues once and reports progress (§9.6)", () =>
+  it.effect("the announce command previews emails, queues them once and reports progress (§9.6)", () =>
     Effect.gen(function* () {
       const { command, sql } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
@@ -77,7 +77,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.match(yield* command("announcements"), /fixed-offset\t2\t0\t0\t0/)
     }).pipe(Effect.scoped))
 
-  it.effect("unknown entries, invalid addresses and wrong settings are refused with advice (§9.6)", () =>
+  it.effect("unknown entries, invalid addresses and invalid settings are refused with advice (§9.6)", () =>
     Effect.gen(function* () {
       const { DATABASE_URL } = { DATABASE_URL: Redacted.value(yield* Service.copyMigratedDatabase) }
       const entry = yield* runCommand(["announce", "--entry", "ticker-change"], { DATABASE_URL })
@@ -114,11 +114,11 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       }
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const service = yield* serve
-      yield* until("that the mail is under way", () => attempts === 1)
+      yield* waitUntil("that the email is being sent", () => attempts === 1)
       yield* endProcess(service, "SIGKILL")
       smtp.behaviour.rcpt = () => Promise.resolve(undefined)
       yield* serve
-      yield* until("that it is delivered", () => smtp.received.length === 1)
+      yield* waitUntil("that the email is delivered", () => smtp.received.length === 1)
       assert.match(yield* command("announcements"), /ticker-changes\t\d\t\d\t0\t0/)
       assert.strictEqual(smtp.received.length, 1)
     }).pipe(Effect.scoped))
@@ -135,13 +135,13 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       }
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const service = yield* serve
-      yield* until("that the mail was sent", () => seen === 1)
+      yield* waitUntil("that the mail was sent", () => seen === 1)
       yield* endProcess(service, "SIGKILL")
       smtp.behaviour.data = () => Promise.resolve(undefined)
-      // Two processes take over: the interrupted email stays unknown, and the other one is sent.
+      // Two processes take over: the interrupted email stays unknown, and the second email is sent.
       yield* serve
       yield* serve
-      yield* until("that the other one is delivered", () => smtp.received.length === 1)
+      yield* waitUntil("that the second email is delivered", () => smtp.received.length === 1)
       const progress = command("announcements").pipe(Effect.repeat({
         until: (text) => /ticker-changes\t0\t1\t0\t1/.test(text),
         schedule: Schedule.spaced("100 millis"),
@@ -151,10 +151,10 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       assert.match(yield* command("announcements", "problems"), /unknown\t1\tThe sender stopped/)
       assert.strictEqual(smtp.received.length, 1)
       assert.match(yield* command("announcements", "retry", "unknown"), /1 email queued again/)
-      yield* until("that it is delivered when asked for", () => smtp.received.length === 2)
+      yield* waitUntil("that the email is delivered after the retry", () => smtp.received.length === 2)
     }).pipe(Effect.scoped))
 
-  it.effect("a stopped process is replaced within seconds, and sends nothing when it resumes (§9.6)", () =>
+  it.effect("a suspended process is replaced within seconds, and sends nothing when it resumes (§9.6)", () =>
     Effect.gen(function* () {
       const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
@@ -165,21 +165,21 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       }
       yield* command("announce", "--entry", "ticker-changes", "--include-new-accounts")
       const first = yield* serve
-      yield* until("that the first process has it under way", () => attempts === 1)
+      yield* waitUntil("that the first process is sending the email", () => attempts === 1)
       first.child.kill("SIGSTOP")
       const stopped = performance.now()
       const second = yield* serve
-      yield* until("that the second one delivers it", () => smtp.received.length === 1)
+      yield* waitUntil("that the second process delivers the email", () => smtp.received.length === 1)
       assert.isBelow(performance.now() - stopped, 30_000)
       first.child.kill("SIGCONT")
       yield* Processes.waitForOutput(first, /This process no longer runs the job mail/)
       yield* command("announce", "--entry", "fixed-offset", "--include-new-accounts")
-      yield* until("that the second one goes on", () => smtp.received.length === 2)
+      yield* waitUntil("that the second process sends the next email", () => smtp.received.length === 2)
       assert.match(Processes.combinedOutput(second), /This process now runs the job mail/)
       assert.match(yield* command("announcements"), /ticker-changes\t0\t1\t0\t0/)
     }).pipe(Effect.scoped))
 
-  it.effect("an orderly shutdown waits for the server's reply; the next process sends the rest (§9.6)", () =>
+  it.effect("an orderly shutdown waits for the server's reply; the next process sends the other emails (§9.6)", () =>
     Effect.gen(function* () {
       const { command, serve, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
@@ -191,7 +191,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
         return promise
       }
       const service = yield* serve
-      yield* until("that the mail was sent", () => seen === 1)
+      yield* waitUntil("that the mail was sent", () => seen === 1)
       service.child.kill("SIGTERM")
       resolve(undefined)
       assert.strictEqual((yield* Effect.promise(() => service.ended)).code, 0)

@@ -14,7 +14,7 @@ const noAddresses = { baseUrl: Option.none<string>(), unsubscribeAddress: Option
 const announce = (ids: ReadonlyArray<string>) =>
   Announcements.queueAnnouncements({ entryIds: ids, includeNewAccounts: true, isDryRun: false, ...noAddresses })
 
-const customers = Effect.fnUntraced(function* (...emails: ReadonlyArray<string>) {
+const createCustomers = Effect.fnUntraced(function* (...emails: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`delete from announcement_mails`
   yield* sql`delete from announcements`
@@ -25,44 +25,47 @@ const customers = Effect.fnUntraced(function* (...emails: ReadonlyArray<string>)
   }
 })
 
-const quick = {
+const fastSettings = {
   MAIL_FROM: "Tickerline <notices@tickerline.example>",
   MAIL_PER_MINUTE: "6000",
   MAIL_RETRY_AFTER: "100 millis",
 }
 
 const startSender = (port: number, more: Readonly<Record<string, string>> = {}) =>
-  ServiceInstances.startInstance({ SMTP_URL: `smtp://127.0.0.1:${port}`, ...quick, ...more })
+  ServiceInstances.startInstance({ SMTP_URL: `smtp://127.0.0.1:${port}`, ...fastSettings, ...more })
 
-const statuses = Effect.gen(function* () {
+const readStatuses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly status: string }>`select status from announcement_mails order by recipient`
   return rows.map(({ status }) => status)
 })
 
 /** Waits until the condition holds. */
-const until = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
+const waitUntil = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
   condition.pipe(
     Effect.filterOrFail((holds) => holds, () => `${what} did not happen`),
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 600 }),
   )
 
-const allAre = (...expected: ReadonlyArray<string>) =>
-  until(`that mails are ${expected.join(", ")}`, Effect.map(statuses, (found) => String(found) === String(expected)))
+const waitForStatuses = (...expected: ReadonlyArray<string>) =>
+  waitUntil(
+    `that mails are ${expected.join(", ")}`,
+    Effect.map(readStatuses, (found) => String(found) === String(expected)),
+  )
 
 layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true, timeout: "120 seconds" })(
   "delivery",
   (it) => {
-    it.effect("each address gets each entry once, ignoring case, and a second run queues nothing (§9.6)", () =>
+    it.effect("each address gets each entry once, regardless of case, and a second run queues nothing (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* MailServer.startMailServer()
-        yield* customers("a@x.example", "A@X.example", "b@x.example")
+        yield* createCustomers("a@x.example", "A@X.example", "b@x.example")
         yield* announce(["ticker-changes", "fixed-offset"])
         yield* announce(["ticker-changes", "fixed-offset"])
         yield* startSender(smtp.port)
-        yield* allAre("sent", "sent", "sent", "sent")
+        yield* waitForStatuses("sent", "sent", "sent", "sent")
         yield* announce(["ticker-changes"])
-        assert.deepStrictEqual(yield* statuses, ["sent", "sent", "sent", "sent"])
+        assert.deepStrictEqual(yield* readStatuses, ["sent", "sent", "sent", "sent"])
         const to = smtp.received.map(({ raw, to }) =>
           `${to.join()} ${MailServer.readEmailHeaders(raw, "Subject").join()}`
         )
@@ -73,10 +76,10 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
     it.effect("an email has the headers that mail programs expect, and both plain text and HTML (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* MailServer.startMailServer()
-        yield* customers("ops@x.example")
+        yield* createCustomers("ops@x.example")
         yield* announce(["fixed-offset", "ticker-changes"])
         yield* startSender(smtp.port, { MAIL_UNSUBSCRIBE: "no-news@tickerline.example" })
-        yield* allAre("sent", "sent")
+        yield* waitForStatuses("sent", "sent")
         for (const { raw } of smtp.received) {
           const isNews = raw.includes("whole chain")
           assert.deepStrictEqual(MailServer.readEmailHeaders(raw, "From"), ["Tickerline <notices@tickerline.example>"])
@@ -97,7 +100,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
     it.effect("a temporarily refused email is sent later with the same Message-ID (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* MailServer.startMailServer()
-        yield* customers("later@x.example")
+        yield* createCustomers("later@x.example")
         const ids: Array<string> = []
         let refusals = 2
         smtp.behaviour.data = ({ raw }) => {
@@ -106,22 +109,22 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         }
         yield* announce(["ticker-changes"])
         yield* startSender(smtp.port)
-        yield* allAre("sent")
+        yield* waitForStatuses("sent")
         assert.strictEqual(ids.length, 3)
         assert.strictEqual(new Set(ids).size, 1)
         assert.strictEqual(smtp.received.length, 1)
       }).pipe(Effect.scoped))
 
-    it.effect("a permanently refused email is given up with the server's reason, and the others are sent (§9.6)", () =>
+    it.effect("a permanently refused email fails with the server's reason, and all other emails are sent (§9.6)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const smtp = yield* MailServer.startMailServer()
-        yield* customers("gone@x.example", "here@x.example")
+        yield* createCustomers("gone@x.example", "here@x.example")
         smtp.behaviour.rcpt = (address) =>
           Promise.resolve(address.startsWith("gone") ? { code: 550, message: "No such person" } : undefined)
         yield* announce(["ticker-changes"])
         yield* startSender(smtp.port)
-        yield* allAre("failed", "sent")
+        yield* waitForStatuses("failed", "sent")
         assert.include(
           (yield* Announcements.readUndeliveredEmails).map(({ last_error }) => last_error).join(),
           "No such person",
@@ -131,45 +134,45 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         ])
         smtp.behaviour.rcpt = () => Promise.resolve(undefined)
         assert.strictEqual(yield* Announcements.requeueEmails("failed", Option.none()), 1)
-        yield* allAre("sent", "sent")
+        yield* waitForStatuses("sent", "sent")
         assert.deepStrictEqual(yield* sql`select attempts from announcement_mails order by recipient`, [
           { attempts: 1 },
           { attempts: 1 },
         ])
       }).pipe(Effect.scoped))
 
-    it.effect("an unreachable server costs no attempt, and gets the emails when it is back (§9.6)", () =>
+    it.effect("a failed connection does not count as an attempt; the emails are sent once the server is back (§9.6)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const port = yield* Effect.scoped(Effect.map(MailServer.startMailServer(), (smtp) => smtp.port))
-        yield* customers("a@x.example", "b@x.example")
+        yield* createCustomers("a@x.example", "b@x.example")
         yield* announce(["ticker-changes"])
         yield* startSender(port)
-        yield* until(
+        yield* waitUntil(
           "that the server was missed",
           Effect.map(sql`select from announcement_mails where last_error is not null`, (rows) => rows.length > 0),
         )
         const smtp = yield* MailServer.startMailServer(port)
-        yield* allAre("sent", "sent")
+        yield* waitForStatuses("sent", "sent")
         assert.strictEqual(smtp.received.length, 2)
         assert.deepStrictEqual(yield* sql`select distinct attempts from announcement_mails`, [{ attempts: 1 }])
       }).pipe(Effect.scoped))
 
-    it.effect("an email whose reply is lost becomes unknown and is sent once (§9.6)", () =>
+    it.effect("an email without a reply becomes unknown and is not sent again automatically (§9.6)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const smtp = yield* MailServer.startMailServer()
-        yield* customers("perhaps@x.example")
+        yield* createCustomers("perhaps@x.example")
         let seen = 0
         smtp.behaviour.data = () => {
           seen += 1
           return Promise.resolve(seen === 1 ? { code: 421, message: "x".repeat(10) } : undefined)
         }
-        // 421 is a reply, so the email is sent again. Without a reply it is not.
+        // 421 is a reply, so the email is sent again. Without a reply, the email is not sent again.
         yield* announce(["ticker-changes"])
-        yield* Effect.scoped(Effect.andThen(startSender(smtp.port), allAre("sent")))
+        yield* Effect.scoped(Effect.andThen(startSender(smtp.port), waitForStatuses("sent")))
         assert.strictEqual(seen, 2)
-        yield* customers("perhaps@x.example")
+        yield* createCustomers("perhaps@x.example")
         smtp.behaviour.data = () => {
           seen += 1
           return new Promise(() => {})
@@ -177,15 +180,15 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         yield* announce(["ticker-changes"])
         yield* Effect.scoped(Effect.andThen(
           startSender(smtp.port),
-          until("that the mail was handed over", Effect.sync(() => seen === 3)),
+          waitUntil("that the mail was handed over", Effect.sync(() => seen === 3)),
         ))
         smtp.behaviour.data = () => Promise.resolve(undefined)
         const before = smtp.received.length
         yield* startSender(smtp.port)
-        yield* allAre("unknown")
+        yield* waitForStatuses("unknown")
         assert.strictEqual(smtp.received.length, before)
         assert.strictEqual(yield* Announcements.requeueEmails("unknown", Option.some("ticker-changes")), 1)
-        yield* allAre("sent")
+        yield* waitForStatuses("sent")
       }).pipe(Effect.scoped))
 
     it.effect("only one of two instances sends at a time, and each email goes out once (§9.6)", () =>
@@ -193,11 +196,14 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         yield* skipUnlessThorough
         const smtp = yield* MailServer.startMailServer()
         const many = Array.from({ length: 60 }, (_, at) => `c${at}@x.example`)
-        yield* customers(...many)
+        yield* createCustomers(...many)
         yield* announce(["ticker-changes"])
         yield* startSender(smtp.port)
         yield* startSender(smtp.port)
-        yield* until("that all are sent", Effect.map(statuses, (found) => found.every((status) => status === "sent")))
+        yield* waitUntil(
+          "that all emails are sent",
+          Effect.map(readStatuses, (found) => found.every((status) => status === "sent")),
+        )
         assert.sameMembers(smtp.received.flatMap(({ to }) => to), many)
         assert.strictEqual(smtp.received.length, many.length)
       }).pipe(Effect.scoped))
@@ -207,15 +213,18 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         const smtp = yield* MailServer.startMailServer()
-        /** The exact statement of release 0.2.0. */
+        /** The statement with which release 0.2.0 takes its lease. */
         const older = crypto.randomUUID()
         const lease = sql`
         update announcement_sender set holder = ${older}::text::uuid, until = now() + interval '4 seconds'
         where holder = ${older}::text::uuid or holder is null or until <= now() returning holder
       `
-        yield* customers("a@x.example")
+        yield* createCustomers("a@x.example")
         yield* announce(["ticker-changes"])
-        yield* until("that it has it", Effect.map(lease, (rows) => rows.length === 1))
+        yield* waitUntil(
+          "that the process of release 0.2.0 has the lease",
+          Effect.map(lease, (rows) => rows.length === 1),
+        )
         const had = performance.now()
         const { promise, resolve } = Promise.withResolvers<undefined>()
         let seen = 0
@@ -224,11 +233,11 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
           return promise
         }
         yield* startSender(smtp.port)
-        yield* until("that ours sends", Effect.sync(() => seen === 1))
+        yield* waitUntil("that the process of this release sends", Effect.sync(() => seen === 1))
         assert.isAbove(performance.now() - had, 3_900)
         assert.deepStrictEqual(yield* lease, [])
         resolve(undefined)
-        yield* allAre("sent")
+        yield* waitForStatuses("sent")
         assert.strictEqual(seen, 1)
       }).pipe(Effect.scoped))
 
@@ -240,10 +249,10 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
           times.push(performance.now())
           return Promise.resolve(undefined)
         }
-        yield* customers("a@x.example", "b@x.example", "c@x.example")
+        yield* createCustomers("a@x.example", "b@x.example", "c@x.example")
         yield* announce(["ticker-changes"])
         yield* startSender(smtp.port, { MAIL_PER_MINUTE: "120" })
-        yield* allAre("sent", "sent", "sent")
+        yield* waitForStatuses("sent", "sent", "sent")
         const [first = 0, second = 0, third = 0] = times
         assert.isAtLeast(Math.min(second - first, third - second), 490)
       }).pipe(Effect.scoped))
@@ -251,7 +260,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
     it.effect("signs in with the credentials of SMTP_URL, and logs neither address nor password (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* MailServer.startMailServer()
-        yield* customers("secret-customer@x.example")
+        yield* createCustomers("secret-customer@x.example")
         const logged: Array<string> = []
         const watched = Logger.layer([
           Logger.make(({ cause, message }) => logged.push(`${String(message)} ${String(cause)}`)),
@@ -261,12 +270,15 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         const right = { SMTP_URL: `smtp://mailer:s3cret%3A%2F%40@127.0.0.1:${smtp.port}` }
         const wrong = { SMTP_URL: `smtp://mailer:hunter2@127.0.0.1:${smtp.port}` }
         yield* Effect.scoped(Effect.andThen(
-          ServiceInstances.startInstance({ ...quick, ...wrong }, { port: 0 }, { watched }),
-          until("that it is refused", Effect.sync(() => logged.some((line) => line.includes("EAUTH")))),
+          ServiceInstances.startInstance({ ...fastSettings, ...wrong }, { port: 0 }, { watched }),
+          waitUntil(
+            "that the server refuses the password",
+            Effect.sync(() => logged.some((line) => line.includes("EAUTH"))),
+          ),
         ))
-        yield* ServiceInstances.startInstance({ ...quick, ...right }, { port: 0 }, { watched })
-        yield* allAre("failed")
-        yield* until("that it is logged", Effect.sync(() => logged.some((line) => line.includes("550"))))
+        yield* ServiceInstances.startInstance({ ...fastSettings, ...right }, { port: 0 }, { watched })
+        yield* waitForStatuses("failed")
+        yield* waitUntil("that the failure is logged", Effect.sync(() => logged.some((line) => line.includes("550"))))
         assert.notMatch(logged.join("\n"), /secret-customer|s3cret|hunter2/)
       }).pipe(Effect.scoped))
   },

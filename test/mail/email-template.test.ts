@@ -37,12 +37,15 @@ const headerNames = (raw: string) =>
   )
 
 describe("email content", () => {
-  it("names a breaking change in the subject, with what to do and the reason for the email (§3, §9.6)", () => {
+  it("the subject names a breaking change, and the email explains what to do and why it was sent (§3, §9.6)", () => {
     const { html, operational, subject, text } = renderEmail(findEntry("historical-market-cap"), addresses)
-    assert.strictEqual(subject, "Tickerline breaking change: market_cap of historical-float-pro is computed anew")
+    assert.strictEqual(
+      subject,
+      "Tickerline breaking change: market_cap of historical-float-pro is computed differently",
+    )
     assert.isTrue(operational)
     for (const words of [text, html]) {
-      assert.include(words, "What to do: Expect other values")
+      assert.include(words, "What to do: Expect different values")
       assert.include(words, "/v1/historical-float-pro")
       assert.include(words, "https://api.example.com/v1/docs/changelog#historical-market-cap")
       assert.notInclude(words, "stop@example.com")
@@ -50,7 +53,7 @@ describe("email content", () => {
     for (const line of text.split("\n")) assert.isAtMost(line.length, 80)
   })
 
-  it("names the replacement and the timeline of a deprecation (§3, §9.6, D24)", () => {
+  it("the email about a deprecation names the replacement and the dates (§3, §9.6, D24)", () => {
     const { subject, text } = renderEmail(findEntry("v1-historical-tickers-deprecated"), addresses)
     assert.match(subject, /^Tickerline deprecation: \/v1\/historical-tickers /)
     assert.include(text, "Replacement: /v1/ticker-changes")
@@ -63,7 +66,7 @@ describe("email content", () => {
     assert.include(planned.text, "Works until: 2028-01-01")
   })
 
-  it("explains in every news email how to unsubscribe (§9.6)", () => {
+  it("every news email explains how to unsubscribe (§9.6)", () => {
     const { operational, subject, text } = renderEmail(findEntry("latest-among-matching"), addresses)
     assert.isFalse(operational)
     assert.strictEqual(

@@ -1,4 +1,4 @@
-/** The metrics for Prometheus, and the metrics named in the dashboard and the alerts. */
+/** Tests the metrics for Prometheus, and that the dashboard and the alerts name existing metrics. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +12,7 @@ const { startInstance, requestOverWire } = ServiceInstances
 /** Starts an instance and returns its metrics by name and labels. */
 const measured = Effect.gen(function* () {
   const metrics = yield* findFreePort
-  // The mail server is only configured for its metrics; no email is queued.
+  // A mail server is configured only so that its metrics exist. No email is sent.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
   const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
   const port = yield* startInstance({ METRICS_PORT: String(metrics), ...mail, ...replicas }).pipe(
@@ -34,7 +34,7 @@ const measured = Effect.gen(function* () {
 const counted = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Metrics", (it) => {
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitoring", (it) => {
   it.effect("counts each response once, by endpoint, status and cache (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { port, scrape } = yield* measured
@@ -81,7 +81,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Metrics
       assert.approximately(at, Date.now() / 1000, 60)
     }))
 
-  it.effect("shows readers that wait for a connection, and those that timed out (operations/monitoring)", () =>
+  it.effect("counts reads that wait for a connection, and reads that timed out while waiting (operations/monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const metrics = yield* findFreePort

@@ -1,4 +1,4 @@
-/** Traces of requests and their SQL, sent over OTLP, without API keys. */
+/** Tests that traces of requests and their SQL are sent over OTLP, without API keys. */
 import { assert, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Effect, Layer, Logger, Schedule } from "effect"
 import { createServer } from "node:http"
@@ -64,7 +64,7 @@ const traced = Effect.fnUntraced(function* (url: string) {
   return yield* startInstance({}, { port: 0 }, { watched })
 })
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Traces", (it) => {
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Tracing", (it) => {
   it.effect("records one trace per request with its SQL, and continues the client's trace (D12)", () =>
     Effect.gen(function* () {
       const { texts, url } = yield* collector
@@ -99,7 +99,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Traces"
       })
     }))
 
-  it.effect("answers requests while the trace collector is unavailable (operations/monitoring)", () =>
+  it.effect("does not make requests fail while the trace collector is unavailable (operations/monitoring)", () =>
     Effect.gen(function* () {
       const port = yield* traced("http://127.0.0.1:9")
       const { basic } = yield* Service.TestKeys

@@ -1,4 +1,4 @@
-/** Checks every list in every format. New lists are included. */
+/** Checks every list in every format. The lists come from the OpenAPI document, so new lists are checked as well. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
@@ -67,14 +67,14 @@ const cellFor = (value: unknown): string => {
   return /^\s*[=+\-@]/.test(value) ? `'${value}` : value
 }
 
-/** The rows of a result: a filing has one for each owner. */
+/** The CSV rows of a result. An ownership filing has one row for each owner. */
 const flat = (result: unknown) => {
   const owners = listOf(valueAt(result, "owners"))
   return owners.length === 0 ? [result] : owners.map((owner) => ({ ...Object(result), ...Object(owner) }))
 }
 
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list", (it) => {
-  it.effect("gives every list the parameter format, and documents its media types (D8)", () =>
+  it.effect("has the parameter format and documents its media types (D8)", () =>
     Effect.sync(() => {
       assert.isAbove(lists.length, 20)
       for (const { path } of lists) {
@@ -125,7 +125,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         assert.strictEqual(page1.headers["x-row-count"], String(first.records.length))
         assert.strictEqual(page1.headers["content-type"], "text/csv; charset=utf-8; header=present")
         assert.strictEqual(page1.headers["unencoded-digest"], Downloads.contentDigest(page1.bytes))
-        // A request to /v1/usage is recorded as usage itself.
+        // Each request adds a row to /v1/usage, so its pages and exports differ.
         if (list.path.startsWith("/v1/usage")) return
         assert.strictEqual(
           first.records.length,
@@ -240,7 +240,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
       assert.strictEqual(new Set(Array.from(bodies.values())).size, 3)
     }).pipe(Effect.scoped))
 
-  it.effect("gives HEAD the headers of GET, for pages and exports (D10)", () =>
+  it.effect("gives HEAD the same headers as GET, for pages and exports (D10)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const port = yield* startInstance()

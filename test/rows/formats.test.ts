@@ -14,7 +14,7 @@ const read = Effect.fnUntraced(function* (written: string) {
   return found[0] ?? ""
 })
 
-/** The formulas of OWASP's page on CSV injection. */
+/** The formulas on OWASP's page about CSV injection. */
 const isFormula = (text: string) => /^[=+\-@\t\r＝＋－＠]/.test(text.replace(/^[ \n\v\f]+/, ""))
 
 describe("Formats", () => {
@@ -45,7 +45,7 @@ describe("Formats", () => {
       [";,;q=,q=1,/", "json"],
     ] as const,
   )(
-    "answers Accept: %s with %s (RFC 9110, 12.5.1)",
+    "are negotiated: Accept: %s gets %s (RFC 9110, 12.5.1)",
     ([accept, format]) => Effect.sync(() => assert.strictEqual(negotiateFormat(accept), format)),
   )
 

@@ -1,4 +1,4 @@
-/** Printed numbers and numbers in data files, digit by digit (D16, D31). */
+/** Numbers in responses and in data files, digit by digit (D16, D31). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { integerColumn, moneyColumn, nullableColumn, priceColumn, ratioColumn } from "../../src/rows/Columns.ts"
@@ -19,14 +19,14 @@ const printer = (column: ReturnType<typeof priceColumn>) => {
   return (stored: string) => JSON.stringify({ x: encode(decode(stored)) })
 }
 
-/** A `numeric` as PostgreSQL writes it: with all its decimals, and never a negative zero. */
+/** Formats a `numeric` as PostgreSQL does: with all decimals of its type, and without a negative zero. */
 const numeric = (scaled: bigint, decimals: number) => {
   const unsigned = scaled < 0n ? -scaled : scaled
   const digits = unsigned.toString().padStart(decimals + 1, "0")
   return `${scaled < 0n ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
-/** The shortest text of the same value, computed by division. */
+/** The shortest text with the same value, computed by division. */
 const shortest = (scaled: bigint, decimals: number) => {
   let [value, places] = [scaled < 0n ? -scaled : scaled, decimals]
   while (places > 0 && value % 10n === 0n) {
@@ -53,7 +53,7 @@ const scaledValue = (integers: number, decimals: number) =>
     },
   )
 
-/** A number of RFC 8259 without exponent and trailing zeros. */
+/** A JSON number (RFC 8259) without an exponent and without trailing zeros. */
 const grammar = /^-?(?:0|[1-9]\d*)(?:\.\d*[1-9])?$/
 
 describe("A stored decimal", () => {
@@ -135,7 +135,7 @@ describe("A stored decimal", () => {
 
 const accepts = (schema: Schema.Codec<unknown, unknown>, cell: unknown) => {
   const result = Schema.decodeUnknownResult(schema)(cell)
-  // A cell is only checked; PostgreSQL parses it.
+  // The schema checks a cell without changing it, because PostgreSQL parses it.
   if (result._tag === "Success") assert.strictEqual(result.success, cell)
   return result._tag === "Success"
 }
@@ -176,13 +176,13 @@ describe("An integer", () => {
   const greatest = 9_007_199_254_740_991n
   const print = (stored: bigint) => JSON.stringify({ x: encode(decode(stored)) })
 
-  it.prop("prints its digits up to 2^53-1 (D16)", [
+  it.prop("prints all its digits if it is at most 2^53-1 (D16)", [
     Arbitrary.map(int(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), (value) => BigInt(value)),
   ], ([stored]) => {
     assert.strictEqual(print(stored), `{"x":${stored}}`)
   }, { arbitrary: { runs: 1000 } })
 
-  it("prints every power of ten and two, and the integers next to it (D16)", () => {
+  it("is printed correctly for every power of ten and two, and for the integers next to them (D16)", () => {
     for (const base of [2n, 10n]) {
       for (let value = 1n; value <= greatest; value *= base) {
         for (const stored of [value - 1n, value, -value, 1n - value]) {
@@ -193,17 +193,17 @@ describe("An integer", () => {
     for (const stored of [greatest, -greatest, greatest - 1n]) assert.strictEqual(print(stored), `{"x":${stored}}`)
   })
 
-  it("refuses an integer that exceeds the precision of a JSON number (D16)", () => {
+  it("is refused if it exceeds the precision of a JSON number (D16)", () => {
     for (const stored of [greatest + 1n, greatest + 2n, -greatest - 1n, 2n ** 63n - 1n, -(2n ** 63n)]) {
       assert.strictEqual(read(stored)._tag, "Failure", String(stored))
     }
   })
 
-  it("accepts only a bigint from the driver (D16)", () => {
+  it("is decoded only from a bigint of the driver (D16)", () => {
     for (const wrong of ["1", 1.5, null, true]) assert.strictEqual(read(wrong)._tag, "Failure")
   })
 
-  it("prints only integers (D16)", () => {
+  it("is encoded only from an integer number (D16)", () => {
     const encode = Schema.encodeUnknownResult(column.schemas.json)
     assert.strictEqual(encode(12)._tag, "Success")
     for (const wrong of [1.5, NaN, Infinity, Number.MAX_SAFE_INTEGER + 1, "12", 12n]) {

@@ -56,7 +56,7 @@ const anyText = Arbitrary.schema(Schema.String)
 const anyFlag = Arbitrary.schema(Schema.Boolean)
 const anyWhole = Arbitrary.map(int(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), BigInt)
 
-/** A numeric as PostgreSQL writes it, with all its decimals. */
+/** A `numeric` as PostgreSQL formats it, with all decimals of its type. */
 const anyDecimal = Arbitrary.map(
   Arbitrary.all({ integer: int(0, Number.MAX_SAFE_INTEGER), part: int(0, 9999), zeros: int(0, 4), sign: anyFlag }),
   ({ part, sign, integer, zeros }) => {
@@ -69,18 +69,18 @@ const hour = 3_600_000
 const first = Date.UTC(1700, 0, 1) / hour
 const last = Date.UTC(2300, 0, 1) / hour
 
-/** Times of six hundred years, half of them on the hour, when clocks change. */
+/** Times from six hundred years. Half of them are on the hour, because clocks change on the hour. */
 const anyTime = Arbitrary.map(
   Arbitrary.all({ at: int(first, last), rest: int(0, hour - 1), isSharp: anyFlag }),
   ({ at, isSharp, rest }) => new Date(at * hour + (isSharp ? rest % 2 : rest)),
 )
 const anyDate = Arbitrary.map(anyTime, (time) => time.toISOString().slice(0, 10))
 
-/** The words of a literal column. */
+/** The allowed words of a literal column; empty for all other columns. */
 const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<unknown> =>
   SchemaAST.isUnion(ast) ? ast.types.flatMap(wordsOf) : SchemaAST.isLiteral(ast) ? [ast.literal] : []
 
-/** A driver value for a column, chosen by the values that its encoder accepts. */
+/** A random driver value for a column. Its type is one that the column's encoder accepts. */
 const someOf = (print: ValueEncoder | undefined, ast: SchemaAST.AST): Arbitrary.Arbitrary<unknown> => {
   const words = wordsOf(SchemaAST.toEncoded(ast))
   if (words.length > 0) return Arbitrary.map(int(0, words.length - 1), (at) => words[at])
@@ -106,7 +106,7 @@ const valueOf = (row: RowModel, column: string) => {
 
 const valuesOf = (row: RowModel) => Arbitrary.all(getColumnNames(row).map((column) => valueOf(row, column)))
 
-/** The reference: decodes and encodes with the two schemas of the row. */
+/** The reference implementation: decodes and encodes a row with its two schemas. */
 const byTheSchemas = (row: Row) => {
   const decode = Schema.decodeUnknownSync(row)
   const encode = Schema.encodeUnknownSync(row.json)
@@ -127,7 +127,7 @@ describe("Rows", () => {
     )
   }
 
-  it("has a fast encoder for every column except numbers of the service's own tables (D16)", () => {
+  it("have a fast encoder for every column, except numbers in the service's own tables (D16)", () => {
     const long = rows.flatMap((row) =>
       getColumnNames(row).filter((name) =>
         SchemaAST.resolve((row.fields[name] ?? Schema.Null).ast)?.encodeValue === undefined
@@ -136,7 +136,7 @@ describe("Rows", () => {
     assert.sameMembers(Array.from(new Set(long)), ["duration_ms", "endpoints", "records_returned", "status_code"])
   })
 
-  it("refuses a value of the wrong type (§7.1)", () => {
+  it("are refused if a value has the wrong type (§7.1)", () => {
     const print = makeJsonRowEncoder(GapStat)
     const columns = getColumnNames(GapStat)
     const good = columns.map((name): unknown =>
@@ -159,7 +159,7 @@ describe("Rows", () => {
     }
   })
 
-  it("encodes a row with the first model that it matches, or refuses it (§7.1)", () => {
+  it("are encoded with the first model that they match, or refused (§7.1)", () => {
     const kinds = [Warrant, Convertible]
     const columns = getColumnNames(kinds)
     const shown = (security_type: string) => {

@@ -1,10 +1,10 @@
-/** Printed times (§2.1, D15), compared with computations that are independent of the service. */
+/** Times in responses (§2.1, D15), compared with computations that are independent of the service. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../../src/rows/Timestamps.ts"
 import { inputs } from "../support/Thoroughness.ts"
 
-/** Any millisecond of the years that the data cover. */
+/** A random time, to the millisecond, within the years of the data. */
 const moment = Schema.Int.check(
   Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2100, 0, 1) - 1 }),
 )
@@ -23,10 +23,10 @@ const eastern = printer(EasternWallClock)
 const utc = printer(UtcInstant)
 const newYork = printer(NewYorkWallClock)
 
-/** The driver's `Date` of a wall clock: its UTC fields are the digits. */
+/** The time of the driver's `Date` for a wall-clock time: its UTC fields show that time. */
 const wall = (digits: string) => Date.parse(`${digits.replace(" ", "T")}Z`)
 
-/** The digits of that `Date` with the suffix; milliseconds only if there are any. */
+/** The UTC fields of a `Date` with the suffix -05:00; without milliseconds if they are zero. */
 const withSuffix = (millis: number) => new Date(millis).toISOString().replace(/(?:\.000)?Z$/, "-05:00")
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -37,13 +37,13 @@ const firstSunday = (year: number, month: number) => 1 + (7 - new Date(Date.UTC(
 
 const lastSundayOfOctober = (year: number) => 31 - new Date(Date.UTC(year, 9, 31)).getUTCDay()
 
-/** The law. Since 2007: second Sunday of March to first of November; before: first of April to last of October. */
+/** The period of daylight time by law: since 2007, from the second Sunday of March to the first Sunday of November. */
 const daylight = (year: number) =>
   year >= 2007
     ? [Date.UTC(year, 2, firstSunday(year, 3) + 7, 2), Date.UTC(year, 10, firstSunday(year, 11), 2)] as const
     : [Date.UTC(year, 3, firstSunday(year, 4), 2), Date.UTC(year, 9, lastSundayOfOctober(year), 2)] as const
 
-/** Daylight time is one hour ahead of -05:00. The skipped and the repeated hour are standard time. */
+/** Subtracts an hour during daylight time. The skipped and the repeated hour count as standard time. */
 const byLaw = (millis: number) => {
   const [start, end] = daylight(new Date(millis).getUTCFullYear())
   return withSuffix(millis >= start + hour && millis < end - hour ? millis - hour : millis)
@@ -60,10 +60,10 @@ const clock = new Intl.DateTimeFormat("en-CA", {
   second: "2-digit",
 })
 
-/** The digits of New York's clock at an instant, as a `Date`. */
+/** The wall-clock time in New York at an instant, as the UTC fields of a `Date`. */
 const shows = (instant: number) => wall(clock.format(instant).replace(", ", "T")) + instant % 1000
 
-/** Checks both candidates against the clock. Standard time is the later one, and the result if neither matches. */
+/** Finds the instant whose wall-clock time matches. Standard time wins if both instants match, or neither of them. */
 const byClock = (millis: number) => {
   const [standard, summer] = [millis + 5 * hour, millis + 4 * hour]
   return withSuffix((shows(standard) !== millis && shows(summer) === millis ? summer : standard) - 5 * hour)
@@ -91,30 +91,30 @@ const quarterHoursOf = (year: number) => quarterHours(Date.UTC(year, 0, 1), Date
 
 // ----------------------------------------------------------------------------------------------------------------
 
-// 2006 has the older law, 2026 the present one. Both have 365 days.
+// In 2006 the previous daylight time law applied, in 2026 the current one. Both years have 365 days.
 for (const year of [2006, 2026]) {
   const times = quarterHoursOf(year)
 
-  describe(`§2.1 every quarter hour of ${year}`, () => {
-    it("has every quarter hour (§2.1)", () => {
+  describe(`Every quarter hour of ${year}`, () => {
+    it("is in the test data (§2.1)", () => {
       assert.strictEqual(times.length, 365 * 96)
     })
 
-    it("prints an Eastern wall clock as stored (D15)", () => {
+    it("is printed as stored if it is a wall-clock time at -05:00 (D15)", () => {
       assert.deepStrictEqual(differences(times, eastern, withSuffix), [])
     })
 
-    it("prints an instant five hours earlier (D15)", () => {
+    it("is printed five hours earlier if it is an instant (D15)", () => {
       assert.deepStrictEqual(differences(times, utc, (millis) => withSuffix(millis - 5 * hour)), [])
     })
 
-    it("prints a New York wall clock one hour earlier in daylight time, as defined by law (D15)", () => {
+    it("is printed an hour earlier in legal daylight time if it is a wall-clock time in New York (D15)", () => {
       assert.deepStrictEqual(differences(times, newYork, byLaw), [])
     })
   })
 }
 
-describe("A New York wall clock", () => {
+describe("New York's wall-clock time", () => {
   it("agrees with the time zone database for every quarter hour of 2026 (D15)", () => {
     assert.deepStrictEqual(differences(quarterHoursOf(2026), newYork, byClock), [])
   })
@@ -138,28 +138,28 @@ describe("A New York wall clock", () => {
   )
 
   const examples: ReadonlyArray<readonly [why: string, stored: string, printed: string]> = [
-    ["§2.1 the market opens, in summer", "2026-06-01 09:30:00", "2026-06-01T08:30:00-05:00"],
-    ["§2.1 the market opens, in winter", "2026-01-05 09:30:00", "2026-01-05T09:30:00-05:00"],
-    ["§2.1 the market closes, in summer", "2026-07-31 16:00:00", "2026-07-31T15:00:00-05:00"],
-    ["§2.1 just past midnight in summer is the day before", "2026-06-01 00:30:00", "2026-05-31T23:30:00-05:00"],
-    ["§2.1 just past midnight in winter is the same day", "2026-12-01 00:30:00", "2026-12-01T00:30:00-05:00"],
-    ["D15 the last second of winter", "2026-03-08 01:59:59", "2026-03-08T01:59:59-05:00"],
-    ["D15 the start of the hour that never was", "2026-03-08 02:00:00", "2026-03-08T02:00:00-05:00"],
-    ["D15 the middle of it", "2026-03-08 02:30:00", "2026-03-08T02:30:00-05:00"],
-    ["D15 the last second of it", "2026-03-08 02:59:59", "2026-03-08T02:59:59-05:00"],
-    ["D15 the first second of summer", "2026-03-08 03:00:00", "2026-03-08T02:00:00-05:00"],
-    ["D15 the last second that was only once", "2026-11-01 00:59:59", "2026-10-31T23:59:59-05:00"],
-    ["D15 the hour that was twice means the second time", "2026-11-01 01:00:00", "2026-11-01T01:00:00-05:00"],
-    ["D15 the middle of it", "2026-11-01 01:30:00", "2026-11-01T01:30:00-05:00"],
-    ["D15 the last second of it", "2026-11-01 01:59:59", "2026-11-01T01:59:59-05:00"],
-    ["D15 winter again", "2026-11-01 02:00:00", "2026-11-01T02:00:00-05:00"],
-    ["D15 March was winter before 2007", "2006-03-20 09:30:00", "2006-03-20T09:30:00-05:00"],
-    ["D15 1998, in summer", "1998-07-01 09:30:00", "1998-07-01T08:30:00-05:00"],
-    ["D15 1998, in winter", "1998-01-02 09:30:00", "1998-01-02T09:30:00-05:00"],
-    ["D15 2099, in summer", "2099-07-01 09:30:00", "2099-07-01T08:30:00-05:00"],
-    ["D15 2099, in winter", "2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00"],
+    ["market opening in summer", "2026-06-01 09:30:00", "2026-06-01T08:30:00-05:00"],
+    ["market opening in winter", "2026-01-05 09:30:00", "2026-01-05T09:30:00-05:00"],
+    ["market close in summer", "2026-07-31 16:00:00", "2026-07-31T15:00:00-05:00"],
+    ["just after midnight in summer, the day before", "2026-06-01 00:30:00", "2026-05-31T23:30:00-05:00"],
+    ["just after midnight in winter, the same day", "2026-12-01 00:30:00", "2026-12-01T00:30:00-05:00"],
+    ["last second of standard time", "2026-03-08 01:59:59", "2026-03-08T01:59:59-05:00"],
+    ["start of the skipped hour", "2026-03-08 02:00:00", "2026-03-08T02:00:00-05:00"],
+    ["middle of the skipped hour", "2026-03-08 02:30:00", "2026-03-08T02:30:00-05:00"],
+    ["last second of the skipped hour", "2026-03-08 02:59:59", "2026-03-08T02:59:59-05:00"],
+    ["first second of daylight time", "2026-03-08 03:00:00", "2026-03-08T02:00:00-05:00"],
+    ["last second before the repeated hour", "2026-11-01 00:59:59", "2026-10-31T23:59:59-05:00"],
+    ["start of the repeated hour, second occurrence", "2026-11-01 01:00:00", "2026-11-01T01:00:00-05:00"],
+    ["middle of the repeated hour", "2026-11-01 01:30:00", "2026-11-01T01:30:00-05:00"],
+    ["last second of the repeated hour", "2026-11-01 01:59:59", "2026-11-01T01:59:59-05:00"],
+    ["first second after the repeated hour", "2026-11-01 02:00:00", "2026-11-01T02:00:00-05:00"],
+    ["March before 2007, in standard time", "2006-03-20 09:30:00", "2006-03-20T09:30:00-05:00"],
+    ["summer of 1998", "1998-07-01 09:30:00", "1998-07-01T08:30:00-05:00"],
+    ["winter of 1998", "1998-01-02 09:30:00", "1998-01-02T09:30:00-05:00"],
+    ["summer of 2099", "2099-07-01 09:30:00", "2099-07-01T08:30:00-05:00"],
+    ["winter of 2099", "2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00"],
   ]
-  it.each(examples)("%s: %s prints %s", (_, stored, printed) => {
+  it.each(examples)("is printed correctly (%s): %s as %s (§2.1, D15)", (_, stored, printed) => {
     assert.strictEqual(newYork(wall(stored)), printed)
   })
 })
@@ -176,7 +176,7 @@ describe("The other two column types", () => {
     ["2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00", "2099-12-31T18:59:59-05:00"],
   ]
   it.each(examples)(
-    "prints %s as %s if it is a wall clock, and as %s if it is an instant (D15)",
+    "print %s as %s if it is a wall-clock time at -05:00, and as %s if it is an instant (D15)",
     (stored, verbatim, instant) => {
       assert.strictEqual(eastern(wall(stored)), verbatim)
       assert.strictEqual(utc(wall(stored)), instant)
@@ -192,7 +192,7 @@ describe("Fractions of a second", () => {
     [120, ".120"],
     [999, ".999"],
   ]
-  it.each(fractions)("prints %i ms as '%s' (D15)", (millis, printed) => {
+  it.each(fractions)("are printed: %i ms as '%s' (D15)", (millis, printed) => {
     const stored = wall("2026-06-01 09:30:00") + millis
     assert.strictEqual(eastern(stored), `2026-06-01T09:30:00${printed}-05:00`)
     assert.strictEqual(newYork(stored), `2026-06-01T08:30:00${printed}-05:00`)
@@ -200,7 +200,7 @@ describe("Fractions of a second", () => {
   })
 
   it.prop(
-    "prints any time in RFC 3339, to the millisecond, with the necessary digits only (D15)",
+    "are printed as RFC 3339 requires, with three digits if they are not zero (D15)",
     [moment],
     ([millis]) => {
       for (const print of [eastern, utc, newYork]) {
@@ -216,7 +216,7 @@ describe("Fractions of a second", () => {
   )
 
   it.prop(
-    "prints no fraction for a whole second (D15)",
+    "are not printed if they are zero (D15)",
     [moment],
     ([millis]) => {
       for (const print of [eastern, utc, newYork]) assert.strictEqual(print(millis - millis % 1000).length, 25)
@@ -262,19 +262,19 @@ describe("Times in a data file", () => {
     "2000-02-29 12:00:00",
     "1998-01-01 00:00:00",
     "2099-12-31 23:59:59.999",
-    // Neither the skipped nor the repeated hour is an error (D15).
+    // Times in the skipped hour and in the repeated hour are valid (D15).
     "2026-03-08 02:30:00",
     "2026-11-01 01:30:00",
   ]
   const zones = ["Z", "+00:00", "-05:00", "+05:30", "-12:00", "+14:00"]
 
-  it.each(goodDigits)("accepts %s as a wall clock, and with a zone as an instant (D31)", (text) => {
+  it.each(goodDigits)("are accepted: %s as a wall-clock time, and with a zone as an instant (D31)", (text) => {
     assert.isTrue(accepts(wallClock, text))
     assert.isTrue(accepts(newYorkClock, text))
     for (const zone of zones) assert.isTrue(accepts(instant, text + zone), zone)
   })
 
-  it.each(goodDigits)("refuses %s as a wall clock with a zone, and as an instant without one (D31)", (text) => {
+  it.each(goodDigits)("are refused: %s with a zone as wall-clock time, without a zone as instant (D31)", (text) => {
     for (const zone of zones) {
       assert.isFalse(accepts(wallClock, text + zone), zone)
       assert.isFalse(accepts(newYorkClock, text + zone), zone)
@@ -315,7 +315,7 @@ describe("Times in a data file", () => {
     "now",
     "infinity",
   ]
-  it.each(badDigits)("refuses '%s' with and without a zone (D31)", (text) => {
+  it.each(badDigits)("are refused with and without a zone: '%s' (D31)", (text) => {
     assert.isFalse(accepts(wallClock, text))
     assert.isFalse(accepts(newYorkClock, text))
     assert.isFalse(accepts(instant, text))
@@ -333,20 +333,20 @@ describe("Times in a data file", () => {
     "2100-02-29 09:30:00",
     "1900-02-29T09:30:00",
   ]
-  it.each(missingDays)("refuses %s, because its date does not exist (D7, D31)", (text) => {
+  it.each(missingDays)("are refused if the date does not exist: %s (D7, D31)", (text) => {
     assert.isFalse(accepts(wallClock, text))
     assert.isFalse(accepts(newYorkClock, text))
     for (const zone of zones) assert.isFalse(accepts(instant, text + zone), zone)
   })
 
   const badZones = ["z", " Z", "ZZ", "+5", "+05", "+0500", "+05:0", "-5:00", "EST", " America/New_York"]
-  it.each([...badZones, "+24:00", "+99:99", "-05:60"])("refuses the zone '%s' (D31)", (zone) => {
+  it.each([...badZones, "+24:00", "+99:99", "-05:60"])("are refused with the invalid zone '%s' (D31)", (zone) => {
     assert.isFalse(accepts(instant, `2026-06-01T09:30:00${zone}`))
     assert.isFalse(accepts(wallClock, `2026-06-01T09:30:00${zone}`))
   })
 
   it.prop(
-    "accepts any time in its own column type and refuses it in the other one (D31)",
+    "are accepted with a zone only as an instant, and without a zone only as a wall-clock time (D31)",
     [moment],
     ([millis]) => {
       const written = new Date(millis).toISOString()

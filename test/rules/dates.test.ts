@@ -22,7 +22,7 @@ const int = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetw
 
 describe("A calendar date", () => {
   it.prop(
-    "is valid exactly if the calendar has it (D7)",
+    "is valid if and only if it exists in the Gregorian calendar (D7)",
     [int(0, 9999), int(0, 14), int(0, 33)],
     ([year, month, day]) => {
       assert.strictEqual(isDay(written(year, month, day)), inCalendar(year, month, day), written(year, month, day))
@@ -30,7 +30,7 @@ describe("A calendar date", () => {
     { arbitrary: { runs: 3000 } },
   )
 
-  it("has a valid month and day, in eighteen years (D7)", () => {
+  it("is checked correctly for every month and day of eighteen years (D7)", () => {
     const years = [0, 1, 4, 50, 99, 100, 400, 1582, 1900, 1999, 2000, 2024, 2025, 2026, 2028, 2099, 2100, 9999]
     const wrong = years.flatMap((year) =>
       Array.from({ length: 14 * 33 }, (_, at) => [year, Math.floor(at / 33), at % 33] as const)
@@ -92,7 +92,7 @@ const reasons = (schema: Schema.Codec<unknown, unknown>, input: unknown) =>
     Effect.map((issues) => issues.map(({ message, path }) => ({ field: String(path?.[0] ?? ""), reason: message }))),
   )
 
-/** The last moment of a day and the first of the next: in winter, in summer, and at both clock changes. */
+/** Midnights in winter, in summer, and on the days of both clock changes. */
 const midnights = (midnight: (standard: boolean) => string) => [
   { last: "2026-01-14", next: "2026-01-15", midnight: `2026-01-15T${midnight(true)}Z` },
   { last: "2025-12-31", next: "2026-01-01", midnight: `2026-01-01T${midnight(true)}Z` },
@@ -125,7 +125,7 @@ describe("The current date in New York", () => {
   )
 
   it.effect.each(midnightCases)(
-    "refuses $next as a future date until $midnight (D7)",
+    "is the limit for filters: $next is refused as a future date until $midnight (D7)",
     ({ last, midnight, next }) =>
       Effect.gen(function* () {
         yield* at(before(midnight))
@@ -138,7 +138,7 @@ describe("The current date in New York", () => {
       }),
   )
 
-  it.effect("says in the message that the date must be in the past (§4.4)", () =>
+  it.effect("is in the error message for a date that must be in the past (§4.4)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       const [refusal] = yield* reasons(NonFutureDate, "2026-06-02")
@@ -146,7 +146,7 @@ describe("The current date in New York", () => {
       assert.include(refusal?.reason, "2026-06-02")
     }))
 
-  it.effect("keeps an accepted date as the text of the request (D7)", () =>
+  it.effect("does not change the text of an accepted date (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       assert.strictEqual(yield* Schema.decodeEffect(NonFutureDate)("2026-06-01"), "2026-06-01")
@@ -285,7 +285,7 @@ describe("Ranges", () => {
     }))
 
   it.effect.prop(
-    "compares numbers as numbers (D9)",
+    "compares the bounds of numbers by value, not as text (D9)",
     [int(-1_000_000, 1_000_000), int(-1_000_000, 1_000_000)],
     ([min, max]) =>
       Effect.gen(function* () {
@@ -296,7 +296,7 @@ describe("Ranges", () => {
   )
 
   it.effect.prop(
-    "compares dates as dates (D7)",
+    "compares the bounds of dates in calendar order (D7)",
     [int(0, 40_000), int(0, 40_000)],
     ([from, to]) =>
       Effect.gen(function* () {
@@ -319,7 +319,7 @@ describe("Ranges", () => {
     { query: { date: day, date_from: day, date_to: day }, refused: ["date"] },
     { query: { date_from: "2026-01-03", date_to: day }, refused: ["date_from"] },
     { query: { date: day, date_from: "2026-01-03", date_to: day }, refused: ["date", "date_from"] },
-    // The range of another column may be combined with date.
+    // `date` may be combined with the range of a different column.
     { query: { date: day, filed_at_from: day, filed_at_to: day }, refused: [] },
   ]
   it.effect.each(combinations)(
@@ -330,7 +330,7 @@ describe("Ranges", () => {
       }),
   )
 
-  it.effect("checks the combination and the dates of an endpoint's query (D7)", () =>
+  it.effect("are checked together with each date of an endpoint's query (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       const query = Schema.Struct(DateFilters).check(checkParameterCombinations)

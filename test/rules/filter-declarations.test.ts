@@ -1,4 +1,4 @@
-/** Compares the tables and filters that endpoints declare with the SQL that they send. New endpoints are included. */
+/** Compares the tables and filters that endpoints declare with the SQL that they send. Covers new endpoints as well. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -28,7 +28,7 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
   Layer.provideMerge(StatementRecorder.layer),
 )
 
-/** Endpoints with a price are those of datasets (D27). */
+/** The endpoints that return dataset rows: those with a price (D27). */
 const declared = () => {
   const found: Array<{ readonly path: string; readonly tables: ReadonlyArray<string> }> = []
   HttpApi.reflect(Api, {
@@ -46,7 +46,7 @@ const readers = declared().map((reader) => ({
   endpoint: documentedEndpoints.find(({ path }) => path === reader.path) ?? { path: reader.path, parameters: [] },
 }))
 
-/** Two values that differ from the default; one for a boolean. */
+/** Two values of the parameter that differ from its default, or one value for a boolean. */
 const valuesOf = ({ kind, words }: DocumentedParameter): ReadonlyArray<string> => {
   if (words.length > 1) return words.slice(-2)
   if (kind === "boolean") return ["true"]
@@ -85,7 +85,7 @@ const opened = Effect.fnUntraced(function* ({ parameters, text }: StatementRecor
   }))
 })
 
-layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarations", (it) => {
+layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API", (it) => {
   it.effect("declares exactly the datasets that can be loaded and whose changes are tracked (D30)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -137,7 +137,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarati
       }),
   )
 
-  it.effect("refuses to start with a parameter that declares no filter, and compiles literal conditions (D4)", () =>
+  it.effect("compiles literal conditions, but refuses a parameter that declares no filter (D4)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const silent = Schema.Struct({ silent: Schema.optionalKey(Schema.Boolean), ...PagingParameters })
@@ -161,7 +161,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("declarati
       assert.lengthOf(both, 2)
     }))
 
-  it.effect("refuses to start with an endpoint that declares no tables (D17)", () =>
+  it.effect("refuses an endpoint that declares no tables (D17)", () =>
     Effect.sync(() => {
       const bare = { path: "/v1/bare", annotations: Context.empty() }
       assert.throws(() => getTables(bare), "The endpoint /v1/bare does not declare the tables")

@@ -34,7 +34,7 @@ const makeDeprecation = (announced: string, sunset?: string): Deprecation => ({
   ...(sunset === undefined ? {} : { sunset }),
 })
 
-describe("A declaration", () => {
+describe("The declaration of a deprecation", () => {
   it("refuses a sunset less than twelve months after the announcement (§3, §8, D24)", () => {
     assert.throws(() => deprecationAnnotations(makeDeprecation("2026-11-01", "2027-10-31")), /twelve months/)
     assert.throws(() => deprecationAnnotations(makeDeprecation("2026-11-01", "2026-11-01")), /2027-11-01/)
@@ -62,7 +62,7 @@ describe("A declaration", () => {
   const later = Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 300, maximum: 430 })))
 
   it.prop(
-    "accepts the same date of the next year as the earliest sunset, for any announcement (§3, D24)",
+    "accepts the same date a year later as the earliest sunset, for any announcement (§3, D24)",
     { days, later },
     (sample) => {
       const day = (number: number) => DateTime.formatIsoDate(DateTime.makeUnsafe(Date.UTC(1990, 0, 1 + number)))
@@ -134,7 +134,7 @@ const routes = HttpApiBuilder.layer(Small).pipe(
   Layer.provide(Database.layer),
 )
 
-/** Set before anything waits for the clock, and then moved by seconds only. */
+/** Sets the clock before anything waits for it. Later, tests advance it by seconds only. */
 const clockAt = (instant: string) => Layer.effectDiscard(TestClock.setTime(Date.parse(instant)))
 
 const smallAt = (instant: string) =>
@@ -322,7 +322,7 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
       }
     }))
 
-  it.effect("answers every /v1/ request with 410 after the version's sunset, but not other paths (§3, D24, D26)", () =>
+  it.effect("answers every /v1/ request with 410 after the version's sunset, and other paths as before (§3, D24, D26)", () =>
     Effect.gen(function* () {
       assert.strictEqual((yield* requestJson("/v1/intraday-runners")).status, 200)
       yield* TestClock.setTime(Date.parse("2027-01-16T05:00:00Z"))
@@ -342,7 +342,7 @@ layer(retiredAt("2027-01-16T04:59:58Z"))("A retired version", (it) => {
     }))
 })
 
-describe("A version", () => {
+describe("The service", () => {
   it.effect("refuses to start if the version's sunset is less than twelve months after its announcement (§3, §8, D24)", () =>
     Effect.gen(function* () {
       const tooEarlySunset = Layer.succeed(VersionDeprecation, Option.some({ ...retired, sunset: "2027-01-14" }))

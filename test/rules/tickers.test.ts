@@ -8,7 +8,7 @@ const message = (error: Schema.SchemaError) =>
   SchemaIssue.makeFormatterStandardSchemaV1()(error.issue).issues.map((issue) => issue.message).join("; ")
 
 interface Reading {
-  /** The tickers, or the error message. */
+  /** The decoded tickers, or the error message. */
   readonly tickers: ReadonlyArray<string> | string
   /** The entries of the header `X-Dropped-Tickers`, decoded. */
   readonly dropped: ReadonlyArray<string>
@@ -23,7 +23,7 @@ const read = Effect.fnUntraced(function* (sent: string) {
   )
   const { "X-Dropped-Tickers": header, ...others } = exchange.headers
   assert.deepStrictEqual(others, {})
-  // A header value is printable ASCII.
+  // A header value may contain only printable ASCII.
   assert.match(header ?? "", /^[!-~]*$/)
   const reading: Reading = {
     tickers: Result.isSuccess(result) ? result.success : message(result.failure),
@@ -78,7 +78,7 @@ const letters = (from: ReadonlyArray<string>, minLength: number, maxLength: numb
     (all) => all.map((at) => from[at]).join(""),
   )
 
-/** Entries of few letters, so that some repeat, and of up to seventeen letters, so that some are too long. */
+/** Random entries: some from so few letters that they repeat, some longer than the maximum of sixteen letters. */
 const entry = Arbitrary.flatMap(
   int(0, 3),
   (kind) =>
@@ -325,11 +325,11 @@ describe("Characters that look like ASCII", () => {
       assert.hasAllKeys(yield* readOne(sent), ["refusal"])
     }))
 
-  it.effect("accepts no other Unicode character than those of tickers, in both cases (D5, D6)", () =>
+  it.effect("are refused: only the documented characters are accepted, in upper and lower case (D5, D6)", () =>
     Effect.gen(function* () {
       const points = Array.from({ length: 0x110000 }, (_, point) => point)
         .filter((point) => point < 0xd800 || point > 0xdfff)
-        // The first characters, and all that case or compatibility mappings could turn into ASCII.
+        // Latin, Greek and Cyrillic, and all characters that a case or compatibility mapping turns into ASCII.
         .filter((point) => {
           const letter = String.fromCodePoint(point)
           const equivalents = [letter.toUpperCase(), letter.toLowerCase(), letter.normalize("NFKD")]

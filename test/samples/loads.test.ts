@@ -29,7 +29,7 @@ layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
         )
         assert.deepStrictEqual([loaded.rows, loaded.dropped], [counts[table], 0], table)
       }
-      // §2.6 (market cap): most rows with shares and a reported date have a close; companies without prices have none.
+      // §2.6 (market cap): most rows with shares and a reported date have a close; rows of unpriced companies have none.
       const [caps] = yield* sql<{ readonly found: number; readonly missing: number }>`
         select count(close)::int as found, (count(*) - count(close))::int as missing
         from historical_float_pro as f left join lateral (

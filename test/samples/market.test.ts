@@ -1,4 +1,4 @@
-/** The generated sample files are valid, fictional, reproducible and consistent. */
+/** Tests that the generated sample files are valid, fictional, reproducible and consistent. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Result, Schema, Stream } from "effect"
@@ -421,7 +421,7 @@ layer(Market.layer)("the fictional market", (it) => {
       )
     }))
 
-  it.effect("includes premarket and after-hours trading in the gap day (samples/README)", () =>
+  it.effect("repeats premarket and after-hours trading in the row of the gap day (samples/README)", () =>
     Effect.gen(function* () {
       const { rows } = yield* Market
       const { closesOf, indexOn } = yield* prices
@@ -751,7 +751,7 @@ layer(Market.layer)("the fictional market", (it) => {
       const banks = rows("dilution_data").map((row) => text(row, "bank")).join("\n")
       for (const mark of ["%", "_", "'", '"', "&"]) assert.include(banks, mark)
       const closes = rows("daily_prices").map((row) => text(row, "close"))
-      // Such a price times 10,000 is not an integer in floating point.
+      // A price that floating point cannot hold is not an integer when multiplied by 10,000.
       assert.isTrue(closes.some((close) => !Number.isInteger(Number(close) * 10_000)))
       const suspects = rows("pump_and_dump_tracker").map((row) => text(row, "lock_up_expiration"))
       assert.isTrue(suspects.some((date) => date > today) && suspects.some((date) => date !== "" && date < today))

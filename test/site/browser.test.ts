@@ -58,7 +58,7 @@ const openWithKey = Effect.fnUntraced(function* (path: string, options?: Paramet
   return { demoKey, origin, page, problems }
 })
 
-/** Chromium drops key presses before the first paint. */
+/** Waits for the first paint, because Chromium drops earlier key presses. */
 const waitForPaint = (page: Page) =>
   runInBrowser(() => page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`))
 
@@ -71,7 +71,7 @@ const ask = Effect.fnUntraced(function* (page: Page, symbol: string) {
 
 const title = (page: Page) => runInBrowser(() => page.title())
 
-/** Problems except those that the given response statuses cause. */
+/** Removes the problems that the given response statuses cause. */
 const unexpectedProblems = (problems: ReadonlyArray<string>, ...statuses: ReadonlyArray<number>) =>
   problems.filter((line) =>
     !statuses.some((status) => line.startsWith(`${status}: `) || line.includes(`status of ${status} `))
@@ -223,7 +223,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             const copiedButton = page.getByRole("button", { name: "Copied" })
             await copiedButton.waitFor()
             const text = await page.evaluate<string>("navigator.clipboard.readText()")
-            // Otherwise the next call would find two such buttons.
+            // Waits until the button has its usual label, so that the next call finds one "Copied" button only.
             await copiedButton.waitFor({ state: "hidden" })
             return text
           })
@@ -239,7 +239,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "says what to do about missing and invalid keys, invalid symbols, other errors and lost connections (§7)",
+      "explains what to do about missing and invalid keys, invalid symbols, other errors and lost connections (§7)",
     ),
     () =>
       Effect.gen(function* () {
@@ -436,7 +436,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           if (/account|datasets/.test(path)) yield* waitFor(page, "Up to date.")
           for (const width of [320, 390, 768, 1024, 1280, 1920]) {
             yield* runInBrowser(() => page.setViewportSize({ width, height: 800 }))
-            // Resize observers run before the next paint.
+            // Waits for the next paint, before which resize observers run.
             const found = yield* runInBrowser(() =>
               page.evaluate<{ readonly count: number; readonly cut: ReadonlyArray<string> }>(`
                 new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
@@ -736,7 +736,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("is readable without scripts, and says what needs them (README, documentation)"),
+    browserTestName("is readable without scripts, and explains what needs scripts (README, documentation)"),
     () =>
       Effect.gen(function* () {
         const { page, problems } = yield* openPage({ javaScriptEnabled: false })

@@ -1,4 +1,4 @@
-/** Long faults under load (RELIABILITY.md). */
+/** Tests long faults under load (RELIABILITY.md). */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
@@ -19,13 +19,13 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-const atWork = Effect.gen(function* () {
+const startClients = Effect.gen(function* () {
   const { key } = yield* CustomerUsage.createCustomer(`soak ${performance.now()}`, { tier: "ultimate" })
   return yield* SteadyClients.startSteadyClients({ port: yield* startInstance({ CACHE_MEGABYTES: "16" }), key })
 })
 
-/** The given number of symbol changes with one prefix. */
-const fileOf = Effect.fnUntraced(function* (generation: string, rows: number) {
+/** Writes a file with a number of symbol changes. `generation` is the prefix of the new symbols. */
+const writeChanges = Effect.fnUntraced(function* (generation: string, rows: number) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-soak-" })
   const lines = Array.from({ length: rows }, (_, at) => `T${at + 1},${generation}${at + 1},2025-01-02,confirmed`)
@@ -40,7 +40,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
   it.effect("cause no wrong response if PostgreSQL restarts ten times in a minute (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
-      const { more, stop } = yield* atWork
+      const { more, stop } = yield* startClients
       for (let round = 0; round < 10; round++) {
         yield* Effect.sleep("5 seconds")
         yield* server.stop("SIGINT")
@@ -53,7 +53,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
   it.effect("cause no wrong response if PostgreSQL is down for thirty seconds (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
-      const { more, stop } = yield* atWork
+      const { more, stop } = yield* startClients
       yield* more(100)
       yield* server.stop("SIGINT")
       yield* Effect.sleep("30 seconds")
@@ -88,11 +88,11 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
-      // PostgreSQL logs longer lock waits.
+      // PostgreSQL logs lock waits that are longer than `deadlock_timeout`.
       yield* sql`alter system set deadlock_timeout = '100ms'`
       yield* sql`alter system set log_lock_waits = on`
       yield* sql`select pg_reload_conf()`
-      const first = yield* fileOf("A", 100)
+      const first = yield* writeChanges("A", 100)
       const ended = yield* startCommandProcess(["load", "ticker_changes", first], { DATABASE_URL: server.url })
       assert.strictEqual((yield* Effect.promise(() => ended.ended)).code, 0)
       const { key } = yield* CustomerUsage.createCustomer("loading", { tier: "ultimate" })
@@ -102,7 +102,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
         status === 200 && /"new_ticker":"[AB]/.test(text)
       const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, paths, isRight })
       yield* more(100)
-      const loading = yield* startCommandProcess(["load", "ticker_changes", yield* fileOf("B", 1_000_000)], {
+      const loading = yield* startCommandProcess(["load", "ticker_changes", yield* writeChanges("B", 1_000_000)], {
         DATABASE_URL: server.url,
       })
       const memory: Array<number> = []
@@ -134,7 +134,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
           (select count(*)::int from pg_class where relnamespace = 'loading'::regnamespace) as leftovers
       `
       let before = yield* state
-      const file = yield* fileOf("C", 300_000)
+      const file = yield* writeChanges("C", 300_000)
       for (let round = 0; round < 20; round++) {
         const loading = yield* startCommandProcess(["load", "ticker_changes", file], { DATABASE_URL: server.url })
         yield* Effect.sleep(500 + Math.random() * 2_500)

@@ -1,4 +1,4 @@
-/** Half an hour of mixed load at 70 % of the capacity (RELIABILITY.md). `SOAK_MINUTES` shortens it. */
+/** Half an hour of mixed load at 70 % of the peak (RELIABILITY.md). `SOAK_MINUTES` sets a shorter time. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
@@ -19,7 +19,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** Half of the requests repeat; the other half comes from some 60,000 different pages. */
+/** Half of the requests repeat a few paths. The other half requests about 60,000 different pages. */
 const pathAt = (at: number) => {
   const again = SteadyClients.mixedPaths[at % SteadyClients.mixedPaths.length] ?? ""
   const [page, limit] = [(at * 31) % 197 + 1, (at * 17) % 100 + 1]
@@ -98,7 +98,7 @@ const pace = ({ ask }: Client, rate: number) => {
   return () => clearInterval(timer)
 }
 
-/** Slope of the regression line through the points. */
+/** Slope of the regression line through values that are one minute apart. */
 const slopeOf = (points: ReadonlyArray<number>) => {
   const middle = (points.length - 1) / 2
   const mean = points.reduce((sum, point) => sum + point, 0) / points.length
@@ -114,7 +114,7 @@ const report = (peak: number, seen: ReadonlyArray<Minute>, unexpected: number) =
   "",
   `Peak over ${connections} connections of one Node client: ${Math.round(peak)} requests/s. Sent: ${
     seen.reduce((sum, { requests }) => sum + requests, 0)
-  } requests, ${Math.round(peak * 0.7)} a second. Unexpected answers: ${unexpected}.`,
+  } requests, ${Math.round(peak * 0.7)} per second. Unexpected responses: ${unexpected}.`,
   "",
   "| Minute | requests | p50 ms | p99 ms | memory MiB | usage rows waiting |",
   "| --: | --: | --: | --: | --: | --: |",
@@ -167,7 +167,7 @@ layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) 
 
       assert.deepStrictEqual(Object.fromEntries(client.unexpected), {})
       const settled = seen.slice(Math.floor(seen.length / 3))
-      assert.isBelow(slopeOf(settled.map(({ memory }) => memory)), 1, "MiB a minute")
+      assert.isBelow(slopeOf(settled.map(({ memory }) => memory)), 1, "MiB per minute")
       assert.isBelow(worst(settled), Math.max(20, 2 * worst(seen.slice(0, Math.ceil(seen.length / 3)))))
       yield* CustomerUsage.retryUntil(
         CustomerUsage.countRecordedRequests(account_id),

@@ -18,14 +18,14 @@ const program = [
   ) => [...candidatePaths(name), ...["/usr/bin", "/usr/local/bin", "/snap/bin"].map((at) => `${at}/${name}`)]),
 ].find((path) => path !== "" && isExecutable(path))
 
-/** Without a browser its tests are skipped, unless `REQUIRE_BROWSER` is set. */
+/** Without a browser, the browser tests are skipped, unless `REQUIRE_BROWSER` is set. */
 export const isBrowserMissing = program === undefined && (process.env["REQUIRE_BROWSER"] ?? "") === ""
 export const browserTestName = (name: string) =>
   `${name}${isBrowserMissing ? " (no Chromium on this machine; CHROMIUM_PATH names one)" : ""}`
 
 class NoBrowser extends Data.TaggedError("NoBrowser")<{ readonly message: string }> {}
 
-/** Turns a promise of Playwright into an effect that fails with its message. */
+/** Turns a Playwright promise into an effect that fails with the error message of the promise. */
 export const runInBrowser = <A>(doing: () => Promise<A>) =>
   Effect.tryPromise({
     try: doing,
@@ -35,7 +35,7 @@ export const runInBrowser = <A>(doing: () => Promise<A>) =>
 export class Browser extends Context.Service<Browser, {
   readonly chromium: Chromium
   readonly origin: string
-  /** The API key that a first start creates. */
+  /** The API key that the first start of the service creates. */
   readonly demoKey: string
 }>()("test/Browser") {
   /** One browser and one service with the sample market, shared by all tests. */
@@ -52,7 +52,7 @@ export class Browser extends Context.Service<Browser, {
         runInBrowser(() =>
           chromium.launch({
             executablePath: program,
-            // Needed as root, and in containers with little shared memory.
+            // Chromium needs these options as root, and in containers with little shared memory.
             args: ["--no-sandbox", "--disable-dev-shm-usage"],
           })
         ),
@@ -63,7 +63,7 @@ export class Browser extends Context.Service<Browser, {
   ).pipe(Layer.provideMerge(Service.sampleDataLayer))
 }
 
-/** A page, and the problems that it had. */
+/** An open page with the problems that have occurred on it. */
 export interface VisitedPage {
   readonly page: Page
   /** Console and script errors, failed or foreign requests, and violations of the content security policy. */
@@ -121,7 +121,7 @@ export const findAccessibilityViolations = Effect.fnUntraced(function* (page: Pa
   return found
 })
 
-/** Says how much wider than the window the page is, and which elements cause it; empty if it fits. */
+/** Reports how much wider than the window the page is, and because of which elements; empty if the page fits. */
 export const findHorizontalOverflow = (page: Page) =>
   runInBrowser(() =>
     page.evaluate<string>(`(() => {
@@ -135,7 +135,7 @@ export const findHorizontalOverflow = (page: Page) =>
 
 /** Presses Tab through the page. Returns the elements that it cannot reach, or that do not show their focus. */
 export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) {
-  // Boxes that scroll only in a narrower window leave the tab order after the next layout.
+  // Wait for a layout, because boxes that no longer scroll then leave the tab order.
   yield* runInBrowser(() =>
     page.evaluate(`new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))`)
   )
@@ -157,7 +157,7 @@ export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) 
       page.evaluate<boolean>(`(() => {
         const element = document.activeElement
         if (element === null || element === document.body) return reached.size > 0
-        // A field with several parts, such as a date, keeps the focus for each part.
+        // A field with several parts, such as a date, keeps the focus while Tab moves through its parts.
         if (reached.has(element)) return element !== globalThis.latest
         globalThis.latest = element
         reached.add(element)

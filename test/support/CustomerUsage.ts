@@ -11,7 +11,7 @@ import * as Service from "./Service.ts"
 
 const { requestJson, valueAt } = Service
 
-/** Settings of the service. Limits that are not given stay generous. */
+/** Settings of the service. Omitted limits are high. */
 export const settingsLayer = (values: Readonly<Record<string, string>>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
 
@@ -51,7 +51,7 @@ export const findKeyIds = Effect.fnUntraced(function* (key: string) {
 
 export interface CustomerOptions extends Partial<Keys.NewApiKey> {
   readonly tier?: Tier
-  /** Prepaid balance in microdollars. Without it the account is billed later. */
+  /** Prepaid balance in microdollars. If it is missing, the account pays by invoice. */
   readonly balance?: number
 }
 

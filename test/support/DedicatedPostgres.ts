@@ -1,4 +1,4 @@
-/** A PostgreSQL server that a test may kill, stop and start. The data survive. */
+/** A PostgreSQL server that a test may kill, stop and start again, with the same data. */
 import { NodeServices } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
 import { type Cluster, databaseUser } from "../../src/db/embedded/Cluster.ts"

@@ -1,4 +1,4 @@
-/** Runs the programs in the documents as a reader does. */
+/** Runs the example programs in the documents as a reader would. */
 import { execFile, spawnSync } from "node:child_process"
 import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -15,7 +15,7 @@ export interface ProcessResult {
   readonly error: string
 }
 
-/** Runs a program without the environment of the tests. Does not block: the service may run in this process. */
+/** Runs a program without the tests' environment. Does not block, because the service may run in this process. */
 export const runProgram = (
   program: string,
   args: ReadonlyArray<string>,
@@ -32,7 +32,7 @@ export const runProgram = (
     return Effect.sync(() => child.kill())
   })
 
-/** Creates a reader's project: a folder that finds all packages, and this one by its name. */
+/** Creates a reader's project: a folder in which Node finds all packages, and this package by its name. */
 export const makeReaderProject = Effect.acquireRelease(
   Effect.sync(() => {
     const place = mkdtempSync(join(tmpdir(), "tickerline-examples-"))

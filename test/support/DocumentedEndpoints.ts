@@ -66,7 +66,7 @@ const parameterOf = (parameter: unknown): DocumentedParameter => {
   return { name, required: valueAt(parameter, "required") === true, kind, words: words.filter((word) => word !== "") }
 }
 
-/** False for the placeholder in `/estimate` that stands for the parameters of another endpoint. */
+/** False for the placeholder in `/estimate`, which represents the parameters of the estimated endpoint. */
 export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "schema", "type") !== "object"
 
 /** Excludes `format`: `test/rows` tests formats, and all other tests expect JSON. */
@@ -91,7 +91,7 @@ const withoutRequiredParameters = documentedEndpoints.filter(({ parameters }) =>
 )
 const optionalOnlyPaths = new Set(withoutRequiredParameters.map(({ path }) => path))
 
-/** Picks an allowed value to send. Among paths it prefers one without required parameters. */
+/** Picks an allowed value of a parameter. If the values are paths, it prefers one without required parameters. */
 export const pickSampleValue = (words: ReadonlyArray<string>) =>
   words.find((word) => optionalOnlyPaths.has(word)) ?? words[0]
 
@@ -106,7 +106,7 @@ export const buildUrl = (path: string, query: ReadonlyArray<readonly [string, st
   return search === "" ? path : `${path}?${search}`
 }
 
-/** Endpoints without a price (D27): they describe the account or the service itself. */
+/** Endpoints without a price (D27), which return data about the account or the service itself. */
 export const freeEndpointPaths = [
   "/estimate",
   "/v1/account",

@@ -22,7 +22,7 @@ const named = (headers: IncomingMessage["headers"]) =>
 const startRequest = (port: number, path: string, key: string, headers: Readonly<Record<string, string>>) =>
   request({ port, path, host: "127.0.0.1", agent: false, headers: { Authorization: `Bearer ${key}`, ...headers } })
 
-/** Downloads a body, or the part that arrives before the connection breaks. */
+/** Downloads a body. If the connection breaks, returns the part that has arrived. */
 export const download = (port: number, path: string, key: string, headers: Readonly<Record<string, string>> = {}) =>
   Effect.callback<Download, Error>((resume) => {
     const outgoing = startRequest(port, path, key, headers)
@@ -75,7 +75,7 @@ export const contentDigest = (bytes: Uint8Array) => `sha-256=:${createHash("sha2
 
 class NoMark extends Data.TaggedError("NoMark")<{ readonly text: string }> {}
 
-/** Parses CSV with an independent reader. */
+/** Parses CSV with an independent library. */
 export const parseCsv = Effect.fnUntraced(function* (text: string) {
   if (!text.startsWith("\uFEFF")) return yield* new NoMark({ text: text.slice(0, 20) })
   const records = yield* Stream.runCollect(Stream.pipeThroughChannel(Stream.make(text.slice(1)), Csv.decodeString()))

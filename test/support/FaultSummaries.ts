@@ -1,4 +1,4 @@
-/** Appends what clients saw during a fault to the file named by `FAULTS_SEEN`, for RELIABILITY.md. */
+/** Appends a summary of the responses during a fault to the file in `FAULTS_SEEN`, for RELIABILITY.md. */
 import { Effect } from "effect"
 import { appendFileSync } from "node:fs"
 import type { ClientSummary } from "./SteadyClients.ts"

@@ -1,4 +1,4 @@
-/** Assertions that hold for every filter of one kind. Tests insert their own rows and identify them by a key. */
+/** Assertions about each kind of filter. Tests insert their own rows and identify them by a key. */
 import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
@@ -12,7 +12,7 @@ interface FilterQueries<E, R> {
   readonly refused: Refused<E, R>
 }
 
-/** Without a valid symbol the list is refused; it never returns all rows (D5). */
+/** Asserts that a list without a valid symbol is refused, and never returns all rows (D5). */
 export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(refused: Refused<E, R>) {
   for (const sent of ["@@", "@@,a_b", "", ",", "%20", "toolongtoolong123"]) {
     const { field, message } = yield* refused(`ticker=${sent}`)
@@ -21,7 +21,7 @@ export const assertInvalidSymbolsRefused = Effect.fnUntraced(function* <E, R>(re
   }
 })
 
-/** Refuses parameters of other endpoints and columns without a filter (D4). `besides` holds required parameters. */
+/** Asserts that parameters which the endpoint does not have are refused (D4). `besides` holds required parameters. */
 export const assertUnknownParametersRefused = Effect.fnUntraced(
   function* <E, R>(refused: Refused<E, R>, names: ReadonlyArray<string>, besides = "") {
     for (const name of names) {
@@ -32,7 +32,7 @@ export const assertUnknownParametersRefused = Effect.fnUntraced(
   },
 )
 
-/** `true` and `false` find their rows. Rows with null are in neither result. */
+/** Asserts that `true` and `false` find the rows with this value. Neither finds rows with null. */
 export const assertBooleanFilter = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string, found: {
     readonly yes: ReadonlyArray<unknown>
@@ -46,7 +46,7 @@ export const assertBooleanFilter = Effect.fnUntraced(
   },
 )
 
-/** One or several allowed values, in any case (D33). `known` is the list of values that a refusal shows. */
+/** Asserts that one or several allowed values find their rows, in any case (D33). `known`: the values in the error. */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
     { find, refused }: FilterQueries<E, R>,
@@ -72,7 +72,7 @@ export const assertEnumFilter = Effect.fnUntraced(
   },
 )
 
-/** `min_` and `max_` include their value, compare exact decimals, and never match null (D9). */
+/** Asserts that `min_` and `max_` include their value, compare exact decimals, and never match null (D9). */
 export const assertRangeFilter = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string, ascending: {
     readonly values: ReadonlyArray<string>
@@ -103,10 +103,10 @@ export const assertRangeFilter = Effect.fnUntraced(
   },
 )
 
-/** Dates that the date assertions expect: the test inserts one row for each, and one without a date. */
+/** Dates that the date assertions expect: the test inserts one row for each date, and one row without a date. */
 export const sampleDays: ReadonlyArray<string> = ["2025-04-10", "2025-04-09", "2025-04-08", "2025-04-07"]
 
-/** `_from` and `_to` include their day and never match null (D7). Keys are days, latest first. */
+/** Asserts that `_from` and `_to` include their day and never match null (D7). Keys are days, latest first. */
 export const assertDayRangeFilter = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
     assert.deepStrictEqual(yield* find(`${name}_from=2025-04-09`), sampleDays.slice(0, 2))
@@ -128,7 +128,7 @@ export const assertDayRangeFilter = Effect.fnUntraced(
   },
 )
 
-/** Today in New York is accepted, and later days are refused (§7.2, D7). */
+/** Asserts that today in New York is accepted, and later days are refused (§7.2, D7). */
 export const assertFutureDaysRefused = Effect.fnUntraced(
   function* <A, E, R>(
     { found, refused }: { readonly found: (query: string) => Effect.Effect<A, E, R>; readonly refused: Refused<E, R> },
@@ -147,7 +147,7 @@ export const assertFutureDaysRefused = Effect.fnUntraced(
   },
 )
 
-/** `date` is exact and excludes `date_from` and `date_to`. None may be in the future (D7). */
+/** Asserts that `date` is exact and excludes `date_from` and `date_to`, and that none may be in the future (D7). */
 export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, refused }: FilterQueries<E, R>) {
   assert.deepStrictEqual(yield* find("date=2025-04-08"), ["2025-04-08"])
   assert.deepStrictEqual(yield* find("date=2025-04-06"), [])
@@ -164,7 +164,7 @@ export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, refu
   assert.deepStrictEqual(yield* find(`date_to=${today}`), sampleDays)
 })
 
-/** Dates that may be in the future (§7.2). The test's row has 2999-01-01. */
+/** Asserts that a range of dates may be in the future (§7.2). The date of the test's row is 2999-01-01. */
 export const assertFutureDaysFound = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string, key: unknown) {
     assert.deepStrictEqual(yield* find(`${name}_from=2998-12-31&${name}_to=9999-12-31`), [key])
@@ -175,10 +175,10 @@ export const assertFutureDaysFound = Effect.fnUntraced(
   },
 )
 
-/** Texts that `assertContainsFilter` searches: the test inserts one row for each, and one without a text. */
+/** Texts that `assertContainsFilter` searches: the test inserts one row for each text, and one row without a text. */
 export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"] as const
 
-/** Finds 3 to 100 characters of a text in any case (§4). `find` takes the search text and returns texts. */
+/** Asserts that 3 to 100 characters of a text find it, in any case (§4). `find` returns the texts that it finds. */
 export const assertContainsFilter = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
     const parts = [
@@ -197,7 +197,7 @@ export const assertContainsFilter = Effect.fnUntraced(
   },
 )
 
-/** Search texts that are too short, too long, or contain NUL are refused. */
+/** Asserts that search texts are refused if they are too short or too long, or contain NUL. */
 export const assertInvalidTextsRefused = Effect.fnUntraced(
   function* <E, R>(refused: Refused<E, R>, name: string, besides = "") {
     for (const sent of ["", "ab", "%20%20a", "%20%20%20", "a%20", "a%00bc", "x".repeat(101)]) {

@@ -8,7 +8,7 @@ import { describeColumnTypes } from "../../src/load/DatasetDescription.ts"
 /** Number of tickers in tables with several rows per ticker. */
 const tickers = 2_000
 
-/** An SQL expression for row g. A different pace per column keeps the columns uncorrelated. */
+/** The SQL expression of a column in row `g`. Columns advance at different rates, so that they are uncorrelated. */
 const value = (type: string, words: ReadonlyArray<string>, pace: number, isList: boolean) => {
   const number = `((g * ${pace}) % 1000003)`
   if (type === "boolean") return `${number} % 10 = 0`
@@ -23,7 +23,7 @@ const value = (type: string, words: ReadonlyArray<string>, pace: number, isList:
   return `'text ' || md5((${number})::text)`
 }
 
-/** Expressions that keep keys unique and satisfy the check constraints. */
+/** Expressions for the columns in keys and check constraints, which they must satisfy. */
 const special: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   ticker_changes: {
     old_ticker: `'O' || g`,
@@ -86,7 +86,7 @@ export const fillTable = Effect.fnUntraced(function* (dataset: Dataset, rows: nu
 export const fillAllTables = (rows: number) =>
   Effect.forEach(datasets, (dataset) => fillTable(dataset, rows), { discard: true })
 
-/** The tables that a plan scans sequentially. */
+/** Returns the tables that a query plan scans sequentially. */
 export const findSequentialScans = (plan: unknown): ReadonlyArray<string> => {
   if (Array.isArray(plan)) return plan.flatMap(findSequentialScans)
   if (!Predicate.isObject(plan)) return []

@@ -13,7 +13,7 @@ export const runCommand = (args: ReadonlyArray<string>, environment: Environment
     const out = (...words: ReadonlyArray<unknown>) => void (output.out += `${format(...words)}\n`)
     const err = (...words: ReadonlyArray<unknown>) => void (output.err += `${format(...words)}\n`)
     const written = { ...console, log: out, info: out, debug: out, error: err, warn: err, trace: err }
-    // A new runtime shares no layer, clock or context with the test.
+    // Run with a new runtime, which shares no layer, clock or context with the test.
     const exit = await Effect.runPromiseExit(
       CommandLine.runCommandLine().pipe(
         Effect.timeoutOption("90 seconds"),

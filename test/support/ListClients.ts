@@ -1,4 +1,4 @@
-/** Clients for the list of a dataset, or for the two lists that show the same dataset. */
+/** Clients for the list of a dataset, or for two lists that show the same dataset. */
 import { assert } from "@effect/vitest"
 import { Effect, FileSystem, Predicate, Ref } from "effect"
 import { loadFile } from "../../src/load/Load.ts"
@@ -26,7 +26,7 @@ export const nullAndListFields = (row: unknown) =>
     cell === null || Array.isArray(cell) ? [[name, cell]] : []
   )
 
-/** `TICKER date`, which identifies a session. */
+/** Identifies a trading session by its ticker and date, as `TICKER date`. */
 export const tickerAndDate = (row: unknown) => `${String(valueAt(row, "ticker"))} ${String(valueAt(row, "date"))}`
 
 const foundIn = ({ body, status, text }: Answer, query: string) => {
@@ -34,7 +34,7 @@ const foundIn = ({ body, status, text }: Answer, query: string) => {
   return resultRows(body)
 }
 
-/** The content of a 422. `field` and `reason` belong to its first field. */
+/** The content of a 422 response. `field` and `reason` are those of its first invalid field. */
 const refusalIn = ({ body, headers, status, text }: Answer, query: string) => {
   assert.strictEqual(status, 422, `${query}: ${text}`)
   assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
@@ -85,22 +85,22 @@ export const listClient = (path: string) => {
   const list = (query: string): Asked<Answer> => requestJson(`${path}?${query}`)
   const found = (query: string) => Effect.map(list(query), (answer) => foundIn(answer, query))
   return {
-    /** The response with any status. */
+    /** Returns the response, whatever its status is. */
     list,
-    /** The rows of a response with status 200. */
+    /** Expects status 200 and returns the rows. */
     found,
-    /** The values of one field. */
+    /** Expects status 200 and returns one field of each row. */
     column: (name: string, query: string) => Effect.map(found(query), (rows) => rows.map((row) => valueAt(row, name))),
-    /** The exact body of a response with status 200. */
+    /** Expects status 200 and returns the exact body. */
     printed: (query: string) => Effect.map(list(query), printedIn),
-    /** The content of a 422. */
+    /** Expects status 422 and returns its content. */
     refused: (query: string) => Effect.map(list(query), (answer) => refusalIn(answer, query)),
-    /** The rows of all pages. */
+    /** Returns the rows of all pages. */
     walk: (query: string, limit: number): Asked<ReadonlyArray<unknown>> => walked(`${path}?${query}`, limit, {}),
   }
 }
 
-/** A client for two lists of the same dataset, which must refuse alike. Sends a key of the tier. */
+/** A client for two lists of the same dataset, which must refuse the same queries. Sends the API key of the tier. */
 export const pairedListClient = (paths: readonly [full: string, brief: string], tier: Tier = "basic") => {
   const each = Effect.fnUntraced(function* <A, E, R>(run: (path: string, key: string) => Effect.Effect<A, E, R>) {
     const { [tier]: key } = yield* Service.TestKeys
@@ -132,7 +132,7 @@ export const requestOnAllTiers = Effect.fnUntraced(function* (path: string) {
   return answers
 })
 
-/** Loads CSV text into a dataset, in addition to its rows or instead of them. */
+/** Loads CSV text into a dataset: adds the rows, or replaces the existing ones. */
 export const loadCsv = Effect.fnUntraced(function* (dataset: string, csv: string, how: "append" | "replace") {
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* fs.makeTempDirectoryScoped({ prefix: `tickerline-${dataset}-` })}/rows.csv`

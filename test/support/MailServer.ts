@@ -14,7 +14,7 @@ export interface SmtpReply {
   readonly message: string
 }
 
-/** The reply at each step; `undefined` accepts. A promise that never settles leaves the client waiting. */
+/** The reply at each SMTP step; `undefined` accepts. If a promise never settles, the client waits in vain. */
 export interface SmtpBehaviour {
   rcpt: (address: string) => Promise<SmtpReply | undefined>
   data: (received: ReceivedEmail) => Promise<SmtpReply | undefined>
@@ -70,7 +70,7 @@ export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "12
       })
     },
   })
-  // A killed client is not a server error.
+  // Ignore socket errors, because a killed client is no error of the server.
   smtp.on("error", () => {})
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {

@@ -1,4 +1,4 @@
-/** Databases in the state of previous releases. */
+/** Databases with the schema of previous releases. */
 import { PgClient } from "@effect/sql-pg"
 import { Effect, FileSystem, Layer, type Redacted } from "effect"
 import { SqlClient } from "effect/sql"
@@ -39,10 +39,10 @@ export const migrateUpTo = (last: string, more?: Readonly<Record<string, string>
     (folder) => Effect.provideService(Migrations.runMigrations, MigrationsFolder, folder),
   )
 
-/** A migration that touches more rows does work that grows with the table. */
+/** If a migration touches more rows than this, its work grows with the size of the table. */
 export const smallRowCount = 100
 
-/** Inserts ten times as many rows in each table that can grow. Needs the schema of migration 0025. */
+/** Inserts ten times `smallRowCount` rows into each table that can grow. Needs the schema of migration 0025. */
 export const fillOldTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = smallRowCount * 10
@@ -51,7 +51,7 @@ export const fillOldTables = Effect.gen(function* () {
     select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind = 'r'
   `
   const existing = new Set(tables.map(({ name }) => name))
-  // Tables of later releases do not exist yet.
+  // Skip tables of later releases, which do not exist yet.
   yield* Effect.forEach(datasets.filter(({ table }) => existing.has(table)), (dataset) => fillTable(dataset, rows), {
     discard: true,
   })

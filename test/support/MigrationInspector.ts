@@ -4,7 +4,7 @@ import { SqlClient, SqlError } from "effect/sql"
 import type { MigrationScript } from "../../src/db/migrations/MigrationScripts.ts"
 import { smallRowCount } from "./MigrationDatabases.ts"
 
-/** The tables, columns, indexes, triggers and functions that a previous release relies on, one per line. */
+/** The tables, columns, indexes, triggers and functions on which a previous release relies, one per entry. */
 const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql<{ readonly thing: string }>`
@@ -70,7 +70,7 @@ const relations = Effect.gen(function* () {
 /** Tables that stay small. */
 const small = /^(dataset_versions|announcement_sender|tickerline_migrations)(_|$)/
 
-/** Tables with too few rows. On these every migration would pass. */
+/** Finds tables with too few rows, on which every migration would pass the checks. */
 export const findUnderfilledTables = Effect.map(
   relations,
   (found) => found.filter(({ name, rows }) => rows < smallRowCount * 10 && !small.test(name)).map(({ name }) => name),
@@ -96,7 +96,7 @@ const done = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
 
 const brief = (statement: string) => statement.replace(/\s+/g, " ").slice(0, 80)
 
-/** Findings about locks, per statement, within an open transaction. */
+/** Runs the statements in an open transaction, and reports statements that hold locks while they touch many rows. */
 const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
   const sql = yield* SqlClient.SqlClient
   const before = yield* relations
@@ -114,7 +114,7 @@ const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
     if (now.changed - last.changed > smallRowCount) {
       found.push(`writes many rows in one transaction: ${brief(statement)}`)
     }
-    // `lock` only blocks others. The migration should not need it.
+    // An explicit `lock` only blocks other sessions. A migration should not need it.
     if (/^lock\b/i.test(statement)) found.push(`locks a table: ${brief(statement)}`)
     last = now
   }
@@ -123,7 +123,7 @@ const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
   return [...found, ...anew.map(({ name }) => `writes ${name} anew`)]
 })
 
-/** Objects of the previous release that disappear, and new constraints that may reject its rows. */
+/** Reports objects that the previous release needs but that disappear, and new constraints that may reject its rows. */
 const breaking = Effect.fnUntraced(function* <E, R>(work: Effect.Effect<ReadonlyArray<string>, E, R>) {
   const [before, rules] = [yield* contents, yield* refusals]
   const known = new Set(rules.map(({ rule, table }) => `${table}: ${rule}`))

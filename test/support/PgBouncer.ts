@@ -8,7 +8,7 @@ export const pgBouncerProgram = [...candidatePaths("pgbouncer"), "/usr/sbin/pgbo
 
 export const isPgBouncerMissing = pgBouncerProgram === undefined && (process.env["REQUIRE_PGBOUNCER"] ?? "") === ""
 
-/** Whether this version supports prepared statements in transaction mode. */
+/** Whether the installed PgBouncer supports prepared statements in transaction mode. */
 export const supportsPreparedStatements = (() => {
   const [, major = 0, minor = 0] = isPgBouncerMissing || pgBouncerProgram === undefined
     ? []
@@ -55,7 +55,7 @@ export const startPgBouncer = Effect.fnUntraced(function* (
     default_pool_size: "20",
     max_client_conn: "1000",
     server_login_retry: "1",
-    // Test databases come and go.
+    // Close idle connections soon, because a test cannot drop its database while one is open.
     server_idle_timeout: "5",
     ...settings,
   }

@@ -5,7 +5,7 @@
 import { Redacted } from "effect"
 import * as Database from "../../src/db/Database.ts"
 
-/** Environment variable by which the global setup tells the workers both ports. */
+/** Environment variable through which the global setup passes both ports to the test workers. */
 const portsVariable = "TEST_POOLER"
 
 export const announcePooler = (server: number, pooler: number) => {

@@ -9,7 +9,7 @@ import { chooseFreePort, type Cluster, databaseUser, openCluster } from "../../s
 import { locateServer, openHomeDirectory } from "../../src/db/embedded/HomeDirectory.ts"
 import { EmbeddedPostgresError, runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
 
-/** Folder of the installed PostgreSQL programs, if not the embedded ones. */
+/** Folder of the installed PostgreSQL programs; undefined for the embedded ones. */
 export const installedPrograms = process.env["TEST_POSTGRES_BIN"] || undefined
 
 const initdb = Effect.fnUntraced(function* (path: string, bin: string) {

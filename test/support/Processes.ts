@@ -99,7 +99,7 @@ export const combinedOutput = ({ output }: RunningProcess) => `${output.out}${ou
 
 class MissingOutput extends Data.TaggedError("MissingOutput")<{ readonly message: string }> {}
 
-/** Waits until either output matches. Fails with the output if the process ends before. */
+/** Waits until standard output or standard error matches. Fails with the output if the process ends first. */
 export const waitForOutput = (running: RunningProcess, words: RegExp) =>
   Effect.suspend(() => {
     const text = combinedOutput(running)
@@ -113,7 +113,7 @@ export const waitForOutput = (running: RunningProcess, words: RegExp) =>
 /** Sends bytes and reads until the server closes the connection. */
 export const exchangeText = (port: number, bytes: string) =>
   Effect.callback<string, Error>((resume) => {
-    const socket = connect(port, "127.0.0.1")
+    const socket = connect(port, "127.0.0.1").setEncoding("utf8")
     let text = ""
     socket.on("data", (chunk) => text += String(chunk))
     socket.on("error", (error) => resume(Effect.fail(error)))

@@ -30,7 +30,7 @@ export const assertServiceResponds = Effect.gen(function* () {
 export const formatGetRequest = (key: string, target: string, more = "") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${key}\r\n${more}\r\n`
 
-/** The start of a request. Headers and the empty line follow. */
+/** The start of a request. The caller appends headers and the empty line. */
 export const livenessRequestHead = "GET /health/live HTTP/1.1\r\nHost: x\r\n"
 
 export interface ParsedResponse {
@@ -39,7 +39,7 @@ export interface ParsedResponse {
   readonly text: string
 }
 
-/** Limit for waits that would otherwise never end. */
+/** Timeout for waits that might otherwise never end. */
 const bound = "30 seconds"
 
 const headersOf = (lines: ReadonlyArray<string>): ParsedResponse["headers"] =>
@@ -133,7 +133,7 @@ export const isServerSocketOpen = (port: number, { localPort }: Socket) => {
   )
 }
 
-/** Traces of code, SQL or the machine that no response may contain. */
+/** Details of the code, the SQL or the machine, which no response may reveal. */
 const inner = /\bat \S+ \(|node_modules|\.ts:\d|HPE_|Parse Error|SqlError|PgError|syntax error|api_keys|node:internal/
 
 /** Checks the headers and the error format of a response (§7.2, D11, D12, D14). */
@@ -157,7 +157,7 @@ export const assertSingleError = (answers: ReadonlyArray<ParsedResponse>, status
   for (const answer of answers) {
     assertProperResponse(answer)
     assert.deepStrictEqual([answer.status, valueAt(JSON.parse(answer.text), "error", "code")], [status, code], summary)
-    // A refusal lists at most twenty reasons, so it stays small however much was sent.
+    // An error lists at most twenty reasons, so even an error for a large request is small.
     assert.isBelow(answer.text.length, 65_536)
   }
 }

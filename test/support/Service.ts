@@ -112,7 +112,7 @@ export const serviceLayerWithKeys = <E1, R1, More, E, R>(
   database: Layer.Layer<SqlClient.SqlClient | More, E, R>,
 ) =>
   Server.layer.pipe(
-    // Failures that tests cause on purpose would fill the log.
+    // Logs are discarded, because failures that tests cause on purpose would fill them.
     Layer.provide(Logger.layer([])),
     Layer.provide(generousLimitsLayer),
     Layer.provideMerge(keys),
@@ -129,7 +129,7 @@ const serviceLayerOverCopy = <E, R>(database: Effect.Effect<Redacted.Redacted, E
 
 export const layer = serviceLayerOverCopy(copyMigratedDatabase)
 
-/** The service at another time. Tests may advance its clock by seconds only. */
+/** The service at a given time. Tests may advance its clock, but only by seconds. */
 export const layerAt = (instant: number) => Layer.provide(layer, Layer.effectDiscard(TestClock.setTime(instant)))
 
 /** The service with the sample market, at the current time. */

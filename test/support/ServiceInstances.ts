@@ -62,7 +62,7 @@ export const requestOverWire = (
     return Effect.sync(() => outgoing.destroy())
   })
 
-/** Settings of all instances: a small cache. */
+/** The default settings of all instances, with a small cache. */
 const settings = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "16" }), { asPrimary: true })
 
 /** Starts an instance on a free port, or on the given one. Returns the port. */

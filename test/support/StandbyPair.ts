@@ -28,7 +28,7 @@ export const queryServer = (url: string, statement: string) =>
 
 const isCancelled = ({ reason }: SqlError.SqlError) => reason._tag === "SerializationError"
 
-/** Replay cancels conflicting queries soon, and the standby reconnects to the primary at once. */
+/** Settings with which replay soon cancels conflicting queries, and the standby reconnects to the primary at once. */
 const settings = {
   max_standby_streaming_delay: "300ms",
   wal_retrieve_retry_interval: "100ms",
@@ -61,7 +61,7 @@ const standby = Effect.fnUntraced(function* (data: string) {
       yield* child.exited
       child = undefined
     })
-  // Replay may cancel the queries of a test, too.
+  // Retry, because replay may cancel this query.
   const runStatement = (statement: string) =>
     Effect.orDie(
       Effect.retry(queryServer(url, statement), { while: isCancelled, schedule: Schedule.spaced("20 millis") }),

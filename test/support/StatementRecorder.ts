@@ -7,13 +7,13 @@ export interface SentStatement {
   readonly parameters: ReadonlyArray<unknown>
 }
 
-/** The statements sent so far. */
+/** The statements that the service has sent so far. */
 class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/Statements") {}
 
 /** Background statements: version polls, rate limits, job leases and health probes. */
 const backgroundStatement = /dataset_versions|rate_limit_buckets|update leases|pg_postmaster_start_time/
 
-/** Provide this layer to the service and to the tests. */
+/** The recorder, to provide to both the service and the test. */
 export const layer = Layer.unwrap(Effect.sync(() => {
   const seen: Array<SentStatement> = []
   const record: Statement.Transformer = (statement) =>
@@ -40,7 +40,7 @@ export const explainStatement = Effect.fnUntraced(function* ({ parameters, text 
   return plan
 })
 
-/** The plan of the statement that contains `words`, among those that the request sends. */
+/** Returns the plan of that statement of a request which contains `words`. */
 export const explainRequest = Effect.fnUntraced(
   function* <A, E, R>(request: Effect.Effect<A, E, R>, words: string, how?: string) {
     const { sent } = yield* recordStatements(request)

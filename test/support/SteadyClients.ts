@@ -25,7 +25,7 @@ type Truth = ReadonlyMap<string, Answer>
 /** Maximum response time in any fault, milliseconds (§7.2, §8). */
 const longest = 45_000
 
-/** `answered` says whether a part of the response had arrived. */
+/** A connection failure. `answered`: whether a part of the response had arrived. */
 class Failed extends Data.TaggedError("Failed")<{ readonly answered: boolean; readonly message: string }> {}
 
 const idOf = /"request_id":"[^"]*"/
@@ -78,7 +78,7 @@ export interface SteadyClientOptions {
   readonly paths?: ReadonlyArray<string>
   /** Whether the service is stopping, so that it may refuse or close connections without a response. */
   readonly mayRefuse?: () => boolean
-  /** Checks a response other than 503. By default it must equal the one before the fault. */
+  /** Checks a response other than 503. By default it must equal the response from before the fault. */
   readonly isRight?: (answer: Answer) => boolean
 }
 

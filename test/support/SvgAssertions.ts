@@ -1,4 +1,4 @@
-/** Assertions and random inputs for the pictures that the site draws as SVG. */
+/** Assertions and random inputs for the SVG figures of the site. */
 import { assert } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 
@@ -24,7 +24,7 @@ export const arbitraryHostileText = Arbitrary.map(
   },
 )
 
-/** Random JSON. */
+/** A random JSON value. */
 export const arbitraryJson = Arbitrary.schema(Schema.Json)
 
 /** Checks that elements are closed, attributes are quoted, and entities are known. */
@@ -55,7 +55,7 @@ const attribute = (attributes: string, name: string) => {
   return found === undefined ? undefined : Number(found)
 }
 
-/** The points of a path with the commands M, V, H, h, l and z. */
+/** Returns the points of an SVG path with the commands M, V, H, h, l and z. */
 const pointsOf = (d: string) => {
   let [x, y] = [0, 0]
   return Array.from(d.matchAll(/([MVHhlz])([^MVHhlz]*)/g), ([, kind, rest = ""]) => {
@@ -69,7 +69,7 @@ const pointsOf = (d: string) => {
   })
 }
 
-/** Elements outside their view box, or without a valid position. */
+/** Finds elements that are outside the view box or have no valid position. */
 export const findElementsOutsideViewBox = (html: string) =>
   Array.from(html.matchAll(/<svg([^>]*)>([\s\S]*?)<\/svg>/g), ([, attributes = "", inner = ""]) => {
     const [, width = 0, height = 0] = /viewBox="0 0 (\S+) (\S+)"/.exec(attributes)?.map(Number) ?? []
@@ -97,7 +97,7 @@ export const findElementsOutsideViewBox = (html: string) =>
 const elements =
   /^(figure|figcaption|p|ol|ul|li|time|b|strong|code|svg|title|desc|g|path|rect|circle|text|details|summary|div|table|thead|tbody|tr|th|td)$/
 
-/** Elements that have a forbidden name or attribute. */
+/** Finds elements with a forbidden name or attribute. */
 export const findForbiddenElements = (html: string) =>
   Array.from(html.matchAll(/<([a-zA-Z]+)([^>]*)>/g), ([element, name = "", attributes = ""]) => {
     const names = Array.from(attributes.matchAll(/\s([\w:-]+)="[^"]*"/g), ([, attribute = ""]) => attribute)

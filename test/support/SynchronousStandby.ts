@@ -1,21 +1,15 @@
 /** A hot standby of a dedicated server, with synchronous replication on request. */
-import { PgConnection } from "@effect/sql-pg"
-import { Effect, FileSystem, Redacted, Schedule } from "effect"
+import { Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { closeSync, openSync, writeFileSync } from "node:fs"
 import { launchDetached } from "../../src/db/embedded/ChildProcess.ts"
 import { DedicatedPostgres } from "./DedicatedPostgres.ts"
 import { findFreePort } from "./Processes.ts"
+import { queryServer } from "./StandbyPair.ts"
 import { startTcpProxy } from "./TcpProxy.ts"
 
 /** Name of the standby in `synchronous_standby_names`. */
 export const standbyName = "standby"
-
-/** Runs one statement over a new connection. */
-export const queryOnce = (url: string, statement: string) =>
-  Effect.scoped(
-    Effect.flatMap(PgConnection.make({ url: Redacted.make(url) }), (connection) => connection.query(statement)),
-  )
 
 const until = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   effect.pipe(
@@ -23,9 +17,7 @@ const until = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds: (fo
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 1200 }),
   )
 
-/**
- * Copies the data of the briefly stopped server. Replication goes through the proxy `link`, which a test may stall.
- */
+/** Creates the standby from a copy of the stopped primary. It replicates through the proxy `link`, which can stall. */
 export const makeSynchronousStandby = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const server = yield* DedicatedPostgres
@@ -64,20 +56,20 @@ export const makeSynchronousStandby = Effect.gen(function* () {
 
   const streams = until(
     "that it streams",
-    queryOnce(server.url, `select state from pg_stat_replication where application_name = '${standbyName}'`),
+    queryServer(server.url, `select state from pg_stat_replication where application_name = '${standbyName}'`),
     ({ rows }) => rows[0]?.["state"] === "streaming",
   )
   yield* streams
-  /** Makes commits wait for the standby. */
-  const synchronous = queryOnce(server.url, `alter system set synchronous_standby_names = '${standbyName}'`).pipe(
-    Effect.andThen(queryOnce(server.url, "select pg_reload_conf()")),
+  /** Makes each commit on the primary wait for the standby. */
+  const synchronous = queryServer(server.url, `alter system set synchronous_standby_names = '${standbyName}'`).pipe(
+    Effect.andThen(queryServer(server.url, "select pg_reload_conf()")),
     Effect.andThen(until(
       "that it is synchronous",
-      queryOnce(server.url, `select sync_state from pg_stat_replication where application_name = '${standbyName}'`),
+      queryServer(server.url, `select sync_state from pg_stat_replication where application_name = '${standbyName}'`),
       ({ rows }) => rows[0]?.["sync_state"] === "sync",
     )),
     Effect.asVoid,
   )
-  const promote = Effect.asVoid(queryOnce(url, "select pg_promote(true, 30)"))
+  const promote = Effect.asVoid(queryServer(url, "select pg_promote(true, 30)"))
   return { url, port, link, synchronous, promote, end: Effect.andThen(child.kill("SIGQUIT"), child.exited) }
 })

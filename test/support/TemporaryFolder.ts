@@ -1,4 +1,4 @@
-/** Where tests keep their databases and other temporary files: in memory, if this machine has enough of it. */
+/** The folder for databases and other temporary files of tests: in memory, if the machine has enough memory. */
 import { spawnSync } from "node:child_process"
 import { accessSync, constants, rmSync, statfsSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
@@ -6,7 +6,7 @@ import { tmpdir } from "node:os"
 const memory = "/dev/shm"
 const requiredBytes = 4 * 1024 ** 3
 
-/** Containers often give it 64 MB, or do not allow it to hold programs. */
+/** Whether `/dev/shm` is usable. Containers often limit it to 64 MB, or do not allow programs in it. */
 const isSuitable = () => {
   const probe = `${memory}/tickerline-probe-${process.pid}`
   try {
@@ -22,5 +22,5 @@ const isSuitable = () => {
   }
 }
 
-/** `TMPDIR` wins, then memory, then the system's folder. */
+/** `TMPDIR` if it is set; otherwise memory if it is usable; otherwise the temporary folder of the system. */
 export const chooseTemporaryFolder = () => process.env["TMPDIR"] ?? (isSuitable() ? memory : tmpdir())

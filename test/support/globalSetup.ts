@@ -18,7 +18,7 @@ declare module "vitest" {
   }
 }
 
-/** Faster settings. No test database has to survive a crash of this server. */
+/** Fast but unsafe settings, because no test database has to survive a crash of this server. */
 const unsafeSettings = `
 fsync = off
 full_page_writes = off
@@ -42,7 +42,7 @@ const start = Effect.gen(function* () {
     Layer.build(Migrations.migrationsLayer.pipe(Layer.provide(PgClient.layer({ url: Redacted.make(url) })))),
   )
   if (!PoolerMode.isPoolerRequested) return url
-  // For all databases, because copies of a database do not copy its settings of roles.
+  // Set for all databases, because a copy of a database does not include its role settings.
   yield* Effect.forEach(
     Object.entries(sessionTimeouts),
     ([name, value]) => admin.query(`alter role ${databaseUser} set ${name} = '${value}'`),

@@ -1,4 +1,4 @@
-/** Runs the previous release and this one over one database, behind one load balancer. */
+/** Runs the previous release and the current one with the same database, behind one load balancer. */
 import { Data, Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { accessSync, constants } from "node:fs"
@@ -16,7 +16,7 @@ import {
 const git = (...args: ReadonlyArray<string>) =>
   execFileSync("git", ["-C", projectRoot, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()
 
-/** The commit of the previous release. Undefined without history, as in a shallow clone. */
+/** Finds the commit of the previous release. Undefined if the git history lacks it, as in a shallow clone. */
 const commitOf = (version: string) => {
   try {
     accessSync(`${projectRoot}/.git`, constants.R_OK)
@@ -31,7 +31,7 @@ export const previousRelease = { version: packageJson.version, commit: commitOf(
 
 export const haproxyProgram = [...candidatePaths("haproxy"), "/usr/sbin/haproxy"].find(isExecutable)
 
-/** Missing prerequisites, for the name of the skipped test. */
+/** Lists missing prerequisites, for the title of the skipped test. */
 export const missingPrerequisites = [
   ...(previousRelease.commit === undefined ? ["no history of the last release"] : []),
   ...(haproxyProgram === undefined ? ["no haproxy"] : []),
@@ -46,7 +46,7 @@ export const extractPreviousRelease = Effect.gen(function* () {
     return yield* new MissingPrerequisite({ message: "REQUIRE_UPGRADE: no history of the last release" })
   }
   const fs = yield* FileSystem.FileSystem
-  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-former-" })
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-previous-" })
   yield* Effect.sync(() => {
     git("archive", "--format=tar", `--output=${folder}/sources.tar`, commit)
     execFileSync("tar", ["-xf", `${folder}/sources.tar`, "-C", folder])
@@ -83,7 +83,7 @@ export const startRelease = Effect.fnUntraced(function* (folder: string, port: n
   return running
 })
 
-/** Starts HAProxy without retries, as `docs/operations/upgrades.md` shows it. */
+/** Starts HAProxy without retries, as configured in `docs/operations/upgrades.md`. */
 export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArray<number>) {
   if (haproxyProgram === undefined) return yield* new MissingPrerequisite({ message: "REQUIRE_UPGRADE: no haproxy" })
   const fs = yield* FileSystem.FileSystem
@@ -98,7 +98,7 @@ export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArra
       "  timeout connect 5s",
       "  timeout client 60s",
       "  timeout server 60s",
-      // A busy machine must not look like a dead process.
+      // Long enough that HAProxy does not mistake a slow process on a busy machine for a dead one.
       "  timeout check 5s",
       "  retries 0",
       "listen states",
@@ -116,7 +116,7 @@ export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArra
     ].join("\n"),
   )
   yield* startProgram(haproxyProgram, ["-db", "-f", `${folder}/haproxy.cfg`], {})
-  /** HAProxy assumes that servers are ready until its first check. */
+  /** Fails until the first health checks are done, because HAProxy assumes before them that all servers are ready. */
   const settled = Effect.flatMap(
     requestOverWire(stats, "/states;csv", ""),
     ({ text }) =>
@@ -128,7 +128,7 @@ export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArra
   return port
 })
 
-/** Number of customer requests that a process has answered, from its metrics. */
+/** Reads from a process's metrics how many customer requests it has answered. */
 export const countResponsesOf = (metrics: number) =>
   Effect.map(
     requestOverWire(metrics, "/metrics", ""),

@@ -1,4 +1,4 @@
-/** The previous release and this one serve at once over one database: upgrade, and back (operations/upgrades). */
+/** Tests an upgrade and its reversal: both releases serve at once with one database (operations/upgrades). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
@@ -53,7 +53,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         const byOld = (...args: ReadonlyArray<string>) => runReleaseCommand(old, as.owner, ...args)
         const byNew = (...args: ReadonlyArray<string>) => runReleaseCommand(projectRoot, as.owner, ...args)
 
-        // The state that the previous release leaves: tables, data, grants and keys.
+        // Creates the state before the upgrade with the previous release: tables, data, grants and keys.
         yield* sql`create role service login password 'service'`
         yield* byOld("grant", "service")
         yield* byOld("generate", `${folder}/market`)
@@ -82,7 +82,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         })
         const startOld = startRelease(old, oldPort, settings(oldMetrics))
         const startNew = startRelease(projectRoot, newPort, settings(newMetrics))
-        /** Waits until both releases, or the given one, answer customers. */
+        /** Waits until the process with this metrics port has answered 100 more customer requests. */
         const busy = Effect.fnUntraced(function* (metrics: number) {
           const before = yield* countResponsesOf(metrics)
           yield* retryUntil(countResponsesOf(metrics), (now) => now >= before + 100)
@@ -109,7 +109,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         yield* busy(newMetrics)
         yield* busy(oldMetrics)
 
-        // Each release sees the changes of the other, also in its caches.
+        // Each release serves the other's changes at once, although it caches results and keys.
         const other = yield* byOld("keys", "create", "--account", "other", "--tier", "ultimate")
         for (const port of [oldPort, newPort]) {
           yield* seesAt(port, other, "first")
@@ -129,7 +129,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         yield* byNew("keys", "revoke", id)
         for (const port of [oldPort, newPort]) yield* statusAt(port, made, 401)
 
-        // Emails that both releases could send are sent once each.
+        // Both releases could send these emails, but each email must be sent only once.
         yield* sql`
           insert into announcements (entry_id, subject, text, html, operational) values ('upgrade', 's', 't', 'h', true)
         `
@@ -139,7 +139,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         `
         yield* retryUntil(Effect.sync(() => mails.received.length), (count) => count >= 10)
 
-        // The old release stops, starts again over the new tables, and then the new one stops.
+        // The old release stops and starts again with the new tables. Then the new release stops.
         const gone = yield* endProcess(running, "SIGTERM")
         assert.strictEqual(gone.code, 0, gone.err)
         yield* busy(newMetrics)
@@ -169,7 +169,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
             (1000000000 - min(balance_microdollars))::int as charged
           from accounts as it join usage using (account_id) where name = 'steady' group by it.account_id
         `
-        // The clients requested each path once before they started.
+        // Adds one request per path, which the clients send before they count.
         const requests = seen.requests + SteadyClients.mixedPaths.length
         const [{ cost } = { cost: 0 }] = sums
         assert.deepStrictEqual(Array.from(sums), [

@@ -14,7 +14,7 @@ const { createCustomer, findKeyIds, retryUntil, readAllPages } = CustomerUsage
 
 const keysPath = "/v1/account/api-keys"
 
-/** Instants in winter and summer, in both hours that New York calls 01:30, and with milliseconds; with their text. */
+/** Instants with their text: in winter, in summer, in both hours that New York calls 01:30, and with milliseconds. */
 const instants = [
   ["2025-01-15T02:00:00Z", "2025-01-14T21:00:00-05:00"],
   ["2025-07-15T02:00:00Z", "2025-07-14T21:00:00-05:00"],
@@ -187,7 +187,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.deepStrictEqual(shown, expected)
     }))
 
-  it.effect("status agrees with the acceptance of the key after disable, enable, rotate and revoke (D2)", () =>
+  it.effect("status agrees with whether the key is accepted after disable, enable, rotate and revoke (D2)", () =>
     Effect.gen(function* () {
       const account = "life"
       const asking = yield* createCustomer(account)
@@ -292,7 +292,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.strictEqual((yield* listed(key, "")).length, 10)
     }))
 
-  it.effect("page and limit out of range are 422 (D8)", () =>
+  it.effect("refuses a page or limit out of range (D8)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (const query of ["page=0", "page=x", "limit=0", "limit=101", "limit=", "page=1&page=2"]) {

@@ -28,7 +28,7 @@ const each = [{ path: paths[0], client: base, number: 0 }, { path: paths[1], cli
 
 const advanced = (query: string) => more.column("id", query)
 
-/** Queries the rows of a ticker. One endpoint requires the ticker, also for requests that are refused. */
+/** Queries the rows of a ticker. All requests have the ticker, because one of the endpoints requires it. */
 const of = (client: typeof base, ticker: string, name = "id") => ({
   find: (query: string) => client.column(name, `ticker=${ticker}&${query}`),
   found: (query: string) => client.found(`ticker=${ticker}&${query}`),
@@ -321,7 +321,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       ["maturity_date", "convertible_note"],
     ] as const,
   )(
-    "%s_from and _to are inclusive and ordered, and null never matches (D7)",
+    "the range of %s is inclusive and must be in order, and null never matches (D7)",
     ([name, security_type]) =>
       Effect.gen(function* () {
         const ticker = `D${name.replaceAll("_", "").toUpperCase()}`
@@ -424,7 +424,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       ])
     }))
 
-  it.effect("filters combine with and (§4.5)", () =>
+  it.effect("filters are combined with AND (§4.5)", () =>
     Effect.gen(function* () {
       const all = { ticker: "DMIX", registered: true, floor_price: "1", bank: "Mixed", owners: ["Zeta", "Eta One"] }
       yield* insertRows(
@@ -442,7 +442,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       assert.deepStrictEqual(yield* advanced(`${basic}&bank=mixed&owner=one`), ["mix"])
     }))
 
-  it.effect("the table refuses a warrant with columns of a convertible, and the reverse (D31)", () =>
+  it.effect("the table refuses a warrant with a convertible's columns, and a convertible with a warrant's columns (D31)", () =>
     Effect.gen(function* () {
       const strays = [
         ["warrant", "maturity_date", "2025-01-01"],

@@ -110,7 +110,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
         assert.match(String(yield* message(`ticker=${gap}`)), /insider_percent.*null/)
         assert.isString(yield* message(`ticker=${gap},${complete}`))
         assert.isUndefined(yield* message(`ticker=${complete}`))
-        // The extra row that is read to compute has_more is not returned.
+        // The service reads one row more than the limit, to compute has_more. That row must not cause the message.
         assert.isUndefined(yield* message(`ticker=${complete},${other}&limit=1`))
         assert.isString(yield* message(`ticker=${complete},${other}&limit=1&page=2`))
         assert.isUndefined(yield* message(`ticker=${gap},${complete}&limit=1&page=2`))
@@ -180,7 +180,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       }
     }))
 
-  it.effect("filters combine with and (§2.5)", () =>
+  it.effect("filters are combined with AND (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "float_outstanding",
@@ -192,7 +192,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
       assert.deepStrictEqual(yield* tickersOf("country=Mix&sector=One&max_float=10&is_adr=true"), ["FX1"])
     }))
 
-  it.effect("ticker is optional, invalid ones never match all rows, unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("ticker is optional, invalid symbols never match all rows, and unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       yield* found("")
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
@@ -229,8 +229,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/float-outstanding",
 
 const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
-layer(recorded, { excludeTestServices: true })("float_outstanding, large", (it) => {
-  it.effect("no filter reads the whole table (§2.5)", () =>
+layer(recorded, { excludeTestServices: true })("A large float_outstanding table", (it) => {
+  it.effect("needs no full scan for any filter (§2.5)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient

@@ -197,7 +197,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       }
     }))
 
-  it.effect("all tiers can read them; ticker is optional, and 422 if no symbol is valid (D3, D5)", () =>
+  it.effect("all tiers can read them; ticker is optional, and a list without a valid symbol is refused (D3, D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "gap_stats",
@@ -214,7 +214,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("date is exact, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
+  it.effect("date matches one day, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows("gap_stats", ...FilterAssertions.sampleDays.map((date) => session({ ticker: "GDATE", date })))
       const find = (query: string) =>
@@ -230,7 +230,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       ["market_cap", "-0.3", "0.29", "999999999999999999.99"],
     ] as const,
   )(
-    "min_%s and max_ are inclusive and compare exact decimals, and null never matches (D9)",
+    "the bounds of %s are inclusive and compare exact decimals, and null never matches (D9)",
     ([name, ...values]) =>
       Effect.gen(function* () {
         const tickers = values.map((_, number) => `GB${name.slice(0, 2).toUpperCase()}${number}`)
@@ -282,7 +282,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       })
     }))
 
-  it.effect("filters combine with and, and unknown parameters are refused (§4)", () =>
+  it.effect("filters are combined with AND, and unknown parameters are refused (§4)", () =>
     Effect.gen(function* () {
       const good = { closed_over_vwap: true, all_tags: ["x"], filing_types: ["8-K"], market_cap: "5" }
       yield* insertRows(

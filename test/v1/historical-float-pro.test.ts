@@ -370,11 +370,11 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* find("reported_date_to=2024-12-31"), ["A old", "B old"])
       assert.deepStrictEqual(yield* find("filed_at_to=2025-01-02"), ["B old"])
       assert.deepStrictEqual(yield* find("min_outstanding_shares=10"), ["B new", "A new"])
-      // Every ticker of the table, without a ticker filter.
+      // Without a ticker filter, `latest` applies to every ticker of the table.
       assert.deepStrictEqual(yield* detailsOf("latest=true&max_market_cap=30&min_float=40&max_float=40"), ["B new"])
     }))
 
-  it.effect("ticker is optional, invalid ones never match all rows, unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("ticker is optional, invalid symbols never match all rows, and unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       for (const latest of ["", "&latest=true"]) {
         yield* found(`limit=1${latest}`)
@@ -432,7 +432,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
 layer(Service.layerAt(Date.parse("2026-07-01T03:59:00Z")))(
   "GET /v1/historical-float-pro on the evening of 30 June 2026 in New York",
   (it) => {
-    it.effect("today is accepted; tomorrow is 422 with the reason (D7, §7.2)", () =>
+    it.effect("today is accepted; tomorrow is refused with the reason (D7, §7.2)", () =>
       Effect.gen(function* () {
         yield* TestClock.setTime(Date.parse("2026-07-01T03:59:30Z"))
         for (const name of ["filed_at_from", "filed_at_to", "reported_date_from", "reported_date_to"]) {
@@ -446,7 +446,7 @@ layer(Service.layerAt(Date.parse("2026-07-01T03:59:00Z")))(
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Any closes and filings
+// Random closes and filings
 // ---------------------------------------------------------------------------------------------------------------------
 
 const Symbols = Schema.Literals(["HPA", "HPB", "HPC"])
@@ -473,7 +473,7 @@ const capOf = ({ day, shares, ticker }: typeof Filing.Type, closes: Closes) => {
 
 const dateOf = (day: number) => `2024-05-0${day}`
 
-layer(Service.layer, { excludeTestServices: true })("any closes and filings", (it) => {
+layer(Service.layer, { excludeTestServices: true })("Random closes and filings", (it) => {
   it.effect.prop(
     "market_cap, its bounds and latest agree with an independent implementation of the decisions (D32, D33)",
     [
@@ -543,7 +543,7 @@ const nodes = (plan: unknown): ReadonlyArray<unknown> => {
 
 const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
-layer(recorded, { excludeTestServices: true })("historical_float_pro, large", (it) => {
+layer(recorded, { excludeTestServices: true })("A large historical_float_pro table", (it) => {
   /** The plan of the query that a request ran, from `explain analyze`. */
   const plan = Effect.fnUntraced(function* (query: string) {
     const row = yield* StatementRecorder.explainRequest(
@@ -559,7 +559,7 @@ layer(recorded, { excludeTestServices: true })("historical_float_pro, large", (i
       Number(valueAt(node, "Actual Loops"))
     )
 
-  it.effect("half a million prices cost one index lookup per row of the page, and no full table scan (§2.6)", () =>
+  it.effect("needs one price lookup per row of the page, and no table scan (§2.6)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient

@@ -229,7 +229,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   // Filters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("date is exact, date_from and date_to are inclusive (§4.3)", () =>
+  it.effect("date matches one day, date_from and date_to are inclusive (§4.3)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -265,7 +265,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       yield* refused("min_gap_percentage=99999999999999.9999&max_gap_percentage=99999999999999.9998")
     }))
 
-  it.effect("filters combine with and (§4.3)", () =>
+  it.effect("filters are combined with AND (§4.3)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -278,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.deepStrictEqual(yield* tickersOf(query), ["RMIXA", "RMIXB"])
     }))
 
-  it.effect("date together with date_from or date_to is 422 (D7)", () =>
+  it.effect("refuses date together with date_from or date_to (D7)", () =>
     Effect.gen(function* () {
       for (const range of ["date_from=2025-01-01", "date_to=2025-01-01", "date_from=2025-01-01&date_to=2025-01-02"]) {
         const { field, message } = yield* refused(`date=2025-01-01&${range}`)
@@ -287,7 +287,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       }
     }))
 
-  it.effect("date_from later than date_to is 422 (D7)", () =>
+  it.effect("refuses a date_from later than date_to (D7)", () =>
     Effect.gen(function* () {
       const { field, message } = yield* refused("date_from=2025-01-02&date_to=2025-01-01")
       assert.strictEqual(field, "date_from")
@@ -328,7 +328,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       yield* refused("date=1900-02-29")
     }))
 
-  it.effect("a minimum above the maximum is 422 (D9)", () =>
+  it.effect("refuses a minimum above the maximum (D9)", () =>
     Effect.gen(function* () {
       const { field, message } = yield* refused("min_gap_percentage=5.0001&max_gap_percentage=5")
       assert.strictEqual(field, "min_gap_percentage")
@@ -403,7 +403,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     ["a_b,c_d", "A_B, C_D"],
     ["toolongtoolong123", "TOOLONGTOOLONG123"],
   ])(
-    "invalid symbols alone are 422 and never match all tickers: %s (§7.2, §7.3.2, §7.3.3)",
+    "refuses a list of invalid symbols only, and never returns all tickers: %s (§7.2, §7.3.2, §7.3.3)",
     ([sent, named]) =>
       Effect.gen(function* () {
         const { field, message } = yield* refused(`ticker=${sent}`)
@@ -414,7 +414,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   )
 
   it.effect.each(["", ",", ",,,", "%20", "%20,%09,%0A", "%C2%A0", "+"])(
-    "a ticker without any symbol is 422: ticker=%s (D5)",
+    "refuses a ticker parameter without any symbol: ticker=%s (D5)",
     (sent) =>
       Effect.gen(function* () {
         const { field, message } = yield* refused(`ticker=${sent}`)
@@ -467,7 +467,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       yield* refused(`ticker=@@,${symbols.join(",")}`)
     }))
 
-  it.effect("a symbol has 1 to 16 characters, and an unknown one has no rows (§7.3)", () =>
+  it.effect("a symbol has 1 to 16 characters, and an unknown symbol has no rows (§7.3)", () =>
     Effect.gen(function* () {
       for (const sent of ["Q", "Q234567890123456"]) {
         const { body, status } = yield* list(`ticker=${sent}`)
@@ -540,7 +540,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.strictEqual(valueAt(followed.body, "has_more"), false)
     }))
 
-  it.effect("the same page is returned again while the data do not change (D8)", () =>
+  it.effect("returns the same page again while the data do not change (D8)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -552,7 +552,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
     }))
 
   it.effect.each(["0", "-1", "1.5", "abc", "", " ", "1e999", "NaN", "9007199254740993", "2147483648", "1,2"])(
-    "page=%j is 422 (§8, D8)",
+    "refuses page=%j with 422 (§8, D8)",
     (page) =>
       Effect.gen(function* () {
         assert.strictEqual((yield* refused(`page=${encodeURIComponent(page)}`)).field, "page")
@@ -560,7 +560,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   )
 
   it.effect.each(["0", "101", "-5", "10.5", "ten", "", " ", "1000000", "Infinity"])(
-    "limit=%j is 422 (§8, §4.3)",
+    "refuses limit=%j with 422 (§8, §4.3)",
     (limit) =>
       Effect.gen(function* () {
         assert.strictEqual((yield* refused(`limit=${encodeURIComponent(limit)}`)).field, "limit")
@@ -586,7 +586,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.include(message, "Did you mean ticker?")
     }))
 
-  it.effect("the message alone names the invalid parameter and the reason (D11)", () =>
+  it.effect("the message names the invalid parameter and the reason, even without the details (D11)", () =>
     Effect.gen(function* () {
       for (
         const name of ["page", "limit", "min_gap_percentage", "max_gap_percentage", "date", "date_from", "date_to"]
@@ -648,7 +648,7 @@ const midnights = [
 
 midnights.forEach(([instant, before, day, after]) =>
   layer(Service.layerAt(Date.parse(instant) - 10_000))(`GET /v1/intraday-runners at ${instant}`, (it) => {
-    it.effect("today in New York is accepted; tomorrow is 422 with the reason (D7, §7.2)", () =>
+    it.effect("today in New York is accepted; tomorrow is refused with the reason (D7, §7.2)", () =>
       Effect.gen(function* () {
         const check = Effect.fnUntraced(function* (today: string, tomorrow: string) {
           for (const name of ["date", "date_from", "date_to"]) {

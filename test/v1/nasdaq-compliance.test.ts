@@ -115,7 +115,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       }
     }))
 
-  it.effect("ticker is optional, takes several symbols, and is 422 if none is valid (D5)", () =>
+  it.effect("ticker is optional and takes several symbols, at least one of which must be valid (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -127,7 +127,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("date is exact, date_from and date_to are inclusive (D7)", () =>
+  it.effect("date matches one day, date_from and date_to are inclusive (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -137,7 +137,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     }))
 
   it.effect.each(["added_date", "compliance_deadline"])(
-    "%s_from and _to are inclusive, and null never matches (D7, D9)",
+    "the range of %s is inclusive, and null never matches (D7, D9)",
     (name) =>
       Effect.gen(function* () {
         const ticker = name === "added_date" ? "CADD" : "CDEAD"
@@ -180,7 +180,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       ["status", "delisted", "extended"],
     ] as const,
   )(
-    "%s takes one or several of its values, and any other is 422 (D4)",
+    "%s takes one or several of its values, and refuses any other value (D4)",
     ([name, one, other]) =>
       Effect.gen(function* () {
         const ticker = `CE${name.slice(0, 3).toUpperCase()}`
@@ -198,7 +198,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       }),
   )
 
-  it.effect("filters combine with and (§4)", () =>
+  it.effect("filters are combined with AND (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",

@@ -39,7 +39,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   // Rows
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("return every field exactly as stored, news-basic all but five (§2.1, D15)", () =>
+  it.effect("return every field exactly as stored; news-basic leaves out five of them (§2.1, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", {
         id: "full",
@@ -143,7 +143,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   // Filters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("ticker matches the item's own symbol, not one that it mentions, and is 422 if none is valid (D5)", () =>
+  it.effect("ticker matches the item's own symbol, not a mentioned one, and a list without a valid symbol is refused (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -224,7 +224,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       }
     }))
 
-  it.effect("filters combine with and, and unknown parameters are refused (§4)", () =>
+  it.effect("filters are combined with AND, and unknown parameters are refused (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -285,7 +285,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.deepStrictEqual(yield* find("the shares"), ["q1", "q2"])
     }))
 
-  it.effect("a query of stop words or punctuation finds nothing; a blank one is 422 (§4)", () =>
+  it.effect("a query of stop words or punctuation finds nothing; a blank query is refused (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", item({ id: "s1", ticker: "NSTOP", title: "The the of and - !" }))
       for (const nothing of ["the", "the of", `"and the"`, "-the", "!", "---", `""`, "&|!()", ":*", "..."]) {

@@ -348,8 +348,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
 
 const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
-layer(recorded, { excludeTestServices: true })("ownership, large", (it) => {
-  it.effect("a hundred tickers are index lookups with any filter (§2.7)", () =>
+layer(recorded, { excludeTestServices: true })("A large ownership table", (it) => {
+  it.effect("needs only index lookups for a hundred tickers, with any filter (§2.7)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient

@@ -133,7 +133,7 @@ segments.forEach(([segment, table]) =>
         }
       }))
 
-    it.effect("all tiers can read it; ticker is optional, and 422 if no symbol is valid (D3, D5)", () =>
+    it.effect("all tiers can read it; ticker is optional, and a list without a valid symbol is refused (D3, D5)", () =>
       Effect.gen(function* () {
         yield* insertRows(
           table,
@@ -150,7 +150,7 @@ segments.forEach(([segment, table]) =>
         yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
       }))
 
-    it.effect("date is exact, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
+    it.effect("date matches one day, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
       Effect.gen(function* () {
         yield* insertRows(table, ...FilterAssertions.sampleDays.map((date) => session({ ticker: "PDATE", date })))
         const find = (query: string) =>
@@ -168,7 +168,7 @@ segments.forEach(([segment, table]) =>
         ["tradable_float", "0", "1", "2"],
       ] as const,
     )(
-      "min_%s and max_ are inclusive and compare exact decimals, and null never matches (D9)",
+      "the bounds of %s are inclusive and compare exact decimals, and null never matches (D9)",
       ([name, ...values]) =>
         Effect.gen(function* () {
           const tickers = values.map((_, number) => `PB${name.slice(0, 2).toUpperCase()}${number}`)
@@ -198,7 +198,7 @@ segments.forEach(([segment, table]) =>
         assert.strictEqual((yield* refused("tag=")).field, "tag")
       }))
 
-    it.effect("filters combine with and, and unknown parameters are refused (§4)", () =>
+    it.effect("filters are combined with AND, and unknown parameters are refused (§4)", () =>
       Effect.gen(function* () {
         const good = { all_tags: ["x"], market_cap: "5", tradable_float: "7" }
         yield* insertRows(

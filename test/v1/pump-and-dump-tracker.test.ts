@@ -220,7 +220,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   )
 
   it.effect.each(["number_liquidations", "tradable_float", "outstanding_shares"])(
-    "min_%s and max_ are inclusive for integers, and the bound may be any number (D9)",
+    "the bounds of %s are inclusive for integers and may be any number (D9)",
     (name) =>
       Effect.gen(function* () {
         // The only column without null has a negative value instead.
@@ -250,7 +250,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       ["gain_30_day", "0.1", "0.3"],
     ] as const,
   )(
-    "min_%s and max_ are inclusive and compare exact decimals, and null never matches (D9)",
+    "the bounds of %s are inclusive and compare exact decimals, and null never matches (D9)",
     ([name, small, great]) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").toUpperCase()}`, 3)
@@ -270,7 +270,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
   )
 
   it.effect.each(["filed_at", "effective_date", "ipo_date", "last_liquidation_date", "lock_up_expiration"])(
-    "%s_from and _to are inclusive and ordered, and null never matches (D7, §4.4)",
+    "the range of %s is inclusive and must be in order, and null never matches (D7, §4.4)",
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 12).toUpperCase()}`, 5)
@@ -289,7 +289,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     }))
 
   it.effect.each(["filed_at", "effective_date", "ipo_date", "last_liquidation_date"])(
-    "%s_from and _to refuse future days with the reason and accept today (§4.4, §7.2, D7)",
+    "the range of %s accepts today and refuses future days with the reason (§4.4, §7.2, D7)",
     (name) =>
       Effect.gen(function* () {
         yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, [`${name}_from`, `${name}_to`])
@@ -302,7 +302,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("filters combine with and (§4.4)", () =>
+  it.effect("filters are combined with AND (§4.4)", () =>
     Effect.gen(function* () {
       const all = { scam_risk: "high", country: "HK", is_adr: true, underwriters: "Mixed Bank", gain_1_day: "10" }
       yield* insertRows(

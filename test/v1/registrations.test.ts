@@ -221,7 +221,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     }))
 
   it.effect.each(["offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"])(
-    "min_%s and max_ are inclusive and compare exact decimals, and null never matches (D9)",
+    "the bounds of %s are inclusive and compare exact decimals, and null never matches (D9)",
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
@@ -241,7 +241,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
   )
 
   it.effect.each(["filed_at", "effective_date", "expiration_date"])(
-    "%s_from and _to are inclusive and ordered, and null never matches (D7, §4.4)",
+    "the range of %s is inclusive and must be in order, and null never matches (D7, §4.4)",
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
@@ -278,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 
-  it.effect("filters combine with and (§4.4)", () =>
+  it.effect("filters are combined with AND (§4.4)", () =>
     Effect.gen(function* () {
       const all = { ticker: "RMIX", type: "resale", bank: "Mixed Bank", is_atm: true, total_raised: "10" }
       yield* insertRows(

@@ -35,7 +35,7 @@ const idsOf = (query: string) => Effect.map(found(query), idsIn)
 const loaded = (csv: string) => ListClients.loadCsv("research-reports", csv, "append")
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports and /v1/research-reports-tldr", (it) => {
-  it.effect("reports need the ultimate tier, which the 403 names; -tldr is for all tiers (§5.3, D3)", () =>
+  it.effect("only research-reports requires the ultimate tier, which its 403 names (§5.3, D3)", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
       for (const tier of ["basic", "pro"] as const) {
@@ -51,7 +51,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       yield* ListClients.requestOnAllTiers("/v1/research-reports-tldr")
     }))
 
-  it.effect("return every field exactly as stored; -tldr has no report_id (§2.1, §2.5, D15, D16)", () =>
+  it.effect("return every field exactly as stored; research-reports-tldr has no report_id (§2.1, §2.5, D15, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("research_reports", {
         report_id: "full",
@@ -117,7 +117,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       }
     }))
 
-  it.effect("reports are ordered by time, latest first, then by report_id; pages show each once (D8)", () =>
+  it.effect("reports are ordered by time, latest first, then by report_id; following the pages shows each once (D8)", () =>
     Effect.gen(function* () {
       const times = ["2024-05-06T09:00:00Z", "2024-05-06T09:00:00.001Z", "2024-05-05T23:59:59Z"]
       const rows = Array.from({ length: 25 }, (_, number) =>
@@ -136,7 +136,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       }
     }))
 
-  it.effect("ticker is optional, and 422 if no symbol is valid (D5)", () =>
+  it.effect("ticker is optional, and a list without a valid symbol is refused (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "research_reports",
@@ -204,7 +204,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       )
     }))
 
-  it.effect("filters combine with and, and unknown parameters are refused (§4)", () =>
+  it.effect("filters are combined with AND, and unknown parameters are refused (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "research_reports",

@@ -182,7 +182,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
       yield* FilterAssertions.assertFutureDaysRefused({ found, refused }, ["ipo_date_from", "ipo_date_to"])
     }))
 
-  it.effect("all filters combine with and (§2.5)", () =>
+  it.effect("all filters are combined with AND (§2.5)", () =>
     Effect.gen(function* () {
       const all = {
         ...Object.fromEntries(numbers.map((name) => [name, "5"])),
@@ -219,7 +219,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
       }),
   )
 
-  it.effect("ticker is optional, invalid ones never match all rows, unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("ticker is optional, invalid symbols never match all rows, and unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       yield* found("")
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
@@ -280,7 +280,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     "constructor",
     "__proto__",
     "-toString",
-  ])("sort=%j is refused (§2.5)", (sort) =>
+  ])("refuses sort=%j (§2.5)", (sort) =>
     Effect.gen(function* () {
       const { field, reason } = yield* refused(`sort=${encodeURIComponent(sort)}`)
       assert.strictEqual(field, "sort")
@@ -312,7 +312,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
 layer(Service.layerAt(Date.parse("2027-01-01T04:59:00Z")))(
   "GET /v1/screener on the last evening of 2026 in New York",
   (it) => {
-    it.effect("today is accepted; tomorrow is 422 (D7, §7.2)", () =>
+    it.effect("today is accepted; tomorrow is refused (D7, §7.2)", () =>
       Effect.gen(function* () {
         yield* TestClock.setTime(Date.parse("2027-01-01T04:59:30Z"))
         for (const name of ["ipo_date_from", "ipo_date_to"]) {
@@ -329,8 +329,8 @@ layer(Service.layerAt(Date.parse("2027-01-01T04:59:00Z")))(
 
 const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
-layer(recorded, { excludeTestServices: true })("screener, large", (it) => {
-  it.effect("no filter and no order reads the whole table (§2.5)", () =>
+layer(recorded, { excludeTestServices: true })("A large screener table", (it) => {
+  it.effect("needs no full scan for any filter or sort order (§2.5)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient

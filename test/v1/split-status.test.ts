@@ -23,7 +23,7 @@ const idsOf = (query: string) => column("id", query)
 
 const loaded = (csv: string) => ListClients.loadCsv("split-status", csv, "replace")
 
-/** Queries one ticker, which is required, also for requests that are refused. */
+/** Queries the rows of a ticker. All requests have the ticker, because the endpoint requires it. */
 const of = (ticker: string, name = "id") => ({
   find: (query: string) => column(name, `ticker=${ticker}&${query}`),
   found: (query: string) => found(`ticker=${ticker}&${query}`),
@@ -160,7 +160,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
     }))
 
   it.effect.each(["filed_at", "vote_date", "effective_date"])(
-    "%s_from and _to are inclusive and ordered, and null never matches (D7)",
+    "the range of %s is inclusive and must be in order, and null never matches (D7)",
     (name) =>
       Effect.gen(function* () {
         const ticker = `S${name.replaceAll("_", "").toUpperCase()}`
@@ -187,7 +187,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       yield* FilterAssertions.assertFutureDaysRefused(of("SFUT"), ["filed_at_from", "filed_at_to"])
     }))
 
-  it.effect("filters combine with and (§4.4)", () =>
+  it.effect("filters are combined with AND (§4.4)", () =>
     Effect.gen(function* () {
       const both = { executed: true, action_type: "withdrawn", vote_date: "2025-05-05" }
       yield* insertRows(

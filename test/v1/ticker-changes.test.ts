@@ -43,7 +43,7 @@ const refusal = Effect.fnUntraced(function* (ticker: string) {
   return at(body, "error", "details")
 })
 
-/** The fields of `details` besides the events. */
+/** The fields of `details` without the events. */
 const ambiguous = (ticker: string) =>
   Effect.map(refusal(ticker), (details) => {
     const { event_count, events, ...others } = Object(details)
@@ -145,7 +145,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.deepStrictEqual((yield* of("cas.b")).body, changed("CAS.B", only))
     }))
 
-  it.effect("an unknown symbol is 200 without changes, never 404 (§4.1.1)", () =>
+  it.effect("answers an unknown symbol with 200 and no changes, never with 404 (§4.1.1)", () =>
     Effect.gen(function* () {
       for (const symbol of ["X", "NOSUCH", "A.B-C^", "1", "..", "-", "^"]) {
         const { body, status } = yield* of(symbol)
@@ -177,7 +177,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     "'",
     "A%0A%0AB",
     "S%CC%81",
-  ])("anything but one symbol of 1 to 6 characters is 422: %j (§4.1, D6)", (sent) =>
+  ])("refuses anything but one symbol of 1 to 6 characters: %j (§4.1, D6)", (sent) =>
     Effect.gen(function* () {
       const { body, status } = yield* of(sent)
       assert.strictEqual(status, 422)
@@ -337,7 +337,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       )
     }))
 
-  it.effect("two changes on one day are same_date_events (§4.1.3, D21)", () =>
+  it.effect("reports two changes on one day as same_date_events (§4.1.3, D21)", () =>
     Effect.gen(function* () {
       yield* store(event("SDA", "SDB", "2020-01-01"), event("SDB", "SDC", "2020-01-01"))
       assert.deepStrictEqual(yield* ambiguous("SDC"), {
@@ -349,7 +349,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       })
     }))
 
-  it.effect("a symbol that changes twice is competing_destinations, also after a return (§4.1.3, D21)", () =>
+  it.effect("reports a symbol that changes twice as competing_destinations, even after it returned (§4.1.3, D21)", () =>
     Effect.gen(function* () {
       yield* store(
         event("CDA", "CDB", "2020-01-01"),
@@ -369,7 +369,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.deepStrictEqual(at(both, "reasons"), ["competing_destinations", "broken_chain"])
     }))
 
-  it.effect("links that do not connect are broken_chain (§4.1.3, D21)", () =>
+  it.effect("reports links that do not connect as broken_chain (§4.1.3, D21)", () =>
     Effect.gen(function* () {
       yield* store(event("BRA", "BRC", "2020-01-01"), event("BRB", "BRC", "2021-01-01"))
       assert.deepStrictEqual(yield* ambiguous("BRA"), {
@@ -381,7 +381,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       })
     }))
 
-  it.effect("thirteen links are max_hops_exceeded, with all their symbols (§4.1.3, §8, D21)", () =>
+  it.effect("reports thirteen links as max_hops_exceeded, with all their symbols (§4.1.3, §8, D21)", () =>
     Effect.gen(function* () {
       const history = chain("TH", 13)
       yield* store(...history)
@@ -430,7 +430,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.deepStrictEqual(at(yield* ambiguous("TKZ"), "tickers"), ["TK-A", "TK.A", "TKZ"])
     }))
 
-  it.effect("HEAD of an ambiguous symbol is 409 without a body (D10)", () =>
+  it.effect("answers HEAD of an ambiguous symbol with 409 and no body (D10)", () =>
     Effect.gen(function* () {
       yield* store(event("HDA", "HDB", "2020-01-01"), event("HDA", "HDC", "2021-01-01"))
       const { status, text } = yield* requestJson("/v1/ticker-changes?ticker=HDA", { method: "HEAD" })
@@ -449,7 +449,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   ] as const
 
   it.effect.each(hubs)(
-    "a symbol %s is 409 in bounded time, queried from any side (§4.1.2, D21)",
+    "answers a symbol %s with 409 in limited time, from either side of a change (§4.1.2, D21)",
     ([, hub, from, to]) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -478,7 +478,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }),
   )
 
-  it.effect("reads the whole component: one other CIK among 20,000 events decides the reason (D20, D21)", () =>
+  it.effect("reads the whole component: one different CIK among 20,000 events decides the reason (D20, D21)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`

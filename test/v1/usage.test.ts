@@ -86,7 +86,7 @@ const makeUsageRow = (
   ...row,
 })
 
-/** Inserts rows of other days directly. */
+/** Inserts rows for past days into the table, and creates their partitions. */
 const insertUsage = Effect.fnUntraced(function* (rows: ReadonlyArray<StoredUsage>) {
   const sql = yield* SqlClient.SqlClient
   const months = Map.groupBy(rows, ({ requested_at }) => requested_at.slice(0, 7))
@@ -198,7 +198,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       )
     }))
 
-  it.effect("a client's own request id is recorded, and the same id sent twice is two rows (D12, D29)", () =>
+  it.effect("records the request id that a client sends, in two rows if it is sent twice (D12, D29)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("own ids")
       for (const id of ["same", "same", "Order.7_of-9", "same"]) {
@@ -228,7 +228,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       assert.strictEqual(valueAt((yield* rowsFor("/v1/overview", key))[0], "balance_microdollars"), 1_000_000)
     }))
 
-  it.effect("with a used-up balance data are 402 at no charge, and free endpoints still answer (D13, D27)", () =>
+  it.effect("with a used-up balance, requests for data are refused with 402 at no charge, and free endpoints still answer (D13, D27)", () =>
     Effect.gen(function* () {
       for (const balance of [0, -1]) {
         const { account_id, key } = yield* createCustomer(`makeUsageRow up ${balance}`, { balance })
@@ -425,7 +425,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   // Filters and pages
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("endpoint and status_code take one or several values and combine with and (resources: usage)", () =>
+  it.effect("endpoint and status_code take one or several values and are combined with AND (resources: usage)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("filters")
       const rows = [
@@ -445,7 +445,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
           requested_at: `2025-03-0${number + 1}T12:00:00Z`,
         })
       ))
-      // The queries of the test are recorded too, today.
+      // Excludes the test's own queries, which the service records under the current date.
       const find = (query: string) =>
         Effect.map(
           rowsFor(query.includes("_to=") ? `/v1/usage?${query}` : `/v1/usage?requested_at_to=2025-12-31&${query}`, key),
@@ -476,7 +476,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   const list = ListClients.listClient("/v1/usage")
   const daily = ListClients.listClient("/v1/usage/daily")
 
-  it.effect("an invalid status_code and an empty endpoint are 422 (resources: usage)", () =>
+  it.effect("refuses an invalid status_code and an empty endpoint (resources: usage)", () =>
     Effect.gen(function* () {
       const wrong = ["", "2xx", "099", "99", "600", "0200", "1000", "-200", "200,", ",200", "200,abc", "2e2", "200.0"]
       for (const sent of wrong) {
@@ -672,7 +672,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         `"bytes":${bytes},"cost_microdollars":${cost}}`
       )
       assert.strictEqual(text, `{"count":5,"results":[${printed.join(",")}],"page":1,"limit":10,"has_more":false}`)
-      // Written again, as after a lost acknowledgement: nothing changes.
+      // Writes the batch a second time, as after a lost acknowledgement. The totals must not change.
       yield* write(batch)
       assert.strictEqual(
         (yield* requestJson("/v1/usage/daily?usage_date_to=2025-12-31", { key })).text.replace(/,"page".*/, ""),

@@ -1,6 +1,6 @@
 /**
- * D29 (usage): records requests in batches, outside the request path. Rows wait in memory until PostgreSQL takes them
- * and are never dropped; while too many wait, requests are refused, because unrecorded requests cannot be billed.
+ * D29 (usage): records requests in batches, in the background. Rows wait in memory until PostgreSQL stores them. If too
+ * many rows wait, new requests are refused, because requests that are not recorded cannot be billed.
  */
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
 import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
@@ -17,11 +17,11 @@ export const UsageBufferConfig = Config.schema(
 
 const maxBatchRows = 2_000
 
-/** Time to collect rows before a write. A killed process loses less than its last second. */
+/** How long rows are collected before a write. Short, so that a killed process loses less than a second of usage. */
 const usageDelay = Duration.millis(250)
 const refusalDelay = Duration.millis(500)
 
-/** Longer than PostgreSQL's own timeout of 30 seconds, for a server that stops responding. */
+/** Ends a write if the server stops responding. It is longer than PostgreSQL's `statement_timeout` of 30 seconds. */
 const writeTimeout = Duration.seconds(36)
 
 const retryDelay = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])
@@ -55,7 +55,7 @@ const bufferFull = new DatabasePoolTimeout({
 export class Metering extends Context.Service<Metering, {
   /** Fails with 503 while too many rows wait. */
   readonly requireCapacity: Effect.Effect<void, DatabasePoolTimeout>
-  /** The same check without the error, its metric and its log line. */
+  /** Whether `requireCapacity` would succeed. It changes no metric and logs nothing. */
   readonly hasCapacity: () => boolean
   /** Adds a row, which is normally written within half a second. */
   readonly record: (row: UsageRecord) => void
@@ -101,7 +101,7 @@ export class Metering extends Context.Service<Metering, {
         )
       })
 
-      /** The batch being written. It stays the same until it is written, so that a repeated write counts once. */
+      /** The batch being written. A retry sends the same batch, so that its rows are counted once. */
       let batch: UsageBatch | undefined
 
       const writeUsageBatch = Effect.suspend(() => {
@@ -142,7 +142,7 @@ export class Metering extends Context.Service<Metering, {
           ),
         )
 
-      /** Retries until the batch is written, after defects too. */
+      /** Retries until the batch is written, even after defects. */
       const persist = (write: typeof writeUsageBatch) =>
         write.pipe(
           Effect.timeout(writeTimeout),
@@ -151,7 +151,7 @@ export class Metering extends Context.Service<Metering, {
           Effect.retry(retryDelay),
         )
 
-      // Refusals have their own loop, so that they never delay usage that is billed.
+      // Refused requests are written by their own loop, so that they never delay the recording of billed requests.
       const loops = [
         { hasRows: hasUsage, count: () => waiting.length, delay: usageDelay, persist: persist(writeUsageBatch) },
         {

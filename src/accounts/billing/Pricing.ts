@@ -8,11 +8,11 @@ const gigabyte = 1_000_000_000n
 export const getBodyBytes = ({ body }: HttpServerResponse.HttpServerResponse) =>
   body._tag === "Empty" ? 0 : body.contentLength ?? 0
 
-/** Microdollars for a body, exact at any size. */
+/** The cost of a body in microdollars. Calculated with BigInt, because the product may exceed 2^53. */
 export const computeCost = (bytes: number, pricePerGigabyte: number) =>
   Number((BigInt(bytes) * BigInt(pricePerGigabyte) + gigabyte - 1n) / gigabyte)
 
-/** Bytes that an amount of microdollars pays for. */
+/** The number of bytes that an amount of microdollars pays for. */
 export const computeAffordableBytes = (microdollars: number, pricePerGigabyte: number) =>
   pricePerGigabyte === 0 ? Infinity : Number((BigInt(microdollars) * gigabyte) / BigInt(pricePerGigabyte))
 

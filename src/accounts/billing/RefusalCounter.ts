@@ -1,6 +1,6 @@
 /**
- * D29 (usage): counts requests refused with 429 until they are written. They are free and unlimited, so an account has
- * one row per endpoint and minute instead of one per request.
+ * D29 (usage): counts requests refused with 429 until the counts are written. Refused requests are free, and a client
+ * may send any number of them, so each account has one row per endpoint and minute instead of one row per request.
  */
 import { SecureRandom } from "effect/crypto"
 import type { RefusalCount, UsageRecord } from "./UsageWriter.ts"
@@ -24,7 +24,7 @@ const zero = { requests: 0, bytes: 0 }
 export const makeRefusalCounter = (maxWaiting = maxWaitingRows) => {
   /** The newest row of each account and endpoint. */
   const current = new Map<string, Tally>()
-  /** Rows that have grown since they were written. */
+  /** Rows with requests that are not written yet. */
   const waiting = new Set<Tally>()
   let latestMinute = -Infinity
 
@@ -46,14 +46,14 @@ export const makeRefusalCounter = (maxWaiting = maxWaitingRows) => {
     }
     const name = `${row.account_id} ${row.endpoint}`
     const known = current.get(name)
-    const isOver = known !== undefined && minute > known.minute && waiting.size < maxWaiting
-    const tally = known === undefined || isOver ? makeTally(name, row, minute) : known
+    const isNextMinute = known !== undefined && minute > known.minute && waiting.size < maxWaiting
+    const tally = known === undefined || isNextMinute ? makeTally(name, row, minute) : known
     tally.requests += 1
     tally.bytes += row.bytes
     waiting.add(tally)
   }
 
-  /** The next batch, and a function to call once it is written. The batch may be sent several times. */
+  /** Returns the next batch, and a function to call once the batch is written. Until then it may be sent repeatedly. */
   const takeBatch = (maxRows: number) => {
     const taken = Array.from(waiting.values().take(maxRows))
     const batch = taken.map((tally): RefusalCount => ({
@@ -66,7 +66,7 @@ export const makeRefusalCounter = (maxWaiting = maxWaitingRows) => {
       for (const [index, tally] of taken.entries()) {
         tally.written = batch[index]?.to ?? tally.written
         waiting.delete(tally)
-        // A row that has grown meanwhile goes to the end of the queue.
+        // If requests were added during the write, the row goes to the end of the queue.
         if (tally.requests > tally.written.requests) waiting.add(tally)
       }
     }

@@ -23,7 +23,7 @@ const monthOffsets = [0, 1, 2]
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 const decodeClock = decodeRows(Schema.Struct({ now: Schema.Finite }))
 
-/** Drops partitions that end before the moment, one at a time, and returns their names. The daily sums stay. */
+/** Drops partitions that end before the moment, one at a time, and returns their names. Keeps `usage_daily`. */
 export const dropUsagePartitionsBefore = Effect.fnUntraced(function* (moment: DateTime.Utc) {
   const sql = yield* SqlClient.SqlClient
   const dropped: Array<string> = []
@@ -57,8 +57,8 @@ const maintainPartitions = Effect.fnUntraced(function* (retention: Duration.Dura
 })
 
 /**
- * Reads of usage block the drop of a month. The drop waits for its lock for a quarter of a second, because new reads
- * queue behind it; then the run fails and is retried soon.
+ * To drop a partition, the job waits at most a quarter of a second for a lock, because new reads of usage queue behind
+ * it. If older reads still hold the partition then, the run fails and is retried soon.
  */
 export const usagePartitionsJob = {
   name: "usage-partitions",

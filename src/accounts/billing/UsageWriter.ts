@@ -1,7 +1,6 @@
 /**
- * D27, D29 (usage): the statements that record requests. One statement writes a batch, adds it to the daily sums and
- * charges the balances. It counts only rows that are new, so a repeated batch counts once. It locks accounts in one
- * order, so that processes cannot deadlock.
+ * D27, D29 (usage): a statement records a batch of requests, adds it to the daily sums and charges the balances. It
+ * counts only new rows, so that a batch can be repeated, and locks accounts in a fixed order to prevent deadlocks.
  */
 import { DateTime, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -26,13 +25,13 @@ export interface UsageRecord {
   readonly deprecated: boolean
 }
 
-/** Rows and their primary keys. Clients may choose the same `request_id` twice, so it is no key. */
+/** Rows and their primary keys. `request_id` is not the key, because clients may send the same one twice. */
 export interface UsageBatch {
   readonly rows: ReadonlyArray<UsageRecord>
   readonly ids: ReadonlyArray<string>
 }
 
-/** The ids of a batch share their random part and end in a five-digit counter, which is faster than a UUID per row. */
+/** The ids of a batch share a random part and end in a five-digit counter, which is faster than one UUID per row. */
 export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => {
   const prefix = `${SecureRandom.uuidV7Unsafe().slice(0, 18)}${SecureRandom.uuidV4Unsafe().slice(18, 31)}`
   return { rows, ids: rows.map((_, index) => prefix + (0x100000 + index).toString(16).slice(1)) }
@@ -41,9 +40,9 @@ export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => 
 /** Requests refused with 429 that share a row of `usage`, with the row's counts before and after the write. */
 export interface RefusalCount {
   readonly id: string
-  /** The first of these requests. */
+  /** The first of the refused requests, which the row describes. */
   readonly row: UsageRecord
-  /** The row's present content; 0 requests if there is no row yet. */
+  /** The row's counts before the write; zeros if the row does not exist yet. */
   readonly from: { readonly requests: number; readonly bytes: number }
   readonly to: { readonly requests: number; readonly bytes: number }
 }
@@ -52,7 +51,7 @@ const isDuplicate = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueVi
 
 const dayMillis = 86_400_000
 
-/** Makes a function that creates missing partitions before a write, and once more if one was dropped meanwhile. */
+/** Makes a function that creates missing partitions before a write, and repeats both if a partition was dropped. */
 const makePartitionedWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const daysWithPartition = new Set<number>()
@@ -77,7 +76,7 @@ const makePartitionedWriter = Effect.gen(function* () {
   }
 })
 
-/** Makes the function that writes a batch. It is safe to repeat. */
+/** Makes the function that writes a batch. Writing the same batch again changes nothing. */
 export const makeUsageWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
@@ -112,7 +111,8 @@ export const makeUsageWriter = Effect.gen(function* () {
         ${sql.literal(onConflict)}
         returning requested_at, account_id, endpoint, status_code, bytes, cost_microdollars
       ), hourly as (
-        -- New York's hours begin when UTC's do. Converting sums of an hour is much cheaper than converting each row.
+        -- Sums rows by hour before the time zone is converted, because a conversion per row is much slower. The hours
+        -- of UTC and of New York begin at the same times.
         select account_id, date_bin('1 hour', requested_at, timestamptz '1970-01-01 00:00:00Z') as hour, endpoint,
           count(*) as requests, count(*) filter (where status_code >= 400) as errors, sum(bytes) as bytes,
           sum(cost_microdollars) as cost
@@ -139,7 +139,7 @@ export const makeUsageWriter = Effect.gen(function* () {
       where accounts.account_id = charged.account_id
     `
 
-  /** `on conflict` makes the statement 50 % slower, so only a batch with rows already written uses it. */
+  /** `on conflict` makes the statement 50 % slower, so it is used only if some rows were already written. */
   return (batch: UsageBatch) =>
     withPartitions(
       batch.rows,
@@ -147,7 +147,7 @@ export const makeUsageWriter = Effect.gen(function* () {
     )
 })
 
-/** Makes the function that writes counts of refused requests, which cost nothing. It is safe to repeat. */
+/** Makes the function that writes counts of refused requests. Writing the same counts again changes nothing. */
 export const makeRefusalWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
@@ -155,7 +155,7 @@ export const makeRefusalWriter = Effect.gen(function* () {
   const write = (batch: ReadonlyArray<RefusalCount>) => {
     const floats = (get: (count: RefusalCount) => number) => arrayParameter(batch.map(get), OID.float8)
     const texts = (get: (count: RefusalCount) => string) => arrayParameter(batch.map(get), OID.text)
-    // A row grows only if it still holds `from`, so a repeated batch changes nothing.
+    // An existing row is updated only if its count is still `from`, so a repeated batch changes nothing.
     return sql`
       with sent as materialized (
         select * from unnest(

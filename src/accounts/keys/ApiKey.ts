@@ -8,7 +8,7 @@ const prefix = "tl_live_"
 const format = /^tl_live_([0-9A-Za-z]{32})([0-9A-Za-z]{6})$/
 
 /** The CRC-32 of the random part in base 62, which takes six characters. */
-const checksum = (random: string) => {
+const computeChecksum = (random: string) => {
   let remainder = crc32(random)
   let text = ""
   while (text.length < 6) {
@@ -23,21 +23,21 @@ export const generateApiKey = Effect.gen(function* () {
   const secure = yield* SecureRandom.SecureRandom
   const indexes = yield* Effect.replicateEffect(secure.intBetween(0, 61), 32)
   const random = indexes.map((index) => alphabet.charAt(index)).join("")
-  return Redacted.make(prefix + random + checksum(random))
+  return Redacted.make(prefix + random + computeChecksum(random))
 })
 
-/** Whether the format and checksum are right. A mistyped key is refused without a database query. */
+/** Whether the format and checksum are correct. If not, the key is refused without a database query. */
 export const isWellFormedApiKey = (key: Redacted.Redacted) => {
   const parts = format.exec(Redacted.value(key))
-  return parts?.[1] !== undefined && checksum(parts[1]) === parts[2]
+  return parts?.[1] !== undefined && computeChecksum(parts[1]) === parts[2]
 }
 
-/** Makes the function that computes the SHA-256 of a key, hexadecimal. Only this and the hint are stored. */
+/** Makes the function that computes the hexadecimal SHA-256 of a key. Only this digest and the hint are stored. */
 export const makeApiKeyHasher = Effect.map(
   Digest.Digest,
   (digest) => (key: Redacted.Redacted) =>
     digest.digestHex(Digest.sha256, new TextEncoder().encode(Redacted.value(key))),
 )
 
-/** The first 12 characters, by which a person recognises the key. */
+/** The first 12 characters of a key, so that its owner recognizes it. */
 export const getApiKeyHint = (key: Redacted.Redacted) => Redacted.value(key).slice(0, 12)

@@ -3,10 +3,10 @@ import { Data, Duration, Effect, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKey.ts"
 
-export class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
+class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
 
-/** The key cannot be rotated, because it is revoked, disabled or expired; or not changed, because it is revoked. */
-export class KeyNotActive extends Data.TaggedError("KeyHasEnded")<{ readonly message: string }> {}
+/** A key that is not active cannot be rotated, and a revoked key cannot be enabled or disabled. */
+class KeyNotActive extends Data.TaggedError("KeyNotActive")<{ readonly message: string }> {}
 
 const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id}. \`keys list\` shows the ids.` })
 
@@ -15,11 +15,11 @@ export interface NewApiKey {
   readonly name: string
   /** The last day in New York on which the key works, `YYYY-MM-DD`. */
   readonly expires: string | null
-  /** Paths that the key is limited to; null: all paths. */
+  /** Paths that the key may use; null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null
 }
 
-/** SQL for the status of a row of `api_keys` as customers see it. To them a revoked key is disabled. */
+/** SQL expression for the status of a row in `api_keys`. Customers see a revoked key as disabled. */
 export const apiKeyStatusSql = `
   case
     when revoked_at is not null or disabled_at is not null then 'disabled'
@@ -29,7 +29,7 @@ export const apiKeyStatusSql = `
 
 const toJson = (value: unknown) => value === null ? null : JSON.stringify(value)
 
-/** Creates a key of an existing account and returns it. It cannot be read again. */
+/** Creates a key for an existing account and returns the key, which cannot be read again later. */
 export const createApiKey = Effect.fnUntraced(function* ({ account, endpoints, expires, name }: NewApiKey) {
   const sql = yield* SqlClient.SqlClient
   const hash = yield* makeApiKeyHasher
@@ -88,7 +88,6 @@ const ListedApiKey = Schema.Struct({
   last_used: Schema.NullOr(Schema.String),
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
 })
-export type ListedApiKey = typeof ListedApiKey.Type
 
 /** Returns all keys, oldest first. */
 export const listApiKeys = Effect.gen(function* () {

@@ -1,18 +1,18 @@
-/** The contract of authentication (§5; D2, API keys). `AuthenticationMiddleware.ts` implements it. */
+/** Declares the authentication middleware (§5; D2, API keys). `AuthenticationMiddleware.ts` implements it. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import type { Tier } from "../../rules/EndpointAnnotations.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { ApiKeyDisabled, InvalidApiKey, MissingApiKey, RateLimitExceeded } from "../AccountErrors.ts"
 
-/** The account that sent the request, and the rights of its key. */
+/** The account that sent the request, and the key that it used. */
 export class Account extends Context.Service<Account, {
   readonly account_id: number
   readonly tier: Tier
-  /** Prepaid balance; null: the account is billed later. */
+  /** Prepaid balance; null if the account is billed later. */
   readonly balance_microdollars: number | null
   readonly key_id: number
-  /** Paths that the key is limited to; null: all paths. */
+  /** Paths that the key may use; null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null
 }>()("tickerline/account/Account") {}
 
@@ -33,7 +33,7 @@ const schemes = {
   ),
 }
 
-/** Checks the key before the account's rights and before the query, so 401 comes before 402, 403, 422 and 429. */
+/** Checks the key before rights, limits and query parameters, so 401 takes precedence over 402, 403, 422 and 429. */
 export class Authentication extends HttpApiMiddleware.Service<Authentication, { provides: Account }>()(
   "tickerline/account/Authentication",
   {

@@ -11,12 +11,12 @@ import { makeKeyLookup, unknownKey } from "./KeyLookup.ts"
 import { keyTtlMillis, RecentKeys } from "./RecentKeys.ts"
 
 /** How long after its last use a valid key is accepted even from a blocked address. */
-const trustedFor = Duration.minutes(10)
+const trustedKeyTtl = Duration.minutes(10)
 
 const maxKeys = 10_000
 
-/** Whether the database answered; its failures are not cached. */
-const isFinal = (exit: Exit.Exit<unknown, { readonly _tag: string }>) =>
+/** Whether the result of a lookup may be cached: an account or a 401, but not a failure of the database. */
+const isCacheable = (exit: Exit.Exit<unknown, { readonly _tag: string }>) =>
   Exit.match(exit, {
     onSuccess: () => true,
     onFailure: (cause) =>
@@ -44,12 +44,12 @@ const makeAuthenticator = Effect.gen(function* () {
   const recentKeys = yield* RecentKeys
   const lookups = yield* Cache.makeWith(yield* makeKeyLookup, {
     capacity: maxKeys,
-    timeToLive: (exit) => isFinal(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
+    timeToLive: (exit) => isCacheable(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
   })
   /** Digests of recently valid keys, which are accepted even if another client got the address blocked. */
   const trusted = yield* Cache.make({
     capacity: maxKeys,
-    timeToLive: trustedFor,
+    timeToLive: trustedKeyTtl,
     lookup: (_digest: string) => Effect.succeed(true),
   })
 
@@ -108,7 +108,8 @@ export const authenticationLayer = Layer.effect(
   Authentication,
   Effect.gen(function* () {
     const { authenticate } = yield* Authenticator
-    // Effect tries both schemes in turn. The first attempt reads both headers; the second repeats its error.
+    // Effect tries the two security schemes in turn. The first attempt reads both headers, so the second attempt only
+    // repeats the error.
     const errors = new WeakMap<HttpServerRequest.HttpServerRequest, Effect.Error<ReturnType<typeof authenticate>>>()
 
     const check = Effect.fnUntraced(function* <A, E, R>(next: Effect.Effect<A, E, R>) {

@@ -1,5 +1,5 @@
 /**
- * D2, D18 (rate limits): blocks addresses that send too many wrong keys. Each process counts for itself:
+ * D2, D18 (rate limits): blocks addresses that send too many wrong keys. Each process counts on its own:
  * docs/decisions/0011-wrong-keys-per-process.md
  */
 import { Cache, Clock, Config, Duration, Effect, Option, Result, Schema } from "effect"
@@ -9,7 +9,7 @@ import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { setResponseHeaders } from "../../http/RequestContext.ts"
 import { RateLimitExceeded } from "../AccountErrors.ts"
 
-/** Wrong keys per address and minute. */
+/** Maximum number of wrong keys per address and minute. */
 export const WrongKeysLimitConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 })),
   "WRONG_KEYS_LIMIT",
@@ -21,7 +21,7 @@ const tooManyWrongKeys = new RateLimitExceeded({
   error: { message: "Too many wrong API keys from this address. Wait the number of seconds in Retry-After." },
 })
 
-/** The address itself, or the /64 network of an IPv6 address, because one customer usually has all of it. */
+/** Returns an IPv4 address itself, but the /64 network of an IPv6 address, which usually belongs to one customer. */
 const toNetwork = (text: string) =>
   Result.match(NetAddress.ipFromString(text), {
     onFailure: () => text,
@@ -61,7 +61,7 @@ export const makeBruteForceGuard = Effect.fnUntraced(function* (maxNetworks = 10
     if (Option.isSome(current)) yield* checkWindow(current.value)
   })
 
-  /** Counts a wrong key. Fails with 429 if the address is blocked already, so at most `limit` wrong keys get a 401. */
+  /** Counts a wrong key. Fails with 429 if the address is already blocked, so at most `limit` wrong keys get a 401. */
   const countWrongKey = Effect.gen(function* () {
     const current = yield* Cache.get(windows, yield* senderNetwork)
     yield* checkWindow(current)

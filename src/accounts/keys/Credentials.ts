@@ -1,4 +1,4 @@
-/** D2 (API keys): reads the credential from the headers, and detects conflicting ones. */
+/** D2 (API keys): reads the credential from the headers, and detects conflicting credentials. */
 import type { HttpServerRequest } from "effect/http"
 import { IncomingMessage } from "node:http"
 
@@ -8,14 +8,15 @@ export const conflictingCredentials = Symbol.for("tickerline/account/Credential/
 const bearer = /^bearer(?: +(.*))?$/i
 
 /**
- * Returns the API key, "" without one, or `conflictingCredentials`. Reads raw headers, because Node keeps only the
- * first `Authorization`. A scheme other than Bearer is no key, but conflicts with one.
+ * Returns the API key, "" if there is none, or `conflictingCredentials`. An `Authorization` other than
+ * Bearer is not a key, but conflicts with one. Reads raw headers, because Node parses only the first `Authorization`.
  */
 export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typeof conflictingCredentials => {
   let key = ""
   let first = ""
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] ?? ""
+    // The lengths of "X-API-Key" and "Authorization".
     if (name.length !== 9 && name.length !== 13) continue
     const value = rawHeaders[index + 1]?.trim() ?? ""
     const header = name.toLowerCase()
@@ -35,6 +36,6 @@ export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typ
   return key
 }
 
-/** Reads the credential of a request. Only Node's requests have raw headers, in which a header may be repeated. */
+/** Reads the credential of a request. Only requests from Node have raw headers, which can repeat a header. */
 export const readRequestCredential = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
   parseCredential(source instanceof IncomingMessage ? source.rawHeaders : Object.entries(headers).flat())

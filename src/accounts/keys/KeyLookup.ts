@@ -15,7 +15,7 @@ const KeyRow = Schema.Struct({
   key_id: Schema.BigInt,
   endpoints: Schema.NullOr(Schema.Array(Schema.String)),
   is_usable: Schema.Boolean,
-  /** `last_used_at` is missing or older than a minute. */
+  /** Whether `last_used_at` must be updated: it is null or older than a minute. */
   is_use_due: Schema.Boolean,
 })
 
@@ -27,7 +27,7 @@ const disabledKey = new ApiKeyDisabled({
   error: { message: "The API key was revoked or disabled, or has expired. Use another one." },
 })
 
-/** Lookups have their own partition of the connection pool, because requests for different endpoints share them. */
+/** Key lookups have their own partition of the connection pool, because requests for several endpoints share them. */
 const poolPartition = "keys"
 
 export const makeKeyLookup = Effect.gen(function* () {
@@ -59,7 +59,7 @@ export const makeKeyLookup = Effect.gen(function* () {
       FiberSet.run(background),
     )
 
-  /** Finds the account of a key by its SHA-256, hexadecimal. Fails with a 401, or with a 503 if the database fails. */
+  /** Finds an account by the hexadecimal SHA-256 of a key. Fails with a 401, or with a 503 if the database fails. */
   return Effect.fnUntraced(function* (digest: string) {
     const asOf = getMonotonicMillis(clock)
     const row = yield* database.read(findRow(digest), poolPartition)

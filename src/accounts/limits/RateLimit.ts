@@ -1,4 +1,4 @@
-/** D18 (rate limits): requests per minute of an account, by tier, as a token bucket shared by all processes. */
+/** D18 (rate limits): limits an account's requests per minute, with a token bucket that all processes share. */
 import { Config, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
 import { RateLimiter } from "effect/persistence"
 import { Reactivity } from "effect/reactivity"

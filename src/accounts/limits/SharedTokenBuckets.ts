@@ -1,6 +1,6 @@
 /**
  * D18 (rate limits): this process's share of the token buckets. Requests take tokens that the process holds; a
- * background fiber obtains more from PostgreSQL, for many accounts at once. docs/decisions/0010-rate-limit-buckets.md.
+ * background fiber obtains more from PostgreSQL, for many accounts at once: docs/decisions/0010-rate-limit-buckets.md
  */
 import { Data, Deferred, Duration, Effect, Queue } from "effect"
 import { forkUntraced, repeatInBackground } from "../../observability/BackgroundFibers.ts"
@@ -22,7 +22,7 @@ const retryInterval = Duration.seconds(1)
 
 const maxAccountsPerQuery = 100
 
-export class TokenStoreUnavailable extends Data.TaggedError("TokenStoreUnavailable")<{ readonly message: string }> {}
+class TokenStoreUnavailable extends Data.TaggedError("TokenStoreUnavailable")<{ readonly message: string }> {}
 
 export interface TokenResult {
   readonly isAllowed: boolean
@@ -38,7 +38,7 @@ interface Share {
   held: number
   /** Tokens left in PostgreSQL at `syncedAt`. Negative if a process with a higher limit used more than `limit`. */
   shared: number
-  /** Monotonic clock, ms. */
+  /** When the last query succeeded (monotonic clock, ms). */
   syncedAt: number
   /** Tokens spent since `syncedAt`. */
   spent: number
@@ -46,7 +46,7 @@ interface Share {
   prefetch: number
   /** Requests that wait for the next query. */
   waiting: number
-  /** Completed by the next query. */
+  /** Completes when the next query has ended. */
   nextSync: Deferred.Deferred<void, TokenStoreUnavailable> | undefined
 }
 
@@ -62,7 +62,7 @@ const makeShare = (account_id: number, limit: number): Share => ({
   nextSync: undefined,
 })
 
-/** Decides without PostgreSQL if the share is recent, and holds a token or has an empty bucket. */
+/** Decides without a query if the share is recent and either holds a token or belongs to an empty bucket. */
 const decideLocally = (share: Share, limit: number, now: number): TokenResult | undefined => {
   const age = now - share.syncedAt
   if (share.limit !== limit || age >= shareTtlMillis) return undefined
@@ -80,7 +80,7 @@ const decideLocally = (share: Share, limit: number, now: number): TokenResult | 
 const isRunningLow = ({ held, prefetch, shared, syncedAt }: Share, now: number) =>
   now - syncedAt >= shareTtlMillis / 2 || (shared >= 1 && held * 4 < prefetch)
 
-/** Keeps tokens for half a second at the current request rate; returns the others. */
+/** Keeps enough tokens for half a second at the current request rate, and returns all other tokens. */
 const makeTokenRequest = (share: Share, now: number): TokenRequest => {
   const { account_id, limit, spent, syncedAt, waiting } = share
   const expected = Math.floor(spent * shareTtlMillis / Math.max(now - syncedAt, 10))
@@ -97,7 +97,7 @@ const applyGrant = (share: Share, { granted, used }: TokenGrant, now: number) =>
   share.spent = 0
 }
 
-/** Makes the shares of all accounts. While PostgreSQL does not respond, `consume` fails at once. */
+/** Makes the shares of all buckets. While PostgreSQL does not respond, `consume` fails without waiting. */
 export const makeSharedTokenBuckets = Effect.gen(function* () {
   const requestTokens = yield* makeTokenBucketStore
   const getMillis = yield* monotonicMillis
@@ -120,7 +120,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     }
   }
 
-  /** Retries once, because the first query may find a lost connection. The retry returns no tokens a second time. */
+  /** Retries once, because the connection may have been lost. The retry does not return the same tokens again. */
   const sync = Effect.fnUntraced(function* (batch: ReadonlyArray<Share>) {
     const requests = batch.map((share) => makeTokenRequest(share, getMillis()))
     const grants = yield* requestTokens(requests).pipe(
@@ -208,7 +208,8 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
       )
     })
 
-  // Opens the connection, so that the first request does not wait for it; without PostgreSQL it is opened later.
+  // The empty query opens the connection, so that the first request need not wait. A failure is ignored, because later
+  // queries connect again.
   yield* Effect.ignore(Effect.timeout(requestTokens([]), "2 seconds"))
   yield* forkUntraced(Effect.forever(worker))
   yield* repeatInBackground(releaseIdleShares, Duration.millis(shareTtlMillis / 2))

@@ -8,11 +8,11 @@ export interface TokenRequest {
   readonly account_id: number
   /** Size of the bucket: requests per minute. */
   readonly limit: number
-  /** Tokens for waiting requests: granted as far as the bucket has them. */
+  /** Tokens for waiting requests: granted until the bucket is empty. */
   readonly needed: number
   /** Tokens for future requests: granted up to a sixteenth of the bucket's content. */
   readonly prefetch: number
-  /** Tokens granted earlier that go back into the bucket. */
+  /** Unused tokens that go back into the bucket. */
   readonly returned: number
 }
 
@@ -20,7 +20,7 @@ const TokenGrant = Schema.Struct({
   account_id: Schema.Finite,
   /** Whole tokens taken from the bucket. */
   granted: Schema.Finite,
-  /** Tokens missing from a full bucket; above the limit if another process has a higher one. */
+  /** Tokens missing from a full bucket. It exceeds the limit if a process with a higher limit has used more. */
   used: Schema.Finite,
 })
 export type TokenGrant = typeof TokenGrant.Type

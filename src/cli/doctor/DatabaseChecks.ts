@@ -101,7 +101,7 @@ const maxClockDifference = 2
 
 export const checkClocks = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // Opens the connection, so that the time to connect does not count.
+  // Opens the connection first, so that the time to connect does not distort the comparison.
   yield* sql`select 1`
   const before = yield* Clock.currentTimeMillis
   const [row] = yield* sql<{ readonly now: number }>`
@@ -278,7 +278,7 @@ export const checkIndexes = Effect.gen(function* () {
   )
 })
 
-/** Finds constraints that some rows may violate (D34, stored values). Requests for such rows fail. */
+/** Finds constraints that are not validated (D34, stored values). Requests for rows that violate one of them fail. */
 export const checkConstraints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const notValidated = yield* sql<{ readonly dataset: string; readonly name: string; readonly expression: string }>`
@@ -341,13 +341,13 @@ const readServer = Effect.gen(function* () {
   return { state: yield* makePoll(sql), system: server?.system }
 })
 
-/** Returns the server's own message, because the usual one for a lost connection names `DATABASE_URL`. */
+/** Returns the message of the cause. `summarizeError` would name `DATABASE_URL`, which is not the URL of a replica. */
 const getServerMessage = (error: { readonly message: string }) => {
   const cause = SqlError.isSqlError(error) ? error.reason.cause : undefined
   return Predicate.hasProperty(cause, "message") && cause.message !== "" ? String(cause.message) : error.message
 }
 
-/** Time in which a replica has to replay the primary's latest changes. */
+/** Time within which a replica should replay the primary's latest changes. */
 const replayTimeout = Duration.seconds(1)
 
 const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) =>

@@ -1,10 +1,11 @@
 /** The `doctor` command: checks the installation without changing it, and explains how to correct problems. */
 import { Console, Duration, Effect, Option, Redacted, Result, Schema } from "effect"
-import { Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
 import { DatabaseUrl, DirectUrl } from "../../db/pool/Session.ts"
 import { ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
+import { makeBooleanFlag, makeSilentExample } from "../CommandParts.ts"
 import { type Screen, stdoutScreen } from "../terminal/Screen.ts"
 import { escapeLine, formatCount } from "../terminal/Text.ts"
 import * as Database from "./DatabaseChecks.ts"
@@ -41,7 +42,7 @@ const service = makeSection("service", [
   check("clients", checkClientAddress),
 ])
 
-/** Runs all checks of a database over one connection. If it cannot connect, that is the only finding. */
+/** Runs all checks of a database over one connection. If the connection fails, returns only that finding. */
 const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
   Effect.gen(function* () {
     const server = yield* check("connection", Database.checkServer(url))
@@ -73,7 +74,7 @@ const database = Effect.gen(function* () {
   const source = passed("database", `from ${Option.isSome(directUrl) ? "DATABASE_DIRECT_URL" : "DATABASE_URL"}`)
   const pooler = yield* Effect.result(Database.checkPooler(url.value, directUrl))
   if (Result.isFailure(pooler)) {
-    // The check `connection` reports a server that cannot be reached.
+    // Any other error means that the server cannot be reached, which the check `connection` reports.
     if (pooler.failure._tag !== "DatabaseUrlError") return yield* Effect.fail(pooler.failure)
     const advice = "The service would not start. See docs/operations/poolers.md."
     return [source, failed("pooler", pooler.failure.message, advice)]
@@ -93,7 +94,7 @@ const sections = Effect.all([
   makeSection("database", [
     runCheck({
       name: "connection",
-      // Each check inside also has its own timeout.
+      // Limits the total time. Each database check has a shorter timeout of its own.
       timeout: Duration.seconds(60),
       advice: "Start PostgreSQL, or correct DATABASE_URL: postgres://user:password@host:port/database",
       effect: database,
@@ -125,7 +126,7 @@ class ChecksFailed extends Schema.TaggedError<ChecksFailed>()("ChecksFailed", { 
 export const makeDoctorCommand = (version: string) =>
   Command.make(
     "doctor",
-    { json: Flag.Boolean("json").pipe(Flag.withDescription("Print JSON for programs"), Flag.withDefault(false)) },
+    { json: makeBooleanFlag("json", "Print JSON for programs") },
     Effect.fnUntraced(function* ({ json }) {
       const report = yield* sections
       const all = report.flatMap(({ findings }) => findings)
@@ -152,11 +153,8 @@ export const makeDoctorCommand = (version: string) =>
       "Check settings, machine, database, permissions and clocks, and explain how to correct problems; changes nothing",
     ),
     Command.withExamples([
-      {
-        command: "npm run --silent tickerline -- doctor",
-        description: "Print a checklist; exits with 1 if a check failed",
-      },
-      { command: "npm run --silent tickerline -- doctor --json", description: "Print the checklist as JSON" },
+      makeSilentExample("doctor", "Print a checklist; exits with 1 if a check failed"),
+      makeSilentExample("doctor --json", "Print the checklist as JSON"),
     ]),
     Command.provide(FetchHttpClient.layer),
   )

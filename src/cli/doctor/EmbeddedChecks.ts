@@ -67,9 +67,9 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
   ]
 })
 
-export interface EmbeddedCheckResult {
+interface EmbeddedCheckResult {
   readonly findings: ReadonlyArray<Finding>
-  /** The address of the running server. None if it is not running. */
+  /** URL of the running server. None if the server is not running. */
   readonly url: Option.Option<Redacted.Redacted>
 }
 

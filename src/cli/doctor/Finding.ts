@@ -28,11 +28,11 @@ export const failed = (check: string, found: string, advice: string): Finding =>
   advice,
 })
 
-export interface DoctorCheck<E, R> {
+interface DoctorCheck<E, R> {
   readonly name: string
   /** Advice if the effect fails. */
   readonly advice?: string
-  /** Ten seconds by default. */
+  /** Maximum duration of the check, ten seconds by default. */
   readonly timeout?: Duration.Duration
   readonly effect: Effect.Effect<Finding | ReadonlyArray<Finding>, E, R>
 }

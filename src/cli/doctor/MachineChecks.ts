@@ -23,7 +23,7 @@ export const checkClock = Effect.map(Clock.currentTimeMillis, (now) => {
   const time = new Date(now).toISOString()
   return now >= earliestPlausible && now < latestPlausible ? passed("clock", time) : failed(
     "clock",
-    `the clock says ${time}`,
+    `the clock shows ${time}`,
     "Set the clock, preferably with NTP. Rate limits, key expiry and calendar days depend on it.",
   )
 })
@@ -61,7 +61,7 @@ const mebibyte = 1_048_576
 const baseMemory = 256
 
 export const checkMemory = Effect.gen(function* () {
-  // The memory limit of a container; 0 or a huge number without one.
+  // The memory limit of the container. Node returns 0 or a huge number if there is no limit.
   const limit = process.constrainedMemory?.() ?? 0
   const available = Math.floor((limit > 0 && limit < totalmem() ? limit : totalmem()) / mebibyte)
   const cache = Math.ceil((yield* CacheBytesConfig) * 2 / mebibyte)
@@ -74,14 +74,14 @@ export const checkMemory = Effect.gen(function* () {
     )
 })
 
-const enoughFiles = 4096
+const minOpenFiles = 4096
 
 export const checkFiles = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const limits = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")
   const [, softLimit] = /^Max open files\s+(\S+)/m.exec(limits) ?? []
   if (softLimit === undefined) return skipped("open files", "this system does not report its limit")
-  return softLimit === "unlimited" || Number(softLimit) >= enoughFiles
+  return softLimit === "unlimited" || Number(softLimit) >= minOpenFiles
     ? passed("open files", `limit ${softLimit}`)
     : warned(
       "open files",

@@ -5,6 +5,7 @@ import { FetchHttpClient } from "effect/http"
 import { Progress } from "../../observability/Progress.ts"
 import { encodeCsvCell } from "../../rows/CsvCells.ts"
 import { suggestName } from "../../rules/Suggestions.ts"
+import { makeBooleanFlag, makeSilentExample } from "../CommandParts.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
 import { type Screen, stderrScreen, stdoutScreen } from "../terminal/Screen.ts"
 import { formatRecord, printTable } from "../terminal/Table.ts"
@@ -26,8 +27,8 @@ const makeUsageError = (message: string) =>
     errors: [new CliError.ValidationError({ message })],
   })
 
-/** Escapes control characters on a terminal. A program receives the text unchanged. */
-const escapeFor = (screen: Screen, text: string) => screen.isTerminal ? escapeLines(text) : text
+/** Escapes control characters if the output is a terminal. Pipes and files receive the text unchanged. */
+const escapeOnTerminal = (screen: Screen, text: string) => screen.isTerminal ? escapeLines(text) : text
 
 const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseRow>, list: Option.Option<string>) {
   const names = listColumnNames(rows)
@@ -94,7 +95,7 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
         Flag.withDefault({}),
       ),
       url: Flag.String("url").pipe(
-        Flag.withDescription("Address of another service than the configured one"),
+        Flag.withDescription("Address of a different service than the configured one"),
         Flag.optional,
       ),
       keyFile: Flag.File("key-file").pipe(
@@ -105,15 +106,9 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
         Flag.withDescription("Columns to print, separated by commas, in this order"),
         Flag.optional,
       ),
-      json: Flag.Boolean("json").pipe(
-        Flag.withDescription("Print the JSON of the response"),
-        Flag.withDefault(false),
-      ),
-      csv: Flag.Boolean("csv").pipe(Flag.withDescription("Print the rows as CSV"), Flag.withDefault(false)),
-      all: Flag.Boolean("all").pipe(
-        Flag.withDescription("Fetch all pages, up to --max rows"),
-        Flag.withDefault(false),
-      ),
+      json: makeBooleanFlag("json", "Print the JSON of the response"),
+      csv: makeBooleanFlag("csv", "Print the rows as CSV"),
+      all: makeBooleanFlag("all", "Fetch all pages, up to --max rows"),
       max: Flag.Int("max").pipe(
         Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))),
         Flag.withDescription("Maximum number of rows with --all"),
@@ -146,28 +141,22 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
       }
       const result = yield* all ? withProgressDisplay(fetchWithProgress(request, max)) : fetchOnePage(request)
       const { page, rows } = result
-      if (json) yield* Console.log(escapeFor(stdout, all ? JSON.stringify(rows) : page.body))
-      else if (csv) yield* Console.log(escapeFor(stdout, toCsv(rows, yield* chooseColumns(rows, columns))))
+      if (json) yield* Console.log(escapeOnTerminal(stdout, all ? JSON.stringify(rows) : page.body))
+      else if (csv) yield* Console.log(escapeOnTerminal(stdout, toCsv(rows, yield* chooseColumns(rows, columns))))
       else if (rows.length > 0 || page.isJson) yield* printRows(result, columns)
-      else yield* Console.log(escapeFor(stdout, page.body))
+      else yield* Console.log(escapeOnTerminal(stdout, page.body))
       for (const line of formatDeprecation(result)) yield* Console.error(stderr.paint("yellow", escapeLine(line)))
       yield* Console.error(stderr.paint("dim", escapeLine(formatFooter(result, all))))
     }),
   ).pipe(
     Command.withDescription("Send a request to the running service and print the response as a table"),
     Command.withExamples([
-      {
-        command: `npm run --silent tickerline -- query "/v1/intraday-runners?ticker=GAP7&limit=5"`,
-        description: "Print five sessions of a symbol",
-      },
-      {
-        command: "npm run --silent tickerline -- query news -p ticker=GAP7 --columns filed_at,form_type,title",
-        description: "Print chosen columns; -p needs no quotes",
-      },
-      {
-        command: "npm run --silent tickerline -- query screener -p limit=100 --all --csv > screener.csv",
-        description: "Write all pages to a file",
-      },
+      makeSilentExample(`query "/v1/intraday-runners?ticker=GAP7&limit=5"`, "Print five sessions of a symbol"),
+      makeSilentExample(
+        "query news -p ticker=GAP7 --columns filed_at,form_type,title",
+        "Print chosen columns; -p needs no quotes",
+      ),
+      makeSilentExample("query screener -p limit=100 --all --csv > screener.csv", "Write all pages to a file"),
     ]),
     Command.provide(FetchHttpClient.layer),
   )

@@ -2,14 +2,14 @@
  * Sends the requests of `query` with the client in `src/client`: target address, API key, one page or all pages.
  * See docs/decisions/0040-query-sends-through-the-client.md.
  */
-import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Schema } from "effect"
+import { Config, Console, Duration, Effect, FileSystem, Option, Redacted } from "effect"
 import { makeRequestSender } from "../../client/Call.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHome } from "../../db/embedded/EmbeddedPostgres.ts"
 import { redactKeys } from "../../rules/Errors.ts"
-import { extractRows, makeRefusedError, parseExactJson, type ResponseRow } from "./QueryResponse.ts"
+import { extractRows, makeRefusedError, parseExactJson, QueryFailed, type ResponseRow } from "./QueryResponse.ts"
 
-export interface QueryTarget {
+interface QueryTarget {
   /** Present if the argument is a complete URL. */
   readonly origin: string | undefined
   readonly path: string
@@ -39,10 +39,8 @@ export const parseQueryTarget = (
   }
 }
 
-/** Whether the text contains a key. Arguments are visible in the shell history and the process list. */
+/** Finds API keys, which must not be arguments: the shell history and the process list show all arguments. */
 export const containsApiKey = (text: string) => redactKeys(text) !== text
-
-export class UnreadableKey extends Schema.TaggedError<UnreadableKey>()("UnreadableKey", { message: Schema.String }) {}
 
 export const ApiKeyConfig = Config.option(Config.Redacted("TICKERLINE_KEY"))
 
@@ -51,7 +49,7 @@ const readKeyFile = Effect.fnUntraced(function* (path: string) {
   const text = yield* Effect.mapError(
     fs.readFileString(path),
     ({ reason }) =>
-      new UnreadableKey({
+      new QueryFailed({
         message: `The key cannot be read from ${path}: ${reason._tag}. The file must contain only the key.`,
       }),
   )
@@ -65,13 +63,6 @@ export const findApiKey = Effect.fnUntraced(function* (keyFile: Option.Option<st
   if (Option.isSome(configured) || !isOwnService) return configured
   return yield* Effect.option(readKeyFile(`${yield* TickerlineHome}/demo-key`))
 })
-
-/** No HTTP response arrived. */
-export class NoResponse extends Schema.TaggedError<NoResponse>()("NoResponse", { message: Schema.String }) {}
-
-/** The address or the key cannot be used in a request. */
-export class InvalidRequest
-  extends Schema.TaggedError<InvalidRequest>()("InvalidRequest", { message: Schema.String }) {}
 
 export interface QueryRequest {
   readonly baseUrl: string
@@ -94,7 +85,10 @@ interface Page {
   readonly nextSearch: Option.Option<string>
 }
 
-/** Reads the query string of the `Link` to the next page (D8, pages). Its host may be unreachable from here. */
+/**
+ * Returns the query string of the `Link` to the next page (D8, pages). Ignores the host of the link, which this machine
+ * may be unable to reach.
+ */
 const findNextSearch = (links: string | undefined) => {
   const [, link] = /<([^>]*)>;\s*rel="next"/.exec(links ?? "") ?? []
   const anyOrigin = "http://localhost"
@@ -113,14 +107,14 @@ const makePageFetcher = Effect.fnUntraced(function* ({ apiKey, arrow, baseUrl, p
     userAgent: "tickerline-query",
   }).pipe(
     Effect.mapError(({ message }) =>
-      new InvalidRequest({ message: message.replace("baseUrl", "The address").replace("apiKey", "The API key") })
+      new QueryFailed({ message: message.replace("baseUrl", "The address").replace("apiKey", "The API key") })
     ),
   )
   return Effect.fnUntraced(function* (search: string) {
     const { headers, text, metadata } = yield* Effect.mapError(
       send(path, search),
       ({ reason }) =>
-        new NoResponse({
+        new QueryFailed({
           message: reason === "timeout"
             ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
             : `Nothing answers at ${baseUrl}. Start the service (npm start), or give its address with --url or ` +
@@ -163,7 +157,7 @@ export const fetchOnePage = Effect.fnUntraced(function* (request: QueryRequest) 
   return result
 })
 
-/** Waits until the token bucket has another token (D18, rate limits). */
+/** If the rate limit is used up, waits until the token bucket has one token again (D18, rate limits). */
 const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMetadata) {
   if (rate_limit === null || rate_limit.remaining > 0) return
   const seconds = Math.ceil(60 / rate_limit.limit)
@@ -171,7 +165,7 @@ const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMe
   yield* Effect.sleep(Duration.seconds(seconds))
 })
 
-/** Follows the pages until there are `maxRows` rows. `onPage` receives the number of rows so far. */
+/** Fetches pages until there are `maxRows` rows. `onPage` receives the number of rows fetched so far. */
 export const fetchAllPages = Effect.fnUntraced(
   function* (request: QueryRequest, maxRows: number, onPage: (rows: number) => void) {
     const fetchPage = yield* makePageFetcher(request)

@@ -62,9 +62,8 @@ export const toTable = (
   rows: rows.map((row) => columns.map((name) => toCell(row[name], arrow))),
 })
 
-/** The service responded with an error. */
-export class RequestRefused
-  extends Schema.TaggedError<RequestRefused>()("RequestRefused", { message: Schema.String }) {}
+/** The key cannot be read, the request cannot be sent, or the response is an error. The message says which. */
+export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", { message: Schema.String }) {}
 
 /** The body of an error response (§7.1, error body). */
 const ErrorBody = Schema.Struct({
@@ -96,8 +95,8 @@ const formatCandidates = (details: unknown, arrow: string) =>
     return `  ${symbols}   ${company.join(", ")}`.trimEnd()
   })
 
-/** One line per invalid parameter. Empty for a single one, which the error's message already describes. */
-const formatFields = (details: unknown) => {
+/** One line per invalid parameter. Empty for a single parameter, which the error's message already describes. */
+const formatInvalidParameters = (details: unknown) => {
   const fields = getList(details, "fields")
   if (fields.length < 2) return []
   return fields.map((field) => `  ${getText(field, "field") ?? "?"}: ${getText(field, "reason") ?? ""}`)
@@ -126,10 +125,10 @@ export const makeRefusedError = (response: ErrorResponse, arrow: string) => {
     ],
     onSome: ({ error, request_id }) => [
       `${response.status} ${error.code}: ${error.message}`,
-      ...formatFields(error.details),
+      ...formatInvalidParameters(error.details),
       ...formatCandidates(error.details, arrow),
       ...(response.status >= 500 && request_id !== undefined ? [`request_id ${request_id}`] : []),
     ],
   })
-  return new RequestRefused({ message: [...lines, ...getAdvice(response)].join("\n") })
+  return new QueryFailed({ message: [...lines, ...getAdvice(response)].join("\n") })
 }

@@ -1,26 +1,19 @@
-/** Shows the progress of long work: a line that is redrawn on a terminal, or one line every ten seconds elsewhere. */
+/** Shows the progress of a long operation: redraws one line on a terminal, or prints a line every ten seconds. */
 import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
-import {
-  addSample,
-  computeFigures,
-  formatProgressLine,
-  makeIdleProgress,
-  Progress,
-  type ProgressSample,
-  type ProgressState,
-} from "../../observability/Progress.ts"
+import { makeIdleProgress, Progress, type ProgressState } from "../../observability/Progress.ts"
+import { addSample, computeFigures, formatProgressLine, type ProgressSample } from "./ProgressLine.ts"
 import { type Screen, stderrScreen } from "./Screen.ts"
 import { escapeLine } from "./Text.ts"
 
-/** Work that ends sooner shows no progress. */
+/** Operations that take less time show no progress. */
 const initialDelay = Duration.millis(400)
 const redrawInterval = Duration.millis(100)
 const lineInterval = Duration.seconds(10)
 
 const clearLine = "\r\u001b[K"
 
-/** Whether progress is written as log entries, so that standard error contains nothing else. */
+/** Whether progress is written as log entries. With `LOG_FORMAT=json`, standard error contains nothing but logs. */
 export const LogsProgress = Context.Reference<boolean>("tickerline/cli/LogsProgress", { defaultValue: () => false })
 
 /** Returns an effect that measures the current label and figures. */
@@ -70,7 +63,7 @@ const printProgress = (state: ProgressState, screen: Screen) =>
     yield* repeatEveryInterval(Effect.flatMap(nextLine, Console.error))
   })
 
-/** A console that erases the progress line before it prints. The next redraw shows the line below. */
+/** A console that erases the progress line before it prints. The next redraw shows that line below the output. */
 const makeClearingConsole = (console: Console.Console): Console.Console => {
   const clear = () => process.stderr.write(clearLine)
   return {

@@ -4,7 +4,7 @@ import { TerminalCapabilities } from "effect/cli"
 import process from "node:process"
 import { styleText } from "node:util"
 
-export type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
+type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
 
 export interface Screen {
   readonly isTerminal: boolean
@@ -19,7 +19,7 @@ export interface Screen {
   readonly paint: (style: TextStyle, text: string) => string
 }
 
-/** Applies Effect's rules for standard output to either stream. */
+/** Applies Effect's rules for colors and animation, which cover only standard output, to either stream. */
 const readCapabilities = (isTerminal: Effect.Effect<boolean>) =>
   Effect.gen(function* () {
     const stdio = yield* Stdio.Stdio
@@ -41,7 +41,7 @@ const locale = Effect.map(
 
 const isSet = (name: string) => Effect.map(Config.option(Config.String(name)), Option.isSome)
 
-/** Width of a terminal that does not report one. */
+/** Width to assume for a terminal that does not report its width. */
 const defaultColumns = 80
 
 const makeScreen = Effect.fnUntraced(

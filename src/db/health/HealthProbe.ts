@@ -2,8 +2,8 @@
  * Detects that the primary is gone and closes connections to it, so that requests fail at once (§8: database load)
  * instead of waiting up to 15 minutes for the kernel. It probes twice a second over its own connection:
  * - Nothing received for five seconds: all connections are closed and new ones blocked.
- * - The server is a standby: the same, because it may miss recent charges and revoked keys.
- * - Another server answers: connections opened before are closed, because they lead to the replaced one.
+ * - The server is a standby: connections are closed and blocked, because it may lack new charges and revoked keys.
+ * - A different server responds: older connections are closed, because they lead to the replaced server.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
@@ -17,16 +17,16 @@ import { DirectConnection } from "../pool/Session.ts"
 
 const probeInterval = Duration.millis(500)
 
-/** Time limit for a connection and for a reply; a healthy server needs milliseconds. */
+/** Time limit for opening a connection, and for a reply. A healthy server needs only milliseconds. */
 const probeTimeout = Duration.seconds(2)
 
-/** After this silence, sockets are closed. Requests wait through shorter network stalls (RELIABILITY.md). */
+/** After this silence, in milliseconds, sockets are closed. A shorter network stall only delays requests. */
 const maxSilence = Duration.toMillis(Duration.seconds(5))
 
-/** After this silence, the database counts as down, although no socket is closed yet. */
+/** After this silence, in milliseconds, the database counts as down, although no socket is closed yet. */
 const silenceUntilDown = Duration.toMillis(Duration.seconds(3))
 
-/** A longer gap between two checks means that this process was paused, so silence is no evidence of a failure. */
+/** A longer gap between two checks, in milliseconds, means that this process was paused and could not receive data. */
 const maxCheckGap = Duration.toMillis(Duration.seconds(2))
 
 type Cause = "silent" | "replaced" | "standby"
@@ -54,7 +54,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
     Effect.gen(function* () {
       const now = yield* monotonicMillis
       const { config, pooler, sockets } = yield* DirectConnection
-      // If PostgreSQL is gone, so are the pooler's connections to it.
+      // If PostgreSQL is gone, sockets to the pooler are closed as well, because they lead to dead connections.
       const registries = pooler === undefined ? [sockets] : [sockets, pooler.sockets]
       let probeOpenedAt = now()
       const sql = yield* makeProbeClient(config, () => {
@@ -63,9 +63,9 @@ export class HealthProbe extends Context.Service<HealthProbe, {
       })
       yield* initializeCounters(...(["silent", "replaced", "standby"] as const).map(closedConnections))
 
-      /** Start of the oldest probe without a reply. */
+      /** Start of the oldest probe without a reply, in monotonic milliseconds. */
       let unansweredSince: number | undefined
-      /** Time of the last byte on any connection, or when this process resumed after a pause. */
+      /** Time of the last byte on any connection, or of the end of this process's last pause. */
       let lastReceivedAt = now()
       let serverStartedAt: string | undefined
       let isRefused = false
@@ -98,13 +98,13 @@ export class HealthProbe extends Context.Service<HealthProbe, {
         const probedAt = now()
         unansweredSince ??= probedAt
         return Effect.gen(function* () {
-          // The first attempt may find a connection that has ended meanwhile; the second opens another one.
+          // Tries twice, because the connection may have ended since the last probe. The retry opens a new one.
           const { standby, started } = yield* Effect.timeout(Effect.retry(queryServer(), { times: 1 }), probeTimeout)
           unansweredSince = undefined
           isRefused = false
           const previous = serverStartedAt
           serverStartedAt = started
-          // This closes the probe's connection too: the next one may reach another server.
+          // Closes the probe's own connection as well, so that the next probe may reach a different server.
           if (standby) return yield* closeConnections("standby", "The database is a standby, not the primary")
           if (sockets.isBlocked()) yield* Effect.logInfo("The database responds again.")
           registries.forEach(({ unblock }) => unblock())
@@ -112,7 +112,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
             yield* closeConnections("replaced", "Another database server responds")
           }
         }).pipe(
-          // A slow failure counts as silence, not as a refusal: the cause may be a pause of this process.
+          // Only a fast failure is a refusal. A slow one counts as silence, because this process may have been paused.
           Effect.catchIf(SqlError.isSqlError, () =>
             Effect.sync(() => {
               isRefused = now() - probedAt < Duration.toMillis(probeTimeout)
@@ -134,7 +134,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
       yield* repeatInBackground(probe, probeInterval)
       yield* repeatInBackground(checkSilence, probeInterval)
       if (pooler !== undefined) {
-        // Only the connection counts: a busy pooler accepts it and lets the query wait.
+        // Checks only that the pooler accepts a connection. The query may fail: a busy pooler lets it wait.
         const poolerSql = yield* makeProbeClient(pooler.config, () =>
           pooler.sockets.openForProbe()
             .once("connect", () => {
@@ -149,7 +149,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
     }),
   ).pipe(
     Layer.provide(Reactivity.layer),
-    // The sockets are real, so a test that moves the clock must not make a healthy server look silent.
+    // Always the real clock, because a test that advances `TestClock` would make a healthy server look silent.
     Layer.provide(Layer.succeed(Clock.Clock, Clock.Clock.defaultValue())),
   )
 }

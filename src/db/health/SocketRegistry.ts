@@ -36,7 +36,7 @@ export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Red
   const now = yield* monotonicMillis
   const sockets = new Map<Socket, { readonly openedAt: number; bytesSeen: number }>()
   let blockMessage: string | undefined
-  /** Whether a socket that has closed since the last check had received bytes; even a refusal proves a live server. */
+  /** Whether a socket received bytes and closed since the last check. Even a refusal proves that the server runs. */
   let closedWithBytes = false
 
   const openForProbe = () => {

@@ -24,7 +24,7 @@ export interface MigrationScript {
   readonly statements: ReadonlyArray<string>
   /** Whether the script runs in a transaction. If not, it must be safe to run again after a partial failure. */
   readonly inTransaction: boolean
-  /** The first release that no longer uses what this script removes. It must be older than the script. */
+  /** The first release that no longer uses what this script removes. It must precede the release with this script. */
   readonly contractedSince: string | undefined
 }
 
@@ -38,7 +38,7 @@ export const parseMigrationScript = (text: string): MigrationScript => {
   }
 }
 
-/** All migration scripts, sorted: number, name, and an effect that reads the script. */
+/** Lists all migration scripts in order, each with its number, its name, and an effect that reads it. */
 export const listMigrationScripts = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

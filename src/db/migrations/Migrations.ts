@@ -16,7 +16,7 @@ import { renewServiceRoles } from "./ServiceRole.ts"
 /** Migrations are pending, and the database role may not apply them. */
 export class MigrationNotPermitted extends Data.TaggedError("MigrationNotPermitted")<{ readonly message: string }> {}
 
-/** The migration was rolled back. Without a transaction, completed statements remain, and a new run repeats it. */
+/** A migration failed and was rolled back. If its script uses no transaction, its completed statements remain. */
 export class MigrationFailed extends Data.TaggedError("MigrationFailed")<{
   readonly message: string
   readonly cause: SqlError.SqlError
@@ -47,7 +47,7 @@ const requireCreatePermission = Effect.gen(function* () {
   })
 })
 
-/** The advisory lock that serializes migrations, also with earlier releases. */
+/** The advisory lock that serializes migrations. Earlier releases use the same number. */
 const migrationLockId = 7_101_884
 
 /** Limit for each wait for a lock, because other requests queue behind it. */
@@ -56,12 +56,12 @@ const lockTimeout = "250ms"
 /** Pause between attempts to lock a table that is in use. */
 const lockRetryInterval = Duration.millis(750)
 
-/** Ten minutes, longer than any request uses a table. */
+/** At one attempt per second, this is ten minutes: longer than any request uses a table. */
 const maxLockRetries = 600
 
 class MigrationLockBusy extends Data.TaggedError("MigrationLockBusy")<{}> {}
 
-/** Waits only briefly, because `create index concurrently` waits for all transactions, even for those that wait. */
+/** Waits only briefly, because `create index concurrently` in the migrating process waits for this transaction. */
 const acquireMigrationLock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
@@ -85,14 +85,14 @@ const runStatements = (sql: SqlClient.SqlClient, { statements }: MigrationScript
   Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
 
 /**
- * Runs a script without a transaction, on a second connection; the first one keeps the migration lock.
- * Such statements block no other session while they wait for a lock, so they have no lock timeout.
+ * Runs a script without a transaction on a second connection, because the first one keeps the migration lock.
+ * The script's statements block no other session while they wait for a lock, so they have no lock timeout.
  */
 const runOutsideTransaction = Effect.fnUntraced(
   function* (script: MigrationScript) {
     const { config } = yield* PgClient.PgClient
     const lockConnection = yield* SqlClient.SqlClient
-    // Ends the snapshot of the previous result. `create index concurrently` would wait for it forever.
+    // Any statement ends the previous query's snapshot, for which `create index concurrently` would wait forever.
     yield* lockConnection`set local statement_timeout = 0`
     const sql = yield* PgClient.makeClient(config)
     yield* sql`set statement_timeout = 0`
@@ -103,7 +103,7 @@ const runOutsideTransaction = Effect.fnUntraced(
   Effect.provide(Reactivity.layer),
 )
 
-/** Applies the next pending migration. The last one also renews the permissions of service roles. */
+/** Applies the next pending migration. If it is the last one, also renews the permissions of service roles. */
 const applyNext = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* Progress
@@ -129,7 +129,7 @@ const applyNext = Effect.gen(function* () {
   return [id, name] as const
 })
 
-/** The oldest running transaction, which is probably what the migration waits for. */
+/** Describes the oldest running transaction, which is probably the one that the migration waits for. */
 const describeOldestTransaction = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly who: string }>`
@@ -184,7 +184,7 @@ const applyNextWithRetry = Effect.gen(function* () {
   )
 })
 
-/** Applies all pending migrations and returns them, oldest first. One process works while the others wait. */
+/** Applies all pending migrations and returns them, oldest first. Only one process at a time applies migrations. */
 export const runMigrations = Effect.gen(function* () {
   const applied: Array<readonly [id: number, name: string]> = []
   if (yield* isCurrent) return applied

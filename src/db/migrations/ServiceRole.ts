@@ -1,7 +1,7 @@
 /**
  * Grants the service role its permissions: read datasets, record usage, charge balances and update email states.
- * It owns no tables, so it can neither alter them nor read payments. Each migration renews the grants of all roles that
- * have them, according to PostgreSQL's catalogs.
+ * The role owns no tables, so it can neither alter them nor read payments. After migrations, every role that has these
+ * permissions, according to PostgreSQL's catalogs, receives them again for new tables.
  */
 import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -13,7 +13,7 @@ export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly me
 /** Only the owner of the tables may grant permissions. */
 export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ readonly message: string }> {}
 
-/** Grants read access to all tables except payments. Partitions are read through their table. */
+/** Grants read access to all tables except payments. Partitions need no grant: they are read through their parent. */
 const readGrantsQuery = `
   select format('grant select on public.%I to %I', relname, $1::text) as statement
   from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
@@ -30,7 +30,7 @@ const makeGrants = (role: string) => [
   `grant update (holder, until) on public.announcement_sender to ${role}`,
   `grant insert (name), update (holder, until) on public.leases to ${role}`,
   `grant insert, update on public.rate_limit_buckets to ${role}`,
-  // For processes of the previous release, which may still serve.
+  // Processes of the previous release use these tables, and may still run during an upgrade.
   `grant insert, update on public.rate_limits to ${role}`,
   `grant insert, update, delete on public.wrong_keys to ${role}`,
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
@@ -43,8 +43,8 @@ const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schem
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
 
 /**
- * Finds default permissions to create tables. Temporary tables are on by default, and would hide tables of the same
- * name; before PostgreSQL 15, all roles may also create tables in `public`.
+ * Finds permissions to create tables that PostgreSQL grants every role: temporary tables, which would hide tables of
+ * the same name, and before PostgreSQL 15 also tables in `public`. Returns the statements that revoke them.
  */
 const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
@@ -67,7 +67,7 @@ const revokeDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   yield* Effect.logWarning(`${role} may still create tables. The database owner should run: ${remaining.join("; ")}`)
 })
 
-/** Gives the role the session time limits, which matter behind a pooler. The granter may lack this permission. */
+/** Sets the session time limits on the role, because poolers do not pass them on. The granter may lack permission. */
 const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeTimeouts(sql.unsafe(

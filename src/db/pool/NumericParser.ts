@@ -7,7 +7,7 @@ const builtIn = PgTypes.makeRegistry()
 const readInt16 = (bytes: Uint8Array, offset: number) =>
   (((bytes[offset] ?? 0) << 8) | (bytes[offset + 1] ?? 0)) << 16 >> 16
 
-/** The text of every group of four decimal digits, PostgreSQL's unit for `numeric`, at each position in a number. */
+/** PostgreSQL sends `numeric` in groups of four digits. These arrays hold the text of every possible group. */
 const leadingGroups = Array.from({ length: 10_000 }, (_, value) => String(value))
 const innerGroups = leadingGroups.map((digits) => digits.padStart(4, "0"))
 const fractions = innerGroups.map((digits, value) => value === 0 ? "" : `.${digits.replace(/0+$/, "")}`)
@@ -20,7 +20,7 @@ const decodeWithDriver = (bytes: Uint8Array, offset: number, size: number) =>
     (text) => removeTrailingZeros(String(text)),
   )
 
-/** Fast path for up to twelve digits before the decimal point and four after it; the driver decodes all others. */
+/** A fast path for up to twelve digits before the decimal point and four after it. The driver decodes other values. */
 const decodeNumeric = (bytes: Uint8Array, offset: number, size: number) => {
   const [count, weight, sign] = [readInt16(bytes, offset), readInt16(bytes, offset + 2), readInt16(bytes, offset + 4)]
   const isShort = count > 0 && weight >= -1 && weight <= 2 && count <= weight + 2 && (sign === 0 || sign === 0x4000)

@@ -1,7 +1,7 @@
 /**
  * Checks at startup, and while serving, that a connection pooler keeps the session settings the service relies on.
- * A pooler in transaction mode may run each transaction on another session, which silently loses prepared statements
- * and settings, or mixes them with those of other clients.
+ * A pooler in transaction mode may run each transaction in a different session, which silently loses prepared
+ * statements and settings, or mixes them with those of other clients.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Metric, type Redacted, Schema } from "effect"
@@ -75,7 +75,7 @@ const explainConnectError = (setting: string, pooled: boolean) => (error: SqlErr
   })
 }
 
-/** Makes the error for a session without the time limits. Without them, a statement could wait or run forever. */
+/** Makes the error for a session without the time limits, in which a statement could wait or run forever. */
 const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => {
   const { database, different, role, role_has_timeouts } = session
   const advice = role_has_timeouts
@@ -92,20 +92,20 @@ const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => 
 
 const readPid = (connection: PgConnection.PgConnection) => Effect.map(readSession(connection), ({ pid }) => pid)
 
-/** Whether a client changes its server process while another client is in a transaction: transaction mode. */
+/** Whether a pooler is in transaction mode, in which a client's server process can change between transactions. */
 const isTransactionMode = Effect.fnUntraced(
   function* (connection: PgConnection.PgConnection, other: typeof connection) {
     const before = yield* readPid(connection)
     yield* other.query("begin", [], false)
     const isTaken = (yield* readPid(other)) === before
-    // A pooler with a single connection would let the first client wait for the second, so skip the query.
+    // If the second client took the first client's server process, a query of the first client could wait forever.
     const hasMoved = !isTaken && (yield* readPid(connection)) !== before
     yield* other.query("rollback", [], false)
     return isTaken || hasMoved
   },
 )
 
-/** A pooler in session mode may have no second connection to give; no reply then counts as session mode. */
+/** A pooler in session mode may have no second connection to give, so a timeout counts as session mode. */
 const modeCheckTimeout = Duration.seconds(5)
 const modeCheckAttempts = 3
 
@@ -138,7 +138,7 @@ export const checkDirectConnection = Effect.fnUntraced(function* (setting: strin
   return { ...session, hasPooler }
 }, Effect.scoped)
 
-/** A pooler that supports named prepared statements renames them, so the driver's name is not on the server. */
+/** A pooler that supports named prepared statements renames them, so PostgreSQL does not list the driver's name. */
 const supportsPreparedStatements = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
   yield* connection.query("begin", [], false)
   yield* connection.query("select 1 as named")
@@ -214,7 +214,7 @@ export const repairSessionSettings = Effect.gen(function* () {
   )
 })
 
-/** Repairs pooler connections continuously, because they outlive their clients (§8: database load). */
+/** Repairs pooler connections continuously, because one client's changed settings remain for later clients. */
 export const sessionSettingsGuardLayer = Layer.effectDiscard(Effect.gen(function* () {
   yield* initializeCounters(repairedSettings)
   yield* repeatInBackground(Effect.ignore(repairSessionSettings), repairInterval)

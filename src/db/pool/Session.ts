@@ -4,7 +4,7 @@ import { Config, Context, Effect, Redacted, Schema } from "effect"
 import { makeSocketRegistry, type SocketRegistry } from "../health/SocketRegistry.ts"
 import { makeTypeRegistry } from "./NumericParser.ts"
 
-/** Time limits of a session (§8: database load). Poolers drop them, so the role has them too (`ServiceRole.ts`). */
+/** Session time limits (§8, database load). Poolers do not pass them on, so `ServiceRole.ts` sets them on the role. */
 export const sessionTimeouts = { lock_timeout: "2s", statement_timeout: "30s" } as const
 
 /** The driver assumes UTC when it decodes timestamps. Poolers in transaction mode keep this setting per client. */
@@ -20,10 +20,10 @@ const PostgresUrl = Schema.Redacted(Schema.String).check(
   Schema.makeFilter((url) => isPostgresUrl(Redacted.value(url)), { message: "must be a PostgreSQL URL" }),
 )
 
-/** The database. If unset, the embedded server is used. */
+/** The URL of the database. If unset, the embedded server is used. */
 export const DatabaseUrl = Config.option(Config.schema(PostgresUrl, "DATABASE_URL"))
 
-/** PostgreSQL itself, if `DATABASE_URL` names a pooler in transaction mode. */
+/** The URL of PostgreSQL itself, if `DATABASE_URL` names a pooler in transaction mode. */
 export const DirectUrl = Config.option(Config.schema(PostgresUrl, "DATABASE_DIRECT_URL"))
 
 export const quoteIdentifier = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
@@ -71,11 +71,11 @@ export const makeSessionConfig = Effect.fnUntraced(function* ({ applicationName,
   return session
 })
 
-/** How to connect to PostgreSQL itself, for work that needs a session. */
+/** Configuration of direct connections to PostgreSQL, for work that must stay in one session. */
 export class DirectConnection extends Context.Service<
   DirectConnection,
   SessionConfig & {
-    /** The pool's way to PostgreSQL, if it goes through a pooler in transaction mode. */
+    /** Configuration of the pool's connections through a pooler; undefined if the pool connects directly. */
     readonly pooler: SessionConfig | undefined
   }
 >()("tickerline/db/DirectConnection") {}

@@ -1,7 +1,7 @@
 /**
  * Routes reads to replicas, and falls back to the primary if one fails. A replica is chosen only if, in its last poll,
- * the requested tables had the same version as on the primary. A replica never goes back to an older version, so its
- * result is as recent as the primary's and may be cached under that version (D17: caching).
+ * the requested tables had the same version as on the primary. A replica never returns to an older version, so its
+ * result is at least as recent and may be cached under that version (D17: caching).
  */
 import { Config, Context, Effect, FiberHandle, Layer, Metric, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -48,7 +48,7 @@ export const ReplicaUrls = Config.schema(RedactedUrls, "DATABASE_READ_URLS").pip
 const conflictRetries = makeRetryCounter("conflict")
 const replicaRetries = makeRetryCounter("replica")
 
-/** Whether the primary may succeed where the replica failed. Locked tables and slow queries would fail there too. */
+/** Whether the failed read may succeed on the primary. A lock or statement timeout would occur there as well. */
 const isReplicaFailure = (error: unknown): error is SqlError.SqlError =>
   SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
 
@@ -56,13 +56,14 @@ const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
   const attributes = { replica: replica.name }
   yield* registerGauge({
     name: "tickerline_replica_lag_seconds",
-    description: "Time since the primary was first seen beyond the replica's position.",
+    description: "Time since a poll first saw the primary ahead of the replica.",
     attributes,
     read: () => replica.lag() / 1000,
   })
   yield* registerGauge({
     name: "tickerline_replica_used",
-    description: "1 if the replica's last poll succeeded, else 0. It is then used for reads whose version it has.",
+    description:
+      "1 if the replica's last poll succeeded, else 0. It serves only tables that are as recent as the primary's.",
     attributes,
     read: () => Number(replica.isAvailable()),
   })
@@ -89,11 +90,11 @@ const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
 export class ReadRouter extends Context.Service<ReadRouter, {
   /** Starts a poll of every replica; `primary` is the primary's state, polled just before. */
   readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
-  /** Among the replicas with the required version, the one with the fewest pending reads; ties rotate. */
+  /** Among the replicas with the required version, chooses the one with the fewest pending reads. Ties rotate. */
   readonly chooseReplica: (required: TablesAtVersion) => Replica | undefined
   /** Makes a reader for the required version; undefined if no replicas are configured. */
   readonly makeReplicaReader: ((required: TablesAtVersion) => ReplicaReader) | undefined
-  /** Runs an effect that uses `replica`, and `fallback` if it fails because of the replica. */
+  /** Runs an effect that uses `replica`. If it fails because of the replica, runs `fallback`. */
   readonly withFallback: <A, E, R>(
     effect: Effect.Effect<A, E, R>,
     replica: Replica,
@@ -112,7 +113,7 @@ export class ReadRouter extends Context.Service<ReadRouter, {
       yield* Effect.forEach(replicas, registerMetrics)
       if (replicas.length > 0) yield* initializeCounters(conflictRetries, replicaRetries)
 
-      // The primary's poll does not wait for these, and a replica that hangs is polled again once it has responded.
+      // Runs polls in the background, so that the primary's poll never waits for them; at most one for each replica.
       const pollReplicas = (primary: ServerState) => {
         if (primary.wal_position !== null) record({ at: primary.polledAt, position: primary.wal_position })
         return Effect.forEach(

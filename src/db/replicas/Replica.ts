@@ -16,19 +16,19 @@ interface WalSample {
   readonly position: number
 }
 
-/** Ten minutes of polls, if the primary is written to all the time. */
+/** Enough for ten minutes or more, because a poll adds a sample only if the position has changed. */
 const maxWalSamples = 2_400
 
 /**
- * Records the primary's WAL positions, to measure how long ago it first moved past a replica's position.
- * A replica cannot report its own lag: it looks current if its link is cut, and late if there are no writes.
+ * Records the primary's WAL positions, to measure how long ago the primary first moved past a replica's position.
+ * A replica cannot report its own lag: it seems current if its link is cut, and late if there are no writes.
  */
 export const makeWalHistory = () => {
   const samples: Array<WalSample> = []
   return {
     record: ({ at, position }: WalSample) => {
       const last = samples.at(-1)?.position ?? -1
-      // After a failover, the new primary may be behind the old one, whose positions no longer mean anything.
+      // After a failover, the new primary may be behind the old one, whose samples no longer mean anything.
       if (position < last) samples.length = 0
       if (position !== last) samples.push({ at, position })
       if (samples.length > maxWalSamples) samples.shift()
@@ -49,7 +49,7 @@ export interface TablesAtVersion {
   readonly version: string
 }
 
-/** After this silence, in milliseconds, waiting reads fail over to another server. New reads already avoid this one. */
+/** After this silence, in milliseconds, waiting reads move to a different server. New reads move earlier. */
 const maxSilence = 3_000
 
 const makeConnectionError = (message: string) =>
@@ -94,7 +94,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
 
   let state: ServerState | undefined
   let lag = Infinity
-  /** Why the replica is not used; undefined if it is. */
+  /** Reason why the replica is not used; undefined while it is in use. */
   let unusedBecause: string | undefined = "it has not been polled yet"
   let lastResponseAt = now()
   let [readCount, timeoutCount] = [0, 0]
@@ -167,7 +167,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     yield* logUsage(error.message)
   })
 
-  /** Polls the replica right after the primary, and again soon if it has not replayed the primary's latest change. */
+  /** Polls the replica right after the primary, and up to five times again until it has the primary's latest change. */
   const poll = (primary: ServerState) => {
     const pollOnce = Effect.gen(function* () {
       const polled = yield* Effect.retry(pollReplica, { while: isRecoveryConflict, times: 3 })

@@ -6,7 +6,7 @@ import { Duration, Effect, Schema } from "effect"
 import { type SqlClient, SqlSchema } from "effect/sql"
 import { monotonicMillis } from "../../observability/MonotonicTime.ts"
 
-/** How long a poll result may be used, in milliseconds: one second, less the time that a request needs to start. */
+/** Maximum age of a usable poll result, in milliseconds: one second, less the time that a request needs to start. */
 export const stateTtl = Duration.toMillis(Duration.millis(900))
 export const pollTimeout = Duration.millis(700)
 
@@ -30,7 +30,7 @@ export interface ServerState extends Pick<typeof DatasetRow.Type, "is_replica" |
 }
 
 /**
- * Makes an effect that polls a server. A table without its `note_change` trigger has no version, so it is never cached.
+ * Makes an effect that polls a server. Only tables with the `note_change` trigger have a version and may be cached.
  * The table's oid is part of the version, because `load` replaces tables.
  */
 export const makePoll = (sql: SqlClient.SqlClient) => {
@@ -65,8 +65,8 @@ export const makePoll = (sql: SqlClient.SqlClient) => {
 }
 
 /**
- * Returns a function that combines the versions of `tables`, or undefined if one has none. It remembers the last state.
- * The timeline is included: a row read just after a poll may be lost in a failover, and must not outlive it in a cache.
+ * Returns a function that combines the versions of `tables`; undefined if a table has none. It caches the last result.
+ * The timeline is part of the version, because a row that is lost in a failover must not remain in a cache.
  */
 export const versionOf = (tables: ReadonlyArray<string>) => {
   let cachedFor: ServerState | undefined

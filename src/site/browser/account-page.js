@@ -23,7 +23,7 @@ const sections = {
 }
 const period = byId("period", HTMLSelectElement)
 
-/** `2026-06-01T08:30:00-05:00` without the offset, which is in the column title. @param {string} text */
+/** Formats a timestamp without its offset, which the column title shows. @param {string} text */
 const clockTime = (text) => text.slice(0, 19).replace("T", " ")
 
 /** @param {string | undefined} text */

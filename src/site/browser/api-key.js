@@ -7,7 +7,7 @@ import { textAt } from "./json.js"
 
 const storageKey = "tickerline-key"
 
-/** Undefined if storage is disabled. The key then lasts as long as the page. */
+/** Undefined if storage is disabled. The key is then kept only until the visitor leaves the page. */
 const storage = (() => {
   try {
     const { sessionStorage } = globalThis
@@ -34,7 +34,7 @@ const storeKey = (value) => {
     if (value === "") storage?.removeItem(storageKey)
     else storage?.setItem(storageKey, value)
   } catch {
-    // If the storage is full or disabled, the key lasts as long as the page.
+    // If the storage is full or disabled, the key is kept only until the visitor leaves the page.
   }
 }
 
@@ -50,7 +50,7 @@ export const hasKey = () => apiKey !== ""
  */
 
 /**
- * Replaces the response if no request is sent because there is no key.
+ * Used in place of a response if there is no key, and therefore no request is sent.
  * @type {ApiResponse}
  */
 export const missingKeyResponse = {
@@ -118,7 +118,7 @@ export const activateKeyForm = (onChange) => {
   }
   const updateState = () => {
     forgetButton.hidden = !hasKey()
-    // The account page identifies keys by the same first characters.
+    // Shows the same first characters of the key as the list of keys on the account page.
     const hint = `${apiKey.slice(0, 12)}…`
     state.classList.toggle("bad", rejection !== "")
     if (!hasKey()) state.textContent = "No API key is set."
@@ -134,7 +134,7 @@ export const activateKeyForm = (onChange) => {
     const typed = field.value.trim()
     field.value = ""
     setVisible(false)
-    // A header cannot carry other characters, and no key contains them.
+    // Rejects characters that a header cannot carry. No key contains any of them.
     if (!/^[\x21-\x7e]+$/.test(typed)) {
       state.textContent = "This is not an API key. Keys begin with tl_live_ and contain no spaces."
       return

@@ -1,4 +1,4 @@
-/** Tooltips for charts. Unlike native ones, they appear at once, also on touch, and stay inside the figure. */
+/** Tooltips for charts. Unlike native tooltips, they appear immediately, work on touch screens and fit the figure. */
 import { createElement } from "./dom.js"
 
 /** @param {HTMLElement} figure */
@@ -10,7 +10,7 @@ const addTooltipTo = (figure) => {
     const title = group.querySelector("title")
     if (title === null) continue
     const text = title.textContent
-    // Otherwise the browser would show its own tooltip as well.
+    // Removes the title, because the browser would show it as a second tooltip.
     title.remove()
     const show = () => {
       tooltip.textContent = text

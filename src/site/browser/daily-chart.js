@@ -18,15 +18,15 @@ import {
  * @property {ReadonlyArray<string>} days consecutive, `YYYY-MM-DD`
  * @property {ReadonlyArray<number>} values
  * @property {{ readonly name: string, readonly values: ReadonlyArray<number> } | undefined} subset
- * @property {string} name unit of the values, also the title of their column
+ * @property {string} name unit of the values and title of their column
  * @property {(value: number) => string} format
- * @property {(value: number) => string} formatAxis shorter, for the labels of the axis
+ * @property {(value: number) => string} formatAxis shorter format for the labels of the axis
  */
 
 const dayMillis = 86_400_000
 
 /**
- * Every day in a range, both ends included, at most a thousand.
+ * Lists every day in a range, including both ends, but at most 1,000 days.
  * @param {string} from
  * @param {string} to
  */
@@ -40,7 +40,7 @@ export const daysBetween = (from, to) => {
 }
 
 /**
- * Round integers from 0 to at least the given maximum, at most seven.
+ * Computes the labels of an axis: at most seven round integers, from 0 to at least the given maximum.
  * @param {number} maximum
  */
 export const axisTicks = (maximum) => {

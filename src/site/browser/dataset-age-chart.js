@@ -4,7 +4,10 @@ import { formatAge } from "./timestamps.js"
 
 /** @typedef {{ readonly name: string, readonly changedAt: number | undefined }} Dataset `changedAt` is in epoch ms */
 
-/** Seconds and their labels, at equal distances on the axis. @type {ReadonlyArray<readonly [number, string]>} */
+/**
+ * Ages in seconds and their labels, drawn at equal distances on the axis.
+ * @type {ReadonlyArray<readonly [number, string]>}
+ */
 const ticks = [
   [1, "now"],
   [60, "1 min"],
@@ -48,7 +51,7 @@ const drawAges = (datasets, { id, layout, now, width }) => {
   const rows = datasets.flatMap(({ changedAt, name }, index) => {
     const y = top + index * rowHeight + rowHeight / 2
     const label = textElement("text", { class: "name", x: 4, y: y + 4 }, name.slice(0, 22))
-    if (changedAt === undefined) return [label, textElement("text", { x: left + 6, y: y + 4 }, "no rows yet")]
+    if (changedAt === undefined) return [label, textElement("text", { x: left + 6, y: y + 4 }, "never")]
     const x = xOf(positionOf(Math.max(0, now - changedAt) / 1000))
     return [
       label,

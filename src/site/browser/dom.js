@@ -28,7 +28,7 @@ export const createElement = (name, attributes, ...children) => {
 }
 
 /**
- * A button that copies text; empty if the browser has no clipboard API.
+ * Creates a button that copies text. Returns an empty list if the browser has no clipboard API.
  * @param {string} label
  * @param {{ readonly className: string, readonly spokenLabel?: string }} options
  * @param {() => string} getText
@@ -51,7 +51,7 @@ export const copyButton = (label, { className, spokenLabel = label }, getText) =
 }
 
 /**
- * Adds copy buttons to the code blocks below a root, and scroll hints to everything that is too wide.
+ * Adds copy buttons to the code blocks below a root, and scroll hints to its tables and code blocks.
  * @param {ParentNode} root
  */
 export const enhance = (root) => {
@@ -66,7 +66,7 @@ export const enhance = (root) => {
 }
 
 /**
- * Parses markup from the pure modules. Scripts in a document that is parsed this way never run.
+ * Parses markup from the pure modules. `DOMParser` never runs scripts.
  * @param {string} html
  */
 export const parseHtml = (html) => {
@@ -79,7 +79,7 @@ export const parseHtml = (html) => {
 /** @param {string} label @param {string} text */
 export const codeBlock = (label, text) => parseHtml(renderCodeBlock(label, escape(text)))
 
-/** Returns a function that creates an abort signal for a request, and aborts the signal of the previous request. */
+/** Returns a function that aborts the previous request and creates an abort signal for the next one. */
 export const makeLatestSignal = () => {
   let controller = new AbortController()
   return () => {

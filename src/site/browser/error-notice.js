@@ -59,7 +59,7 @@ const isTemporary = ({ status }) => status === 0 || status === 429 || status ===
 
 /**
  * @param {ApiResponse} response
- * @param {() => void} retry called by the button that temporary errors have
+ * @param {() => void} retry called by the button "Try again", which only temporary errors have
  */
 export const errorNotice = (response, retry) => {
   const { body, headers, status } = response

@@ -25,13 +25,13 @@ for (const label of switches) {
       if (target.value === "system") localStorage.removeItem(themeKey)
       else localStorage.setItem(themeKey, target.value)
     } catch {
-      // Without storage, the choice lasts as long as the page.
+      // If storage is disabled, the choice is kept only until the visitor leaves the page.
     }
   })
 }
 applyTheme(document.documentElement.dataset["theme"])
 
-// Another tab changed the theme.
+// Applies a theme that the visitor has chosen in another tab.
 addEventListener("storage", ({ key, newValue }) => {
   if (key === themeKey) applyTheme(newValue)
 })

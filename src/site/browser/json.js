@@ -1,7 +1,7 @@
-/** Reads JSON of unknown shape. A missing value, or one of the wrong type, is undefined; a list is empty. Pure. */
+/** Reads JSON of unknown shape. A missing or invalid value is undefined; a missing list is empty. Pure. */
 
 /**
- * The value at a path of keys and indexes.
+ * Returns the value at a path of keys and indexes.
  * @param {unknown} value
  * @param {ReadonlyArray<string | number>} path
  * @returns {unknown}

@@ -19,7 +19,7 @@ const symbolInAddress = () => {
   }
 }
 
-/** The path of the request; also safe between single quotes in a shell. @param {string} symbol */
+/** The path of the request. Encodes single quotes, so that a shell command can quote it. @param {string} symbol */
 const pathFor = (symbol) => `/v1/ticker-changes?ticker=${encodeURIComponent(symbol).replaceAll("'", "%27")}`
 
 /** @param {string} symbol */
@@ -69,7 +69,7 @@ const load = async () => {
   const json = codeBlock("JSON", JSON.stringify(response.body, null, 2))
   const rawJson = createElement("details", { class: "raw" }, createElement("summary", {}, "Raw JSON"), json)
   result.replaceChildren(parseHtml(figure), tools, rawJson)
-  // Screen readers announce the summary, which is visible below the timeline.
+  // For screen readers only, because the same summary is visible below the timeline.
   state.classList.add("hidden")
   state.textContent = result.querySelector(".summary")?.textContent ?? ""
 }

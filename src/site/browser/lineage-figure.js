@@ -59,13 +59,13 @@ const renderLegend = (lineage) => {
 /** @param {Lineage} lineage */
 const renderChanges = ({ changes, count }) => {
   if (changes.length === 0) return ""
-  const left = count - changes.length
-  const note = left > 0 ? `<p>There are ${left} more changes.</p>` : ""
+  const omitted = count - changes.length
+  const note = omitted > 0 ? `<p>There are ${omitted} more changes.</p>` : ""
   return `<ol>${changes.map(renderChange).join("")}</ol>${note}`
 }
 
 /**
- * The figure as HTML; undefined if the body is neither a chain nor a refusal.
+ * Renders the figure as HTML. Undefined if the body is neither a chain nor a refusal.
  * @param {unknown} body
  * @param {{ readonly id: string, readonly today: string, readonly isBrief?: boolean }} options `id` is unique on the
  *   page; `today` (`YYYY-MM-DD`) ends the timeline; a brief figure leaves out the list of changes

@@ -67,7 +67,7 @@ const parseRefusal = (details, ticker) => {
     return { cik, company, changes }
   })
   const events = parseChanges(listAt(details, "events"))
-  // Without events, the changes of the candidates are drawn.
+  // A refusal without events shows the changes of its candidates instead.
   const changes = events.length > 0 ? events : candidates.flatMap((candidate) => candidate.changes)
   return {
     kind: "refusal",
@@ -81,7 +81,7 @@ const parseRefusal = (details, ticker) => {
 }
 
 /**
- * Reads the body of a 200 or 409; undefined if it is neither.
+ * Reads the body of a 200 or a 409. Undefined if the body is neither.
  * @param {unknown} body
  * @returns {Lineage | undefined}
  */
@@ -117,7 +117,7 @@ const formatList = (items) => {
 }
 
 /**
- * A sentence for one reason of a refusal.
+ * Explains one reason of a refusal in a sentence.
  * @param {Lineage} lineage
  * @param {string} reason
  */
@@ -159,7 +159,7 @@ const reasonLabels = new Map([
 export const reasonLabel = (reason) => reasonLabels.get(reason) ?? reason
 
 /**
- * The lineage in one or two sentences.
+ * Describes the lineage in one or two sentences.
  * @param {Lineage} lineage
  */
 export const summarizeLineage = ({ changes, count, current, kind, ticker }) => {

@@ -8,7 +8,7 @@ import { element, renderSvg, roundCoordinate, textElement } from "./markup.js"
 /** @typedef {import("./lineage-response.js").Change} Change */
 /** @typedef {import("./lineage-response.js").Lineage} Lineage */
 
-/** Further changes appear in the list below the timeline only. */
+/** Changes after the twentieth appear only in the list below the timeline. */
 const maxDrawnChanges = 20
 
 const dayMillis = 86_400_000
@@ -25,7 +25,7 @@ const colourOf = (cik, issuers) =>
   `issuer-${issuers.length === 0 ? 0 : cik === undefined ? "none" : issuers.indexOf(cik) % 4}`
 
 /**
- * Each colour with a change of its issuer; empty if no change names an issuer.
+ * One entry per issuer, with its colour and one of its changes. Empty if no change names an issuer.
  * @param {Lineage} lineage
  */
 export const timelineLegend = ({ changes }) => {
@@ -40,7 +40,7 @@ export const timelineLegend = ({ changes }) => {
   return hasUnknown ? [...known, { colour: colourOf(undefined, issuers), change: undefined }] : known
 }
 
-/** Symbols have at most 16 characters. @param {string} symbol */
+/** Shortens text that is longer than any valid symbol. @param {string} symbol */
 const shorten = (symbol) => symbol.length > 16 ? `${symbol.slice(0, 15)}…` : symbol
 
 /**
@@ -76,7 +76,7 @@ const periodsOf = (changes, symbol) => {
 }
 
 /**
- * Moves positions apart that are too close together, and keeps all of them between two limits.
+ * Moves positions apart if they are too close together, and keeps all of them between two limits.
  * @param {ReadonlyArray<number>} positions ascending
  * @param {number} from
  * @param {number} to
@@ -122,7 +122,7 @@ const overlap = (one, other) =>
 const dateSize = { width: 82, height: 13 }
 
 /**
- * Labels joints with their dates, where there is free space. Other dates appear in the list below the timeline only.
+ * Labels joints with their dates if there is free space. Dates without space appear only in the list below.
  * @param {ReadonlyArray<Joint>} joints
  * @param {ReadonlyArray<Box>} obstacles
  * @param {Box} frame
@@ -211,7 +211,7 @@ export const drawTimeline = (lineage, { id, layout, today, width }) => {
     if (!isOpen) {
       return element("rect", { class: className, x, y, width: Math.max(1, end - x), height: barHeight })
     }
-    // An arrow: the symbol is still in use.
+    // Draws an arrow, because the symbol is still in use.
     const length = Math.max(1, end - 8 - x)
     const half = barHeight / 2
     return element("path", {

@@ -81,18 +81,19 @@ export const numericColumn = (title) => ({ title, isNumeric: true })
 const addBreakOpportunities = (cell) =>
   cell.replace(/<code>[^<]*<\/code>/g, (code) => code.replace(/[/_,=?](?=[^<>]*[^<>/]<)/g, "$&<wbr>"))
 
-/** On phones, each row of a table with more columns is shown as a card. */
+/** On phones, a table with more columns shows each row as a card. */
 const maxColumnsOnPhone = 2
 
 /** @param {string} html */
 const attributeText = (html) => stripTags(html).replaceAll('"', "&quot;")
 
 /**
- * A table that scrolls if it is too wide. Explicit ARIA roles survive the card layout, in which cells are blocks.
+ * Renders a table that scrolls if it is too wide. ARIA roles are explicit, because the card layout, in which cells
+ * are blocks, removes the implicit roles.
  * @param {ReadonlyArray<Column>} columns
  * @param {ReadonlyArray<ReadonlyArray<string>>} rows HTML; the first cell is the header of its row
  * @param {{ readonly label?: string, readonly attributes?: (row: number, column: number) => string }} [options]
- *   `label` is plain text; `attributes` returns more attributes for a cell, as HTML
+ *   `label` is plain text; `attributes` returns additional attributes for a cell, as HTML
  */
 export const renderTable = (columns, rows, { attributes = () => "", label = "Table" } = {}) => {
   const titles = columns.map((column) => typeof column === "string" ? column : column.title)
@@ -134,5 +135,5 @@ export const renderSvg = ({ className, description, height, id, title, width }, 
     ...children,
   ])
 
-/** Images are drawn in both widths, because scaled text is unreadable on phones. The style sheet shows one. */
+/** Every image is drawn in both widths, because scaled text is unreadable on phones. The style sheet shows one. */
 export const layouts = /** @type {const} */ ([["wide", 720], ["narrow", 340]])

@@ -1,20 +1,20 @@
 /** Formats numbers and money for display. Pure. */
 
 /**
- * 1234567 as `1,234,567`.
+ * Formats 1234567 as `1,234,567`.
  * @param {number | bigint} value
  */
 export const formatInteger = (value) => value.toLocaleString("en-US", { maximumFractionDigits: 0 })
 
 /**
- * For the labels of an axis: 25000 as `25K`.
+ * Formats 25000 as `25K`, for the labels of an axis.
  * @param {number} value
  */
 export const formatCompact = (value) =>
   value.toLocaleString("en-US", { notation: "compact", maximumSignificantDigits: 3 })
 
 /**
- * Microdollars as USD without rounding: 25000 is `$0.025`.
+ * Formats microdollars as USD without rounding: 25000 is `$0.025`.
  * @param {number} microdollars
  */
 export const formatDollars = (microdollars) => {

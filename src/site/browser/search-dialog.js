@@ -46,7 +46,7 @@ const createDialog = () => {
     const query = field.value
     try {
       const results = search(await loadIndex(), query)
-      // The query changed while the index was loading.
+      // Drops the results if the query changed while the index was loading.
       if (query !== field.value) return
       list.replaceChildren(...results.slice(0, maxResults).map((entry) => resultItem(entry, query)))
       status.textContent = query.trim() === ""
@@ -81,7 +81,8 @@ const createDialog = () => {
   field.addEventListener("input", () => void update())
   dialog.addEventListener("keydown", onKey)
   dialog.addEventListener("click", ({ target }) => {
-    // The dialog itself is the target of clicks on the backdrop. A link may lead to a section of the current page.
+    // Closes the dialog after a click on the backdrop, whose target is the dialog itself, and after a click on a link,
+    // which may lead to a section of the current page.
     if (target === dialog || (target instanceof Element && target.closest("a") !== null)) dialog.close()
   })
   closeButton.addEventListener("click", () => dialog.close())

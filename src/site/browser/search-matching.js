@@ -2,7 +2,7 @@
 import { listAt, textAt } from "./json.js"
 
 /**
- * A page (`heading` is empty) or a section of it.
+ * A page, or a section of a page. `heading` is empty for a page.
  * @typedef {{ readonly path: string, readonly page: string, readonly heading: string, readonly text: string }} Entry
  */
 
@@ -22,7 +22,7 @@ export const parseIndex = (index) =>
 export const splitWords = (query) => query.toLowerCase().split(/[\s,;"'()]+/).filter((word) => word !== "")
 
 /**
- * 4 for a complete word in the text, 3 for the start of a word, 1 for another part of a word, 0 for no match.
+ * Scores the best match of a word: 4 for a complete word, 3 for the start of a word, 1 for any other part, 0 for none.
  * @param {string} text in lower case
  * @param {string} word
  */
@@ -53,7 +53,7 @@ export const search = (entries, query) => {
       scoreWord(title, word) * 8 + scoreWord(parent, word) * 2 + scoreWord(path, word) * 4 + scoreWord(text, word)
     )
     if (scores.includes(0)) return []
-    // A page comes before sections with the same score.
+    // Adds 8 for a page, so that it comes before sections with similar matches.
     return [{ entry, score: scores.reduce((sum, score) => sum + score, isPage ? 8 : 0), index }]
   }).toSorted((left, right) => right.score - left.score || left.index - right.index).map(({ entry }) => entry)
 }

@@ -16,11 +16,11 @@ const newYork = new Intl.DateTimeFormat("en-CA", {
   second: "2-digit",
 })
 
-/** `2026-06-01 13:30:00`, in UTC. @param {number} instant */
+/** Formats an instant in UTC: `2026-06-01 13:30:00`. @param {number} instant */
 const formatUtc = (instant) => new Date(instant).toISOString().slice(0, 19).replace("T", " ")
 
 /**
- * The time on New York's clock: `2026-06-01 09:30:00`.
+ * Formats an instant as New York's clock shows it: `2026-06-01 09:30:00`.
  * @param {number} instant
  */
 export const toNewYork = (instant) => {
@@ -32,13 +32,13 @@ export const toNewYork = (instant) => {
 }
 
 /**
- * The format of the API: `2026-06-01T08:30:00-05:00`.
+ * Formats an instant as the API does: `2026-06-01T08:30:00-05:00`.
  * @param {number} instant
  */
 export const formatTimestamp = (instant) => `${formatUtc(instant - 5 * hourMillis).replace(" ", "T")}-05:00`
 
 /**
- * Parses clock digits as UTC; undefined unless they are a valid time from 1900 to 9998.
+ * Parses a date and time as UTC. Undefined unless they are valid and from 1900 to 9998.
  * @param {string} text
  */
 const parseUtc = (text) => {
@@ -50,8 +50,8 @@ const parseUtc = (text) => {
 }
 
 /**
- * The instant of a time on New York's clock. A repeated time means its second occurrence; a skipped time is read with
- * the standard offset.
+ * Parses a time on New York's clock. A time that occurs twice means the second occurrence; a time that never occurs,
+ * because the clock skips it, has the standard offset.
  * @param {string} text `2026-06-01 09:30`, with or without seconds
  */
 export const fromNewYork = (text) => {
@@ -63,7 +63,7 @@ export const fromNewYork = (text) => {
 }
 
 /**
- * The instant of a datetime with an offset or `Z`; undefined if it is invalid.
+ * Parses a timestamp with an offset or `Z`. Undefined if the timestamp is invalid.
  * @param {string} text `2026-06-01T08:30:00-05:00`
  */
 export const parseTimestamp = (text) => {
@@ -76,7 +76,7 @@ export const parseTimestamp = (text) => {
 }
 
 /**
- * `3 hours ago`, in the largest unit that fits.
+ * Formats the time since an instant in the largest unit that fits: `3 hours ago`.
  * @param {number} instant
  * @param {number} now
  */

@@ -20,14 +20,14 @@ const requestPath = () => {
   for (const field of form.elements) {
     if (!(field instanceof HTMLInputElement || field instanceof HTMLSelectElement) || field.value === "") continue
     if (field.dataset["parameters"] === undefined) query.append(field.name, field.value)
-    // A complete query string, for an endpoint that takes the parameters of another one.
+    // The field has a complete query string, because /estimate accepts the parameters of other endpoints.
     else for (const [name, value] of new URLSearchParams(field.value)) query.append(name, value)
   }
   const text = query.toString().replaceAll("%2C", ",").replaceAll("%2F", "/")
   return text === "" ? endpoint : `${endpoint}?${text}`
 }
 
-/** The URL is in double quotes, in which `$` and backquotes are special characters of a shell. */
+/** Encodes `$` and backquotes, which a shell would interpret inside the double quotes around the URL. */
 const updateCommand = () => {
   if (command === null) return
   const header = needsKey ? `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  ` : ""
@@ -92,7 +92,7 @@ const send = async () => {
     result.replaceChildren()
     return
   }
-  // For screen readers only: the status is visible above the response.
+  // For screen readers only, because the status is visible above the response.
   state.classList.add("hidden")
   state.textContent = `The service returned status ${response.status}.`
   showResponse(response, Math.round(performance.now() - start))

@@ -5,24 +5,20 @@ import { at, listAt, numberAt, textAt } from "./json.js"
 import { inlineCode, numericColumn, renderTable } from "./markup.js"
 import { formatCompact, formatDollars, formatInteger } from "./number-format.js"
 
-/** Limit of pages to load, enough for 90 days of about 40 endpoints. */
-const maxPages = 40
-
 /**
- * All rows since a day, or the error response if a page fails.
+ * Loads all rows since a day. If a page fails, `failure` is its response.
  * @param {string} from `YYYY-MM-DD`
  * @param {AbortSignal} signal
  */
 export const loadDailyUsage = async (from, signal) => {
   /** @type {Array<unknown>} */
   const rows = []
-  for (let page = 1; page <= maxPages; page += 1) {
+  for (let page = 1;; page += 1) {
     const response = await request(`/v1/usage/daily?usage_date_from=${from}&limit=100&page=${page}`, signal)
     if (response.status !== 200) return { rows, failure: response }
     rows.push(...listAt(response.body, "results"))
-    if (at(response.body, "has_more") !== true) break
+    if (at(response.body, "has_more") !== true) return { rows, failure: undefined }
   }
-  return { rows, failure: undefined }
 }
 
 /** @param {ReadonlyArray<unknown>} rows @param {string} groupField @param {string} sumField */

@@ -28,7 +28,7 @@ export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
   }),
   created_at: UtcInstant,
   expires_at: nullableColumn(UtcInstant),
-  /** At most a minute behind the last use (§2.5). */
+  /** Updated at most once a minute, so the time may be up to a minute too early (§2.5). */
   last_used_at: nullableColumn(UtcInstant),
 }) {}
 

@@ -1,4 +1,4 @@
-/** GET /v1/afterhours-stats, with the fields and filters of premarket-stats. */
+/** GET /v1/afterhours-stats, with the fields and filters of /v1/premarket-stats. */
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"

@@ -16,7 +16,7 @@ export const datasetsHandlers = HttpApiBuilder.group(
 
     const list = makeAccountHandler({ path: "/datasets", query: DatasetsQuery }, {
       Row: DatasetRow,
-      // dataset_versions has several rows for a dataset if several transactions change it at the same time.
+      // Takes the latest time, because concurrent changes of a dataset add several rows to dataset_versions.
       select: (_: WithAccount<typeof DatasetsQuery.Type>, { columns, orderAndLimit }) =>
         sql`
           select ${columns}

@@ -1,4 +1,4 @@
-/** GET /v1/dilution-data and /v1/dilution-data-advanced: §2.5 (fields), §4.5 (endpoints). One table has both types. */
+/** GET /v1/dilution-data and /v1/dilution-data-advanced: §2.5 (fields), §4.5 (endpoints). Both read one table. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
@@ -115,7 +115,7 @@ export class AdvancedConvertible extends Model.Class<AdvancedConvertible>("Advan
   ...advancedFields,
 }) {}
 
-/** A row of `dilution_data`, which has the columns of both types. */
+/** A row of `dilution_data`, which has the columns of warrants and of convertibles. */
 export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSecurity")({
   ...keyFields,
   security_type: literalColumn(securityTypes, typeDescription),
@@ -126,7 +126,7 @@ export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSec
   ...advancedFields,
 }) {}
 
-/** Finds a value in a convertible column of a warrant, or vice versa. */
+/** Finds a column with a value that the row's type does not have, such as a convertible's column in a warrant. */
 export const findMismatchedColumn = (row: { readonly [column: string]: unknown }) => {
   const otherFields = warrantTypes.some((type) => type === row["security_type"]) ? convertibleFields : warrantFields
   const column = Object.keys(otherFields).find((name) => row[name] !== null && row[name] !== undefined)

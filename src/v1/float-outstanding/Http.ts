@@ -9,7 +9,7 @@ import { FloatOutstanding, FloatOutstandingApiGroup, FloatOutstandingQuery } fro
 const columns = getColumnNames(FloatOutstanding)
 const figures = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) => columns.indexOf(name))
 
-/** §2.5: a reported 0 is not missing. */
+/** Whether a figure is missing. A reported 0 is not missing (§2.5, fields). */
 const isIncomplete = (row: RowValues) => figures.some((at) => row[at] === null)
 
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +

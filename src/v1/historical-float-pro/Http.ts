@@ -6,15 +6,15 @@ import { ListHandlers } from "../../lists/ListHandlers.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
 
-/** The columns except market_cap, which needs a lookup per row. */
+/** All columns except market_cap, which needs lookups for each row and is added last. */
 const withoutMarketCap = getColumnNames(HistoricalFloat).filter((column) => column !== "market_cap")
 
-const fragments = (sql: SqlClient.SqlClient) => {
+const makeFragments = (sql: SqlClient.SqlClient) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
 
   /**
    * §2.6, D32 (market_cap): null if a factor is missing, or on a trading day without a close of the symbol.
-   * At most two index lookups per row. With `exists` instead, PostgreSQL would scan the table.
+   * Needs at most two index lookups per row. With `exists` instead of `limit 1`, PostgreSQL would scan the table.
    */
   const marketCap = sql`(
           select case
@@ -36,7 +36,7 @@ const fragments = (sql: SqlClient.SqlClient) => {
           from historical_float_pro as filing
         `
 
-  /** Each ticker once, with a loose index scan: one lookup per ticker instead of reading a million rows. */
+  /** Every distinct ticker, from a loose index scan: one lookup per ticker instead of reading all rows. */
   const everyTicker = sql`(
             with recursive leap as (
               (select ticker from historical_float_pro order by ticker limit 1)
@@ -48,8 +48,8 @@ const fragments = (sql: SqlClient.SqlClient) => {
             select ticker from leap where ticker is not null
           )`
 
-  const known = sql.literal(withoutMarketCap.map((column) => `"${column}"`).join(", "))
-  return { order, marketCap, computed, everyTicker, known }
+  const baseColumns = sql.literal(withoutMarketCap.map((column) => `"${column}"`).join(", "))
+  return { baseColumns, computed, everyTicker, marketCap, order }
 }
 
 export const historicalFloatProHandlers = HttpApiBuilder.group(
@@ -58,15 +58,15 @@ export const historicalFloatProHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { makeHandler } = yield* ListHandlers
-    const { computed, everyTicker, known, marketCap, order } = fragments(sql)
+    const { baseColumns, computed, everyTicker, marketCap, order } = makeFragments(sql)
 
     /** The newest matching row of each ticker (D33, latest). */
     const selectNewest = (query: typeof HistoricalFloatProQuery.Type, matching: Statement.Fragment) =>
       sql`
         select newest.*
-        from ${query.ticker === undefined ? everyTicker : sql`unnest(${query.ticker}::text[])`} as known(ticker)
+        from ${query.ticker === undefined ? everyTicker : sql`unnest(${query.ticker}::text[])`} as requested(ticker)
         cross join lateral (
-          ${matching} and ticker = known.ticker order by ${order} limit 1
+          ${matching} and ticker = requested.ticker order by ${order} limit 1
         ) as newest
       `
 
@@ -75,9 +75,9 @@ export const historicalFloatProHandlers = HttpApiBuilder.group(
       makeHandler(HistoricalFloatProApiGroup.endpoints.list, {
         Query: HistoricalFloatProQuery,
         Row: HistoricalFloat,
-        // The market cap is computed for the rows of the page only; a filter on market_cap computes its own.
+        // Computes market_cap only for the rows of the page. A filter on market_cap computes it a second time.
         select: (query, { columns, orderAndLimit, orderBy, where }) => {
-          const matching = sql`select ${known} from (${computed}) as computed where ${where}`
+          const matching = sql`select ${baseColumns} from (${computed}) as computed where ${where}`
           return sql`
             select ${columns}
             from (

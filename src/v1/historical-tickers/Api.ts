@@ -8,7 +8,7 @@ import { DatabasePoolTimeout, DataRefreshing, NotFound } from "../../rules/Error
 import { deprecationAnnotations } from "../../rules/Lifecycle.ts"
 import { LongTicker } from "../../rules/Tickers.ts"
 
-/** A row of `historical_tickers`: a former symbol that is known without an event. */
+/** A row of `historical_tickers`: a former symbol for which no change is recorded in `ticker_changes`. */
 export class HistoricalTickerRow extends Model.Class<HistoricalTickerRow>("HistoricalTickerRow")({
   ticker: tickerColumn("The requested symbol."),
   former_ticker: tickerColumn("A former symbol.", "ZYXB"),

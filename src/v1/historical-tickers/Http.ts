@@ -16,7 +16,7 @@ import {
   type HistoricalTickersResponse,
 } from "./Api.ts"
 
-/** §2.3 (historical tickers): by date, undated last, then by ticker. */
+/** Sorts by date, with undated symbols last, then by ticker: §2.3 (historical tickers). */
 const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
   Order.mapInput(Order.String, ({ date }: typeof FormerTicker.Type) => date ?? "9999-99-99"),
   Order.mapInput(Order.String, ({ ticker }: typeof FormerTicker.Type) => ticker),
@@ -55,9 +55,9 @@ export const historicalTickersHandlers = HttpApiBuilder.group(
         if (former.length === 0) {
           return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
         }
-        const historical_tickers = Array.sort(
-          Array.dedupeWith(former, (left, right) => left.ticker === right.ticker && left.date === right.date),
-          order,
+        const historical_tickers = Array.dedupeAdjacentWith(
+          Array.sort(former, order),
+          (left, right) => left.ticker === right.ticker && left.date === right.date,
         )
         const count = historical_tickers.length
         const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }

@@ -59,7 +59,7 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
   filing_types: textArrayColumn("SEC forms filed around the session."),
   all_tags: textArrayColumn("Tags of the session."),
   last_updated: EasternWallClock,
-  /** The table holds every session; the endpoint returns flagged ones only. */
+  /** The endpoint returns only the flagged sessions, without this column. */
   anomaly_flagged: Model.Field({ insert: booleanColumn("").schemas.insert }),
 }) {}
 

@@ -64,7 +64,8 @@ export const NewsQuery = Schema.Struct({
   hide_news: Schema.optionalKey(
     Schema.Boolean.annotate({
       description: "`true` excludes news, so only filings remain.",
-      // SQL literals, because the index of filings is partial. For both flags, `false` saves reading all news.
+      // Uses SQL literals, which match the condition of the partial index on filings. With both flags, the condition is
+      // `false`, so that PostgreSQL reads no rows.
       filter: {
         operator: "literal",
         condition: ({ hide_filings, hide_news }) =>

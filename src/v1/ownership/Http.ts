@@ -27,7 +27,7 @@ export const ownershipHandlers = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { makeHandler } = yield* ListHandlers
 
-    /** §2.7: excludes placeholders. An index has exactly this expression. */
+    /** Excludes placeholders (§2.7, ownership). An index has exactly this expression, so PostgreSQL can use it. */
     const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
 
     const list = makeHandler(OwnershipApiGroup.endpoints.list, {

@@ -45,11 +45,11 @@ export class ResearchReport extends Model.Class<ResearchReport>("ResearchReport"
   report_text: textColumn("The report, in Markdown."),
   volume: nullableColumn(integerColumn("Shares traded.")),
   ...circumstances,
-  /** A column that only research-reports-tldr returns. */
+  /** A column of the table that only /v1/research-reports-tldr returns. */
   tldr_text: Model.Field({ insert: tldr_text.schemas.insert }),
 }) {}
 
-/** Has no `report_id` and no other id (§2.5, fields). */
+/** A report without its text and without an id (§2.5, fields). */
 export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("ResearchReportTldr")({
   ...subject,
   tldr_text,

@@ -12,7 +12,7 @@ export const screenerHandlers = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { makeHandler } = yield* ListHandlers
 
-    /** `sort` is validated; the field name is quoted anyway. */
+    /** `sort` is already validated. The field name is quoted as a second protection against SQL injection. */
     const order = (sort: ScreenerSort) =>
       sort.startsWith("-") ? sql`${sql(sort.slice(1))} desc nulls last, ticker` : sql`${sql(sort)} nulls last, ticker`
 

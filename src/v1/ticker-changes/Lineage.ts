@@ -1,6 +1,6 @@
 /**
- * The lineage of a symbol: D19 (eligible events), D20 (components), D21 (chains and conflicts).
- * `makeEventFinder` reads the events around a symbol, and `resolveLineage`, a pure function, turns them into a chain.
+ * The lineage of a symbol: D19 (eligible events), D20 (components: all events connected with a symbol), D21 (chains and
+ * conflicts). `makeEventFinder` reads a component, and `resolveLineage`, a pure function, turns it into a chain.
  */
 import { Array, Effect, Order, Result, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
@@ -27,12 +27,12 @@ export type TickerChangeEvent = typeof TickerChangeEvent.Type
  */
 const maxEvents = 25_000
 
-/** Returns a function that reads the component of `ticker` as of `today` (in Chicago), in no particular order. */
+/** Returns a function that reads the component of `ticker` up to `today` (in Chicago), in no particular order. */
 export const makeEventFinder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
 
-  // Walks from symbol to symbol with two partial indexes. `limit` also stops the recursion.
+  // Walks from symbol to symbol with two partial indexes. The `limit` of `symbols` stops the recursion.
   const find = SqlSchema.findAll({
     Request: Schema.Struct({ ticker: Schema.String, today: Schema.String }),
     Result: TickerChangeEvent,
@@ -70,7 +70,7 @@ export const makeEventFinder = Effect.gen(function* () {
 export type LineageLink = Pick<TickerChangeEvent, "old_ticker" | "new_ticker" | "effective_date">
 
 /** A chain, oldest link first. `current_ticker` is the new symbol of the last link. */
-export interface LineageChain {
+interface LineageChain {
   readonly history: ReadonlyArray<LineageLink>
   readonly current_ticker: string
 }
@@ -82,7 +82,7 @@ export interface LineageCandidate extends LineageChain {
 }
 
 /** An event of a conflict with the reasons that it contributes to, possibly none. */
-export interface ConflictingEvent extends TickerChangeEvent {
+interface ConflictingEvent extends TickerChangeEvent {
   readonly reasons: ReadonlyArray<LineageReason>
 }
 
@@ -96,7 +96,7 @@ export interface LineageConflict {
   readonly event_count: number
 }
 
-/** §8 (limits): more links are considered bad data. */
+/** Maximum length of a chain: §8 (limits). A longer one is considered bad data. */
 export const maxLineageLinks = 12
 
 /** Greater than `maxLineageLinks`, so that the listed events include some with `max_hops_exceeded`. */
@@ -112,7 +112,7 @@ const byDate: Order.Order<TickerChangeEvent> = Order.combineAll([
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.cik ?? ""),
 ])
 
-/** A missing CIK is unknown, not different. */
+/** A missing CIK is unknown, so it does not count as a different one. */
 const distinctCiks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
 
 const repeatedValues = (values: ReadonlyArray<string>): ReadonlySet<string> => {
@@ -163,12 +163,13 @@ const toChain = (ordered: Array.NonEmptyReadonlyArray<TickerChangeEvent>): Linea
   current_ticker: Array.lastNonEmpty(ordered).new_ticker,
 })
 
-/** One chain per issuer, by first date. Empty unless all events have a CIK and those of each issuer form a chain. */
+/** One chain per issuer, by first date. Empty unless all events have a CIK and each issuer's events form a chain. */
 const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   const issuers = distinctCiks(ordered)
   if (issuers.length < 2 || ordered.some(({ cik }) => cik === null)) return []
+  const eventsByCik = Map.groupBy(ordered, ({ cik }) => cik)
   const chains = issuers.flatMap((cik) => {
-    const own = ordered.filter((event) => event.cik === cik)
+    const own = eventsByCik.get(cik) ?? []
     if (!Array.isReadonlyArrayNonEmpty(own) || findReasons(own).length > 0) return []
     const company_name = own.findLast((event) => event.company_name !== null)?.company_name ?? null
     return [{ cik, company_name, ...toChain(own) }]
@@ -179,7 +180,7 @@ const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   )
 }
 
-/** The result is the same for every symbol of a component and for any order of its events. */
+/** Resolves a component to a chain, or to a conflict if there is none. The order of the events does not matter. */
 export const resolveLineage = (
   events: Array.NonEmptyReadonlyArray<TickerChangeEvent>,
 ): Result.Result<LineageChain, LineageConflict> => {

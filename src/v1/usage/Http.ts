@@ -45,8 +45,8 @@ export const usageHandlers = HttpApiBuilder.group(
     }
 
     /**
-     * No index of `usage` supports these filters. `usage_moments` counts its rows per 100 ms, so that only the
-     * intervals of the page are read (docs/decisions/0053-usage-filters.md).
+     * No index of `usage` supports these filters. `usage_moments` has the number of rows in each interval of 100 ms, so
+     * that only the intervals of the page are read (docs/decisions/0053-usage-filters.md).
      */
     const selectFiltered = (
       { account_id, endpoint, status_code, ...query }: WithAccount<typeof UsageQuery.Type>,
@@ -85,7 +85,7 @@ export const usageHandlers = HttpApiBuilder.group(
           where ${
         sql.and([...own, sql`requested_at >= moment and requested_at < moment + interval '100 milliseconds'`])
       }
-          -- Keeps PostgreSQL from scanning all rows instead of the moments.
+          -- The offset keeps PostgreSQL from scanning all rows instead of the intervals.
           offset 0
         ) as usage ${key}
         order by ${latestFirst}

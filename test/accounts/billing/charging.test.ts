@@ -1,4 +1,4 @@
-/** D27, D29: responses, recorded usage and charges agree to the microdollar. */
+/** D27 (prices), D29 (usage): responses, recorded usage and charges agree to the microdollar. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -26,12 +26,13 @@ interface Answer {
   readonly keyed: boolean
 }
 
-/** A PostgreSQL server that restarts on its port when it is killed. */
-class Killable extends Context.Service<Killable, { readonly home: string; readonly url: Redacted.Redacted<string> }>()(
-  "test/Killable",
-) {
+/** A PostgreSQL server that restarts on the same port after it was killed. */
+class KillableDatabase
+  extends Context.Service<KillableDatabase, { readonly home: string; readonly url: Redacted.Redacted<string> }>()(
+    "test/Killable",
+  ) {
   static readonly layer = Layer.effect(
-    Killable,
+    KillableDatabase,
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const home = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-billing-" })
@@ -41,9 +42,9 @@ class Killable extends Context.Service<Killable, { readonly home: string; readon
   )
 }
 
-const kill = Effect.gen(function* () {
+const killDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
-  const { home } = yield* Killable
+  const { home } = yield* KillableDatabase
   const [data] = yield* Effect.map(
     fs.readDirectory(home, { recursive: true }),
     (files) => files.filter((file) => file.endsWith("postmaster.pid")),
@@ -53,15 +54,15 @@ const kill = Effect.gen(function* () {
 })
 
 const database = Layer.unwrap(Effect.gen(function* () {
-  const { url } = yield* Killable
+  const { url } = yield* KillableDatabase
   return Layer.provideMerge(Migrations.migrationsLayer, PgClient.layer({ url, maxConnections: 4 }))
-})).pipe(Layer.provideMerge(Killable.layer), Layer.provide(Logger.layer([])))
+})).pipe(Layer.provideMerge(KillableDatabase.layer), Layer.provide(Logger.layer([])))
 
-const surroundings = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
+const platformLayer = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
 
 /** Starts the service with its own pool and port. `stop` ends it. */
-const instance = Effect.gen(function* () {
-  const { url } = yield* Killable
+const startInstance = Effect.gen(function* () {
+  const { url } = yield* KillableDatabase
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
     Layer.fresh(Server.layer.pipe(
@@ -69,7 +70,7 @@ const instance = Effect.gen(function* () {
       Layer.provide(Logger.layer([])),
       Layer.provide(Service.generousLimitsLayer),
       Layer.provideMerge(NodeHttpServer.layerTest),
-      Layer.provide(surroundings),
+      Layer.provide(platformLayer),
     )),
     scope,
   )
@@ -79,7 +80,7 @@ const instance = Effect.gen(function* () {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 256 })
 
-const ask = (port: number, account: string, key: string, path: string) =>
+const sendRequest = (port: number, account: string, key: string, path: string) =>
   Effect.callback<Answer, Error>((resume) => {
     const request = get({ agent, port, path, host: "127.0.0.1", headers: { "X-API-Key": key } }, (response) => {
       let bytes = 0
@@ -116,13 +117,13 @@ const paths = [
   "/estimate?endpoint=/v1/screener",
 ]
 
-/** Initial balances: one that lasts, one that is used up during the test, and a postpaid account. */
+/** Initial balances: one lasts for all requests, one is used up during the test, and a postpaid account has none. */
 const balances = { lasting: 50_000_000, ending: 10_000, later: null }
 
 const requests = 10_000
 
-/** Reads the sums of an account from all tables. */
-const accountOf = Effect.fnUntraced(function* (name: string) {
+/** Reads the balance, the usage and the daily sums of an account. */
+const readAccount = Effect.fnUntraced(function* (name: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{
     readonly balance: string | null
@@ -149,10 +150,10 @@ const accountOf = Effect.fnUntraced(function* (name: string) {
 
 const sum = (numbers: ReadonlyArray<number>) => numbers.reduce((total, number) => total + number, 0)
 
-/** The test's own statements may also hit the restart. */
-const persistently = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 300 })
+/** Repeats the test's own statements, which fail while PostgreSQL restarts. */
+const withRetries = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 300 })
 
-layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, timeout: "120 seconds" })(
+layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, timeout: "120 seconds" })(
   "billing",
   (it) => {
     it.effect("charges exactly for 10,000 concurrent requests while the database is killed twice (D27, D29)", () =>
@@ -170,33 +171,33 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
           }))
         const started = sql`select pg_postmaster_start_time() as at`
         const before = yield* started
-        const instances = [yield* instance, yield* instance]
+        const instances = [yield* startInstance, yield* startInstance]
         let answered = 0
         const killed = { first: false, second: false }
         const one = Effect.fnUntraced(function* (at: number) {
           const { key, name } = keys[at % keys.length] ?? { name: "", key: "" }
           const port = instances[yield* Random.nextIntBetween(0, 1)]?.port ?? 0
           const path = paths[yield* Random.nextIntBetween(0, paths.length - 1)] ?? ""
-          const answer = yield* ask(port, name, key, path)
+          const answer = yield* sendRequest(port, name, key, path)
           answered += 1
           if (!killed.first && answered > requests / 3) {
             killed.first = true
-            yield* kill
+            yield* killDatabase
           }
           if (!killed.second && answered > (2 * requests) / 3) {
             killed.second = true
-            yield* kill
+            yield* killDatabase
           }
           if (at % 1_000 === 0) {
             const credit = { name: "lasting", microdollars: 1_000n, reference: `more ${at}`, prepaid: false }
-            yield* persistently(Effect.catchTag(Accounts.creditAccount(credit), "AlreadyCredited", () => Effect.void))
+            yield* withRetries(Effect.catchTag(Accounts.creditAccount(credit), "AlreadyCredited", () => Effect.void))
           }
           return answer
         })
         const answers = yield* Effect.forEach(Array.from({ length: requests }, (_, at) => at), one, {
           concurrency: "unbounded",
         })
-        // The shutdown has to write all waiting rows.
+        // The shutdown must write all waiting rows.
         yield* Effect.forEach(instances, ({ stop }) => stop, { concurrency: 2, discard: true })
 
         const statuses = new Map<number, number>()
@@ -208,12 +209,12 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
         for (const status of [200, 402, 403, 404, 422]) assert.isAbove(statuses.get(status) ?? 0, 0, String(status))
         assert.isAbove(statuses.get(200) ?? 0, requests / 4)
         assert.strictEqual(killed.first && killed.second, true)
-        assert.notDeepEqual(yield* persistently(started), before, "the database was started again")
+        assert.notDeepEqual(yield* withRetries(started), before, "the database was started again")
 
         const keyed = answers.filter((answer) => answer.keyed)
-        // Only requests whose key could not be looked up may stay unrecorded.
+        // Requests without an identified account are not recorded, and each of them got 503.
         assert.deepStrictEqual(answers.filter((answer) => !answer.keyed && answer.status !== 503), [])
-        const rows = yield* persistently(sql<{
+        const rows = yield* withRetries(sql<{
           readonly request_id: string
           readonly status_code: number
           readonly bytes: string
@@ -230,7 +231,7 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
         }
 
         for (const { name } of keys) {
-          const account = yield* accountOf(name)
+          const account = yield* readAccount(name)
           const own = keyed.filter((answer) => answer.account === name)
           const cost = sum(own.map((answer) => answer.cost))
           assert.isAbove(cost, 0)
@@ -241,7 +242,7 @@ layer(Layer.provideMerge(database, surroundings), { excludeTestServices: true, t
           if (account.balance === null) assert.strictEqual(name, "later")
           else assert.strictEqual(Number(account.balance), Number(account.credited) - cost)
         }
-        const ending = yield* accountOf("ending")
+        const ending = yield* readAccount("ending")
         assert.isAtMost(Number(ending.balance), 0, "its balance was used up on the way")
       }))
   },

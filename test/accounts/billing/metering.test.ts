@@ -1,4 +1,4 @@
-/** D29 (usage): rows wait while PostgreSQL does not take them, are never dropped, and are written once. */
+/** D29 (usage): rows wait in memory while PostgreSQL does not store them, are not dropped, and are written once. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import {
@@ -44,8 +44,8 @@ const base = Layer.unwrap(Effect.map(
   (url) => Layer.merge(poolableClient({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
 )).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
-/** Starts the metering of one process, without its expected logs of failures. `stop` ends it. */
-const metering = Effect.fnUntraced(function* (values: Record<string, string> = {}) {
+/** Starts the metering of one process without logs, because failures are expected. `stop` ends the metering. */
+const startMetering = Effect.fnUntraced(function* (values: Record<string, string> = {}) {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
     Layer.fresh(Metering.layer).pipe(Layer.provide(settings(values)), Layer.provide(Logger.layer([]))),
@@ -55,7 +55,7 @@ const metering = Effect.fnUntraced(function* (values: Record<string, string> = {
   return { meter, stop: Scope.close(scope, Exit.void) }
 })
 
-const sums = Effect.gen(function* () {
+const readSums = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
     select (select count(*)::int from usage) as rows,
@@ -86,7 +86,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       yield* write(those(0, 1))
       yield* write(those(0, 1))
       yield* write(those(1, 2, 2))
-      assert.deepStrictEqual(yield* sums, { rows: 3, requests: 3, balance: 1000 - 14 })
+      assert.deepStrictEqual(yield* readSums, { rows: 3, requests: 3, balance: 1000 - 14 })
       const daily = yield* sql`
         select usage_date::text, endpoint, requests::int, errors::int, bytes::int, cost_microdollars::int
         from usage_daily
@@ -103,14 +103,14 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
 
   it.effect("keeps the balance exact with concurrent writers that repeat each batch (D29)", () =>
     Effect.gen(function* () {
-      const before = yield* sums
+      const before = yield* readSums
       const write = yield* makeUsageWriter
       const batches = Array.from(
         { length: 40 },
         () => makeUsageBatch(Array.from({ length: 25 }, () => makeUsageRecord())),
       )
       yield* Effect.forEach([...batches, ...batches], (batch) => write(batch), { concurrency: 8, discard: true })
-      assert.deepStrictEqual(yield* sums, {
+      assert.deepStrictEqual(yield* readSums, {
         rows: (before?.rows ?? 0) + 1_000,
         requests: (before?.requests ?? 0) + 1_000,
         balance: (before?.balance ?? 0) - 7_000,
@@ -120,8 +120,8 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
   it.effect("keeps rows while the table cannot be written, and refuses requests once too many wait (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const before = yield* sums
-      const { meter, stop } = yield* metering({ USAGE_BUFFER: "3" })
+      const before = yield* readSums
+      const { meter, stop } = yield* startMetering({ USAGE_BUFFER: "3" })
       yield* sql`alter table usage rename to usage_away`
       meter.record(makeUsageRecord())
       meter.record(makeUsageRecord())
@@ -132,20 +132,20 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       const error = yield* Effect.flip(meter.requireCapacity)
       assert.strictEqual(error._tag, "DatabasePoolTimeout")
       assert.strictEqual((yield* refused).count, count + 1, "the refusal is counted")
-      // Requests that were already answered exceed the buffer.
+      // A request in progress is recorded although the buffer is full.
       meter.record(makeUsageRecord())
       yield* sql`alter table usage_away rename to usage`
       yield* until(Effect.exit(meter.requireCapacity), Exit.isSuccess)
-      yield* until(sums, (now) => now?.rows === (before?.rows ?? 0) + 4)
-      assert.strictEqual((yield* sums)?.balance, (before?.balance ?? 0) - 28)
+      yield* until(readSums, (now) => now?.rows === (before?.rows ?? 0) + 4)
+      assert.strictEqual((yield* readSums)?.balance, (before?.balance ?? 0) - 28)
       yield* stop
     }))
 
   it.effect("records a flood of 429 responses in one row per minute, outside the usage buffer (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const before = yield* sums
-      const { meter, stop } = yield* metering({ USAGE_BUFFER: "3" })
+      const before = yield* readSums
+      const { meter, stop } = yield* startMetering({ USAGE_BUFFER: "3" })
       const start = Date.parse("2026-06-02T12:00:00.000Z")
       const flood = 100_000
       for (let sent = 0; sent < flood; sent++) {
@@ -179,7 +179,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
         row("2026-06-02 12:01:00+00", "/v1/news", 60_000, 20_000),
         row("2026-06-02 12:01:00.001+00", "/v1/screener", 60_001, 20_000),
       ])
-      assert.deepStrictEqual(yield* sums, {
+      assert.deepStrictEqual(yield* readSums, {
         rows: (before?.rows ?? 0) + 4,
         requests: (before?.requests ?? 0) + flood,
         balance: before?.balance ?? 0,
@@ -234,11 +234,11 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       assert.deepStrictEqual(yield* found, [[11, 55], [9, 45], [20, 20, 100]])
     }))
 
-  it.effect("records other requests while counts of refused ones cannot be written (D29)", () =>
+  it.effect("records other requests while the counts of refused requests cannot be written (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const before = yield* sums
-      const { meter, stop } = yield* metering({ USAGE_BUFFER: "3" })
+      const before = yield* readSums
+      const { meter, stop } = yield* startMetering({ USAGE_BUFFER: "3" })
       yield* sql`alter table usage add constraint no_counts check (request_count = 1) not valid`
       const refusal = makeUsageRecord({
         requested_at: Date.parse("2026-06-04T12:00:00.000Z"),
@@ -248,28 +248,28 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       for (let sent = 0; sent < 50; sent++) meter.record(refusal)
       for (let sent = 1; sent <= 10; sent++) {
         meter.record(makeUsageRecord())
-        yield* until(sums, (now) => now?.rows === (before?.rows ?? 0) + sent)
+        yield* until(readSums, (now) => now?.rows === (before?.rows ?? 0) + sent)
         yield* meter.requireCapacity
       }
       yield* sql`alter table usage drop constraint no_counts`
-      yield* until(sums, (now) => now?.requests === (before?.requests ?? 0) + 60)
+      yield* until(readSums, (now) => now?.requests === (before?.requests ?? 0) + 60)
       yield* stop
-      assert.strictEqual((yield* sums)?.rows, (before?.rows ?? 0) + 11)
+      assert.strictEqual((yield* readSums)?.rows, (before?.rows ?? 0) + 11)
     }))
 
   it.effect("writes waiting rows on an orderly shutdown (D29)", () =>
     Effect.gen(function* () {
-      const before = yield* sums
-      const { meter, stop } = yield* metering()
+      const before = yield* readSums
+      const { meter, stop } = yield* startMetering()
       for (let row = 0; row < 12_000; row++) meter.record(makeUsageRecord())
       yield* stop
-      assert.strictEqual((yield* sums)?.rows, (before?.rows ?? 0) + 12_000)
+      assert.strictEqual((yield* readSums)?.rows, (before?.rows ?? 0) + 12_000)
     }))
 
   it.effect("retries a write after any failure (D29)", () =>
     Effect.gen(function* () {
-      const before = yield* sums
-      const { meter, stop } = yield* metering()
+      const before = yield* readSums
+      const { meter, stop } = yield* startMetering()
       let read = 0
       meter.record({
         ...makeUsageRecord(),
@@ -279,12 +279,12 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
           return "/v1/screener"
         },
       })
-      yield* until(sums, (now) => now?.rows === (before?.rows ?? 0) + 1)
+      yield* until(readSums, (now) => now?.rows === (before?.rows ?? 0) + 1)
       assert.isAbove(read, 1)
       yield* stop
     }))
 
-  it.effect("drops months beyond the retention, and never the daily sums (D29)", () =>
+  it.effect("drops months older than the retention, but never the daily sums (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter
@@ -314,7 +314,7 @@ layer(base, { timeout: "60 seconds" })("a shutdown without the database", (it) =
   it.effect("ends a shutdown after 20 seconds and counts the lost requests (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { meter, stop } = yield* metering()
+      const { meter, stop } = yield* startMetering()
       yield* sql`alter table usage rename to usage_away`
       meter.record(makeUsageRecord())
       meter.record(makeUsageRecord())
@@ -325,7 +325,7 @@ layer(base, { timeout: "60 seconds" })("a shutdown without the database", (it) =
       while (ended.pollUnsafe() === undefined && seconds < 60) {
         seconds += 1
         yield* TestClock.adjust("1 second")
-        // PostgreSQL needs real time to answer.
+        // The query lets real time pass, because PostgreSQL does not use the test clock.
         yield* sql`select 1`
       }
       yield* Fiber.join(ended)
@@ -334,7 +334,7 @@ layer(base, { timeout: "60 seconds" })("a shutdown without the database", (it) =
     }))
 })
 
-/** Starts the service as a process of its own. */
+/** Starts the service in a separate process. */
 const serve = Effect.gen(function* () {
   const url = yield* Url
   const port = 20_000 + (process.pid % 10_000)

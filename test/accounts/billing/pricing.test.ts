@@ -15,22 +15,22 @@ const priced = Endpoints.endpoints.filter(({ isPriced: charged }) => charged).ma
 const free = Endpoints.endpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
 
 const gigabyte = 1_000_000_000n
-const most = 1_000_000_000_000
+const maxPrice = 1_000_000_000_000
 
 /** Body sizes up to 100 MB. */
 const Bytes = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000_000 }))
-const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: most }))
+const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxPrice }))
 
-/** The exact cost, in billionths of a microdollar. */
-const exact = (bytes: number, price: number) => BigInt(bytes) * BigInt(price)
+/** The exact cost in billionths of a microdollar. */
+const computeExactCost = (bytes: number, price: number) => BigInt(bytes) * BigInt(price)
 
 describe("computeCost", () => {
   it.prop("rounds the exact cost up to a microdollar (D27)", [Bytes, Price], ([bytes, price]) => {
     const cost = computeCost(bytes, price)
     assert.isTrue(Number.isSafeInteger(cost))
     const charged = BigInt(cost) * gigabyte
-    assert.isTrue(charged >= exact(bytes, price), `${cost} is too little`)
-    assert.isTrue(charged - exact(bytes, price) < gigabyte, `${cost} is too much`)
+    assert.isTrue(charged >= computeExactCost(bytes, price), `${cost} is too little`)
+    assert.isTrue(charged - computeExactCost(bytes, price) < gigabyte, `${cost} is too much`)
   }, { arbitrary: { runs: 1000 } })
 
   it.prop("charges nothing for no bytes, and the price for a gigabyte (D27)", [Price], ([price]) => {
@@ -65,7 +65,7 @@ describe("computeCost", () => {
     { arbitrary: { runs: 500 } },
   )
 
-  it("charges a full microdollar for a part of one (D27)", () => {
+  it("charges a full microdollar for a fraction of one (D27)", () => {
     const cases = [
       [1, 1, 1],
       [1, 10_000_000, 1],
@@ -90,8 +90,8 @@ describe("computeCost", () => {
 
 type Settings = Readonly<Record<string, string>>
 
-/** Prices by path under the settings, or the error that stops the start. */
-const pricesUnder = (settings: Settings) =>
+/** Reads the prices by path from the settings. Fails if the service would not start with the settings. */
+const loadPrices = (settings: Settings) =>
   PriceLookup.pipe(
     Effect.map(({ getPricePerGigabyte: of }) => of),
     Effect.provide(
@@ -99,26 +99,26 @@ const pricesUnder = (settings: Settings) =>
     ),
   )
 
-const refusedUnder = Effect.fnUntraced(function* (settings: Settings, name: string) {
-  const exit = yield* Effect.exit(pricesUnder(settings))
+const assertRefused = Effect.fnUntraced(function* (settings: Settings, name: string) {
+  const exit = yield* Effect.exit(loadPrices(settings))
   assert.isTrue(Exit.isFailure(exit), `${JSON.stringify(settings)} was taken`)
   const message = String(Exit.isFailure(exit) ? exit.cause : "")
   assert.include(message, name, JSON.stringify(settings))
   return message
 })
 
-describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
-  it.effect("uses one price for all data without settings or with empty ones (D27)", () =>
+describe("PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
+  it.effect("uses the default price for all data if the settings are missing or empty (D27)", () =>
     Effect.gen(function* () {
       for (const settings of [{}, { PRICE_PER_GB_MICRODOLLARS: "", ENDPOINT_PRICES: "" }]) {
-        const of = yield* pricesUnder(settings)
+        const of = yield* loadPrices(settings)
         for (const path of priced) assert.strictEqual(of(path), 10_000_000)
       }
     }))
 
   it.effect("gives listed endpoints their own price (D27)", () =>
     Effect.gen(function* () {
-      const of = yield* pricesUnder({
+      const of = yield* loadPrices({
         PRICE_PER_GB_MICRODOLLARS: "3",
         ENDPOINT_PRICES: " /v1/news=20000000 , /v1/research-reports=0,/v1/screener=1000000000000",
       })
@@ -131,22 +131,22 @@ describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
 
   it.effect("accepts the lowest and the highest price (D27)", () =>
     Effect.gen(function* () {
-      for (const price of ["0", "1", String(most)]) {
-        assert.strictEqual((yield* pricesUnder({ PRICE_PER_GB_MICRODOLLARS: price }))("/v1/news"), Number(price))
-        const of = yield* pricesUnder({ ENDPOINT_PRICES: `/v1/news=${price}` })
+      for (const price of ["0", "1", String(maxPrice)]) {
+        assert.strictEqual((yield* loadPrices({ PRICE_PER_GB_MICRODOLLARS: price }))("/v1/news"), Number(price))
+        const of = yield* loadPrices({ ENDPOINT_PRICES: `/v1/news=${price}` })
         assert.strictEqual(of("/v1/news"), Number(price))
       }
     }))
 
   it.effect("accepts a price for every priced endpoint (D27)", () =>
     Effect.gen(function* () {
-      const of = yield* pricesUnder({ ENDPOINT_PRICES: priced.map((path, at) => `${path}=${at + 1}`).join(",") })
+      const of = yield* loadPrices({ ENDPOINT_PRICES: priced.map((path, at) => `${path}=${at + 1}`).join(",") })
       assert.deepStrictEqual(priced.map(of), priced.map((_, at) => at + 1))
     }))
 
-  it.effect.each(["-1", "1.5", "x", "1e400", "NaN", "Infinity", "10 dollars", " ", "1,000", String(most + 1)])(
+  it.effect.each(["-1", "1.5", "x", "1e400", "NaN", "Infinity", "10 dollars", " ", "1,000", String(maxPrice + 1)])(
     "refuses to start with PRICE_PER_GB_MICRODOLLARS=%s (D27)",
-    (price) => refusedUnder({ PRICE_PER_GB_MICRODOLLARS: price }, "PRICE_PER_GB_MICRODOLLARS"),
+    (price) => assertRefused({ PRICE_PER_GB_MICRODOLLARS: price }, "PRICE_PER_GB_MICRODOLLARS"),
   )
 
   it.effect.each([
@@ -163,42 +163,45 @@ describe("D27 PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
     ",/v1/news=5",
     "/v1/news=5;/v1/screener=6",
     "/v1/news = 5",
-    `/v1/news=${most}0`,
-    `/v1/news=${most + 1}`,
+    `/v1/news=${maxPrice}0`,
+    `/v1/news=${maxPrice + 1}`,
     "/v1/news=5,/v1/news=6",
-  ])("D27 ENDPOINT_PRICES=%s does not start", (listed) => refusedUnder({ ENDPOINT_PRICES: listed }, "ENDPOINT_PRICES"))
+  ])(
+    "refuses to start with ENDPOINT_PRICES=%s (D27)",
+    (listed) => assertRefused({ ENDPOINT_PRICES: listed }, "ENDPOINT_PRICES"),
+  )
 
   it.effect.each(["/v1/nothing", "/v1/NEWS", "v1/news", "/v1/news/", "news", "*", ...free])(
     "refuses to start with a price for %s, and names the priced endpoints (D27)",
     (path) =>
       Effect.gen(function* () {
-        const message = yield* refusedUnder({ ENDPOINT_PRICES: `/v1/news=5,${path}=5` }, "ENDPOINT_PRICES")
+        const message = yield* assertRefused({ ENDPOINT_PRICES: `/v1/news=5,${path}=5` }, "ENDPOINT_PRICES")
         for (const known of priced) assert.include(message, known)
       }),
   )
 })
 
-const general = 5_000_000_000
-const own = 333_333_333_333
+const generalPrice = 5_000_000_000
+const endpointPrice = 333_333_333_333
 
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(120)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provide(ConfigProvider.layerAdd(
     ConfigProvider.fromUnknown({
-      PRICE_PER_GB_MICRODOLLARS: String(general),
-      ENDPOINT_PRICES: `/v1/news=${own},/v1/gap-stats=0`,
+      PRICE_PER_GB_MICRODOLLARS: String(generalPrice),
+      ENDPOINT_PRICES: `/v1/news=${endpointPrice},/v1/gap-stats=0`,
     }),
     { asPrimary: true },
   )),
 )
 
-const ask = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
+const sendRequest = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...options })
 })
 
-/** A path of the endpoint whose response has rows. */
-const served = (path: string) => {
+/** Adds parameters to the path of an endpoint, so that its response has rows. */
+const addParameters = (path: string) => {
   const endpoint = DocumentedEndpoints.documentedDatasetEndpoints.find((known) => known.path === path)
   const isList = endpoint?.parameters.some(({ name }) => name === "limit") === true
   return isList
@@ -213,17 +216,17 @@ layer(service, { excludeTestServices: true })("the cost of a response", (it) => 
     "%s: X-Cost-Microdollars is the body's bytes times the endpoint's price (D27, D28)",
     (path) =>
       Effect.gen(function* () {
-        const price = path === "/v1/news" ? own : path === "/v1/gap-stats" ? 0 : general
-        const request = served(path)
-        const { headers, status, text } = yield* ask(request)
+        const price = path === "/v1/news" ? endpointPrice : path === "/v1/gap-stats" ? 0 : generalPrice
+        const request = addParameters(path)
+        const { headers, status, text } = yield* sendRequest(request)
         assert.strictEqual(status, 200)
         const bytes = Buffer.byteLength(text)
         assert.isAbove(bytes, 60)
-        const cost = String((exact(bytes, price) + gigabyte - 1n) / gigabyte)
+        const cost = String((computeExactCost(bytes, price) + gigabyte - 1n) / gigabyte)
         assert.strictEqual(headers["x-cost-microdollars"], cost)
         if (price > 0) assert.isAbove(Number(cost), bytes)
 
-        const estimate = yield* ask(`/estimate?endpoint=${request.replace("?", "&")}`)
+        const estimate = yield* sendRequest(`/estimate?endpoint=${request.replace("?", "&")}`)
         assert.strictEqual(at(estimate.body, "results", 0, "price_per_gb_microdollars"), price)
         assert.strictEqual(at(estimate.body, "results", 0, "estimated_bytes"), bytes)
         assert.strictEqual(String(at(estimate.body, "results", 0, "estimated_cost_microdollars")), cost)
@@ -234,16 +237,16 @@ layer(service, { excludeTestServices: true })("the cost of a response", (it) => 
     "%s: HEAD costs nothing, because no body is sent (D10, D27)",
     (path) =>
       Effect.gen(function* () {
-        const { headers, status, text } = yield* ask(served(path), { method: "HEAD" })
+        const { headers, status, text } = yield* sendRequest(addParameters(path), { method: "HEAD" })
         assert.strictEqual(status, 200)
         assert.strictEqual(text, "")
         assert.strictEqual(headers["x-cost-microdollars"], "0")
       }),
   )
 
-  it.effect("counts bytes, not characters (D27)", () =>
+  it.effect("charges for bytes, not characters (D27)", () =>
     Effect.gen(function* () {
-      const { headers, text } = yield* ask("/v1/screener?ticker=T1")
+      const { headers, text } = yield* sendRequest("/v1/screener?ticker=T1")
       yield* insertRows("news", {
         id: "wide",
         ticker: "WIDE",
@@ -255,15 +258,18 @@ layer(service, { excludeTestServices: true })("the cost of a response", (it) => 
         created_at: "2025-01-02",
         last_updated: "2025-01-02",
       })
-      const wide = yield* ask("/v1/news?ticker=WIDE")
+      const wide = yield* sendRequest("/v1/news?ticker=WIDE")
       assert.isAbove(Buffer.byteLength(wide.text), wide.text.length)
-      assert.strictEqual(Number(wide.headers["x-cost-microdollars"]), computeCost(Buffer.byteLength(wide.text), own))
-      assert.strictEqual(Number(headers["x-cost-microdollars"]), computeCost(Buffer.byteLength(text), general))
+      assert.strictEqual(
+        Number(wide.headers["x-cost-microdollars"]),
+        computeCost(Buffer.byteLength(wide.text), endpointPrice),
+      )
+      assert.strictEqual(Number(headers["x-cost-microdollars"]), computeCost(Buffer.byteLength(text), generalPrice))
     }))
 
   it.effect("charges an empty list for its few bytes (D27)", () =>
     Effect.gen(function* () {
-      const { body, headers, text } = yield* ask("/v1/screener?ticker=NOBODY")
+      const { body, headers, text } = yield* sendRequest("/v1/screener?ticker=NOBODY")
       assert.strictEqual(at(body, "count"), 0)
       assert.strictEqual(Number(headers["x-cost-microdollars"]), text.length * 5)
     }))
@@ -287,29 +293,29 @@ layer(service, { excludeTestServices: true })("the cost of a response", (it) => 
         [422, "/v1/ownership", {}],
       ]
       for (const [status, path, options] of cases) {
-        const answer = yield* ask(path, options)
+        const answer = yield* sendRequest(path, options)
         assert.strictEqual(answer.status, status, path)
         assert.strictEqual(answer.headers["x-cost-microdollars"], "0", path)
       }
       for (const path of ["/v1/news", "/v1/nothing", "/estimate?endpoint=/v1/news"]) {
-        const { headers, status } = yield* ask(path, { key: null })
+        const { headers, status } = yield* sendRequest(path, { key: null })
         assert.strictEqual(status, path === "/v1/nothing" ? 404 : 401)
         assert.isUndefined(headers["x-cost-microdollars"])
       }
     }))
 
-  it.effect("serves endpoints without data free, even with a balance of 0 (D27)", () =>
+  it.effect("serves endpoints without data for free, even if the balance is 0 (D27)", () =>
     Effect.gen(function* () {
       yield* Accounts.ensureAccount({ name: "spent", tier: "basic", email: null, prepaid: true })
       const key = yield* Service.ensureAccountWithKey("spent", "basic")
       for (const path of free) {
         const request = path === "/estimate" ? "/estimate?endpoint=/v1/news" : path
-        const { headers, status } = yield* ask(request, { key })
+        const { headers, status } = yield* sendRequest(request, { key })
         assert.strictEqual(status, 200, path)
         assert.include([undefined, "0"], headers["x-cost-microdollars"], path)
       }
       for (const path of ["/v1/account", "/v1/account/api-keys", "/v1/usage", "/v1/usage/daily", "/v1/overview"]) {
-        assert.strictEqual((yield* ask(path, { key })).headers["x-cost-microdollars"], "0", path)
+        assert.strictEqual((yield* sendRequest(path, { key })).headers["x-cost-microdollars"], "0", path)
       }
     }))
 })

@@ -1,4 +1,4 @@
-/** D29 (usage): counting requests refused with 429 until they are written. */
+/** D29 (usage): requests refused with 429 are counted in memory until the counts are written. */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
 import * as RefusalCounter from "../../../src/accounts/billing/RefusalCounter.ts"
@@ -7,7 +7,7 @@ import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 
 const integer = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
 
-/** A refused request, or the write of a batch of at most `write` rows. */
+/** A refused request, or a write of at most `write` rows. */
 const Step = Schema.Union([
   Schema.Struct({ account: integer(3), endpoint: integer(2), seconds: integer(90), bytes: integer(500) }),
   Schema.Struct({ write: integer(5), isAcknowledged: Schema.Boolean }),
@@ -66,7 +66,7 @@ it.effect.prop(
     }),
 )
 
-it("writes other rows while one row grows all the time (D29)", () => {
+it("writes all rows even if one of them grows all the time (D29)", () => {
   const refusals = RefusalCounter.makeRefusalCounter()
   for (const endpoint of ["/grows", "/waits"]) refusals.add(makeUsageRecord({ endpoint }))
   const written: Array<string> = []
@@ -79,7 +79,7 @@ it("writes other rows while one row grows all the time (D29)", () => {
   assert.deepStrictEqual(written, ["/grows", "/waits"])
 })
 
-it("bounds memory by accounts and endpoints while nothing can be written (D29)", () => {
+it("the number of accounts and endpoints limits memory while nothing can be written (D29)", () => {
   const most = 50
   const refusals = RefusalCounter.makeRefusalCounter(most)
   const [accounts, endpoints, hours] = [10, 3, 24]
@@ -96,7 +96,7 @@ it("bounds memory by accounts and endpoints while nothing can be written (D29)",
   assert.strictEqual(refusals.countWaitingRequests(), sent)
   while (refusals.countWaitingRows() > 0) refusals.takeBatch(7).markWritten()
   assert.strictEqual(refusals.countWaitingRequests(), 0)
-  // The next minute forgets written rows.
+  // A request of the next minute deletes the written rows from memory.
   refusals.add(makeUsageRecord({ requested_at: hours * 3_600_000 }))
   assert.strictEqual(refusals.countRows(), 1)
 })

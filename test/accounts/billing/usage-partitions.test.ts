@@ -18,7 +18,7 @@ const base = Layer.unwrap(
   Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 ).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
-const partitions = Effect.gen(function* () {
+const readPartitions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string }>`
     select relname as name from pg_inherits join pg_class on pg_class.oid = inhrelid
@@ -27,8 +27,8 @@ const partitions = Effect.gen(function* () {
   return rows.map(({ name }) => name)
 })
 
-/** Names for this month and the next two, by PostgreSQL's clock. */
-const expected = Effect.gen(function* () {
+/** The names of the partitions of this month and the next two months, by PostgreSQL's clock. */
+const readExpectedNames = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string }>`
     select name || to_char(date_trunc('month', now(), 'UTC') at time zone 'UTC' + make_interval(months => month),
@@ -39,14 +39,14 @@ const expected = Effect.gen(function* () {
 })
 
 layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partitions", (it) => {
-  it.effect("creates the partitions of this month and the next two, once (D29)", () =>
+  it.effect("creates the partitions of this month and the next two months once (D29)", () =>
     Effect.gen(function* () {
       yield* createUpcomingUsagePartitions
       yield* createUpcomingUsagePartitions
-      assert.deepStrictEqual(yield* partitions, yield* expected)
+      assert.deepStrictEqual(yield* readPartitions, yield* readExpectedNames)
     }))
 
-  it.effect("writes a row of any month, and again after its partition was dropped (D29)", () =>
+  it.effect("writes rows of any month, even after the partition of the month was dropped (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into accounts (name, tier, balance_microdollars) values ('clocks', 'basic', 1000)`
@@ -55,7 +55,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const old = DateTime.makeUnsafe("2000-01-01T00:00:00Z")
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(old), ["usage_1999_12"])
-      // The writer has cached that the dropped partition exists.
+      // The writer still remembers the dropped partition, so its first attempt fails.
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
       const [row] = yield* sql<{ readonly rows: number; readonly requests: number; readonly balance: number }>`
         select (select count(*)::int from usage) as rows, (select sum(requests)::int from usage_daily) as requests,
@@ -64,7 +64,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       assert.deepStrictEqual({ ...row }, { rows: 3, requests: 4, balance: 1000 - 28 })
     }))
 
-  it.effect("drops each month beyond the retention, but never the last 31 days (D29)", () =>
+  it.effect("drops each month older than the retention, but never the last 31 days (D29)", () =>
     Effect.gen(function* () {
       const write = yield* makeUsageWriter
       const months = ["2020-01", "2020-02", "2020-03"]
@@ -77,7 +77,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       const after = DateTime.makeUnsafe("2099-01-01T00:00:00Z")
       const dropped = yield* dropUsagePartitionsBefore(after)
       assert.includeMembers(dropped, ["usage_2020_01", "usage_2020_02", "usage_2020_03"])
-      assert.includeMembers(yield* partitions, yield* expected)
+      assert.includeMembers(yield* readPartitions, yield* readExpectedNames)
     }))
 
   it.effect("drops the oldest of three years of partitions (D29)", () =>
@@ -86,7 +86,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       const write = yield* makeUsageWriter
       const times = Array.from({ length: 36 }, (_, month) => Date.UTC(2010, month, 1))
       yield* write(makeUsageBatch(times.map((requested_at) => CustomerUsage.makeUsageRecord({ requested_at }))))
-      // Statistics may change the order in which PostgreSQL evaluates the conditions.
+      // With statistics, PostgreSQL may evaluate the conditions in a different order.
       yield* sql`analyze`
       assert.deepStrictEqual(yield* dropUsagePartitionsBefore(DateTime.makeUnsafe("2010-03-01T00:00:00Z")), [
         "usage_2010_01",
@@ -121,16 +121,16 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
 layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true, timeout: "60 seconds" })(
   "the job",
   (it) => {
-    it.effect("creates upcoming months and drops those beyond USAGE_RETENTION when the service starts (D29)", () =>
+    it.effect("the service creates upcoming partitions at startup, and drops those older than USAGE_RETENTION (D29)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`select create_usage_partition(now() - interval '3 months')`
         yield* sql`select create_usage_partition(now() - interval '12 months')`
-        const before = yield* partitions
+        const before = yield* readPartitions
         yield* ServiceInstances.startInstance({ USAGE_RETENTION: "200 days" })
-        const wanted = yield* expected
+        const wanted = yield* readExpectedNames
         const found = yield* CustomerUsage.retryUntil(
-          partitions,
+          readPartitions,
           (found) => wanted.every((name) => found.includes(name)) && found.length === wanted.length + 2,
         )
         const kept = before.filter((name) => found.includes(name) && !wanted.includes(name))

@@ -1,4 +1,4 @@
-/** D2, D18 (rate limits): guessing keys. The address is the socket's, or the one that a trusted proxy names. */
+/** D2 (API keys), D18 (rate limits): an address that sends too many wrong keys is blocked. */
 import { assert, it, layer } from "@effect/vitest"
 import { Array, Config, ConfigProvider, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
@@ -20,15 +20,16 @@ const target = "/v1/account"
 type Answer = Effect.Success<ReturnType<typeof requestJson>>
 
 /** Changes a character of the random part, so that the checksum is wrong. */
-const mistyped = (key: string) => `${key.slice(0, 20)}${key[20] === "x" ? "y" : "x"}${key.slice(21)}`
+const mistypeKey = (key: string) => `${key.slice(0, 20)}${key[20] === "x" ? "y" : "x"}${key.slice(21)}`
 
-const wellFormed = Effect.map(generateApiKey, Redacted.value)
+const generateKey = Effect.map(generateApiKey, Redacted.value)
 
-/** Sends a key through proxies that add the `X-Forwarded-For`; null: without one. */
-const from = (forwarded: string | null, key: string) =>
+/** Sends a key with the `X-Forwarded-For` that proxies add, or without the header if null. */
+const sendFrom = (forwarded: string | null, key: string) =>
   requestJson(target, { key, headers: forwarded === null ? {} : { "X-Forwarded-For": forwarded } })
 
-const statusFrom = (forwarded: string | null, key: string) => Effect.map(from(forwarded, key), ({ status }) => status)
+const statusFrom = (forwarded: string | null, key: string) =>
+  Effect.map(sendFrom(forwarded, key), ({ status }) => status)
 
 const assertBlocked = ({ body, headers, status, text }: Answer) => {
   assert.strictEqual(status, 429, text)
@@ -45,14 +46,14 @@ const limit = 4
 const settings = { WRONG_KEYS_LIMIT: String(limit) }
 const proxied = { ...settings, TRUSTED_PROXIES: "127.0.0.1, 10.0.0.0/8" }
 
-/** Sends the number of wrong keys that an address may send. */
-const guess = Effect.fnUntraced(function* (forwarded: string | null) {
+/** Sends as many wrong keys as the limit allows. */
+const sendWrongKeys = Effect.fnUntraced(function* (forwarded: string | null) {
   for (const number of Array.range(1, limit)) {
-    assert.strictEqual(yield* statusFrom(forwarded, yield* wellFormed), 401, `guess ${number} from ${forwarded}`)
+    assert.strictEqual(yield* statusFrom(forwarded, yield* generateKey), 401, `guess ${number} from ${forwarded}`)
   }
 })
 
-const pass = (seconds: number) => TestClock.adjust(Duration.seconds(seconds))
+const passTime = (seconds: number) => TestClock.adjust(Duration.seconds(seconds))
 
 const noon = Date.parse("2026-07-01T16:00:00Z")
 
@@ -64,46 +65,46 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(setti
         const { key: right } = yield* createCustomer("right")
         const { key: unseen } = yield* createCustomer("not seen before")
         assert.strictEqual(yield* statusFrom(null, right), 200)
-        yield* guess(null)
-        // Wrong, mistyped and unused right keys get the same response, which reveals nothing.
-        for (const key of [yield* wellFormed, mistyped(right), "nonsense", unseen]) {
+        yield* sendWrongKeys(null)
+        // Wrong, mistyped and valid but unused keys get the same response, so it does not reveal which keys are valid.
+        for (const key of [yield* generateKey, mistypeKey(right), "nonsense", unseen]) {
           const bearer = yield* requestJson(target, { key: null, headers: { Authorization: `Bearer ${key}` } })
-          for (const answer of [yield* from(null, key), bearer]) {
+          for (const answer of [yield* sendFrom(null, key), bearer]) {
             assertBlocked(answer)
             assert.strictEqual(answer.headers["retry-after"], "60")
           }
         }
-        // A key that was right before still works, and a missing key is still reported as missing.
+        // A key that was used before still works, and a request without a key still gets 401.
         assert.strictEqual(yield* statusFrom(null, right), 200)
         const { body, status } = yield* requestJson(target, { key: null })
         assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "missing_api_key"])
         assert.strictEqual((yield* requestJson("/endpoints", { key: "nonsense" })).status, 200)
 
-        yield* pass(58)
-        assertBlocked(yield* from(null, unseen))
-        yield* pass(2)
+        yield* passTime(58)
+        assertBlocked(yield* sendFrom(null, unseen))
+        yield* passTime(2)
         assert.strictEqual(yield* statusFrom(null, unseen), 200)
         assert.strictEqual(yield* statusFrom(null, "nonsense"), 401)
       }))
 
     it.effect("a key that was valid in the last ten minutes works from a blocked address (D2, D18)", () =>
       Effect.gen(function* () {
-        yield* pass(60)
+        yield* passTime(60)
         const used = yield* createCustomer("used all the time")
         const usedLongAgo = yield* createCustomer("used once, longer ago")
         assert.strictEqual(yield* statusFrom(null, usedLongAgo.key), 200)
         for (let times = 0; times < 4; times++) {
           assert.strictEqual(yield* statusFrom(null, used.key), 200)
-          yield* pass(160)
+          yield* passTime(160)
         }
-        yield* guess(null)
-        assertBlocked(yield* from(null, usedLongAgo.key))
+        yield* sendWrongKeys(null)
+        assertBlocked(yield* sendFrom(null, usedLongAgo.key))
         assert.strictEqual(yield* statusFrom(null, used.key), 200)
       }))
 
     it.effect("disabled, revoked and expired keys do not count as wrong (D2, D18)", () =>
       Effect.gen(function* () {
-        yield* pass(60)
+        yield* passTime(60)
         const sql = yield* SqlClient.SqlClient
         const ends = ["disabled_at", "revoked_at", "expires_at"]
         const keys = yield* Effect.forEach(ends, (column) =>
@@ -113,44 +114,44 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(setti
             return key
           }))
         for (const key of [...keys, ...keys, ...keys]) {
-          const { body, status } = yield* from(null, key)
+          const { body, status } = yield* sendFrom(null, key)
           assert.deepStrictEqual([status, valueAt(body, "error", "code")], [401, "api_key_disabled"])
         }
         for (let sent = 0; sent < 9; sent++) assert.strictEqual((yield* requestJson(target, { key: null })).status, 401)
-        yield* guess(null)
+        yield* sendWrongKeys(null)
       }))
 
-    it.effect("mistyped keys count, once per request (D2, D18)", () =>
+    it.effect("a mistyped key counts as wrong, once per request (D2, D18)", () =>
       Effect.gen(function* () {
-        yield* pass(60)
+        yield* passTime(60)
         const { key } = yield* createCustomer("mistyped")
-        for (const wrong of ["nonsense", mistyped(key)]) assert.strictEqual(yield* statusFrom(null, wrong), 401)
-        const differing = { key: mistyped(key), headers: { Authorization: `Bearer ${yield* wellFormed}` } }
+        for (const wrong of ["nonsense", mistypeKey(key)]) assert.strictEqual(yield* statusFrom(null, wrong), 401)
+        const differing = { key: mistypeKey(key), headers: { Authorization: `Bearer ${yield* generateKey}` } }
         assert.strictEqual((yield* requestJson(target, differing)).status, 401)
-        const wrong = yield* wellFormed
+        const wrong = yield* generateKey
         for (const _ of [1, 2]) {
           const twice = yield* requestJson(target, { key: wrong, headers: { Authorization: `Bearer ${wrong}` } })
           assert.strictEqual(twice.status, 401)
         }
-        assertBlocked(yield* from(null, yield* wellFormed))
+        assertBlocked(yield* sendFrom(null, yield* generateKey))
       }))
 
     it.effect("a wrong key counts each time it is sent (D2, D18)", () =>
       Effect.gen(function* () {
-        yield* pass(60)
-        const key = yield* wellFormed
+        yield* passTime(60)
+        const key = yield* generateKey
         for (let sent = 0; sent < limit; sent++) assert.strictEqual(yield* statusFrom(null, key), 401)
-        assertBlocked(yield* from(null, key))
+        assertBlocked(yield* sendFrom(null, key))
       }))
 
     it.effect("ignores X-Forwarded-For unless a proxy is trusted (D18)", () =>
       Effect.gen(function* () {
-        yield* pass(60)
+        yield* passTime(60)
         for (let sent = 0; sent < limit; sent++) {
-          assert.strictEqual(yield* statusFrom(`203.0.113.${sent}`, yield* wellFormed), 401)
+          assert.strictEqual(yield* statusFrom(`203.0.113.${sent}`, yield* generateKey), 401)
         }
         for (const forwarded of [null, "203.0.113.99", "198.51.100.1, 127.0.0.1", "2001:db8::1"]) {
-          assertBlocked(yield* from(forwarded, yield* wellFormed))
+          assertBlocked(yield* sendFrom(forwarded, yield* generateKey))
         }
       }))
   },
@@ -162,21 +163,21 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxi
     it.effect("blocks the address that a trusted proxy names, and no other (D18)", () =>
       Effect.gen(function* () {
         const { key } = yield* createCustomer("behind a proxy")
-        yield* guess("203.0.113.1")
-        assertBlocked(yield* from("203.0.113.1", yield* wellFormed))
-        assertBlocked(yield* from("203.0.113.1", key))
-        // The same address in another form, behind another trusted proxy, or after an address that the client made up.
+        yield* sendWrongKeys("203.0.113.1")
+        assertBlocked(yield* sendFrom("203.0.113.1", yield* generateKey))
+        assertBlocked(yield* sendFrom("203.0.113.1", key))
+        // The same address with spaces, with a port, before a second trusted proxy, and after an invented address.
         for (
           const same of [" 203.0.113.1 ", "203.0.113.1:54321", "203.0.113.1, 10.1.2.3", "198.51.100.9, 203.0.113.1"]
         ) {
-          assertBlocked(yield* from(same, key))
+          assertBlocked(yield* sendFrom(same, key))
         }
-        assertBlocked(yield* from("::ffff:203.0.113.1", key))
+        assertBlocked(yield* sendFrom("::ffff:203.0.113.1", key))
         for (const other of ["203.0.113.2", null, "2001:db8::1", "203.0.113.1, 203.0.113.3"]) {
-          assert.strictEqual(yield* statusFrom(other, yield* wellFormed), 401, String(other))
+          assert.strictEqual(yield* statusFrom(other, yield* generateKey), 401, String(other))
         }
         assert.strictEqual(yield* statusFrom("203.0.113.2", key), 200)
-        // A valid key works from any address.
+        // A key that was used before works even from the blocked address.
         assert.strictEqual(yield* statusFrom("203.0.113.1", key), 200)
       }))
 
@@ -185,24 +186,24 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxi
         const ends = ["1", "2", "ffff:ffff:ffff:ffff", "a:b:c:d", "0:0:0:1", "3"]
         for (const end of ends.slice(0, limit)) {
           const address = end.includes("f") || end.includes(":") ? `2001:db8:1:2:${end}` : `2001:db8:1:2::${end}`
-          assert.strictEqual(yield* statusFrom(address, yield* wellFormed), 401, address)
+          assert.strictEqual(yield* statusFrom(address, yield* generateKey), 401, address)
         }
         for (const same of ["2001:db8:1:2::99", "2001:DB8:1:2:0:0:0:1", "[2001:db8:1:2::7]:443"]) {
-          assertBlocked(yield* from(same, yield* wellFormed))
+          assertBlocked(yield* sendFrom(same, yield* generateKey))
         }
         for (const other of ["2001:db8:1:3::1", "2001:db8:1:1:ffff:ffff:ffff:ffff", "2001:db8::1:2:0:0"]) {
-          assert.strictEqual(yield* statusFrom(other, yield* wellFormed), 401, other)
+          assert.strictEqual(yield* statusFrom(other, yield* generateKey), 401, other)
         }
       }))
 
-    it.effect("counts for the proxy if X-Forwarded-For holds no address (D18)", () =>
+    it.effect("counts wrong keys for the proxy's address if X-Forwarded-For contains no address (D18)", () =>
       Effect.gen(function* () {
-        yield* pass(60)
+        yield* passTime(60)
         const malformed = ["unknown", "_hidden", "'; drop table api_keys", "999.1.1.1", ",", "x".repeat(4000)]
         for (const forwarded of malformed.slice(0, limit)) {
           assert.strictEqual(yield* statusFrom(forwarded, "nonsense"), 401, forwarded)
         }
-        for (const forwarded of [...malformed, null]) assertBlocked(yield* from(forwarded, "nonsense"))
+        for (const forwarded of [...malformed, null]) assertBlocked(yield* sendFrom(forwarded, "nonsense"))
         assert.strictEqual(yield* statusFrom("203.0.113.200", "nonsense"), 401)
       }))
   },
@@ -214,13 +215,13 @@ const lookups = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
 layer(Service.layer.pipe(Layer.provideMerge(StatementRecorder.layer)), { excludeTestServices: true })(
   "key look-ups",
   (it) => {
-    it.effect("looks valid and invalid keys up with the same read-only statement, by their digest (D2)", () =>
+    it.effect("looks up valid and invalid keys by digest, with the same read-only statement (D2)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { key } = yield* createCustomer("looked up")
         const { key: ended, key_id } = yield* createCustomer("looked up in vain")
         yield* sql`update api_keys set disabled_at = now() where key_id = ${key_id}`
-        const unknown = yield* wellFormed
+        const unknown = yield* generateKey
         const found: Array<StatementRecorder.SentStatement> = []
         for (const [sent, status] of [[key, 200], [unknown, 401], [ended, 401]] as const) {
           const recorded = yield* StatementRecorder.recordStatements(requestJson(target, { key: sent }))
@@ -250,7 +251,7 @@ layer(watched, { excludeTestServices: true })("wrong keys and the database", (it
   it.effect("mistyped keys and keys from blocked addresses never reach the database (D2)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const wrong = [mistyped(basic), "nonsense", basic.slice(0, -1), basic.toUpperCase(), `${basic}0`]
+      const wrong = [mistypeKey(basic), "nonsense", basic.slice(0, -1), basic.toUpperCase(), `${basic}0`]
       const answers: Array<number> = []
       for (const key of wrong) {
         const { answer, sent } = yield* StatementRecorder.recordStatements(requestJson(target, { key }))
@@ -258,7 +259,7 @@ layer(watched, { excludeTestServices: true })("wrong keys and the database", (it
         answers.push(answer.status)
       }
       assert.deepStrictEqual(answers, [401, 401, 401, 401, 429])
-      for (const key of [yield* wellFormed, basic]) {
+      for (const key of [yield* generateKey, basic]) {
         const { answer, sent } = yield* StatementRecorder.recordStatements(requestJson(target, { key }))
         assertBlocked(answer)
         assert.deepStrictEqual(lookups(sent), [])
@@ -266,19 +267,20 @@ layer(watched, { excludeTestServices: true })("wrong keys and the database", (it
     }))
 })
 
-const given = (values: Readonly<Record<string, string>>) => ConfigProvider.layer(ConfigProvider.fromUnknown(values))
+const settingsLayer = (values: Readonly<Record<string, string>>) =>
+  ConfigProvider.layer(ConfigProvider.fromUnknown(values))
 
 it.effect("the limit is 30 wrong keys per minute by default (D18)", () =>
   Effect.gen(function* () {
-    assert.strictEqual(yield* Effect.provide(WrongKeysLimitConfig, given({})), 30)
-    assert.strictEqual(yield* Effect.provide(WrongKeysLimitConfig, given({ WRONG_KEYS_LIMIT: "1" })), 1)
+    assert.strictEqual(yield* Effect.provide(WrongKeysLimitConfig, settingsLayer({})), 30)
+    assert.strictEqual(yield* Effect.provide(WrongKeysLimitConfig, settingsLayer({ WRONG_KEYS_LIMIT: "1" })), 1)
   }))
 
-it.effect("an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES stops the start and is named (D18)", () =>
+it.effect("the service does not start with an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES, and names it (D18)", () =>
   Effect.gen(function* () {
     for (const wrong of ["0", "-1", "x", "1.5", "1000001"]) {
       const error = yield* Effect.flip(
-        Effect.provide(WrongKeysLimitConfig, given({ WRONG_KEYS_LIMIT: wrong })),
+        Effect.provide(WrongKeysLimitConfig, settingsLayer({ WRONG_KEYS_LIMIT: wrong })),
       )
       assert.instanceOf(error, Config.ConfigError)
       assert.include(error.message, "WRONG_KEYS_LIMIT")
@@ -287,7 +289,7 @@ it.effect("an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES stops the start and is
       const wrong of ["x", "10.0.0.0/33", "300.1.1.1", "10.0.0.1,", "::1/129", "localhost", "10.0.0.1 10.0.0.2", "*"]
     ) {
       const error = yield* Effect.flip(
-        Effect.provide(TrustedProxies.TrustedProxiesConfig, given({ TRUSTED_PROXIES: wrong })),
+        Effect.provide(TrustedProxies.TrustedProxiesConfig, settingsLayer({ TRUSTED_PROXIES: wrong })),
       )
       assert.instanceOf(error, Config.ConfigError)
       assert.include(error.message, "is not a network; expected addresses or networks")
@@ -301,13 +303,13 @@ layer(
 )(
   "thirty wrong keys",
   (it) => {
-    it.effect("of concurrent wrong keys exactly 30 are answered, and the others refused (D18)", () =>
+    it.effect("of 60 concurrent wrong keys, exactly 30 get 401 and 30 get 429 (D18)", () =>
       Effect.gen(function* () {
         const answers = yield* Effect.forEach(
           Array.range(1, 60),
           (number) =>
             Effect.flatMap(
-              number % 2 === 0 ? Effect.succeed("mistyped") : wellFormed,
+              number % 2 === 0 ? Effect.succeed("mistyped") : generateKey,
               (key) => statusFrom("198.51.100.7", key),
             ),
           { concurrency: "unbounded" },
@@ -318,7 +320,7 @@ layer(
   },
 )
 
-it.effect("remembers a bounded number of addresses (D18)", () =>
+it.effect("the guard remembers a limited number of addresses (D18)", () =>
   Effect.gen(function* () {
     const guard = yield* makeBruteForceGuard(50)
     const request = HttpServerRequest.fromWeb(new Request("http://localhost"))
@@ -333,4 +335,4 @@ it.effect("remembers a bounded number of addresses (D18)", () =>
     for (let number = 0; number < 50; number++) yield* guard.countWrongKey.pipe(from(`address ${number}`))
     assert.isFalse(yield* isBlocked.pipe(from("first")))
     assert.isTrue(yield* isBlocked.pipe(from("address 49")))
-  }).pipe(Effect.provide(given({ WRONG_KEYS_LIMIT: "1" }))))
+  }).pipe(Effect.provide(settingsLayer({ WRONG_KEYS_LIMIT: "1" }))))

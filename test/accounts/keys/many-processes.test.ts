@@ -1,4 +1,4 @@
-/** D2, D17, D18: keys, tiers and balances, seen by several processes that share PostgreSQL. */
+/** D2, D17, D18: changes to keys, tiers and balances apply in several processes that share PostgreSQL. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -14,13 +14,13 @@ const { requestOverWire } = ServiceInstances
 
 const target = "/v1/account"
 
-const wellFormed = Effect.map(generateApiKey, Redacted.value)
+const generateKey = Effect.map(generateApiKey, Redacted.value)
 
-/** Headers of a request through a load balancer. */
-const from = (address: string) => ({ headers: { "X-Forwarded-For": address } })
+/** The headers of a request that a load balancer forwards. */
+const forwardedFrom = (address: string) => ({ headers: { "X-Forwarded-For": address } })
 
 const statusFrom = (port: number, address: string, key: string) =>
-  Effect.map(requestOverWire(port, target, key, from(address)), ({ status }) => status)
+  Effect.map(requestOverWire(port, target, key, forwardedFrom(address)), ({ status }) => status)
 
 const settings = { WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "127.0.0.1" }
 
@@ -31,24 +31,29 @@ const startTwo = Effect.gen(function* () {
 layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })(
   "keys in two processes",
   (it) => {
-    it.effect("each process blocks an address after 30 wrong keys of its own (D18)", () =>
+    it.effect("each process blocks an address after 30 wrong keys sent to that process (D18)", () =>
       Effect.gen(function* () {
         const [first, second] = yield* startTwo
         const owner = yield* createCustomer("owner of a key")
         assert.strictEqual(yield* statusFrom(first, "203.0.113.7", owner.key), 200)
         for (const number of Array.range(1, 30)) {
-          const key = number % 3 === 0 ? "mistyped" : yield* wellFormed
+          const key = number % 3 === 0 ? "mistyped" : yield* generateKey
           assert.strictEqual(yield* statusFrom(first, "203.0.113.7", key), 401, `${number}`)
         }
-        const { headers, status } = yield* requestOverWire(first, target, yield* wellFormed, from("203.0.113.7"))
+        const { headers, status } = yield* requestOverWire(
+          first,
+          target,
+          yield* generateKey,
+          forwardedFrom("203.0.113.7"),
+        )
         assert.strictEqual(status, 429)
         assert.match(headers["retry-after"] ?? "", /^([1-9]|[1-5]\d|60)$/)
         assert.strictEqual(yield* statusFrom(first, "203.0.113.7", owner.key), 200)
-        assert.strictEqual(yield* statusFrom(first, "203.0.113.8", yield* wellFormed), 401)
-        assert.strictEqual(yield* statusFrom(second, "203.0.113.7", yield* wellFormed), 401)
+        assert.strictEqual(yield* statusFrom(first, "203.0.113.8", yield* generateKey), 401)
+        assert.strictEqual(yield* statusFrom(second, "203.0.113.7", yield* generateKey), 401)
       }).pipe(Effect.scoped))
 
-    it.effect("new valid keys of one address never wait for each other (D18)", () =>
+    it.effect("the first requests with 50 valid keys from one address are all accepted (D18)", () =>
       Effect.gen(function* () {
         const ports = yield* startTwo
         const keys = yield* Effect.forEach(Array.range(1, 50), (number) => createCustomer(`of one office ${number}`))
@@ -78,7 +83,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const cut = yield* Effect.provide(ServiceInstances.startInstance({ DATABASE_POOL_TIMEOUT: "1 second" }), far)
         const { key, key_id } = yield* createCustomer("to be revoked")
         const path = "/v1/screener"
-        // The later requests are answered by the response cache.
+        // The response cache answers all but the first requests.
         for (let times = 0; times < 5; times++) {
           for (const port of [near, cut]) assert.strictEqual((yield* requestOverWire(port, path, key)).status, 200)
         }
@@ -94,15 +99,15 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
               ({ status }) => void answers.push([began, port, status]),
             )
           })
-        const asking = [near, cut].map((port) =>
+        const requestLoops = [near, cut].map((port) =>
           Effect.forkScoped(Effect.repeat(Effect.forkScoped(ask(port)), Schedule.spaced("50 millis")))
         )
-        yield* Effect.all(asking)
+        yield* Effect.all(requestLoops)
         yield* retryUntil(
           Effect.sync(() => performance.now() - revoked),
           (passed) => passed > 2_500,
         )
-        // Requests that were sent before the key ended may be answered now, so only later ones count.
+        // Responses to requests sent before the revocation may arrive only now, so only later requests are checked.
         yield* network.resume
         const later = (from: number) => answers.filter(([began, port]) => port === from && began > 2_500).length
         yield* retryUntil(Effect.sync(() => Math.min(later(near), later(cut))), (count) => count > 5)
@@ -137,7 +142,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         yield* within(200)
       }).pipe(Effect.scoped))
 
-    it.effect("no process sells more than a second after the balance is used up (D27, D29)", () =>
+    it.effect("no process serves paid data for more than a second after the balance is used up (D27, D29)", () =>
       Effect.gen(function* () {
         const ports = [...(yield* startTwo), ...(yield* startTwo)]
         const sql = yield* SqlClient.SqlClient
@@ -153,7 +158,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         )
         yield* sql`update accounts set balance_microdollars = 1 where account_id = ${account_id}`
         const sold: Array<{ readonly began: number; readonly cost: number }> = []
-        const asking = ports.map((port) =>
+        const requestLoops = ports.map((port) =>
           Effect.forkScoped(Effect.forever(Effect.suspend(() => {
             const began = performance.now()
             return Effect.map(requestOverWire(port, costly, key), ({ headers, status }) => {
@@ -161,7 +166,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
             })
           })))
         )
-        yield* Effect.all(asking)
+        yield* Effect.all(requestLoops)
         const left = yield* retryUntil(balance, (now) => now <= 0)
         const usedUp = performance.now()
         assert.isAtMost(left, 0)

@@ -1,4 +1,4 @@
-/** D2, D11: no log, trace, error or response repeats a key, wherever the client puts it. */
+/** D2 (API keys), D11 (errors): no log, trace, error or response repeats a key, wherever the client puts the key. */
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, References, Tracer } from "effect"
@@ -15,12 +15,14 @@ import { poolableClient } from "../../support/PoolerMode.ts"
 const { requestJson, insertRows, TestKeys } = Service
 const { createCustomer, findKeyIds, retryUntil } = CustomerUsage
 
-/** Logs and traces as text. */
-const seen: Array<string> = []
+/** Captured logs and traces as text. */
+const captured: Array<string> = []
 
 /** Captures logs of all levels in all formats of the service. */
 const logger = Logger.make((options) => {
-  for (const { log } of [Logger.formatJson, Logger.formatLogFmt, Logger.formatSimple]) seen.push(`log: ${log(options)}`)
+  for (const { log } of [Logger.formatJson, Logger.formatLogFmt, Logger.formatSimple]) {
+    captured.push(`log: ${log(options)}`)
+  }
 })
 
 const json = (value: unknown) =>
@@ -31,18 +33,18 @@ class WatchedSpan extends Tracer.NativeSpan {
   override end(time: bigint, exit: Exit.Exit<unknown, unknown>) {
     super.end(time, exit)
     const failure = Exit.isFailure(exit) ? Cause.pretty(exit.cause) : ""
-    seen.push(`span: ${json([this.name, Array.fromIterable(this.attributes), this.events, failure])}`)
+    captured.push(`span: ${json([this.name, Array.fromIterable(this.attributes), this.events, failure])}`)
   }
 }
 
-const watching = Layer.mergeAll(
+const captureLayer = Layer.mergeAll(
   Logger.layer([logger]),
   Layer.succeed(Tracer.Tracer, Tracer.make({ span: (options) => new WatchedSpan(options) })),
   Layer.succeed(References.MinimumLogLevel, "All"),
 )
 
-const watched = Server.layer.pipe(
-  Layer.provide(watching),
+const capturedService = Server.layer.pipe(
+  Layer.provide(captureLayer),
   Layer.provide(CustomerUsage.settingsLayer({
     RATE_LIMIT_BASIC: "1000000",
     RATE_LIMIT_PRO: "1",
@@ -63,17 +65,18 @@ const watched = Server.layer.pipe(
 const decoded = (text: string) =>
   text.replace(/%([0-9a-f]{2})/gi, (_, hex: string) => String.fromCharCode(Number.parseInt(hex, 16)))
 
-/** Length of the parts searched for: too long to occur by chance. The hint itself is public. */
+/** Length of the parts of a key that the tests search for: too long to occur by chance. */
 const length = 10
 
-const partsOf = (key: string) => {
+/** The parts of a key after its hint, which is public. */
+const getKeyParts = (key: string) => {
   const hidden = key.slice(12).toLowerCase()
   return Array.range(0, hidden.length - length).map((start) => hidden.slice(start, start + length))
 }
 
 /** Finds texts that contain a part of the key, in any case, percent-encoded or not. */
-const tellTales = (key: string, texts: ReadonlyArray<string>) => {
-  const parts = partsOf(key)
+const findLeaks = (key: string, texts: ReadonlyArray<string>) => {
+  const parts = getKeyParts(key)
   return texts.filter((text) => {
     const plain = `${text} ${decoded(text)}`.toLowerCase()
     return parts.some((part) => plain.includes(part))
@@ -83,34 +86,34 @@ const tellTales = (key: string, texts: ReadonlyArray<string>) => {
 const percentEncoded = (text: string) =>
   Array.fromIterable(text).map((letter) => `%${letter.charCodeAt(0).toString(16)}`).join("")
 
-/** Waits for the logs and spans of earlier requests, which follow their responses. */
-const settled = Effect.gen(function* () {
-  const before = seen.length
+/** Waits for the logs and spans of earlier requests, which are written after the responses. */
+const waitForLogs = Effect.gen(function* () {
+  const before = captured.length
   yield* requestJson("/health/live", { key: null })
   yield* retryUntil(
-    Effect.sync(() => seen.slice(before)),
+    Effect.sync(() => captured.slice(before)),
     (later) => later.some((text) => text.includes("/health/live")),
   )
 })
 
-/** Keeps redirects, so that their headers are searched too. */
-const notFollowing = Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual", keepalive: false })
+/** Does not follow redirects, so that the headers of a redirect are searched. */
+const withoutRedirects = Effect.provideService(FetchHttpClient.RequestInit, { redirect: "manual", keepalive: false })
 
-interface Sent extends Service.TestRequestOptions {
+interface SentRequest extends Service.TestRequestOptions {
   readonly path: string
-  /** A header that repeats the request by specification. */
-  readonly but?: string
+  /** A header that is not searched, because the specification requires it to repeat the request. */
+  readonly excludedHeader?: string
 }
 
 /** Sends a request and finds the key in the response, logs and traces. */
-const leaks = Effect.fnUntraced(function* (key: string, { but, path, ...options }: Sent) {
-  seen.length = 0
-  const { headers, status, text } = yield* notFollowing(requestJson(path, options))
-  yield* settled
-  const headerLines = Object.entries(headers).filter(([name]) => name !== but).map((header) =>
+const sendAndSearch = Effect.fnUntraced(function* (key: string, { excludedHeader, path, ...options }: SentRequest) {
+  captured.length = 0
+  const { headers, status, text } = yield* withoutRedirects(requestJson(path, options))
+  yield* waitForLogs
+  const headerLines = Object.entries(headers).filter(([name]) => name !== excludedHeader).map((header) =>
     `header: ${header.join(": ")}`
   )
-  const leaked = tellTales(key, [`body: ${text}`, ...headerLines, ...seen])
+  const leaked = findLeaks(key, [`body: ${text}`, ...headerLines, ...captured])
   return {
     status,
     leaked: leaked.map((where) => `${options.method ?? "GET"} ${path} (${status}) ${where.slice(0, 400)}`),
@@ -118,31 +121,34 @@ const leaks = Effect.fnUntraced(function* (key: string, { but, path, ...options 
 })
 
 /** Asserts that no request leaks the key. Returns the distinct statuses, sorted. */
-const search = Effect.fnUntraced(function* (key: string, requests: ReadonlyArray<Sent>) {
-  const found = yield* Effect.forEach(requests, (sent) => leaks(key, sent))
+const assertNoLeaks = Effect.fnUntraced(function* (key: string, requests: ReadonlyArray<SentRequest>) {
+  const found = yield* Effect.forEach(requests, (sent) => sendAndSearch(key, sent))
   assert.deepStrictEqual(found.flatMap(({ leaked }) => leaked), [])
   return Array.dedupe(found.map(({ status }) => status)).toSorted((a, b) => a - b)
 })
 
-const wellFormed = Effect.map(generateApiKey, Redacted.value)
+const generateKey = Effect.map(generateApiKey, Redacted.value)
 
-const mistyped = (key: string) => `${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`
+const mistypeKey = (key: string) => `${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`
 
-layer(watched, { excludeTestServices: true })("A key", (it) => {
-  it.effect("captures a span per request and the log of a failure with its id (D12)", () =>
+layer(capturedService, { excludeTestServices: true })("A key", (it) => {
+  it.effect("the test captures a span per request, and the log of a failure with its request id (D12)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      seen.length = 0
+      captured.length = 0
       yield* sql`alter table afterhours_stats rename to gone`
       const { headers, status } = yield* requestJson("/v1/afterhours-stats?ticker=META")
       yield* sql`alter table gone rename to afterhours_stats`
       assert.strictEqual(status, 500)
-      yield* settled
+      yield* waitForLogs
       const id = String(headers["x-request-id"])
-      for (const kind of ["log: ", "span: "]) assert.isTrue(seen.some((text) => text.startsWith(kind)), kind)
-      assert.isTrue(seen.some((text) => text.startsWith("log: {") && text.includes(id)), "the failure, by its id")
-      assert.isTrue(seen.some((text) => text.includes("ticker=META")), "the address, in a span")
-      assert.isTrue(seen.some((text) => text.includes("afterhours_stats")), "the statement, or what is wrong with it")
+      for (const kind of ["log: ", "span: "]) assert.isTrue(captured.some((text) => text.startsWith(kind)), kind)
+      assert.isTrue(captured.some((text) => text.startsWith("log: {") && text.includes(id)), "the failure, by its id")
+      assert.isTrue(captured.some((text) => text.includes("ticker=META")), "the address, in a span")
+      assert.isTrue(
+        captured.some((text) => text.includes("afterhours_stats")),
+        "the statement, or what is wrong with it",
+      )
     }))
 
   it.effect("a key sent as a credential leaks nowhere, valid or not, in either header (D2, D11)", () =>
@@ -171,7 +177,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
         "/endpoints",
       ]
       const answered = new Set<number>()
-      for (const key of [right, yield* wellFormed, mistyped(right), ended, broke, hurried, right.toUpperCase()]) {
+      for (const key of [right, yield* generateKey, mistypeKey(right), ended, broke, hurried, right.toUpperCase()]) {
         const ways: ReadonlyArray<Service.TestRequestOptions> = [
           { key },
           { key: null, headers: { Authorization: `Bearer ${key}` } },
@@ -183,19 +189,19 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
         const others = (["HEAD", "POST", "OPTIONS"] as const).flatMap((method) =>
           ["/v1/news", "/v1/gap-stats"].map((path) => ({ path, key, method }))
         )
-        for (const status of yield* search(key, [...requests, ...others])) answered.add(status)
+        for (const status of yield* assertNoLeaks(key, [...requests, ...others])) answered.add(status)
       }
       yield* sql`alter table gone rename to gap_stats`
       assert.includeMembers(Array.fromIterable(answered), [200, 204, 400, 401, 402, 403, 404, 405, 422, 429, 500])
     }))
 
-  /** Forms of a key in a URL. */
-  const formsOf = (key: string) => [key, percentEncoded(key), key.toUpperCase(), mistyped(key)]
+  /** The spellings of a key in a URL. */
+  const listSpellings = (key: string) => [key, percentEncoded(key), key.toUpperCase(), mistypeKey(key)]
 
-  it.effect("a key sent in the query, as value or name, leaks nowhere (D2, D4, D11)", () =>
+  it.effect("a key sent as the name or value of a query parameter leaks nowhere (D2, D4, D11)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
-      const requests = formsOf(key).flatMap((form) =>
+      const requests = listSpellings(key).flatMap((form) =>
         [
           `/v1/news?api_key=${form}`,
           `/v1/news?${form}=1`,
@@ -220,14 +226,14 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
           `/v1/news?${form}=%ZZ`,
         ].flatMap((path) => form === key ? [{ path }, { path, key: null }] : [{ path }])
       )
-      const answered = yield* search(key, requests)
+      const answered = yield* assertNoLeaks(key, requests)
       assert.includeMembers(answered, [200, 400, 401, 422])
     }))
 
-  it.effect("a key sent in the path leaks nowhere but in the Location of a redirect (D2, D11)", () =>
+  it.effect("a key sent in the path leaks only into the Location of a redirect (D2, D11)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
-      const requests = formsOf(key).flatMap((form) =>
+      const requests = listSpellings(key).flatMap((form) =>
         [
           `/${form}`,
           `/v1/${form}`,
@@ -238,20 +244,20 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
         ]
           .flatMap((path) => [{ path }, { path, key: null }, { path, method: "POST" } as const])
       )
-      // §9.1.3 (redirects) keeps path and query unchanged.
-      const moved = formsOf(key).flatMap((form) =>
+      // §9.1.3 (redirects): the Location of a redirect repeats the path and the query.
+      const moved = listSpellings(key).flatMap((form) =>
         [`/enterprise/v1/${form}`, `/enterprise/v1/news?api_key=${form}`].map((path) => (
-          { path, key: null, but: "location" }
+          { path, key: null, excludedHeader: "location" }
         ))
       )
-      const answered = yield* search(key, [...requests, ...moved])
+      const answered = yield* assertNoLeaks(key, [...requests, ...moved])
       assert.deepStrictEqual(answered, [301, 400, 404])
     }))
 
-  it.effect("a key sent as a ticker leaks neither in errors nor among dropped tickers (D5, D11)", () =>
+  it.effect("a key sent as a ticker leaks neither into errors nor into the list of dropped tickers (D5, D11)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
-      const requests = [...formsOf(key), `%20${key.slice(0, 20)} ${key.slice(20)}`].flatMap((form) =>
+      const requests = [...listSpellings(key), `%20${key.slice(0, 20)} ${key.slice(20)}`].flatMap((form) =>
         [
           `/v1/news?ticker=${form}`,
           `/v1/news?ticker=META,${form}`,
@@ -261,7 +267,7 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
           `/estimate?endpoint=/v1/news&ticker=META,${form}`,
         ].map((path) => ({ path }))
       )
-      const answered = yield* search(key, requests)
+      const answered = yield* assertNoLeaks(key, requests)
       assert.deepStrictEqual(answered, [200, 422])
     }))
 
@@ -281,12 +287,12 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
           last_updated: `${day}T12:00:00Z`,
         })),
       )
-      for (const form of formsOf(key)) {
+      for (const form of listSpellings(key)) {
         const path = `/v1/research-reports-tldr?ticker=SECN,${form}&limit=1`
         const { headers } = yield* requestJson(path)
         const link = headers["link"] ?? ""
         assert.include(link, `rel="next"`)
-        assert.deepStrictEqual(tellTales(key, [link]), [])
+        assert.deepStrictEqual(findLeaks(key, [link]), [])
         // The link still works.
         const next = yield* requestJson(/^<([^>]*)>/.exec(link)?.[1] ?? "")
         assert.include(next.text, "2025-01-03")
@@ -297,32 +303,32 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("unlucky")
-      const unknown = yield* wellFormed
+      const unknown = yield* generateKey
       yield* sql`alter table api_keys rename to gone`
       const found: Array<string> = []
       for (const sent of [key, unknown]) {
         for (
           const options of [{ key: sent }, { key: null, headers: { Authorization: `Bearer ${sent}` } }] as const
         ) {
-          const { status, leaked } = yield* leaks(sent, { path: "/v1/news", ...options })
+          const { status, leaked } = yield* sendAndSearch(sent, { path: "/v1/news", ...options })
           assert.strictEqual(status, 500)
-          assert.isTrue(seen.some((text) => text.startsWith("log: ") && text.includes("api_keys")))
+          assert.isTrue(captured.some((text) => text.startsWith("log: ") && text.includes("api_keys")))
           found.push(...leaked)
         }
       }
       yield* sql`alter table gone rename to api_keys`
 
       yield* sql`alter table usage_daily rename to gone`
-      seen.length = 0
+      captured.length = 0
       assert.strictEqual((yield* requestJson("/v1/news", { key })).status, 200)
       const warned = yield* retryUntil(
-        Effect.sync(() => seen.some((text) => text.startsWith("log: ") && text.includes("was not recorded"))),
+        Effect.sync(() => captured.some((text) => text.startsWith("log: ") && text.includes("was not recorded"))),
         (found) => found,
       )
       yield* sql`alter table gone rename to usage_daily`
       assert.isTrue(warned)
       yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
-      found.push(...tellTales(key, seen))
+      found.push(...findLeaks(key, captured))
       assert.deepStrictEqual(found, [])
     }))
 
@@ -331,14 +337,14 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
       const sql = yield* SqlClient.SqlClient
       const { password } = new URL(inject("databaseUrl"))
       assert.isAbove(password.length, 10)
-      seen.length = 0
+      captured.length = 0
       yield* sql`alter table registrations rename to gone`
       assert.strictEqual((yield* requestJson("/v1/registrations")).status, 500)
       yield* sql`alter table gone rename to registrations`
       assert.strictEqual((yield* requestJson("/v1/registrations")).status, 200)
-      yield* settled
-      assert.isTrue(seen.some((text) => text.startsWith("span: ") && text.includes("db.")), "spans of the database")
-      assert.deepStrictEqual(seen.filter((text) => `${text} ${decoded(text)}`.includes(password)), [])
+      yield* waitForLogs
+      assert.isTrue(captured.some((text) => text.startsWith("span: ") && text.includes("db.")), "spans of the database")
+      assert.deepStrictEqual(captured.filter((text) => `${text} ${decoded(text)}`.includes(password)), [])
     }))
 
   it.effect("replaces a key sent as X-Request-Id, so that usage does not store it (D12)", () =>
@@ -353,16 +359,16 @@ layer(watched, { excludeTestServices: true })("A key", (it) => {
   it.effect("logs and traces no key when one is created or rotated (D2)", () =>
     Effect.gen(function* () {
       yield* createCustomer("maker")
-      seen.length = 0
+      captured.length = 0
       const [made, rotated] = yield* Effect.gen(function* () {
         const made = yield* ApiKeys.createApiKey({ account: "maker", name: "made", expires: null, endpoints: null })
         const { key_id } = yield* findKeyIds(made)
         return [made, yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1))]
-      }).pipe(Effect.withSpan("keys"), Effect.provide(watching))
-      assert.isTrue(seen.some((text) => text.startsWith("span: ") && text.includes("insert into api_keys")))
+      }).pipe(Effect.withSpan("keys"), Effect.provide(captureLayer))
+      assert.isTrue(captured.some((text) => text.startsWith("span: ") && text.includes("insert into api_keys")))
       for (const key of [made ?? "", rotated ?? ""]) {
         assert.lengthOf(key, 46)
-        assert.deepStrictEqual(tellTales(key, seen), [])
+        assert.deepStrictEqual(findLeaks(key, captured), [])
       }
     }))
 })

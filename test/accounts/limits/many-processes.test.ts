@@ -1,4 +1,4 @@
-/** D18 (rate limits): an account's token bucket, used by several processes that share PostgreSQL and nothing else. */
+/** D18 (rate limits): an account's token bucket, used by several processes that share only PostgreSQL. */
 import { assert, it, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -11,30 +11,30 @@ import { findKeyIds, retryUntil } from "../../support/CustomerUsage.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Service from "../../support/Service.ts"
 
-/** The buckets as one process uses them, over a connection of its own. */
-const process = Effect.provide(makeSharedTokenBuckets, Layer.merge(Reactivity.layer, Logger.layer([])))
+/** One process's share of the buckets, with its own connection. */
+const startProcess = Effect.provide(makeSharedTokenBuckets, Layer.merge(Reactivity.layer, Logger.layer([])))
 
-type Process = Effect.Success<typeof process>
+type Process = Effect.Success<typeof startProcess>
 
 const connectTo = (url: Redacted.Redacted) => databaseClientLayer({ url, applicationName: "tickerline-test" })
 
 const database = Layer.unwrap(Effect.map(Service.copyMigratedDatabase, connectTo))
 
-/** Number of allowed requests among `requests` concurrent ones. */
+/** Sends concurrent requests and returns the number of allowed ones. */
 const countAllowed = (by: Process, account: number, limit: number, requests: number) =>
   Effect.map(
     Effect.forEach(Array.range(1, requests), () => by.consume(account, limit), { concurrency: "unbounded" }),
     (results) => results.filter(({ isAllowed }) => isAllowed).length,
   )
 
-/** Tokens left after one request; -1 if it was refused. */
+/** Sends one request. Returns the tokens left in the bucket, or -1 if the request was refused. */
 const takeOne = (by: Process, account: number, limit: number) =>
   Effect.map(by.consume(account, limit), ({ isAllowed, tokens }) => isAllowed ? Math.floor(tokens) : -1)
 
 const Step = Schema.Struct({
   process: Schema.Literals([0, 1, 2]),
   requests: Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 60 })),
-  /** Whether the next step waits for this one. */
+  /** Whether the next step starts only after this step. */
   isAwaited: Schema.Boolean,
 })
 const Steps = Schema.Array(Step).check(Schema.isMinLength(1), Schema.isMaxLength(12))
@@ -57,7 +57,7 @@ const makeAccount = Effect.gen(function* () {
   return account_id
 })
 
-const usedTokens = (account_id: number) =>
+const readUsedTokens = (account_id: number) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const [row] = yield* sql<{ readonly used: number }>`
@@ -66,10 +66,10 @@ const usedTokens = (account_id: number) =>
     return row?.used ?? 0
   })
 
-const sumOf = (numbers: ReadonlyArray<number>) => numbers.reduce((sum, number) => sum + number, 0)
+const addUp = (numbers: ReadonlyArray<number>) => numbers.reduce((sum, number) => sum + number, 0)
 
 class ThreeProcesses extends Context.Service<ThreeProcesses, readonly [Process, Process, Process]>()("test/Three") {
-  static readonly layer = Layer.effect(ThreeProcesses, Effect.all([process, process, process])).pipe(
+  static readonly layer = Layer.effect(ThreeProcesses, Effect.all([startProcess, startProcess, startProcess])).pipe(
     Layer.provideMerge(database),
   )
 }
@@ -89,27 +89,27 @@ layer(ThreeProcesses.layer, { excludeTestServices: true, timeout: "60 seconds" }
           if (isAwaited) sum += yield* allowed
           else concurrent.push(allowed)
         }
-        sum += sumOf(yield* Effect.all(concurrent, { concurrency: "unbounded" }))
+        sum += addUp(yield* Effect.all(concurrent, { concurrency: "unbounded" }))
         assert.isAtMost(sum, limit)
-        // A client that goes on gets the remaining tokens, because idle processes return theirs.
+        // Repeated requests get all remaining tokens, because idle processes return their tokens.
         const oneEach = Effect.forEach(processes, (by) => countAllowed(by, account, limit, 1), {
           concurrency: "unbounded",
         })
-        yield* Effect.repeat(Effect.map(oneEach, (found) => sum += sumOf(found)), {
+        yield* Effect.repeat(Effect.map(oneEach, (found) => sum += addUp(found)), {
           until: (now) => now >= limit,
           schedule: Schedule.spaced("5 millis"),
           times: 2000,
         })
         assert.strictEqual(sum, limit)
-        assert.strictEqual(sumOf(yield* oneEach), 0)
+        assert.strictEqual(addUp(yield* oneEach), 0)
       }),
     { arbitrary: { runs: 12 }, timeout: 120_000 },
   )
 })
 
-it.live("a client with few requests sees exactly what is left, whichever process answers (D18)", () =>
+it.live("a client with few requests sees the exact number of remaining requests in every process (D18)", () =>
   Effect.gen(function* () {
-    const [first, second] = [yield* process, yield* process]
+    const [first, second] = [yield* startProcess, yield* startProcess]
     const account = yield* makeAccount
     for (const expected of Array.range(0, 8).toReversed()) {
       assert.strictEqual(yield* takeOne(expected % 2 === 0 ? first : second, account, 9), expected)
@@ -117,18 +117,18 @@ it.live("a client with few requests sees exactly what is left, whichever process
     for (const by of [first, second]) assert.strictEqual(yield* takeOne(by, account, 9), -1)
   }).pipe(Effect.scoped, Effect.provide(database)))
 
-it.live("a bucket refills evenly, for all processes, up to its size (D18)", () =>
+it.live("a bucket that several processes share refills evenly, up to its size (D18)", () =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const account = yield* makeAccount
-    const [first, second] = [yield* process, yield* process]
+    const [first, second] = [yield* startProcess, yield* startProcess]
     const pass = (seconds: number) =>
       sql`
       update rate_limit_buckets set refilled_at = now() - make_interval(secs => ${seconds}::float8), used = round(used)
       where account_id = ${account}::float8
     `
     assert.strictEqual(yield* countAllowed(first, account, 12, 20), 12)
-    // A token every five seconds; 100 seconds are more than the bucket holds.
+    // One token is refilled every five seconds, so 100 seconds would refill more tokens than the bucket holds.
     for (const [seconds, expected] of [[26, 5], [41, 8], [100, 12]] as const) {
       yield* pass(seconds)
       yield* retryUntil(takeOne(second, account, 12), (left) => left >= 0)
@@ -143,40 +143,40 @@ it.live(
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const account = yield* makeAccount
-      const second = yield* process
+      const second = yield* startProcess
       const limit = 1600
       // The first process holds prefetched tokens when it dies.
       const spent = yield* Effect.scoped(Effect.gen(function* () {
-        const first = yield* process
+        const first = yield* startProcess
         let sum = 0
         yield* Effect.repeat(
           Effect.map(countAllowed(first, account, limit, 20), (found) => sum += found),
-          { until: () => Effect.map(Effect.orDie(usedTokens(account)), (used) => used > sum + 20), times: 40 },
+          { until: () => Effect.map(Effect.orDie(readUsedTokens(account)), (used) => used > sum + 20), times: 40 },
         )
         return sum
       }))
-      const discarded = (yield* usedTokens(account)) - spent
+      const discarded = (yield* readUsedTokens(account)) - spent
       assert.isAbove(discarded, 0)
       assert.strictEqual(yield* countAllowed(second, account, limit, 2 * limit), limit - spent - discarded)
       yield* sql`update rate_limit_buckets set used = 0 where account_id = ${account}::float8`
       assert.strictEqual(yield* retryUntil(takeOne(second, account, limit), (left) => left >= 0), limit - 1)
 
       const other = yield* makeAccount
-      const third = yield* process
+      const third = yield* startProcess
       let sum = 0
       for (let times = 0; times < 6; times++) sum += yield* countAllowed(third, other, limit, 20)
-      assert.strictEqual(yield* retryUntil(usedTokens(other), (used) => used === sum), sum)
+      assert.strictEqual(yield* retryUntil(readUsedTokens(other), (used) => used === sum), sum)
     }).pipe(Effect.scoped, Effect.provide(database)),
   60_000,
 )
 
-it.live("a new limit applies at once and keeps the count; each process heeds its own limit (D18)", () =>
+it.live("a new limit applies at once and does not reset used tokens; processes may apply different limits (D18)", () =>
   Effect.gen(function* () {
-    const [first, second] = [yield* process, yield* process]
+    const [first, second] = [yield* startProcess, yield* startProcess]
     const account = yield* makeAccount
     assert.strictEqual(yield* countAllowed(first, account, 5, 9), 5)
     assert.strictEqual(yield* countAllowed(second, account, 5, 9), 0)
-    // A tier with seven more requests, at either process.
+    // With a limit of 12 instead of 5, both processes allow seven more requests.
     assert.strictEqual(yield* takeOne(first, account, 12), 6)
     assert.strictEqual(yield* takeOne(second, account, 12), 5)
     assert.strictEqual(yield* takeOne(first, account, 5), -1)
@@ -185,17 +185,17 @@ it.live("a new limit applies at once and keeps the count; each process heeds its
   }).pipe(Effect.scoped, Effect.provide(database)))
 
 it.live(
-  "accounts do not share tokens, although one statement serves many of them (D18)",
+  "accounts do not share tokens, although one statement takes tokens for many accounts (D18)",
   () =>
     Effect.gen(function* () {
-      const [first, second] = [yield* process, yield* process]
+      const [first, second] = [yield* startProcess, yield* startProcess]
       const some = yield* Effect.replicateEffect(makeAccount, 150)
       const found = yield* Effect.forEach(
         some.toReversed().concat(some),
         (account, index) => countAllowed(index % 2 === 0 ? first : second, account, 3, 4),
         { concurrency: "unbounded" },
       )
-      assert.strictEqual(sumOf(found), 3 * some.length)
+      assert.strictEqual(addUp(found), 3 * some.length)
     }).pipe(Effect.scoped, Effect.provide(database)),
   30_000,
 )
@@ -208,11 +208,11 @@ it.live(
       const network = yield* startTcpProxy(Number(url.port))
       url.port = String(network.port)
       const context = yield* Layer.build(connectTo(Redacted.make(url.href)))
-      const by = yield* Effect.provideContext(process, context)
+      const by = yield* Effect.provideContext(startProcess, context)
       const account = yield* Effect.provideContext(makeAccount, context)
       assert.strictEqual(yield* takeOne(by, account, 50), 49)
       yield* network.stall
-      // The driver takes five seconds to give up a silent connection; a request does not wait for that.
+      // The driver gives up a silent connection after five seconds, but a request fails earlier.
       const error = yield* Effect.flip(Effect.timeout(by.consume(account, 50), "4 seconds"))
       assert.strictEqual(error._tag, "TokenStoreUnavailable")
       assert.isTrue(by.isUnavailable())
@@ -260,7 +260,7 @@ it.live(
 )
 
 it.live(
-  "two service instances together allow exactly one limit, cached responses included (D18)",
+  "two service instances together allow exactly the limit, including cached responses (D18)",
   () =>
     Effect.scoped(
       Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** D18 (rate limits): what one process answers within an account's limit and beyond it. */
+/** D18 (rate limits): the responses of one process below and above an account's limit. */
 import { assert, it, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Duration, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
@@ -15,7 +15,7 @@ const { requestJson, valueAt, insertRows } = Service
 
 type Response = Effect.Success<ReturnType<typeof requestJson>>
 
-/** Creates a customer whose bucket is refilled by `pass` only, so that a slow machine changes no header. */
+/** Creates a customer whose bucket only `passTime` refills, so that the headers are the same on a slow machine. */
 const createCustomer = Effect.fnUntraced(function* (...options: Parameters<typeof CustomerUsage.createCustomer>) {
   const sql = yield* SqlClient.SqlClient
   const customer = yield* CustomerUsage.createCustomer(...options)
@@ -26,24 +26,24 @@ const createCustomer = Effect.fnUntraced(function* (...options: Parameters<typeo
   return customer
 })
 
-/** Lets time pass, and refills all buckets of the limit. */
-const pass = Effect.fnUntraced(function* (seconds: number, limit = 3) {
+/** Advances the clock, and refills all buckets at the rate of the limit. */
+const passTime = Effect.fnUntraced(function* (seconds: number, limit = 3) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update rate_limit_buckets set used = greatest(0, used - ${seconds * limit / 60}::float8)`
   yield* TestClock.adjust(Duration.seconds(seconds))
 })
 
-/** The headers for limit, remaining and reset. */
-const limitHeaders = ({ headers }: Response) =>
+/** The values of the three rate limit headers. */
+const getLimitHeaders = ({ headers }: Response) =>
   ["limit", "remaining", "reset"].map((name) => headers[`x-ratelimit-${name}`] ?? null)
 
-const free = "/v1/account"
+const freePath = "/v1/account"
 
 /** Sends requests one after another. */
-const sendRequests = (key: string, times: number, path = free) =>
+const sendRequests = (key: string, times: number, path = freePath) =>
   Effect.forEach(Array.range(1, times), () => requestJson(path, { key }))
 
-const statuses = (responses: ReadonlyArray<Response>) => responses.map(({ status }) => status)
+const getStatuses = (responses: ReadonlyArray<Response>) => responses.map(({ status }) => status)
 
 const assertExceeded = (response: Response, limit: number) => {
   const { body, headers, status, text } = response
@@ -54,76 +54,76 @@ const assertExceeded = (response: Response, limit: number) => {
   assert.strictEqual(valueAt(body, "request_id"), headers["x-request-id"])
   assert.match(String(headers["retry-after"]), /^[1-9]\d?$/)
   assert.isAtMost(Number(headers["retry-after"]), Math.ceil(60 / limit))
-  assert.deepStrictEqual(limitHeaders(response).slice(0, 2), [String(limit), "0"])
-  assert.isAtLeast(Number(limitHeaders(response)[2]), Number(headers["retry-after"]))
+  assert.deepStrictEqual(getLimitHeaders(response).slice(0, 2), [String(limit), "0"])
+  assert.isAtLeast(Number(getLimitHeaders(response)[2]), Number(headers["retry-after"]))
   assert.strictEqual(headers["x-cost-microdollars"], "0")
 }
 
 const noon = Date.parse("2026-07-01T16:00:00Z")
 
-const small = { RATE_LIMIT_BASIC: "3", RATE_LIMIT_PRO: "5", RATE_LIMIT_ULTIMATE: "7" }
+const smallLimits = { RATE_LIMIT_BASIC: "3", RATE_LIMIT_PRO: "5", RATE_LIMIT_ULTIMATE: "7" }
 
-/** The service with a clock that only tests move. */
-const atNoon = (values: Readonly<Record<string, string>>) =>
+/** The service with a clock that starts at noon and that only tests advance. */
+const serviceAtNoon = (values: Readonly<Record<string, string>>) =>
   Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(values)))
 
-layer(atNoon(small))("a small limit", (it) => {
-  it.effect("every response says what is left and when the bucket is full again (D18)", () =>
+layer(serviceAtNoon(smallLimits))("a small limit", (it) => {
+  it.effect("every response reports the remaining requests and when the bucket is full again (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("counted")
       const responses = yield* sendRequests(key, 4)
-      assert.deepStrictEqual(responses.map(limitHeaders), [
+      assert.deepStrictEqual(responses.map(getLimitHeaders), [
         ["3", "2", "20"],
         ["3", "1", "40"],
         ["3", "0", "60"],
         ["3", "0", "60"],
       ])
-      assert.deepStrictEqual(statuses(responses), [200, 200, 200, 429])
+      assert.deepStrictEqual(getStatuses(responses), [200, 200, 200, 429])
       responses.slice(0, 3).forEach(({ headers }) => assert.isUndefined(headers["retry-after"]))
     }))
 
-  it.effect("an empty bucket answers 429 until the time in Retry-After has passed (D18)", () =>
+  it.effect("requests get 429 while the bucket is empty, until the time in Retry-After has passed (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("impatient")
       yield* sendRequests(key, 3)
       for (const [seconds, retryAfter, reset] of [[0, "20", "60"], [12, "8", "48"], [7.5, "1", "41"]] as const) {
-        yield* pass(seconds)
-        const refused = yield* requestJson(free, { key })
+        yield* passTime(seconds)
+        const refused = yield* requestJson(freePath, { key })
         assertExceeded(refused, 3)
         assert.strictEqual(refused.headers["retry-after"], retryAfter)
-        assert.strictEqual(limitHeaders(refused)[2], reset)
+        assert.strictEqual(getLimitHeaders(refused)[2], reset)
       }
-      yield* pass(1)
-      assert.deepStrictEqual(limitHeaders(yield* requestJson(free, { key })), ["3", "0", "60"])
-      assertExceeded(yield* requestJson(free, { key }), 3)
+      yield* passTime(1)
+      assert.deepStrictEqual(getLimitHeaders(yield* requestJson(freePath, { key })), ["3", "0", "60"])
+      assertExceeded(yield* requestJson(freePath, { key }), 3)
     }))
 
   it.effect("after a burst the bucket refills gradually, up to its size (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("bursting")
       yield* sendRequests(key, 3)
-      yield* pass(40)
-      assert.deepStrictEqual(statuses(yield* sendRequests(key, 3)), [200, 200, 429])
-      yield* pass(120)
-      assert.deepStrictEqual(statuses(yield* sendRequests(key, 4)), [200, 200, 200, 429])
+      yield* passTime(40)
+      assert.deepStrictEqual(getStatuses(yield* sendRequests(key, 3)), [200, 200, 429])
+      yield* passTime(120)
+      assert.deepStrictEqual(getStatuses(yield* sendRequests(key, 4)), [200, 200, 200, 429])
     }))
 
   it.effect("a steady pace below the limit is never refused (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("steady")
       for (let sent = 0; sent < 12; sent++) {
-        assert.deepStrictEqual(limitHeaders(yield* requestJson(free, { key })), ["3", "2", "20"])
-        yield* pass(20)
+        assert.deepStrictEqual(getLimitHeaders(yield* requestJson(freePath, { key })), ["3", "2", "20"])
+        yield* passTime(20)
       }
     }))
 
-  it.effect("the tier decides the limit; a new tier applies within a second and keeps the count (D18)", () =>
+  it.effect("the tier sets the limit; a new tier applies within a second and keeps the used requests (D18)", () =>
     Effect.gen(function* () {
       const limits = { basic: 3, pro: 5, ultimate: 7 }
       for (const tier of tiers) {
         const { key } = yield* createCustomer(`of ${tier}`, { tier })
         const responses = yield* sendRequests(key, limits[tier] + 1)
-        assert.deepStrictEqual(statuses(responses), [...Array.replicate(200, limits[tier]), 429])
+        assert.deepStrictEqual(getStatuses(responses), [...Array.replicate(200, limits[tier]), 429])
         assertExceeded(Array.lastNonEmpty(responses), limits[tier])
       }
       const { key } = yield* createCustomer("rising")
@@ -131,25 +131,25 @@ layer(atNoon(small))("a small limit", (it) => {
       yield* Accounts.setAccountTier("rising", "pro")
       yield* TestClock.adjust("1 second")
       const responses = yield* sendRequests(key, 3)
-      assert.deepStrictEqual(statuses(responses), [200, 200, 429])
-      assert.deepStrictEqual(responses.map((response) => limitHeaders(response)[1]), ["1", "0", "0"])
+      assert.deepStrictEqual(getStatuses(responses), [200, 200, 429])
+      assert.deepStrictEqual(responses.map((response) => getLimitHeaders(response)[1]), ["1", "0", "0"])
     }))
 
-  it.effect("keys of one account share its limit; accounts do not (D18)", () =>
+  it.effect("the keys of an account share one limit; each account has its own limit (D18)", () =>
     Effect.gen(function* () {
       const [first, second] = [yield* createCustomer("shared"), yield* createCustomer("shared")]
       const other = yield* createCustomer("not shared")
       const responses = [
-        yield* requestJson(free, { key: first.key }),
-        yield* requestJson(free, { key: null, headers: { Authorization: `Bearer ${second.key}` } }),
-        yield* requestJson(free, { key: first.key }),
+        yield* requestJson(freePath, { key: first.key }),
+        yield* requestJson(freePath, { key: null, headers: { Authorization: `Bearer ${second.key}` } }),
+        yield* requestJson(freePath, { key: first.key }),
       ]
-      assert.deepStrictEqual(responses.map((response) => limitHeaders(response)[1]), ["2", "1", "0"])
-      for (const { key } of [first, second]) assertExceeded(yield* requestJson(free, { key }), 3)
-      assert.deepStrictEqual(limitHeaders(yield* requestJson(free, { key: other.key })), ["3", "2", "20"])
+      assert.deepStrictEqual(responses.map((response) => getLimitHeaders(response)[1]), ["2", "1", "0"])
+      for (const { key } of [first, second]) assertExceeded(yield* requestJson(freePath, { key }), 3)
+      assert.deepStrictEqual(getLimitHeaders(yield* requestJson(freePath, { key: other.key })), ["3", "2", "20"])
     }))
 
-  it.effect("free endpoints count too, each request once (D18, D27)", () =>
+  it.effect("requests to free endpoints count towards the limit, each once (D18, D27)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("freely", { tier: "ultimate" })
       const paths = [
@@ -162,12 +162,12 @@ layer(atNoon(small))("a small limit", (it) => {
         "/estimate?endpoint=/v1/news&limit=0",
       ]
       const remaining: Array<string | null | undefined> = []
-      for (const path of paths) remaining.push(limitHeaders(yield* requestJson(path, { key }))[1])
+      for (const path of paths) remaining.push(getLimitHeaders(yield* requestJson(path, { key }))[1])
       assert.deepStrictEqual(remaining, ["6", "5", "4", "3", "2", "1", "0"])
       for (const path of paths) assertExceeded(yield* requestJson(path, { key }), 7)
     }))
 
-  it.effect("429 comes after 401 and before 402, 403, 404 and 422; refused requests do not count (D18)", () =>
+  it.effect("401 comes before 429, and 429 before 402, 403, 404 and 422; refused requests do not count (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("spent", { balance: 0 })
       yield* sendRequests(key, 3)
@@ -184,22 +184,22 @@ layer(atNoon(small))("a small limit", (it) => {
         assert.strictEqual((yield* requestJson(path, { key: "nonsense" })).status, 401)
       }
       assert.strictEqual((yield* requestJson("/v1/nowhere", { key })).status, 404)
-      yield* pass(60)
-      assert.deepStrictEqual(limitHeaders(yield* requestJson(free, { key })), ["3", "2", "20"])
+      yield* passTime(60)
+      assert.deepStrictEqual(getLimitHeaders(yield* requestJson(freePath, { key })), ["3", "2", "20"])
     }))
 
   it.effect("allows exactly the limit among concurrent requests (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("at once", { tier: "ultimate" })
-      const responses = yield* Effect.forEach(Array.range(1, 40), () => requestJson(free, { key }), {
+      const responses = yield* Effect.forEach(Array.range(1, 40), () => requestJson(freePath, { key }), {
         concurrency: "unbounded",
       })
-      assert.deepStrictEqual(statuses(responses).toSorted((a, b) => a - b), [
+      assert.deepStrictEqual(getStatuses(responses).toSorted((a, b) => a - b), [
         ...Array.replicate(200, 7),
         ...Array.replicate(429, 33),
       ])
       assert.deepStrictEqual(
-        responses.filter(({ status }) => status === 200).map((response) => limitHeaders(response)[1]).toSorted(),
+        responses.filter(({ status }) => status === 200).map((response) => getLimitHeaders(response)[1]).toSorted(),
         ["0", "1", "2", "3", "4", "5", "6"],
       )
     }))
@@ -210,8 +210,8 @@ const competing = [
   { old_ticker: "LIMA", new_ticker: "LIMC", effective_date: "2021-01-01", status: "confirmed" },
 ]
 
-layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("limit headers", (it) => {
-  it.effect("every response to a known key carries the three headers, whatever its status (D14, D18)", () =>
+layer(serviceAtNoon({ RATE_LIMIT_BASIC: "100" }))("limit headers", (it) => {
+  it.effect("every response to a known key has the three rate limit headers, whatever its status (D14, D18)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* insertRows("ticker_changes", ...competing)
@@ -235,17 +235,17 @@ layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("limit headers", (it) => {
       for (const [index, [status, path, options]] of cases.entries()) {
         const response = yield* requestJson(path, options)
         assert.strictEqual(response.status, status, `${path}: ${response.text}`)
-        const [limit, remaining, reset] = limitHeaders(response)
+        const [limit, remaining, reset] = getLimitHeaders(response)
         assert.deepStrictEqual([limit, remaining], ["100", String(99 - index)], path)
         assert.strictEqual(reset, String(Math.ceil((index + 1) * 0.6 - 1e-9)), path)
         assert.isUndefined(response.headers["retry-after"])
       }
       const refused = yield* requestJson("/v1/news", { key: broke.key })
       assert.strictEqual(refused.status, 402)
-      assert.deepStrictEqual(limitHeaders(refused), ["100", "99", "1"])
+      assert.deepStrictEqual(getLimitHeaders(refused), ["100", "99", "1"])
     }))
 
-  it.effect("responses without an account carry no limit headers (D18)", () =>
+  it.effect("responses without an account have no rate limit headers (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("unknown")
       const cases = [
@@ -258,17 +258,17 @@ layer(atNoon({ RATE_LIMIT_BASIC: "100" }))("limit headers", (it) => {
         ["/health/live", { key }],
       ] as const
       for (const [path, options] of cases) {
-        assert.deepStrictEqual(limitHeaders(yield* requestJson(path, options)), [null, null, null])
+        assert.deepStrictEqual(getLimitHeaders(yield* requestJson(path, options)), [null, null, null])
       }
       assert.deepStrictEqual(
-        limitHeaders(yield* requestJson(free, { key })),
+        getLimitHeaders(yield* requestJson(freePath, { key })),
         ["100", "99", "1"],
         "none of them counted",
       )
     }))
 })
 
-it("every endpoint with a key documents 429, every priced one 402, and no other does (D13, D18)", () => {
+it("OpenAPI documents 429 only for endpoints that require a key, and 402 only for priced endpoints (D13, D18)", () => {
   assert.isAbove(endpoints.filter(({ isPriced: charged }) => charged).length, 15)
   for (const { isPriced: charged, row } of endpoints) {
     const responses = valueAt(openApiDocument, "paths", row.path, "get", "responses")
@@ -282,23 +282,25 @@ it("every endpoint with a key documents 429, every priced one 402, and no other 
   }
 })
 
-const given = (values: Readonly<Record<string, string>>) => ConfigProvider.layer(ConfigProvider.fromUnknown(values))
+const settingsLayer = (values: Readonly<Record<string, string>>) =>
+  ConfigProvider.layer(ConfigProvider.fromUnknown(values))
 
 it.effect("the limits are 200, 1,000 and 5,000 requests per minute by default (D18)", () =>
   Effect.gen(function* () {
     const perTier = (values: Readonly<Record<string, string>>) =>
-      Effect.map(Effect.provide(RateLimitsConfig, given(values)), (found) => tiers.map((tier: Tier) => found[tier]))
+      Effect.map(Effect.provide(RateLimitsConfig, settingsLayer(values)), (found) =>
+        tiers.map((tier: Tier) => found[tier]))
     assert.deepStrictEqual(yield* perTier({}), [200, 1_000, 5_000])
     assert.deepStrictEqual(yield* perTier({ RATE_LIMIT_PRO: "1" }), [200, 1, 5_000])
-    assert.deepStrictEqual(yield* perTier(small), [3, 5, 7])
+    assert.deepStrictEqual(yield* perTier(smallLimits), [3, 5, 7])
     assert.deepStrictEqual(yield* perTier({ RATE_LIMIT_ULTIMATE: "1000000000" }), [200, 1_000, 1_000_000_000])
   }))
 
-it.effect("an invalid limit stops the start and is named (D18)", () =>
+it.effect("the service does not start with an invalid limit, and the error names the setting (D18)", () =>
   Effect.gen(function* () {
     for (const name of ["RATE_LIMIT_BASIC", "RATE_LIMIT_PRO", "RATE_LIMIT_ULTIMATE"]) {
       for (const wrong of ["0", "-1", "1.5", "x", "1e10", "200 a minute", "NaN", "Infinity"]) {
-        const error = yield* Effect.flip(Effect.provide(RateLimitsConfig, given({ [name]: wrong })))
+        const error = yield* Effect.flip(Effect.provide(RateLimitsConfig, settingsLayer({ [name]: wrong })))
         assert.strictEqual(error._tag, "ConfigError", `${name}=${wrong}`)
         assert.include(error.message, name)
       }

@@ -58,7 +58,7 @@ const clear = "\r\u001b[K"
 layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
   const bar = needing(
     ["script", "stty"],
-    "shows the share, rate and remaining time of long work (operations/command-line)",
+    "shows the percentage, rate and remaining time of a long operation (operations/command-line)",
   )
   it.effect(
     bar.name,
@@ -101,7 +101,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
 
   const plain = needing(
     ["script", "stty"],
-    "obeys CI, NO_COLOR, FORCE_COLOR and TERM=dumb (operations/command-line)",
+    "respects CI, NO_COLOR, FORCE_COLOR and TERM=dumb (operations/command-line)",
   )
   it.effect(
     plain.name,
@@ -138,7 +138,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
         const script = `${yield* folder}/completions.bash`
         const { code, err, out } = yield* InProcessCommands.runCommand(["--completions", "bash"], {})
         assert.strictEqual(code, 0, err)
-        // Completes the last word of a line, like readline.
+        // Completes the last word of a line as readline does.
         const ask = `complete_line() {
           COMP_LINE="$1"; COMP_POINT=\${#COMP_LINE}; read -ra COMP_WORDS <<< "$COMP_LINE"
           [[ "$COMP_LINE" == *" " ]] && COMP_WORDS+=("")

@@ -1,13 +1,13 @@
 /** Tests that terminal output fits the width and contains no control sequences. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
+import type { ProgressState } from "../../../src/observability/Progress.ts"
 import {
   addSample,
   computeFigures,
   formatProgressLine,
   type ProgressSample,
-  type ProgressState,
-} from "../../../src/observability/Progress.ts"
+} from "../../../src/cli/terminal/ProgressLine.ts"
 import type { Screen } from "../../../src/cli/terminal/Screen.ts"
 import { formatRecord, formatTable } from "../../../src/cli/terminal/Table.ts"
 import { displayWidth, escapeLine, escapeLines, truncate } from "../../../src/cli/terminal/Text.ts"
@@ -46,7 +46,7 @@ describe("Text on a terminal", () => {
     "truncates text to the given columns and keeps its start (operations/command-line)",
     [Schema.String, integer(0, 30)],
     ([text, columns]) => {
-      const shown = truncate(escapeLine(text), columns)
+      const shown = truncate(escapeLine(text), columns, "…")
       assert.isAtMost(displayWidth(shown), columns)
       assert.isTrue(escapeLine(text).startsWith(shown.replace(/…$/, "")))
     },
@@ -54,10 +54,10 @@ describe("Text on a terminal", () => {
 
   it("never splits a wide character (operations/command-line)", () => {
     assert.strictEqual(displayWidth("株式"), 4)
-    assert.strictEqual(truncate("株式会社", 5), "株式…")
-    assert.strictEqual(truncate("株式会社", 4), "株…")
-    assert.strictEqual(truncate("株式", 4), "株式")
-    assert.strictEqual(truncate("👩‍👩‍👧x", 2), "…")
+    assert.strictEqual(truncate("株式会社", 5, "…"), "株式…")
+    assert.strictEqual(truncate("株式会社", 4, "…"), "株…")
+    assert.strictEqual(truncate("株式", 4, "…"), "株式")
+    assert.strictEqual(truncate("👩‍👩‍👧x", 2, "…"), "…")
   })
 })
 
@@ -68,24 +68,35 @@ describe("A table", () => {
     Cells,
     Schema.Array(Schema.Boolean),
     integer(12, 120),
-  ], ([rows, kinds, wide]) => {
-    const columns = kinds.map((isNumber, at) => ({ name: `column_${at}`, isNumber }))
-    const { hiddenColumns: left, lines } = formatTable({ columns, rows }, screen(wide))
+  ], ([rows, kinds, width]) => {
+    const columns = kinds.map((isNumber, index) => ({ name: `column_${index}`, isNumber }))
+    const { hiddenColumns, lines } = formatTable({ columns, rows }, screen(width))
     assert.strictEqual(lines.length, rows.length + 1)
-    for (const one of lines) assert.isAtMost(displayWidth(one), wide)
-    assert.deepStrictEqual(left, columns.slice(columns.length - left.length).map(({ name }) => name))
-    if (columns.length > 0) assert.isBelow(left.length, columns.length)
-    for (const one of formatRecord({ columns, rows }, screen(wide))) assert.isAtMost(displayWidth(one), wide)
+    for (const line of lines) assert.isAtMost(displayWidth(line), width)
+    assert.deepStrictEqual(
+      hiddenColumns,
+      columns.slice(columns.length - hiddenColumns.length).map(({ name }) => name),
+    )
+    if (columns.length > 0) assert.isBelow(hiddenColumns.length, columns.length)
+    for (const line of formatRecord({ columns, rows }, screen(width))) assert.isAtMost(displayWidth(line), width)
   })
 
   it.prop("prints every cell completely in a file (operations/command-line)", [Cells], ([rows]) => {
     const width = Math.max(0, ...rows.map((row) => row.length))
-    const columns = Array.from({ length: width }, (_, at) => ({ name: `c${at}`, isNumber: false }))
-    const { hiddenColumns: left, lines } = formatTable({ columns, rows }, screen(Number.POSITIVE_INFINITY))
-    assert.deepStrictEqual(left, [])
-    for (const [at, row] of rows.entries()) {
-      for (const cell of row) assert.include(`${lines[at + 1]}  `, escapeLine(cell ?? "").trimEnd())
+    const columns = Array.from({ length: width }, (_, index) => ({ name: `c${index}`, isNumber: false }))
+    const { hiddenColumns, lines } = formatTable({ columns, rows }, screen(Number.POSITIVE_INFINITY))
+    assert.deepStrictEqual(hiddenColumns, [])
+    for (const [index, row] of rows.entries()) {
+      for (const cell of row) assert.include(`${lines[index + 1]}  `, escapeLine(cell ?? "").trimEnd())
     }
+  })
+
+  it("marks a shortened cell with ~ on a terminal without Unicode (operations/command-line)", () => {
+    const table = { columns: [{ name: "name" }], rows: [["abcdefghijklmnopqrstuvwxyz"]] }
+    const ascii = screen(12, { unicode: false })
+    assert.deepStrictEqual(formatTable(table, ascii).lines, ["name", "abcdefghijk~"])
+    assert.deepStrictEqual(formatRecord(table, ascii), ["name  abcde~"])
+    assert.deepStrictEqual(formatRecord(table, screen(12)), ["name  abcde…"])
   })
 
   it("right-aligns numbers, shows null as a dash, and counts wide characters twice (operations/command-line)", () => {
@@ -133,7 +144,7 @@ describe("Progress", () => {
   it("estimates the rate and the remaining time from the last seconds (operations/command-line)", () => {
     const seen = Array.from({ length: 31 }, (_, second): ProgressSample => ({
       at: second * 1000,
-      // Slow for twenty seconds, and ten times as fast since.
+      // Slow for twenty seconds, then ten times as fast.
       done: second <= 20 ? second : 20 + (second - 20) * 10,
       count: second <= 20 ? second * 100 : 2_000 + (second - 20) * 1_000,
     }))

@@ -6,7 +6,7 @@ import { expectTrue, FailedExpectation, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
 import { requestWithTimeout } from "../TimedRequest.ts"
 
-const standbysOf = Effect.gen(function* () {
+const findStandbys = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const leader = yield* postgres.leader
   return databaseHosts.filter((member) => member !== leader)
@@ -14,13 +14,12 @@ const standbysOf = Effect.gen(function* () {
 
 export const standbyBehind: Scenario = {
   name: "standby-behind",
-  promise:
-    "A standby stops replaying. It answers no request for data that changed since, and is used when it caught up",
+  promise: "A standby stops replaying. It serves no data that changed since, and is used again after it catches up",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres, service } = yield* Cluster
-    const [standby = "db3"] = yield* standbysOf
-    // Patroni would resume a replay that PostgreSQL itself pauses, so its process is stopped.
+    const [standby = "db3"] = yield* findStandbys
+    // Stops the process that replays WAL, because Patroni would resume a replay that PostgreSQL itself has paused.
     const replay = Number(
       yield* postgres.psql(standby, "select pid from pg_stat_activity where backend_type = 'startup'"),
     )
@@ -28,7 +27,7 @@ export const standbyBehind: Scenario = {
       Effect.sync(() => process.kill(replay, "SIGSTOP")),
       () => Effect.sync(() => process.kill(replay, "SIGCONT")),
     )
-    // The commit counter changes a table ten times a second, and the clients check the age of what they read.
+    // The commit counter writes ten times a second, so the clients notice a read of old data.
     const before = yield* service.readsOf(standby)
     yield* clients.more(300)
     const reads = (yield* service.readsOf(standby)) - before
@@ -51,7 +50,7 @@ export const standbyKilled: Scenario = {
     const synchronous = (yield* postgres.seen).find(({ role }) => role === "sync_standby")?.name
     const standby = databaseHosts.find((member) => member === synchronous) ?? "db3"
     yield* world.kill(standby)
-    // The commit in progress may have been acknowledged.
+    // Waits for two commits, because the first may already have been acknowledged before the standby was killed.
     yield* numbers.next
     const [taken] = yield* Effect.timed(numbers.next)
     yield* clients.more(300)
@@ -61,10 +60,10 @@ export const standbyKilled: Scenario = {
   }),
 }
 
-/** Kills the etcd members of the standbys. Returns the effect that restarts them. */
-const lose = Effect.gen(function* () {
+/** Kills etcd on both standbys, so that etcd has no majority. Returns the effect that restarts it. */
+const killEtcdMajority = Effect.gen(function* () {
   const { postgres } = yield* Cluster
-  const gone = yield* standbysOf
+  const gone = yield* findStandbys
   yield* Effect.forEach(gone, (member) => postgres.stores.get(member)?.end("SIGKILL") ?? Effect.void)
   return Effect.forEach(
     gone,
@@ -78,20 +77,20 @@ export const etcdLost: Scenario = {
   promise: "etcd loses its majority. The primary stays while all servers reach each other, and clients see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
-    const restart = yield* lose
+    const restart = yield* killEtcdMajority
     yield* Effect.sleep("25 seconds").pipe(Effect.andThen(clients.more(200)), Effect.ensuring(restart))
     return {}
   }),
 }
 
-const stepsDown = Effect.gen(function* () {
+const waitUntilPrimaryStepsDown = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const leader = yield* postgres.leader
-  const restart = yield* lose
+  const restart = yield* killEtcdMajority
   yield* postgres.rest(leader, "/primary").pipe(
     Effect.filterOrFail(
       ({ status }) => status !== 200,
-      () => new FailedExpectation({ message: "The primary stays without etcd." }),
+      () => new FailedExpectation({ message: "The primary did not step down without etcd." }),
     ),
     retryWithin(40),
     Effect.ensuring(restart),
@@ -100,14 +99,14 @@ const stepsDown = Effect.gen(function* () {
 
 export const etcdLostWithoutFailsafe: Scenario = {
   name: "store-lost-no-failsafe",
-  promise: "The same without Patroni's failsafe mode: the primary steps down until etcd is back",
+  promise: "etcd loses its majority without Patroni's failsafe mode. The primary steps down until etcd is back",
   maxOutageSeconds: 60,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres } = yield* Cluster
     yield* postgres.configure({ failsafe_mode: false })
     yield* Effect.sleep("4 seconds")
     const failsafe = Effect.ignore(postgres.configure({ failsafe_mode: true }))
-    const [taken] = yield* stepsDown.pipe(
+    const [taken] = yield* waitUntilPrimaryStepsDown.pipe(
       Effect.andThen(Effect.timed(Effect.andThen(numbers.next, clients.more(50)))),
       Effect.ensuring(failsafe),
     )
@@ -119,7 +118,7 @@ export const etcdLostWithoutFailsafe: Scenario = {
 const conflictsOf = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const counts = yield* Effect.forEach(
-    yield* standbysOf,
+    yield* findStandbys,
     (member) =>
       Effect.map(
         postgres.psql(member, "select sum(confl_lock + confl_snapshot) from pg_stat_database_conflicts"),
@@ -149,7 +148,7 @@ const exportList = Effect.fnUntraced(function* (app: AppHost) {
 
 export const standbyConflicts: Scenario = {
   name: "standby-conflict",
-  promise: "A load cancels queries on standbys. The service reads elsewhere, and clients see no error",
+  promise: "A load cancels queries on standbys. The service repeats them on the primary, and clients see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres, service, world } = yield* Cluster
@@ -178,7 +177,7 @@ export const standbyConflicts: Scenario = {
 
 export const datasetReplaced: Scenario = {
   name: "dataset-loaded",
-  promise: "A dataset is replaced while clients read it",
+  promise: "A dataset is replaced while clients read it, and they see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { service, world } = yield* Cluster

@@ -9,7 +9,7 @@ import { expectTrue, FailedExpectation, type Scenario, type ScenarioControls } f
 /** Maximum outage, seconds: Patroni's ttl plus election, promotion and health checks. */
 const failover = 35
 
-const another = (old: DatabaseHost) =>
+const waitForNewPrimary = (old: DatabaseHost) =>
   Effect.gen(function* () {
     const { postgres } = yield* Cluster
     return yield* retryWithin(60)(
@@ -36,7 +36,7 @@ export const primaryKilled: Scenario = {
 }
 
 /** Commits on the isolated server without waiting for a standby. */
-const acceptAlone = Effect.fnUntraced(function* (member: DatabaseHost) {
+const commitOnIsolatedServer = Effect.fnUntraced(function* (member: DatabaseHost) {
   const { postgres, world } = yield* Cluster
   if (!world.isolated) return "not tried: the host is stopped"
   yield* postgres.psql(
@@ -48,14 +48,14 @@ const acceptAlone = Effect.fnUntraced(function* (member: DatabaseHost) {
 
 export const primaryLost: Scenario = {
   name: "primary-lost",
-  promise: "The host of the primary is isolated. Its lone commits are never served, and it returns as a standby",
+  promise: "The host of the primary is isolated. Commits on it are never served, and it returns as a standby",
   maxOutageSeconds: failover,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres, well, world } = yield* Cluster
     const old = yield* postgres.leader
     yield* world.cut(old)
-    const alone = yield* acceptAlone(old)
-    const now = yield* another(old)
+    const alone = yield* commitOnIsolatedServer(old)
+    const now = yield* waitForNewPrimary(old)
     yield* numbers.next
     yield* clients.more(300)
     yield* world.reconnect(old)
@@ -63,21 +63,21 @@ export const primaryLost: Scenario = {
     const found = Number(
       yield* postgres.psql(old, `select outstanding from screener where ticker = '${counterTicker}'`),
     )
-    yield* expectTrue(found < forbiddenCount, `${old} kept its lone commit: ${found}.`)
+    yield* expectTrue(found < forbiddenCount, `${old} kept the commit that it made while isolated: ${found}.`)
     return { primary: `${old} → ${now}`, "a write to the old one": alone }
   }),
 }
 
 export const switchover: Scenario = {
   name: "switchover",
-  promise: "An orderly switchover to a standby",
+  promise: "Patroni switches over to a standby in an orderly way",
   maxOutageSeconds: 15,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres } = yield* Cluster
     const old = yield* postgres.leader
     const standby = (yield* postgres.seen).find(({ role }) => role === "sync_standby")?.name
     const answer = yield* postgres.rest(old, "/switchover", "POST", JSON.stringify({ leader: old, candidate: standby }))
-    yield* expectTrue(answer.status === 200, `Patroni refuses: ${answer.text}`)
+    yield* expectTrue(answer.status === 200, `Patroni refused the switchover: ${answer.text}`)
     yield* numbers.next
     yield* clients.more(200)
     return { primary: `${old} → ${standby}` }
@@ -91,13 +91,13 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss: may
   mayLose()
   yield* numbers.mayLose
   yield* Effect.forEach(standbys, world.cut)
-  // No standby receives these commits.
+  // No standby receives the commits of this time.
   yield* Effect.sleep("1500 millis")
   const last = numbers.last()
   yield* world.cut(old)
   yield* world.kill(old)
   yield* Effect.forEach(standbys, world.reconnect)
-  const now = yield* another(old)
+  const now = yield* waitForNewPrimary(old)
   const kept = yield* retryWithin(60)(
     asOwner(Effect.flatMap(
       SqlClient.SqlClient,

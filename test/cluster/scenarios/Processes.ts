@@ -13,19 +13,19 @@ const readsOf = Effect.gen(function* () {
   )
 })
 
-/** Replay lags as the primary sees them, milliseconds. */
+/** Measures replay lags in milliseconds, as the primary reports them, while an effect runs. */
 const lagsDuring = Effect.fnUntraced(function* <A, E, R>(load: Effect.Effect<A, E, R>) {
   const { postgres } = yield* Cluster
   const leader = yield* postgres.leader
   const lags: Array<number> = []
-  const look = Effect.map(
+  const measure = Effect.map(
     postgres.psql(
       leader,
       "select extract(epoch from replay_lag) * 1000 from pg_stat_replication where replay_lag > '0'",
     ),
     (text) => void lags.push(...text.split("\n").filter((line) => line !== "").map(Number)),
   )
-  yield* Effect.raceFirst(load, Effect.forever(Effect.delay(look, "50 millis")))
+  yield* Effect.raceFirst(load, Effect.forever(Effect.delay(measure, "50 millis")))
   return lags
 })
 
@@ -97,7 +97,7 @@ export const processStopped: Scenario = {
 
 export const poolersRestarted: Scenario = {
   name: "poolers-restarted",
-  promise: "Each PgBouncer is killed and restarted",
+  promise: "Each PgBouncer is killed and restarted, and clients are served again within ten seconds",
   maxOutageSeconds: 10,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { service } = yield* Cluster

@@ -1,4 +1,4 @@
-/** Scenarios about state that processes share: rate limits, revoked keys, and sent emails; and about wrong keys. */
+/** Scenarios about state that processes share (rate limits, revoked keys, sent emails), and about wrong keys. */
 import { Effect, Schedule } from "effect"
 import { performance } from "node:perf_hooks"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
@@ -13,7 +13,7 @@ const round = (milliseconds: number) => Math.round(milliseconds / 10) / 100
 const path = "/v1/gap-stats?limit=1"
 
 /** Sends a request to one process, without the load balancer. */
-const askAt = Effect.fnUntraced(function* (app: AppHost, key: string, localAddress?: string) {
+const requestFrom = Effect.fnUntraced(function* (app: AppHost, key: string, localAddress?: string) {
   const { world } = yield* Cluster
   return yield* requestWithTimeout({
     host: world.addressOf(app),
@@ -29,13 +29,13 @@ const customer = Effect.fnUntraced(function* (name: string, tier: "basic" | "pro
   return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
 })
 
-const revokedAt = Effect.fnUntraced(function* (app: AppHost, key: string, since: number) {
-  const answer = yield* askAt(app, key).pipe(
+const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string, since: number) {
+  const answer = yield* requestFrom(app, key).pipe(
     Effect.repeat({ until: ({ status }) => status === 401, schedule: Schedule.spaced("20 millis"), times: 200 }),
   )
   yield* expectTrue(
     /api_key_disabled/.test(answer.text),
-    `${app} says ${answer.status} ${answer.text} to a revoked key.`,
+    `${app} answered a revoked key with ${answer.status} ${answer.text}.`,
   )
   return performance.now() - since
 })
@@ -49,18 +49,20 @@ export const keyRevoked: Scenario = {
     const { asOwner } = yield* Cluster
     const key = yield* asOwner(customer("leaving", "pro"))
     for (const app of appHosts) {
-      // Later requests use the key in memory.
-      const statuses = yield* Effect.replicateEffect(Effect.map(askAt(app, key), ({ status }) => status), 3)
+      // Sends three requests, because all but the first find the key in the process's memory.
+      const statuses = yield* Effect.replicateEffect(Effect.map(requestFrom(app, key), ({ status }) => status), 3)
       yield* expectTrue(
         statuses.every((status) => status === 200),
-        `${app} answers ${statuses.join(", ")} to a new key.`,
+        `${app} answered a new key with ${statuses.join(", ")}.`,
       )
     }
     const id = (yield* asOwner(ApiKeys.listApiKeys)).find(({ account }) => account === "leaving")?.key_id
     yield* asOwner(ApiKeys.revokeApiKey(Number(id)))
     const since = performance.now()
-    const taken = yield* Effect.forEach(appHosts, (app) => revokedAt(app, key, since), { concurrency: "unbounded" })
-    // A request may start within the second and end after it.
+    const taken = yield* Effect.forEach(appHosts, (app) => measureRevocation(app, key, since), {
+      concurrency: "unbounded",
+    })
+    // Allows 100 ms more, because a request may start within the second and end after it.
     yield* expectTrue(
       Math.max(...taken) <= 1_100,
       `A process accepted the key for ${Math.round(Math.max(...taken))} ms.`,
@@ -69,7 +71,7 @@ export const keyRevoked: Scenario = {
   }),
 }
 
-/** A key with a valid checksum that no account has. */
+/** A key with a valid checksum that belongs to no account. */
 const unknownKey = "tl_live_00000000000000000000000000000000000000"
 const guessesPerProcess = 30
 
@@ -85,7 +87,7 @@ export const wrongKeys: Scenario = {
         { length: 4 * guessesPerProcess * appHosts.length },
         (_, at) => appHosts[at % appHosts.length] ?? "app1",
       ),
-      (app) => Effect.map(askAt(app, unknownKey, from), ({ status }) => status),
+      (app) => Effect.map(requestFrom(app, unknownKey, from), ({ status }) => status),
     )
     const guesses = answers.filter((status) => status === 401).length
     const expected = guessesPerProcess * appHosts.length
@@ -95,14 +97,14 @@ export const wrongKeys: Scenario = {
   }),
 }
 
-const perMinute = 200
+const limitPerMinute = 200
 
 /** Sends requests to all processes in turn, as fast as possible, until all of them refuse. */
 const burst = Effect.fnUntraced(function* (key: string) {
   const began = performance.now()
   const answers = yield* Effect.forEach(
-    Array.from({ length: perMinute * (appHosts.length + 1) }, (_, at) => appHosts[at % appHosts.length] ?? "app1"),
-    (app) => askAt(app, key),
+    Array.from({ length: limitPerMinute * (appHosts.length + 1) }, (_, at) => appHosts[at % appHosts.length] ?? "app1"),
+    (app) => requestFrom(app, key),
     { concurrency: 8 },
   )
   const seconds = (performance.now() - began) / 1000
@@ -114,22 +116,22 @@ const burst = Effect.fnUntraced(function* (key: string) {
     `${unexpected.length} answers were neither 200 nor 429: ${unexpected[0]?.text}`,
   )
   const given = answers.filter(({ status }) => status === 200).length
-  // A permit comes back every 60 / limit seconds.
-  return { given, refilled: Math.ceil(seconds * perMinute / 60) }
+  // A full bucket allows the limit at once, and is refilled by one request every 60 / limit seconds.
+  return { given, refilled: Math.ceil(seconds * limitPerMinute / 60) }
 })
 
 export const sharedRateLimits: Scenario = {
   name: "limits",
-  promise: "All processes together allow an account its rate limit",
+  promise: "All processes together enforce one rate limit for an account",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* () {
     const { asOwner } = yield* Cluster
     const { refilled, given } = yield* burst(yield* asOwner(customer("eager", "basic")))
     yield* expectTrue(
-      given >= perMinute * 0.9 && given <= perMinute + refilled,
-      `${given} of ${perMinute} were allowed, and ${refilled} were refilled meanwhile.`,
+      given >= limitPerMinute * 0.9 && given <= limitPerMinute + refilled,
+      `${given} requests were allowed, with a limit of ${limitPerMinute} and ${refilled} refilled meanwhile.`,
     )
-    return { allowed: given, limit: perMinute, refilled }
+    return { allowed: given, limit: limitPerMinute, refilled }
   }),
 }
 
@@ -137,7 +139,8 @@ const recipients = 40
 
 export const emailSenderKilled: Scenario = {
   name: "mails",
-  promise: "The process that sends emails is killed. Another continues within seconds, and no email is sent twice",
+  promise:
+    "The process that sends emails is killed. A different process continues within seconds, and no email is sent twice",
   maxBrokenRequests: 16,
   maxOutageSeconds: 3,
   run: Effect.fnUntraced(function* ({ clients, recordKill: killed }) {
@@ -162,11 +165,14 @@ export const emailSenderKilled: Scenario = {
     yield* arrived(before + 1)
     const taken = performance.now() - since
     yield* service.start(holder)
-    // The email in progress when the sender died has an unknown state.
+    // Expects one email less, because the state of the one in progress is unknown after its sender was killed.
     yield* arrived(recipients - 1)
     yield* clients.more(200)
     const addresses = received.flatMap(({ to }) => to)
-    yield* expectTrue(new Set(addresses).size === addresses.length, `Some were sent twice: ${addresses.join(", ")}`)
+    yield* expectTrue(
+      new Set(addresses).size === addresses.length,
+      `Some emails were sent twice: ${addresses.join(", ")}`,
+    )
     yield* expectTrue(taken < 8_000, `No process continued for ${round(taken)} s.`)
     return { "taken over after (s)": round(taken), mails: addresses.length }
   }),

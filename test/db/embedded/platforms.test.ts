@@ -1,4 +1,4 @@
-/** Tests on any platform for the embedded server on macOS: its npm package, and the differences from Linux. */
+/** Tests the embedded server for macOS on any platform: its npm package, and its differences from Linux. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Schema } from "effect"
@@ -88,13 +88,13 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, b
       }
     }))
 
-  it.effect("is identified through ps and through /proc, whatever the name of its folder (decisions/0085)", () =>
+  it.effect("is found by its command line in ps and in /proc, even if its folder has a confusing name (decisions/0085)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folder = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline -c ps " })}/data -D x`
       const program = `${dirname(folder)}/postgres`
       yield* fs.symlink(process.execPath, program)
-      // Node passes these arguments to the script, so its command line looks like a server's.
+      // Node ignores these arguments, but they make its command line look like that of a PostgreSQL server.
       const { child } = yield* startProgram(program, [
         "-e",
         "setInterval(() => {}, 1000)",

@@ -11,7 +11,7 @@ import { fillOldTables, makeEmptyDatabase, migrateUpTo } from "../../support/Mig
 
 // @module-tag slow
 
-/** The last release. The test fills its tables; its processes may still serve during the migration. */
+/** The last release. Its tables contain data, and its processes may still serve during the migration. */
 const released = { version: "0.2.0", migration: "0025" }
 
 const database = Layer.effectDiscard(Effect.andThen(migrateUpTo(released.migration), fillOldTables)).pipe(
@@ -22,22 +22,30 @@ const database = Layer.effectDiscard(Effect.andThen(migrateUpTo(released.migrati
 type Case = readonly [name: string, script: string, found: RegExp]
 
 const locking: ReadonlyArray<Case> = [
-  ["an index made while nobody can write", "create index on news (title)", /works on \d+ rows under ShareLock of news/],
+  ["an index creation that blocks writes", "create index on news (title)", /works on \d+ rows under ShareLock of news/],
   [
     "a default that differs for each row",
     "alter table news add x uuid not null default gen_random_uuid()",
     /AccessEx/,
   ],
-  ["a column that is written anew", "alter table news alter author type varchar(9000)", /writes news anew/],
+  ["a change that rewrites a column", "alter table news alter author type varchar(9000)", /writes news anew/],
   ["a generated column", "alter table news add x text generated always as (id || 'x') stored", /writes news anew/],
-  ["a column that is looked through", "alter table news alter title set not null", /rows under AccessExclusiveLock/],
-  ["a rule that is looked through", "alter table news add check (id <> 'x')", /rows under AccessExclusiveLock of news/],
   [
-    "a foreign key that is validated",
+    "a not-null constraint that scans the table",
+    "alter table news alter title set not null",
+    /rows under AccessExclusiveLock/,
+  ],
+  [
+    "a check constraint that scans the table",
+    "alter table news add check (id <> 'x')",
+    /rows under AccessExclusiveLock of news/,
+  ],
+  [
+    "a foreign key that is validated at once",
     "alter table usage_daily add foreign key (account_id) references accounts",
     /rows under ShareRowExclusiveLock of accounts/,
   ],
-  ["a lock that nothing needs", "lock table news in exclusive mode", /locks a table/],
+  ["an explicit table lock", "lock table news in exclusive mode", /locks a table/],
   [
     "a lock held during other work",
     "alter table news add x int; update news set title = 'x'",
@@ -48,20 +56,20 @@ const locking: ReadonlyArray<Case> = [
     "do $$ begin create index on news (title); end $$",
     /rows under ShareLock of news/,
   ],
-  ["all rows at once", "update accounts set contact_email = 'x'", /many rows in one transaction/],
-  ["a table emptied", "truncate news", /writes news anew/],
+  ["an update of all rows at once", "update accounts set contact_email = 'x'", /many rows in one transaction/],
+  ["a truncated table", "truncate news", /writes news anew/],
   [
     "a table scan before the lock is released",
     "drop index news_filed_at_created_at_id_idx; select count(*) from news",
     /AccessE/,
   ],
-  ["work on a partitioned table", "create index on usage (key_id)", /under ShareLock of usage/],
+  ["an index on a partitioned table", "create index on usage (key_id)", /under ShareLock of usage/],
 ]
 
 const breaking: ReadonlyArray<Case> = [
-  ["a column that is gone", "alter table news drop author", /column news\.author text/],
-  ["a column that has another name", "alter table news rename author to writer", /column news\.author text/],
-  ["a table that has another name", "alter table usage_kinds rename to kinds", /table usage_kinds/],
+  ["a removed column", "alter table news drop author", /column news\.author text/],
+  ["a renamed column", "alter table news rename author to writer", /column news\.author text/],
+  ["a renamed table", "alter table usage_kinds rename to kinds", /table usage_kinds/],
   [
     "a new required column",
     "alter table credits add y int not null default 1; alter table credits alter y drop default",
@@ -97,17 +105,17 @@ const breaking: ReadonlyArray<Case> = [
     "drop index news_filed_at_created_at_id_idx",
     /index .* btree \(filed_at, created_at DESC, id\)/,
   ],
-  ["a trigger that is gone", "drop trigger note_change on news", /trigger note_change of news/],
-  ["a trigger that is turned off", "alter table news disable trigger note_change", /trigger note_change of news/],
-  ["a function with another signature", "drop function moment_of cascade", /function moment_of/],
+  ["a removed trigger", "drop trigger note_change on news", /trigger note_change of news/],
+  ["a disabled trigger", "alter table news disable trigger note_change", /trigger note_change of news/],
+  ["a removed function", "drop function moment_of cascade", /function moment_of/],
 ]
 
 const harmless: ReadonlyArray<readonly [string, string]> = [
-  ["a column that may be null", "alter table news add x text"],
-  ["a column with one default for all", "alter table news add x int not null default 5"],
-  ["a table", "create table x (id int primary key, account_id bigint); create index on x (account_id)"],
-  ["a table with a reference to one that is there", "create table x (account_id bigint references accounts)"],
-  ["a function", "create function x() returns int language sql as 'select 1'"],
+  ["a nullable column", "alter table news add x text"],
+  ["a column with a constant default", "alter table news add x int not null default 5"],
+  ["a new table", "create table x (id int primary key, account_id bigint); create index on x (account_id)"],
+  ["a new table with a foreign key to an existing table", "create table x (account_id bigint references accounts)"],
+  ["a new function", "create function x() returns int language sql as 'select 1'"],
   [
     "a function with a new body",
     "create or replace function joined(list text[]) returns text language sql immutable strict parallel safe return array_to_string(list, E'\\n')",
@@ -116,14 +124,17 @@ const harmless: ReadonlyArray<readonly [string, string]> = [
     "an unvalidated constraint on a new column",
     "alter table news add x int; alter table news add check (x > 0) not valid",
   ],
-  ["a small table written anew", "alter table dataset_versions add x uuid not null default gen_random_uuid()"],
-  ["a trigger", "create trigger x after insert on credits for each statement execute function note_change()"],
-  ["rows read into a new table", "create table x as select * from accounts"],
+  [
+    "a change that rewrites a small table",
+    "alter table dataset_versions add x uuid not null default gen_random_uuid()",
+  ],
+  ["a new trigger", "create trigger x after insert on credits for each statement execute function note_change()"],
+  ["a new table with the rows of an existing one", "create table x as select * from accounts"],
   [
     "a new partition",
     "create table x (like usage including all); alter table usage attach partition x for values from ('2001-01-01') to ('2001-02-01')",
   ],
-  ["a view", "create view x as select * from news"],
+  ["a new view", "create view x as select * from news"],
 ]
 
 const outside = "-- no transaction: an index\n"
@@ -198,7 +209,7 @@ layer(database)("The migration check", (it) => {
     }))
 
   it.effect.each(restarted)(
-    "repeats after an interruption at any point: %s (CONTRIBUTING, migrations)",
+    "runs a script outside a transaction again after an interruption at any point: %s (CONTRIBUTING, migrations)",
     ([, script, expected]) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -223,7 +234,7 @@ layer(database)("The migration check", (it) => {
         const script = yield* read
         const { breaks, locks } = yield* inspectMigration(script)
         const since = script.contractedSince
-        // Nothing is removed that a release needs which may still serve.
+        // A script may remove only what no release uses that may still serve.
         const mayBreak = since !== undefined && sortable(since) <= sortable(packageJson.version)
         found.push(...[...locks, ...(mayBreak ? [] : breaks)].map((what) => `${id}_${name} ${what}`))
       }

@@ -108,7 +108,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
             )
             for (let look = 0; look < 2; look++) {
               yield* Effect.repeat(waits, { until: (found) => found.length > 0, schedule: Schedule.spaced("5 millis") })
-              // Queues behind the migration, and proceeds although the table is still in use.
+              // This read queues behind the migration, and proceeds although the long read still uses the table.
               yield* withDatabase(url, Effect.flatMap(SqlClient.SqlClient, (other) => other`select from news`))
             }
             assert.deepStrictEqual(yield* withDatabase(url, findTable), [])
@@ -287,7 +287,7 @@ describe("The script parser", () => {
     assert.deepStrictEqual(MigrationScripts.splitStatements(script), statements)
   })
 
-  it("cuts no statement at a semicolon inside a comment (CONTRIBUTING, migrations)", () => {
+  it("does not split a statement at a semicolon inside a comment (CONTRIBUTING, migrations)", () => {
     const bare = (script: string) =>
       MigrationScripts.splitStatements(script).map((statement) =>
         statement.replace(/--.*$/gm, "").replace(/\/\*[^]*?\*\//g, "").trim()

@@ -1,4 +1,4 @@
-/** Tables reject values that no response can represent, from any program (D34: stored values). */
+/** Tables reject values that no response can represent, whichever program writes them (D34: stored values). */
 import { NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
@@ -75,7 +75,7 @@ const written = Effect.fnUntraced(function* (name: string, text: string) {
 
 const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(readRows(path, lists))
 
-/** Inserts a copy of a row with another value in one column, and returns the SQLSTATE of the error. */
+/** Inserts a copy of a row with a changed value in one column, and returns the SQLSTATE of the error. */
 const insertion = Effect.fnUntraced(
   function* (table: string, columns: ReadonlyArray<LoadColumn>, of: LoadColumn, value: string) {
     const sql = yield* SqlClient.SqlClient
@@ -90,7 +90,7 @@ const insertion = Effect.fnUntraced(
 
 layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) => {
   it.effect.each(datasets)(
-    "are rejected in every column of $table, and by load with line and column (D34)",
+    "are rejected in every column of $table, and by load, which reports the line and the column (D34)",
     (dataset) =>
       Effect.gen(function* () {
         const { table } = dataset
@@ -138,7 +138,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
       assert.deepStrictEqual(missing, [])
     }))
 
-  it.effect("are distinguished from the most extreme printable values (D34, D16)", () =>
+  it.effect("do not include the most extreme printable values, which are accepted (D34, D16)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`delete from gap_stats`

@@ -18,7 +18,7 @@ const { requestJson, valueAt } = Service
 class Serving extends Context.Service<Serving, SqlClient.SqlClient>()("test/Serving") {}
 
 /** Creates a role and a database, and drops both when the scope closes. */
-const roleIn = Effect.fnUntraced(function* (database: Redacted.Redacted) {
+const createServiceRole = Effect.fnUntraced(function* (database: Redacted.Redacted) {
   const sql = yield* SqlClient.SqlClient
   const name = `serving ${SecureRandom.uuidV7Unsafe()}`
   yield* Effect.acquireRelease(
@@ -37,7 +37,7 @@ const granted = Layer.unwrap(Effect.gen(function* () {
   const owner = poolableClient({ url: database, applicationName: "owner" })
   return Layer.provideMerge(
     Layer.unwrap(Effect.gen(function* () {
-      const { name, url } = yield* roleIn(database)
+      const { name, url } = yield* createServiceRole(database)
       yield* ServiceRole.grantServiceRole(name)
       return Layer.effect(
         Serving,
@@ -58,7 +58,7 @@ const restricted = Server.layer.pipe(
   Layer.provideMerge(NodeServices.layer),
 )
 
-const refused = (statement: string) =>
+const assertRefused = (statement: string) =>
   Effect.gen(function* () {
     const serving = yield* Serving
     const error: SqlError.SqlError = yield* Effect.flip(serving.unsafe(statement))
@@ -111,7 +111,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       }
     }))
 
-  it.effect("can neither alter tables nor write data beyond its task (operations/deployment)", () =>
+  it.effect("can neither alter tables nor write data that the service does not write (operations/deployment)", () =>
     Effect.gen(function* () {
       const statements = [
         "alter table screener add column x text",
@@ -154,7 +154,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "insert into announcement_sender default values",
         "update accounts set contact_email = 'x@x.example'",
       ]
-      yield* Effect.forEach(statements, refused, { discard: true })
+      yield* Effect.forEach(statements, assertRefused, { discard: true })
     }))
 
   it.effect("has exactly the listed permissions, down to columns (operations/deployment)", () =>
@@ -228,7 +228,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       ])
     }))
 
-  it.effect("sends announcements, from claim to completion (operations/deployment)", () =>
+  it.effect("claims, sends and completes announcements (operations/deployment)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
       yield* owner`insert into announcements values ('role', 'subject', 'text', 'html', true)`
@@ -274,7 +274,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       assert.strictEqual((yield* partitions).length, before.length - dropped.length)
     }))
 
-  it.effect("recognizes a current database, and fails with advice if migrations are pending (operations/deployment)", () =>
+  it.effect("starts if all migrations are applied, and otherwise fails with advice (operations/deployment)", () =>
     Effect.gen(function* () {
       const [owner, serving] = [yield* SqlClient.SqlClient, yield* Serving]
       const run = Effect.provideService(Migrations.runMigrations, SqlClient.SqlClient, serving)
@@ -287,18 +287,18 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
     }))
 })
 
-/** As above, without the service. */
-const bare = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
+/** The services for tests that do not start the HTTP service. */
+const commandServices = Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)
 
-layer(bare, { excludeTestServices: true })("Grants", (it) => {
-  it.effect("include the new tables of a migration for existing service roles (operations/deployment)", () =>
+layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
+  it.effect("are extended to the tables of a new migration for existing service roles (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
       yield* Effect.provide(
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
-          const role = yield* roleIn(url)
+          const role = yield* createServiceRole(url)
           yield* ServiceRole.grantServiceRole(role.name)
           yield* sql`create table brought (x text)`
           const may = sql`select has_table_privilege(${role.name}, 'brought', 'select') as may`
@@ -310,7 +310,7 @@ layer(bare, { excludeTestServices: true })("Grants", (it) => {
       )
     }))
 
-  it.effect("tell a role that does not own the database what its owner must revoke (operations/deployment)", () =>
+  it.effect("log what the database owner must revoke if the granting role does not own the database (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
@@ -319,7 +319,7 @@ layer(bare, { excludeTestServices: true })("Grants", (it) => {
       yield* Effect.provide(
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
-          const [owner, role] = [yield* roleIn(url), yield* roleIn(url)]
+          const [owner, role] = [yield* createServiceRole(url), yield* createServiceRole(url)]
           const tables = yield* sql<{ readonly name: string }>`
             select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
           `
@@ -342,7 +342,7 @@ layer(bare, { excludeTestServices: true })("Grants", (it) => {
       )
     }))
 
-  it.effect("name a missing role and the statement that creates it (operations/deployment)", () =>
+  it.effect("fail for a missing role with the statement that creates it (operations/deployment)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))

@@ -19,11 +19,11 @@ describe("The numeric parser", () => {
     assert.strictEqual(readBack(text), expected.includes(".") ? expected.replace(/\.?0+$/, "") : expected)
   }, { arbitrary: { runs: 5000 } })
 
-  it("returns NaN and infinities by name, so that printing them fails (D16)", () => {
+  it("returns NaN and infinities as text, so that encoding them as a number fails (D16)", () => {
     for (const name of ["NaN", "Infinity", "-Infinity"]) assert.strictEqual(readBack(name), name)
   })
 
-  it("keeps zeros that are part of the number (D16)", () => {
+  it("keeps significant zeros (D16)", () => {
     for (const text of ["0", "10", "1000000000000", "-10000", "0.5", "100.05", "0.0001"]) {
       assert.strictEqual(readBack(text), text)
     }

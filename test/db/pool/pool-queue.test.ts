@@ -8,7 +8,7 @@ const timedOut = "timed out" as const
 const makeQueue = (permits: number) =>
   makePoolQueue({ permits, timeout: Duration.seconds(5), onTimeout: () => timedOut })
 
-/** Numbered tasks that record their start and end on demand. */
+/** Makes numbered tasks. Each records its start, and ends when `end` is called. */
 const makeTasks = Effect.fnUntraced(function* (count: number) {
   const started: Array<number> = []
   const ends = yield* Effect.all(Array.from({ length: count }, () => Deferred.make<void>()))
@@ -22,14 +22,14 @@ const makeTasks = Effect.fnUntraced(function* (count: number) {
   return { started, end, task }
 })
 
-/** "start" is listed twice, so that tasks accumulate. */
+/** Lists "start" twice, so that more tasks start than end, and a queue forms. */
 const Step = Schema.Struct({
   action: Schema.Literals(["start", "start", "end", "give up"]),
   partition: Schema.Literals(["a", "b", "c"]),
 })
 
 describe("The pool queue", () => {
-  it.effect("runs as many effects as it has permits, and the others in arrival order (§8)", () =>
+  it.effect("runs as many effects at once as it has permits, and later effects in arrival order (§8)", () =>
     Effect.gen(function* () {
       const { withPermit } = makeQueue(2)
       const { end, started, task } = yield* makeTasks(5)
@@ -40,7 +40,7 @@ describe("The pool queue", () => {
       yield* end(1)
       yield* Effect.yieldNow
       assert.deepStrictEqual(started, [0, 1, 2])
-      // A newcomer does not overtake a waiter.
+      // A new caller does not overtake a waiter.
       const late = yield* Effect.forkChild(withPermit("a")(task(4)), { startImmediately: true })
       yield* end(0)
       yield* Effect.yieldNow
@@ -62,7 +62,7 @@ describe("The pool queue", () => {
       assert.strictEqual(yield* withPermit("a")(Effect.succeed("done")), "done")
     }))
 
-  it.effect("fails a waiter at its timeout, and serves those behind it (§7.2)", () =>
+  it.effect("fails a waiter at its timeout, and serves the waiters behind it (§7.2)", () =>
     Effect.gen(function* () {
       const { waiterCount, withPermit } = makeQueue(1)
       const running = yield* Effect.forkChild(withPermit("a")(Effect.never), { startImmediately: true })
@@ -105,7 +105,7 @@ describe("The pool queue", () => {
     }))
 
   it.effect.prop(
-    "never exceeds its permits, and nobody waits while a permit is free, whatever the order of events (§7.2)",
+    "never exceeds its permits, and lets no effect wait while a permit is free, whatever the order of events (§7.2)",
     { steps: Schema.Array(Step) },
     ({ steps }) =>
       Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** The server refuses to start through a pooler that would lose session settings, and says how to fix it. */
+/** The server refuses to start through a pooler that would lose session settings, and explains how to fix this. */
 import { PgConnection } from "@effect/sql-pg"
 import { assert, describe, it } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Redacted } from "effect"
@@ -29,7 +29,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
       const plain = yield* tryStart({ DATABASE_URL: replacePort(url, (yield* startTestPooler()).port) })
       assert.match(plain, /^The pooler in DATABASE_URL rejects .*\(unsupported startup parameter: lock/)
       assert.match(plain, /Set DATABASE_DIRECT_URL to PostgreSQL itself, or to a pooler in session mode\.$/)
-      // This pooler drops session settings silently; the role has them anyway.
+      // These poolers drop session settings silently, and the role has the settings, so only the mode check can fail.
       for (const more of [{}, { default_pool_size: "1" }, { server_round_robin: "1" }]) {
         const silent = yield* startTestPooler({ ...inTransactionMode, ...more })
         const refusal = yield* tryStart({ DATABASE_URL: replacePort(url, silent.port) })
@@ -45,7 +45,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
         yield* tryStart({ DATABASE_URL: replacePort(url, (yield* startTestPooler(mode)).port) }),
         "starts",
       )
-      // A pooler without a second session to give is no reason to fail.
+      // The check needs a second session. If the pooler has none to give, the start succeeds.
       const narrow = yield* startTestPooler({ ...mode, default_pool_size: "1", query_wait_timeout: "1" })
       assert.strictEqual(yield* tryStart({ DATABASE_URL: replacePort(url, narrow.port) }), "starts")
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
@@ -66,11 +66,11 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
         yield* tryStart(settings),
         /The role has them now, but the pooler's connections are older.* RECONNECT/,
       )
-      // This has the effect of RECONNECT.
+      // Ends the pooler's sessions, like RECONNECT in its console.
       yield* admin.query(
         `select pg_terminate_backend(pid) from pg_stat_activity where usename = '${name}' and pid <> ${roleConnection.processId}`,
       )
-      // For a moment the pooler may still hand out a terminated connection.
+      // Retries, because the pooler may still hand out a terminated connection for a moment.
       const isTerminated = (outcome: string) => outcome.startsWith("PostgreSQL:")
       const outcome = yield* Effect.repeat(tryStart(settings), { while: isTerminated, times: 20 })
       assert.strictEqual(outcome, "starts")

@@ -41,7 +41,7 @@ layer(service, { excludeTestServices: true })("Prepared plans", (it) => {
       const { ultimate } = yield* Service.TestKeys
       const ask = (least: string) =>
         Service.requestJson(`/v1/intraday-runners?min_gap_percentage=${least}`, { key: ultimate })
-      // Each request has a different bound, so that none is cached, and each connection runs enough of them.
+      // Each request has a different bound, so that no result comes from the cache and every connection runs the query.
       for (let common = 0; common < 150; common += 1) assert.strictEqual((yield* ask(`1.${common}`)).status, 200)
       const byGap = "intraday_runners_gap_percentage_idx"
       const byDay = "intraday_runners_date_ticker_idx"

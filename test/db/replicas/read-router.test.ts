@@ -38,7 +38,7 @@ import * as SteadyClients from "../../support/SteadyClients.ts"
 
 // @module-tag slow
 
-const { startReplicaReader: reading, waitUntilFound } = Replicated
+const { startReplicaReader, waitUntilFound } = Replicated
 const { requestOverWire } = ServiceInstances
 
 const database = Service.TestKeys.layer.pipe(
@@ -52,7 +52,7 @@ const waitForPolls = Effect.sleep("1 second")
 
 const price = (text: string) => Number(/"price":(\d+)/.exec(text)?.[1])
 
-const priced = Effect.fnUntraced(function* (ticker: string) {
+const addPricedRow = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`delete from screener where ticker = ${ticker}`
   yield* sql`
@@ -71,7 +71,7 @@ const datasetPaths = datasetEndpoints.flatMap(({ endpoints }) => endpoints).map(
     : path
 )
 
-/** The read services, without the HTTP server, connected to both standbys. */
+/** The services that read from the database, without the HTTP server, connected to both standbys. */
 const readServices = Effect.gen(function* () {
   const { urls } = yield* StandbyPair
   const services = yield* Layer.build(Layer.fresh(
@@ -82,7 +82,7 @@ const readServices = Effect.gen(function* () {
     ),
   )).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
   const versions = Context.get(services, DatasetVersions)
-  const { makeReplicaReader: elsewhere = () => undefined } = Context.get(services, ReadRouter)
+  const { makeReplicaReader = () => undefined } = Context.get(services, ReadRouter)
   const tables = ["screener"]
   const wanted = yield* waitUntilFound(
     Effect.sync(() => ({ tables, version: versions.watchTables(tables).current() ?? "" })),
@@ -92,7 +92,7 @@ const readServices = Effect.gen(function* () {
     wanted,
     cursors: Context.get(services, ExportCursors),
     read: <A>(query: Effect.Effect<A, ReadFailure>) =>
-      Effect.provideService(Context.get(services, Database).read(query), ReplicaReader, elsewhere(wanted)),
+      Effect.provideService(Context.get(services, Database).read(query), ReplicaReader, makeReplicaReader(wanted)),
   }
 })
 
@@ -119,7 +119,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
     Effect.gen(function* () {
       const { first, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
-      const { bothUsed, port, reads, total } = yield* reading({ CACHE_MEGABYTES: "0" })
+      const { bothUsed, port, reads, total } = yield* startReplicaReader({ CACHE_MEGABYTES: "0" })
       yield* bothUsed
       for (const path of datasetPaths) {
         const sentReads = Effect.gen(function* () {
@@ -152,8 +152,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const sql = yield* SqlClient.SqlClient
       const standbys = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
-      const { bothUsed, lag, port, total } = yield* reading({ CACHE_MEGABYTES: "0" })
-      const { path, set } = yield* priced("PAUSE")
+      const { bothUsed, lag, port, total } = yield* startReplicaReader({ CACHE_MEGABYTES: "0" })
+      const { path, set } = yield* addPricedRow("PAUSE")
       yield* standbys.waitUntilCaughtUp
       yield* bothUsed
       yield* Effect.all([standbys.first.pause, standbys.second.pause])
@@ -176,9 +176,9 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
 
   it.effect("have no lag while the primary is idle (operations/replicas)", () =>
     Effect.gen(function* () {
-      const { waitUntilCaughtUp: caughtUp, first } = yield* StandbyPair
-      const { bothUsed, lag, used } = yield* reading()
-      yield* caughtUp
+      const { waitUntilCaughtUp, first } = yield* StandbyPair
+      const { bothUsed, lag, used } = yield* startReplicaReader()
+      yield* waitUntilCaughtUp
       yield* bothUsed
       yield* Effect.sleep("2 seconds")
       yield* waitUntilFound(Effect.all([used(first), lag(first)]), ([used, lag]) => used === 1 && lag === 0)
@@ -188,8 +188,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
     Effect.gen(function* () {
       const { first, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
-      const { port, total } = yield* reading()
-      const { path, set } = yield* priced("RANDOM")
+      const { port, total } = yield* startReplicaReader()
+      const { path, set } = yield* addPricedRow("RANDOM")
       const commits = [{ price: 0, at: performance.now() }]
       const write = Effect.gen(function* () {
         const price = commits.length
@@ -228,7 +228,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
 
   it.effect("may be killed and restarted under load without an effect on clients (RELIABILITY.md)", () =>
     Effect.gen(function* () {
-      const { bothUsed, port, total, used } = yield* reading({ CACHE_MEGABYTES: "0" })
+      const { bothUsed, port, total, used } = yield* startReplicaReader({ CACHE_MEGABYTES: "0" })
       const { first } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
       yield* bothUsed
@@ -252,7 +252,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const between = yield* startTcpProxy(Number(new URL(first.url).port))
       const through = { name: `127.0.0.1:${between.port}/postgres` }
       const urls = `${first.url.replace(/:\d+\//, `:${between.port}/`)},${second.url}`
-      const { port, used } = yield* reading({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls })
+      const { port, used } = yield* startReplicaReader({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls })
       yield* waitUntilFound(used(through), (used) => used === 1)
       const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key: ultimate })
       yield* more()
@@ -273,7 +273,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const { ultimate } = yield* Service.TestKeys
       const wrong = first.url.replace(/:[^:@]*@/, ":wrong@")
       const urls = [url, wrong, "postgres://nobody:secret@127.0.0.1:1/nowhere"]
-      const { port, used } = yield* reading({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls.join(" ") })
+      const { port, used } = yield* startReplicaReader({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls.join(" ") })
       yield* waitForPolls
       for (let round = 0; round < 3; round++) {
         assert.strictEqual((yield* requestOverWire(port, "/v1/news", ultimate)).status, 200)
@@ -308,7 +308,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
   it.effect("serve complete exports (operations/replicas)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
-      const { bothUsed, port, total } = yield* reading({})
+      const { bothUsed, port, total } = yield* startReplicaReader({})
       yield* bothUsed
       const path = "/v1/intraday-runners?limit=all&format=ndjson"
       const before = yield* total
@@ -324,8 +324,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
   it.effect("hand pages and exports that replay cancels during a load to the primary (operations/replicas)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { waitUntilCaughtUp: caughtUp, first, second } = yield* StandbyPair
-      // Slow on a replica only, where it conflicts with the replay of changes to the table.
+      const { waitUntilCaughtUp, first, second } = yield* StandbyPair
+      // This query is slow on a replica only, so that it conflicts there with the replay of changes to the table.
       const statement = sql`
         select pg_is_in_recovery() as replica, case when pg_is_in_recovery() then pg_sleep(60)::text end as slow
         from screener limit 3
@@ -341,7 +341,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           run: Effect.map(readServices, ({ read }) => Effect.map(read(statement.values), (rows) => rows.length)),
         },
         {
-          // PostgreSQL reads the rows of a held cursor at commit.
+          // A cursor declared `with hold` reads its rows at commit, so this is the statement that replay cancels.
           words: "commit",
           run: Effect.map(
             readServices,
@@ -350,7 +350,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         },
       ]
       for (const { run, words } of ways) {
-        yield* caughtUp
+        yield* waitUntilCaughtUp
         const reading = yield* Effect.forkChild(Effect.timed(yield* run))
         yield* waitUntilFound(both(words), (count) => count === 1)
         yield* replaceTable
@@ -361,34 +361,34 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       }
     }).pipe(Effect.scoped))
 
-  it.effect("are checked by doctor: current, late, no replica, another cluster, or down (operations/command-line)", () =>
+  it.effect("are reported by doctor as current, late, not a replica, of a different cluster, or down (operations/command-line)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const primary = yield* DedicatedPostgres
-      const { waitUntilCaughtUp: caughtUp, first, second } = yield* StandbyPair
+      const { waitUntilCaughtUp, first, second } = yield* StandbyPair
       yield* sql`create role tickerline_reader login password 'geheim'`
       yield* grantServiceRole("tickerline_reader")
       const serving = (url: string) => url.replace(/\/\/[^@]*@/, "//tickerline_reader:geheim@")
-      const looked = (url: string) =>
+      const checkReplica = (url: string) =>
         Effect.map(
           checkReplicas(Redacted.make(primary.url), [{ name: "x", url: Redacted.make(url) }]),
           ([found]) => `${found?.state}: ${found?.found}`,
         )
-      yield* caughtUp
+      yield* waitUntilCaughtUp
       assert.match(
-        yield* waitUntilFound(looked(serving(first.url)), (finding) => finding.startsWith("ok")),
+        yield* waitUntilFound(checkReplica(serving(first.url)), (finding) => finding.startsWith("ok")),
         /^ok: it replays changes of the primary within/,
       )
-      assert.match(yield* looked(primary.url), /^warning: it is not a replica/)
-      assert.match(yield* looked(inject("databaseUrl")), /^failed: it belongs to another cluster/)
-      const away = yield* looked("postgres://a:geheim@127.0.0.1:1/b")
+      assert.match(yield* checkReplica(primary.url), /^warning: it is not a replica/)
+      assert.match(yield* checkReplica(inject("databaseUrl")), /^failed: it belongs to another cluster/)
+      const away = yield* checkReplica("postgres://a:geheim@127.0.0.1:1/b")
       assert.match(away, /^failed: .*ECONNREFUSED/)
       assert.notInclude(away, "geheim")
       yield* second.pause
       yield* sql`delete from screener where ticker = 'NONE'`
-      assert.match(yield* looked(serving(second.url)), /^warning: it is [\d.]+ MiB of WAL behind after 1s/)
+      assert.match(yield* checkReplica(serving(second.url)), /^warning: it is [\d.]+ MiB of WAL behind after 1s/)
       yield* second.resume
-      const { port, used } = yield* reading({ DATABASE_READ_URLS: serving(first.url), CACHE_MEGABYTES: "0" })
+      const { port, used } = yield* startReplicaReader({ DATABASE_READ_URLS: serving(first.url), CACHE_MEGABYTES: "0" })
       yield* waitUntilFound(used(first), (used) => used === 1)
       assert.isAbove(port, 0)
     }).pipe(Effect.scoped))
@@ -396,8 +396,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
   it.effect("cancel the query of a client that disconnects (§7.2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { waitUntilCaughtUp: caughtUp, first, second } = yield* StandbyPair
-      yield* caughtUp
+      const { waitUntilCaughtUp, first, second } = yield* StandbyPair
+      yield* waitUntilCaughtUp
       const { read } = yield* readServices
       const both = Effect.map(
         Effect.all([countStatements(first, "as long"), countStatements(second, "as long")]),
@@ -409,17 +409,17 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* waitUntilFound(both, (count) => count === 0).pipe(Effect.timeout("10 seconds"))
     }).pipe(Effect.scoped))
 
-  // Must be the last test, because its primary does not come back.
+  // This must be the last test, because it does not restore the primary.
   it.effect("promoted without the last commits never serve the lost ones (D17)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const primary = yield* DedicatedPostgres
-      const { waitUntilCaughtUp: caughtUp, second } = yield* StandbyPair
+      const { waitUntilCaughtUp, second } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
-      const { path, set } = yield* priced("SPLIT")
+      const { path, set } = yield* addPricedRow("SPLIT")
       yield* set(1)
-      yield* caughtUp
-      const { bothUsed, port } = yield* reading({})
+      yield* waitUntilCaughtUp
+      const { bothUsed, port } = yield* startReplicaReader({})
       yield* bothUsed
       const shown = Effect.map(requestOverWire(port, path, ultimate), ({ text }) => price(text))
       yield* waitUntilFound(shown, (price) => price === 1)

@@ -1,11 +1,11 @@
-/** Replication lag is measured from the WAL positions that polls of the primary have seen. */
+/** Replication lag is computed from the WAL positions that the primary reported in earlier polls. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { makeWalHistory } from "../../../src/db/replicas/Replica.ts"
 
 const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
 
-/** Polls of a primary: bytes written, and milliseconds passed, since the poll before. */
+/** Polls of a primary: the bytes written and the milliseconds passed since the previous poll. */
 const polls = Schema.NonEmptyArray(Schema.Struct({ written: upTo(3), later: upTo(400) }))
 
 describe("Replication lag", () => {

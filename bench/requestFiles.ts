@@ -1,31 +1,31 @@
-/** The requests of a case as they go over the wire, in files that `load.lua` reads. */
+/** Writes the HTTP requests of a case to files that `wrk.lua` reads. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { type Asked, type Case, type Mode, targetOf } from "./cases.ts"
+import { type Case, type Mode, type QueryParameters, requestTarget } from "./cases.ts"
 import { home } from "./postgres.ts"
 import { random, zipf } from "./symbols.ts"
 
-/** Turns what is asked into a request; a server that has another API has another one. */
-export type Writer = (
+/** Formats an HTTP request. PostGraphile has a writer of its own, because its API is GraphQL. */
+export type RequestFormatter = (
   of: Case,
-  asked: Asked,
+  parameters: QueryParameters,
   tag: string | undefined,
 ) => string
 
 export interface Plan {
   readonly requests: string
-  /** The file of the order, "" where they are sent one after the other. */
+  /** File with the order of the requests, or "" to send them in the order of `requests`. */
   readonly order: string
-  /** How many there are, where none may be sent twice. */
+  /** Number of requests that may be sent; limited if no request may be sent twice. */
   readonly most: number
 }
 
 const folder = join(home, "requests")
 const separator = "\x1E"
 
-export const rest = (key: string): Writer => (of, asked, tag) =>
+export const formatRestRequest = (key: string): RequestFormatter => (of, parameters, tag) =>
   [
-    `GET ${targetOf(of, asked)} HTTP/1.1`,
+    `GET ${requestTarget(of, parameters)} HTTP/1.1`,
     "Host: 127.0.0.1",
     "Accept: application/json",
     `Authorization: Bearer ${key}`,
@@ -37,20 +37,20 @@ export const rest = (key: string): Writer => (of, asked, tag) =>
 export const hasCounter = ({ misses: [first] }: Case) =>
   Object.values(first ?? {}).some((value) => value.includes("\x1A"))
 
-/** `tags`: those of the popular answers, for 304. */
+/** `tags`: the ETags of the popular responses, for the mode 304. */
 export const writePlan = (
   name: string,
   of: Case,
   mode: Mode,
-  write: Writer,
+  write: RequestFormatter,
   tags: ReadonlyArray<string>,
 ): Plan => {
   mkdirSync(folder, { recursive: true })
   const requests = join(folder, `${name}-${of.name}-${mode}`)
-  const asked = mode === "miss" ? of.misses : of.popular
+  const parameters = mode === "miss" ? of.misses : of.popular
   writeFileSync(
     requests,
-    asked.map((one, at) => write(of, one, mode === "304" ? tags[at] : undefined)).join(separator),
+    parameters.map((one, at) => write(of, one, mode === "304" ? tags[at] : undefined)).join(separator),
   )
   if (mode === "miss") {
     return {

@@ -1,6 +1,8 @@
--- Sends prepared requests. Arguments: a file of requests with \30 between them, in which \26 stands for the counter; a
--- file of the order in which they are sent, or "" for one after the other; how many were sent before; and the
--- error's status that all answers must have, or 0.
+-- Sends prepared requests. Arguments:
+-- 1. a file with requests, separated by \30; \26 is the placeholder for the counter
+-- 2. a file with the order in which to send them, or "" for the order of the first file
+-- 3. the number of requests that were sent before
+-- 4. the error status that all responses must have, or 0
 
 local requests, rests, order = {}, {}, nil
 local threads = {}
@@ -28,7 +30,7 @@ function init(args)
   end
   cursor = tonumber(args[3])
   expected, unexpected = tonumber(args[4] or 0), 0
-  -- Looking at each answer costs wrk time, so only where it must.
+  -- A `response` function slows wrk down, so it is defined only if an error status is expected.
   if expected > 0 then
     function response(status)
       if status ~= expected then unexpected = unexpected + 1 end

@@ -1,8 +1,8 @@
-/** What is asked of large tables: by the service over HTTP, and where another statement might do better, by it. */
+/** The HTTP requests to large tables, and SQL statements that might be faster than those of the service. */
 import { ticker } from "../symbols.ts"
 import type { Dataset } from "./tables.ts"
 
-export interface Question {
+export interface NamedRequest {
   readonly name: string
   readonly path: string
 }
@@ -12,9 +12,9 @@ export interface Alternative {
   readonly sql: string
 }
 
-const hundred = (first: number) => Array.from({ length: 100 }, (_, at) => ticker(first + at)).join(",")
+const hundredTickers = (first: number) => Array.from({ length: 100 }, (_, at) => ticker(first + at)).join(",")
 
-/** The page of 100 rows that has so many before it. */
+/** Query parameters for the page of 100 rows that follows a number of rows. */
 const after = (rows: number) => `limit=100&page=${1 + Math.floor(rows / 100)}`
 
 const runners = "/v1/intraday-runners?"
@@ -23,14 +23,14 @@ const usage = "/v1/usage?"
 const floats = "/v1/historical-float-pro?"
 const estimateOf = (path: string) => `/estimate?endpoint=${path.replace("?", "&")}`
 
-const depths = (path: string, rows: number): ReadonlyArray<Question> =>
+const depths = (path: string, rows: number): ReadonlyArray<NamedRequest> =>
   [10_000, 100_000, 1_000_000, 10_000_000, Math.floor(0.9 * rows)].filter((depth) => depth < rows).map((depth) => ({
     name: `100 rows after ${depth.toLocaleString("en")}`,
     path: `${path}${after(depth)}`,
   }))
 
-/** Ticker 1 has the most rows; number 3000 some. */
-export const questions = (dataset: Dataset, rows: number): ReadonlyArray<Question> => {
+/** The requests of a dataset. Ticker 1 has the most rows, and tickers with higher numbers have fewer. */
+export const requestsOf = (dataset: Dataset, rows: number): ReadonlyArray<NamedRequest> => {
   switch (dataset) {
     case "intraday_runners":
       return [
@@ -39,7 +39,7 @@ export const questions = (dataset: Dataset, rows: number): ReadonlyArray<Questio
         ...depths(runners, rows),
         { name: "one ticker", path: `${runners}ticker=${ticker(1)}` },
         { name: "one ticker, its 31st page of 100", path: `${runners}ticker=${ticker(2)}&${after(3000)}` },
-        { name: "100 tickers", path: `${runners}ticker=${hundred(500)}&limit=100` },
+        { name: "100 tickers", path: `${runners}ticker=${hundredTickers(500)}&limit=100` },
         { name: "a month ten years ago", path: `${runners}date_from=2016-06-01&date_to=2016-06-30` },
         { name: "a day", path: `${runners}date=2014-03-12&limit=100` },
         { name: "gaps above 140 %", path: `${runners}min_gap_percentage=140` },
@@ -54,7 +54,7 @@ export const questions = (dataset: Dataset, rows: number): ReadonlyArray<Questio
         { name: "estimate, everything", path: estimateOf(runners) },
         { name: "limit=all, one ticker", path: `${runners}ticker=${ticker(4)}&limit=all&format=csv` },
         { name: "limit=all, a month", path: `${runners}date_from=2016-06-01&date_to=2016-06-30&limit=all&format=csv` },
-        // PostgreSQL puts all of it on its disk first.
+        // An export of everything is skipped for large tables, because PostgreSQL first writes all rows to disk.
         ...(rows > 2_000_000 ? [] : [{ name: "limit=all, everything", path: `${runners}limit=all&format=csv` }]),
       ]
     case "news":
@@ -64,7 +64,7 @@ export const questions = (dataset: Dataset, rows: number): ReadonlyArray<Questio
         ...depths(news, rows),
         { name: "one ticker", path: `${news}ticker=${ticker(1)}` },
         { name: "a rare ticker", path: `${news}ticker=${ticker(19_000)}` },
-        { name: "100 tickers", path: `${news}ticker=${hundred(500)}&limit=100` },
+        { name: "100 tickers", path: `${news}ticker=${hundredTickers(500)}&limit=100` },
         { name: "a month ten years ago", path: `${news}date_from=2016-06-01&date_to=2016-06-30` },
         { name: "a day", path: `${news}date=2014-03-12&limit=100` },
         { name: "a form", path: `${news}form_type=S-3` },
@@ -112,7 +112,7 @@ export const questions = (dataset: Dataset, rows: number): ReadonlyArray<Questio
 
 const shown = "anomaly_flagged and daily_volume_ratio > 9"
 
-/** How deep pages would be read otherwise. */
+/** Alternative statements for pages with high numbers. */
 export const alternatives = (dataset: Dataset): ReadonlyArray<Alternative> =>
   dataset !== "intraday_runners" ? [] : [
     {

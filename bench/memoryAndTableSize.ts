@@ -1,23 +1,23 @@
-/** What takes a server of its own: memory over many requests, and what a request costs where there are fewer rows. */
+/** Measures memory after many requests, and how the size of the table affects a request. Each uses its own server. */
 import { cases, runners10, runners10Small } from "./cases.ts"
-import { load } from "./load.ts"
-import { memoryOf } from "./measure.ts"
+import { runWrk } from "./wrk.ts"
+import { readMemory } from "./processStats.ts"
 import { options } from "./options.ts"
 import type { Postgres } from "./postgres.ts"
 import { median } from "./report.ts"
-import { rest, writePlan } from "./requests.ts"
+import { formatRestRequest, writePlan } from "./requestFiles.ts"
 import { startServer } from "./servers/index.ts"
 
 export interface Memory {
   readonly requests: number
-  /** MiB. */
+  /** Resident memory in MiB: at the end, and the maximum. */
   readonly now: number
   readonly most: number
 }
 
 export interface Growth {
   readonly connections: number
-  /** Requests a second. */
+  /** Requests per second with the large and the small table. */
   readonly large: number
   readonly small: number
 }
@@ -26,7 +26,7 @@ type Keys = Readonly<Record<"bench" | "bench_small", string>>
 
 const half = 500_000
 
-/** Half of them rows, half of them chains, by turns. */
+/** Alternates between requests for rows and for lineages. */
 export const measureMemory = async (
   postgres: Postgres,
   keys: Keys,
@@ -37,34 +37,34 @@ export const measureMemory = async (
     origin: 0,
   })
   try {
-    const asked = cases.filter(({ name }) => name === "runners-10" || name === "lineage-12").map((of) => ({
-      plan: writePlan("memory", of, "miss", rest(keys.bench), []),
+    const plans = cases.filter(({ name }) => name === "runners-10" || name === "lineage-12").map((of) => ({
+      plan: writePlan("memory", of, "miss", formatRestRequest(keys.bench), []),
       cursor: 0,
     }))
-    while (asked.some(({ cursor }) => cursor < half)) {
-      for (const one of asked.filter(({ cursor }) => cursor < half)) {
-        one.cursor = (await load({
+    while (plans.some(({ cursor }) => cursor < half)) {
+      for (const one of plans.filter(({ cursor }) => cursor < half)) {
+        one.cursor = (await runWrk({
           port: server.port,
           ...one,
           connections: 32,
           seconds: 10,
         })).cursor
       }
-      const { now } = memoryOf(server.pid)
+      const { now } = readMemory(server.pid)
       console.log(
-        `memory: ${asked.reduce((sum, { cursor }) => sum + cursor, 0)} requests, ${now.toFixed(0)} MiB`,
+        `memory: ${plans.reduce((sum, { cursor }) => sum + cursor, 0)} requests, ${now.toFixed(0)} MiB`,
       )
     }
     return {
-      requests: asked.reduce((sum, { cursor }) => sum + cursor, 0),
-      ...memoryOf(server.pid),
+      requests: plans.reduce((sum, { cursor }) => sum + cursor, 0),
+      ...readMemory(server.pid),
     }
   } finally {
     await server.stop()
   }
 }
 
-/** Both databases in turn, so that noise is shared. */
+/** Alternates between both databases, so that other load on the machine affects both equally. */
 export const measureGrowth = async (
   postgres: Postgres,
   keys: Keys,
@@ -77,12 +77,12 @@ export const measureGrowth = async (
         runners10Small,
       ]] as const
     ) {
-      const around = {
+      const environment = {
         databaseUrl: postgres.url(database),
         key: keys[database],
         origin: 0,
       }
-      const server = await startServer("tickerline", around)
+      const server = await startServer("tickerline", environment)
       const plan = writePlan(database, of, "miss", server.write, [])
       sides.push({ server, plan, cursor: 0 })
     }
@@ -91,16 +91,16 @@ export const measureGrowth = async (
       const rates = sides.map(() => new Array<number>())
       for (let round = 0; round < options.rounds; round += 1) {
         for (const [at, side] of sides.entries()) {
-          const ask = (seconds: number) => load({ port: side.server.port, ...side, connections, seconds })
-          side.cursor = (await ask(options.warmup)).cursor
-          const { cursor, perSecond } = await ask(options.seconds)
+          const send = (seconds: number) => runWrk({ port: side.server.port, ...side, connections, seconds })
+          side.cursor = (await send(options.warmup)).cursor
+          const { cursor, perSecond } = await send(options.seconds)
           side.cursor = cursor
           rates[at]?.push(perSecond)
         }
       }
       const [large = Number.NaN, small = Number.NaN] = rates.map(median)
       console.log(
-        `growth, ${connections} connections: ${large.toFixed(0)} of many, ${small.toFixed(0)} of few rows`,
+        `growth, ${connections} connections: ${large.toFixed(0)} with many rows, ${small.toFixed(0)} with few rows`,
       )
       found.push({ connections, large, small })
     }

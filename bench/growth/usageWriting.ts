@@ -1,30 +1,30 @@
-/** What a row of usage costs, written by the service's own recorder beside the rows that are there. */
+/** Measures the cost of writing usage rows with the service's own writer, into a table that is already large. */
 import { Effect, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/accounts/billing/UsageWriter.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { cpuOf, cpuOfFamily } from "../measure.ts"
+import { readCpu, readTreeCpu } from "../processStats.ts"
 import type { Postgres } from "../postgres.ts"
 import { random, zipf } from "../symbols.ts"
 
-export interface Written {
-  /** At once, each with a connection of its own. */
+export interface WritingResult {
+  /** Number of concurrent writers; each has its own connection. */
   readonly writers: number
-  /** Whether their batches have accounts in common. */
+  /** Whether the writers write for the same accounts. */
   readonly accounts: "each its own" | "the same"
   readonly rowsABatch: number
   readonly rows: number
   readonly seconds: number
-  /** Microseconds of processor for a row. */
+  /** CPU time per row in microseconds: of PostgreSQL, and of the writer. */
   readonly database: number
   readonly writer: number
-  /** Bytes of WAL for a row. */
+  /** Bytes of WAL per row. */
   readonly wal: number
 }
 
 const accounts = zipf(1000, 100_000, random(21))
 
-/** One of so many accounts, by Zipf's law. */
+/** A usage row for an account from a Zipf distribution. */
 const row = (place: number, account: (number: number) => number): UsageRecord => ({
   requested_at: Date.now() - (place % 250),
   account_id: 1 + account(accounts[place % accounts.length] ?? 0),
@@ -49,20 +49,20 @@ const position = Effect.gen(function* () {
   return at?.bytes ?? 0
 })
 
-interface Way {
+interface WritingScenario {
   readonly writers: number
-  readonly accounts: Written["accounts"]
+  readonly accounts: WritingResult["accounts"]
   readonly rowsABatch: number
-  /** Of each writer. */
+  /** Number of batches per writer. */
   readonly batches: number
 }
 
-const measure = Effect.fnUntraced(function* (postgres: Postgres, way: Way) {
-  const { batches, rowsABatch, writers } = way
+const measure = Effect.fnUntraced(function* (postgres: Postgres, scenario: WritingScenario) {
+  const { batches, rowsABatch, writers } = scenario
   const write = yield* makeUsageWriter
-  /** Two writers have the odd ones and the even ones, where each has its own. */
+  /** If each writer has its own accounts, one gets the even and one the odd numbers. */
   const accountOf = (writer: number) => (number: number) =>
-    way.accounts === "the same" ? number : Math.floor(number / writers) * writers + writer
+    scenario.accounts === "the same" ? number : Math.floor(number / writers) * writers + writer
   const writeAll = (writer: number, count: number) =>
     Effect.forEach(
       Array.from({ length: count }, (_, at) => at),
@@ -87,27 +87,27 @@ const measure = Effect.fnUntraced(function* (postgres: Postgres, way: Way) {
   yield* some(10)
   const [wal, cpu, own, began] = [
     yield* position,
-    cpuOfFamily(postgres.pid),
-    cpuOf(process.pid),
+    readTreeCpu(postgres.pid),
+    readCpu(process.pid),
     performance.now(),
   ]
   yield* some(batches)
   const seconds = (performance.now() - began) / 1000
   const rows = rowsABatch * batches * writers
-  const written: Written = {
+  const written: WritingResult = {
     writers,
-    accounts: way.accounts,
+    accounts: scenario.accounts,
     rowsABatch,
     rows,
     seconds,
-    database: (cpuOfFamily(postgres.pid) - cpu) / rows,
-    writer: (cpuOf(process.pid) - own) / rows,
+    database: (readTreeCpu(postgres.pid) - cpu) / rows,
+    writer: (readCpu(process.pid) - own) / rows,
     wal: ((yield* position) - wal) / rows,
   }
   return written
 })
 
-const ways: ReadonlyArray<Way> = [
+const scenarios: ReadonlyArray<WritingScenario> = [
   { writers: 1, accounts: "the same", rowsABatch: 2000, batches: 100 },
   { writers: 2, accounts: "the same", rowsABatch: 2000, batches: 50 },
   { writers: 2, accounts: "each its own", rowsABatch: 2000, batches: 50 },
@@ -116,9 +116,9 @@ const ways: ReadonlyArray<Way> = [
   { writers: 1, accounts: "the same", rowsABatch: 1, batches: 2000 },
 ]
 
-/** Accounts 1 to 1,000 must be there. A checkpoint is not near, so pages are logged in whole once and then no more. */
-export const writing = (postgres: Postgres, url: string) =>
-  Effect.forEach(ways, (way) => measure(postgres, way)).pipe(
+/** Needs the accounts 1 to 1,000. No checkpoint occurs meanwhile, so each page is written to the WAL in full only once. */
+export const measureUsageWriting = (postgres: Postgres, url: string) =>
+  Effect.forEach(scenarios, (scenario) => measure(postgres, scenario)).pipe(
     Effect.provide(
       databaseClientLayer({ url: Redacted.make(url), applicationName: "writing" }),
     ),

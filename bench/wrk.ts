@@ -1,19 +1,19 @@
-/** wrk: one thread of requests over some connections. */
+/** Runs the load generator wrk with one thread. */
 import { join } from "node:path"
 import { run } from "./processes.ts"
-import type { Plan } from "./requests.ts"
+import type { Plan } from "./requestFiles.ts"
 
-export interface Load {
+export interface WrkResult {
   readonly requests: number
   readonly perSecond: number
-  /** Milliseconds. */
+  /** Latencies in milliseconds. */
   readonly p50: number
   readonly p99: number
   readonly max: number
   readonly bytesPerResponse: number
-  /** How many requests of the plan have been sent, with those before. */
+  /** Number of requests of the plan that were sent so far, including earlier runs. */
   readonly cursor: number
-  /** What wrk itself took of a core. */
+  /** CPU use of wrk, in cores. */
   readonly generator: number
 }
 
@@ -29,20 +29,20 @@ interface Result {
   readonly errors: Readonly<Record<string, number>>
 }
 
-export interface Asking {
+export interface WrkOptions {
   readonly port: number
   readonly plan: Plan
   readonly cursor: number
   readonly connections: number
   readonly seconds: number
-  /** The error's status that all answers must have. */
+  /** The error status that all responses must have. Without it they must be successful. */
   readonly expect?: number
 }
 
-/** Any answer with an error's status, and any that does not come, fails; where one is expected, any other does. */
-export const load = async (
-  { connections, cursor, expect, plan, port, seconds }: Asking,
-): Promise<Load> => {
+/** Fails if a response is missing or does not have the expected status. */
+export const runWrk = async (
+  { connections, cursor, expect, plan, port, seconds }: WrkOptions,
+): Promise<WrkResult> => {
   const clock = [
     "-t1",
     `-c${connections}`,
@@ -52,7 +52,7 @@ export const load = async (
   ]
   const script = [
     "-s",
-    join(import.meta.dirname, "load.lua"),
+    join(import.meta.dirname, "wrk.lua"),
     `http://127.0.0.1:${port}/`,
   ]
   const printed = await run({
@@ -69,18 +69,18 @@ export const load = async (
   })
   const [, json] = /^RESULT (.*)$/m.exec(printed) ?? []
   if (json === undefined) {
-    throw new Error(`wrk did not say what it did:\n${printed}`)
+    throw new Error(`wrk printed no result:\n${printed}`)
   }
   const result: Result = JSON.parse(json)
   const wrong = Object.entries(result.errors).filter(([, count]) => count > 0)
     .map(([kind, count]) => `${count} ${kind}`)
   if (wrong.length > 0) {
-    throw new Error(`wrong answers: ${wrong.join(", ")} of ${result.requests}`)
+    throw new Error(`failed requests: ${wrong.join(", ")} of ${result.requests}`)
   }
-  if (result.requests === 0) throw new Error("no answer at all")
+  if (result.requests === 0) throw new Error("wrk received no response")
   if (result.cursor > plan.most) {
     throw new Error(
-      `only ${plan.most} different requests are there, which is too few`,
+      `the case has only ${plan.most} different requests, which is too few for this run`,
     )
   }
   return {

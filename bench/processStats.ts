@@ -1,20 +1,20 @@
-/** What processes took, read from /proc. */
+/** Reads CPU time and memory of processes from /proc. */
 import { readdirSync, readFileSync } from "node:fs"
 
-/** Ticks of the processor's clock are hundredths of a second on Linux, whatever the machine. */
+/** /proc counts CPU time in hundredths of a second on every Linux machine. */
 const microsecondsPerTick = 10_000
 
 interface Stat {
   readonly parent: number
   readonly own: number
-  /** Of children that have ended. */
+  /** CPU time of children that have exited. */
   readonly children: number
 }
 
 const statOf = (pid: number): Stat | undefined => {
   try {
     const text = readFileSync(`/proc/${pid}/stat`, "utf8")
-    // The name of the program stands in brackets, and may hold spaces.
+    // The program name is in parentheses and may contain spaces, so parsing starts after the last parenthesis.
     const [, parent, , , , , , , , , , user, system, childUser, childSystem] = text.slice(text.lastIndexOf(")") + 2)
       .split(" ").map(Number)
     return {
@@ -27,11 +27,11 @@ const statOf = (pid: number): Stat | undefined => {
   }
 }
 
-/** Microseconds of processor. */
-export const cpuOf = (pid: number) => (statOf(pid)?.own ?? 0) * microsecondsPerTick
+/** CPU time of a process in microseconds. */
+export const readCpu = (pid: number) => (statOf(pid)?.own ?? 0) * microsecondsPerTick
 
-/** Of a process, its children and those that it had. */
-export const cpuOfFamily = (pid: number) => {
+/** CPU time in microseconds of a process and of its children, including children that have exited. */
+export const readTreeCpu = (pid: number) => {
   const stats = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((
     name,
   ) => statOf(Number(name)))
@@ -51,8 +51,8 @@ const mebibytes = (pid: number, name: string) => {
   return Number(kilobytes ?? 0) / 1024
 }
 
-/** MiB in memory: now, and at most. */
-export const memoryOf = (pid: number) => ({
+/** Resident memory in MiB: the current value and the maximum. */
+export const readMemory = (pid: number) => ({
   now: mebibytes(pid, "VmRSS"),
   most: mebibytes(pid, "VmHWM"),
 })

@@ -1,21 +1,21 @@
-/** How long answers from large tables take: of a cold machine, and once what they read is in memory. */
+/** Measures the latency of requests to large tables, with cold and with warm caches. */
 import { spawnSync } from "node:child_process"
 import { readFileSync, statSync } from "node:fs"
 import { join } from "node:path"
 import type pg from "pg"
-import { ask, bearer } from "../ask.ts"
-import { cpuOfFamily } from "../measure.ts"
+import { authorizationHeaders, sendRequest } from "../httpClient.ts"
+import { readTreeCpu } from "../processStats.ts"
 import { home, type Postgres } from "../postgres.ts"
-import type { Question } from "./questions.ts"
+import type { NamedRequest } from "./requests.ts"
 
 const folder = join(home, "growth")
 const log = join(home, "postgres.log")
 
 /**
- * Nothing of the tables is in memory any more: neither in PostgreSQL's own nor in that of the kernel. Files of less than
- * a megabyte, PostgreSQL's catalogue among them, stay.
+ * Removes the tables from the caches of PostgreSQL and of the kernel. Files below a megabyte, such as PostgreSQL's
+ * catalogue, stay in the kernel's cache.
  */
-export const chill = async (client: pg.Client) => {
+export const dropCaches = async (client: pg.Client) => {
   await client.query("checkpoint")
   await client.query("select pg_buffercache_evict_all()")
   const { rows: [found] } = await client.query<{ readonly oid: string }>(
@@ -39,7 +39,7 @@ interface Explained {
   readonly plan: Plan
 }
 
-/** What `auto_explain` has logged since, of the service's connections. */
+/** Plans that `auto_explain` has logged after an offset in the log file. */
 const plansSince = (from: number): ReadonlyArray<Explained> => {
   const text = readFileSync(log).subarray(from).toString()
   return Array.from(
@@ -65,50 +65,50 @@ const allSteps = (plan: Plan): ReadonlyArray<string> => [
   ...(plan.Plans ?? []).flatMap(allSteps),
 ]
 
-/** Each once: what is done to a month is done to all. */
+/** Distinct steps of a plan, because all monthly partitions have the same steps. */
 const steps = (plan: Plan) => Array.from(new Set(allSteps(plan)))
 
-export interface Answered {
+export interface RequestTiming {
   readonly name: string
   readonly path: string
   readonly status: number
   readonly bytes: number
-  /** Milliseconds until the answer is complete. */
+  /** Milliseconds until the response is complete. */
   readonly cold: number
-  /** The best and the median of five, after the cold one. */
+  /** Best and median of five warm requests after the cold one. */
   readonly best: number
   readonly median: number
-  /** What PostgreSQL took of a processor for one warm answer, in milliseconds. */
+  /** CPU time of PostgreSQL per warm request, in milliseconds. */
   readonly database: number
-  /** Pages of 8 KiB that PostgreSQL touched, and those it had not in its own memory when cold. */
+  /** Pages of 8 KiB that the cold request used, and those that were not in PostgreSQL's memory. */
   readonly touched: number | undefined
   readonly read: number | undefined
   readonly plan: string | undefined
 }
 
-interface Asking {
+interface LatencyContext {
   readonly postgres: Postgres
   readonly client: pg.Client
   readonly port: number
   readonly key: string
 }
 
-export const answered = async (
-  { client, key, port, postgres }: Asking,
-  { name, path }: Question,
-): Promise<Answered> => {
+export const measureRequest = async (
+  { client, key, port, postgres }: LatencyContext,
+  { name, path }: NamedRequest,
+): Promise<RequestTiming> => {
   const once = async () => {
     const began = performance.now()
-    const answer = await ask(port, path, bearer(key))
+    const answer = await sendRequest(port, path, authorizationHeaders(key))
     return { ...answer, took: performance.now() - began }
   }
-  await chill(client)
+  await dropCaches(client)
   const from = statSync(log).size
   const cold = await once()
   const [longest] = plansSince(from).toSorted((one, other) => other.milliseconds - one.milliseconds)
-  const before = cpuOfFamily(postgres.pid)
+  const before = readTreeCpu(postgres.pid)
   const warm: Array<number> = []
-  // What fails after half a minute fails again.
+  // A very slow request is repeated only once.
   const times = cold.took > 10_000 ? 1 : 5
   while (warm.length < times) warm.push((await once()).took)
   const sorted = warm.toSorted((one, other) => one - other)
@@ -121,15 +121,15 @@ export const answered = async (
     cold: cold.took,
     best: sorted[0] ?? Number.NaN,
     median: sorted[Math.floor(times / 2)] ?? Number.NaN,
-    database: (cpuOfFamily(postgres.pid) - before) / 1000 / times,
+    database: (readTreeCpu(postgres.pid) - before) / 1000 / times,
     touched: plan === undefined ? undefined : (plan["Shared Hit Blocks"] ?? 0) + (plan["Shared Read Blocks"] ?? 0),
     read: plan?.["Shared Read Blocks"],
     plan: plan === undefined ? undefined : steps(plan).join(" ← "),
   }
 }
 
-/** A statement on its own: the best of three, in milliseconds, and the pages it touched. */
-export const explained = async (client: pg.Client, sql: string) => {
+/** Runs a statement three times with `explain analyze`. Returns the best time in milliseconds and the pages it used. */
+export const measureStatement = async (client: pg.Client, sql: string) => {
   const found: Array<{ readonly took: number; readonly plan: Plan }> = []
   while (found.length < 3) {
     const { rows: [row] } = await client.query<

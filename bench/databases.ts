@@ -1,4 +1,4 @@
-/** The two databases: made by the service's own migrations, filled by `data.sql`, kept until that changes. */
+/** The two databases. Migrations of the service create them, `data.sql` fills them, and they are kept until it changes. */
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -23,7 +23,7 @@ const plans = {
   bench_small: { tickers: 500, only: ["tools", "intraday_runners"] },
 }
 
-/** A command of the service, on the database. */
+/** Runs a command of the service on a database. */
 export const command = (url: string, ...args: ReadonlyArray<string>) =>
   run({
     program: process.execPath,
@@ -52,7 +52,7 @@ const fill = async (url: string, database: Database) => {
   }
 }
 
-/** The databases with all that was asked of them, and a key for each. */
+/** Creates the databases that do not exist yet. Returns an API key for each. */
 export const prepareData = async (
   postgres: Postgres,
   wanted: ReadonlyArray<Database> = databases,
@@ -71,7 +71,7 @@ export const prepareData = async (
     const isComplete = existsSync(marker) &&
       readFileSync(marker, "utf8") === version
     if (!isComplete) {
-      console.log(`Making the data of ${database}, once`)
+      console.log(`Creating the data of ${database}`)
       await query(
         postgres.url("postgres"),
         `drop database if exists ${database} with (force)`,

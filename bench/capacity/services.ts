@@ -1,21 +1,21 @@
-/** The service and its PostgreSQL, for both measurements in this folder. */
+/** Starts PostgreSQL and services for `costs` and `machines`. */
 import { join } from "node:path"
 import process from "node:process"
-import { ask, askAll, bearer, headerOf } from "../ask.ts"
-import { type Case, runners10Small, targetOf } from "../cases.ts"
-import { prepareData } from "../data.ts"
+import { authorizationHeaders, getHeader, mapConcurrently, sendRequest } from "../httpClient.ts"
+import { type Case, requestTarget, runners10Small } from "../cases.ts"
+import { prepareData } from "../databases.ts"
 import { options } from "../options.ts"
 import { home, type Postgres, startPostgres } from "../postgres.ts"
-import { freePort, type Running, start, until } from "../processes.ts"
+import { findFreePort, type Running, start, waitUntil } from "../processes.ts"
 
-export interface Surroundings {
+export interface Testbed {
   readonly postgres: Postgres
   readonly url: string
   readonly key: string
   readonly end: () => Promise<void>
 }
 
-export const surroundings = async (): Promise<Surroundings> => {
+export const startTestbed = async (): Promise<Testbed> => {
   const postgres = await startPostgres()
   try {
     const keys = await prepareData(postgres, ["bench_small"])
@@ -30,29 +30,32 @@ export interface Service extends Running {
   readonly port: number
 }
 
-/** As `npm start` starts it. */
+/** Starts a service with the same command as `npm start`. */
 export const startService = async (
   name: string,
   url: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Service> => {
-  const [port, log] = [await freePort(), join(home, `${name}.log`)]
+  const [port, log] = [await findFreePort(), join(home, `${name}.log`)]
   const running = await start({
     program: process.execPath,
     args: ["--max-semi-space-size=16", "src/main.ts", "serve"],
     cwd: options.tickerline,
     env: { RATE_LIMIT_ULTIMATE: "1000000000", PORT: String(port), DATABASE_URL: url, ...env },
   }, log)
-  await until(name, running, log, async () => (await ask(port, "/health/live")).status === 200)
+  await waitUntil(name, running, log, async () => (await sendRequest(port, "/health/live")).status === 200)
   return { ...running, port }
 }
 
-/** Requests everything three times, so that the response cache answers afterwards. Returns the tags. */
+/** Sends all popular requests three times, so that the response cache answers afterwards. Returns their ETags. */
 export const warm = async (port: number, key: string, of: Case = runners10Small) => {
   let tags: ReadonlyArray<string> = []
   for (const _ of [1, 2, 3]) {
-    const answers = await askAll(of.popular, (asked) => ask(port, targetOf(of, asked), bearer(key)))
-    tags = answers.map((answer) => headerOf(answer, "etag") ?? "")
+    const answers = await mapConcurrently(
+      of.popular,
+      (parameters) => sendRequest(port, requestTarget(of, parameters), authorizationHeaders(key)),
+    )
+    tags = answers.map((answer) => getHeader(answer, "etag") ?? "")
   }
   return tags
 }

@@ -1,7 +1,7 @@
-/** Single requests, for what is not timed. */
+/** A minimal HTTP client for requests that are not timed. */
 import { Agent, request } from "node:http"
 
-export interface Answer {
+export interface HttpResponse {
   readonly status: number
   readonly headers: ReadonlyArray<readonly [string, string]>
   readonly body: Buffer
@@ -9,15 +9,15 @@ export interface Answer {
 
 const agent = new Agent({ keepAlive: true, maxSockets: 16 })
 
-export const ask = (
+export const sendRequest = (
   port: number,
   path: string,
   headers: Readonly<Record<string, string>> = {},
   body?: string,
 ) =>
-  new Promise<Answer>((resolve, reject) => {
+  new Promise<HttpResponse>((resolve, reject) => {
     const method = body === undefined ? "GET" : "POST"
-    const asked = request({
+    const outgoing = request({
       agent,
       host: "127.0.0.1",
       port,
@@ -37,20 +37,20 @@ export const ask = (
           body: Buffer.concat(chunks),
         }))
     })
-    asked.on("error", reject)
-    asked.end(body)
+    outgoing.on("error", reject)
+    outgoing.end(body)
   })
 
-export const headerOf = ({ headers }: Answer, wanted: string) =>
-  headers.find(([name]) => name.toLowerCase() === wanted)?.[1]
+export const getHeader = ({ headers }: HttpResponse, lowerCaseName: string) =>
+  headers.find(([name]) => name.toLowerCase() === lowerCaseName)?.[1]
 
-export const bearer = (key: string) => ({
+export const authorizationHeaders = (key: string) => ({
   accept: "application/json",
   authorization: `Bearer ${key}`,
 })
 
-/** Many at once, as many as the agent has connections. */
-export const askAll = <A, B>(
+/** Runs `one` for all items concurrently. The agent limits the number of connections. */
+export const mapConcurrently = <A, B>(
   items: ReadonlyArray<A>,
   one: (item: A) => Promise<B>,
 ) => Promise.all(items.map(one))

@@ -1,0 +1,25 @@
+/** Parts of several commands: names, flags, and examples for the help. */
+import { Schema } from "effect"
+import { Flag } from "effect/cli"
+
+/** The name of an account or a key, or the reference of a payment. */
+export const PlainName = Schema.String.check(
+  Schema.makeFilter((name: string) => name !== "" && name.trim() === name && !/\p{Cc}/u.test(name), {
+    message: "must not be empty, start or end with white space, or contain control characters",
+  }),
+)
+
+/** A flag without a value, which is false by default. */
+export const makeBooleanFlag = (name: string, description: string) =>
+  Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+
+export const makeExample = (args: string, description: string) => ({
+  command: `npm run tickerline -- ${args}`,
+  description,
+})
+
+/** An example in which npm prints no lines of its own, so that standard output contains only the result. */
+export const makeSilentExample = (args: string, description: string) => ({
+  command: `npm run --silent tickerline -- ${args}`,
+  description,
+})

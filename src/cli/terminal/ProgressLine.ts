@@ -1,0 +1,104 @@
+/** Formats progress as a line of text: label, bar, percentage, remaining time, count and speed. */
+import type { ProgressState } from "../../observability/Progress.ts"
+import { displayWidth, padEnd, padStart, truncate } from "./Text.ts"
+
+/** The progress at one moment, from which the speed is computed. */
+export interface ProgressSample {
+  /** Unix milliseconds. */
+  readonly at: number
+  readonly done: number
+  readonly count: number
+}
+
+/** Speed is averaged over this time, which is long enough to smooth out batches and short enough to show a slowdown. */
+const averagingMillis = 15_000
+
+/** Adds a sample and drops old samples: all of them if a number decreased, because a new step has begun. */
+export const addSample = (
+  samples: ReadonlyArray<ProgressSample>,
+  sample: ProgressSample,
+): ReadonlyArray<ProgressSample> => {
+  const last = samples.at(-1)
+  if (last !== undefined && (sample.done < last.done || sample.count < last.count)) return [sample]
+  return [
+    ...samples.filter(({ at }, index) => at >= sample.at - averagingMillis || index === samples.length - 1),
+    sample,
+  ]
+}
+
+const computeSpeed = (samples: ReadonlyArray<ProgressSample>, of: "done" | "count") => {
+  const [first, last] = [samples[0], samples.at(-1)]
+  if (first === undefined || last === undefined || last.at - first.at < 500) return undefined
+  return (last[of] - first[of]) / ((last.at - first.at) / 1000)
+}
+
+/** Formats a duration, like `0:07` or `1:02:03`. */
+const formatClock = (seconds: number) => {
+  const total = Math.max(0, Math.round(seconds))
+  const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60]
+  const tail = String(total % 60).padStart(2, "0")
+  return hours > 0 ? `${hours}:${String(minutes).padStart(2, "0")}:${tail}` : `${minutes}:${tail}`
+}
+
+const formatNumber = (value: number) => Math.round(value).toLocaleString("en")
+
+export interface ProgressFigures {
+  /** Completed share, from 0 to 1. */
+  readonly share: number | undefined
+  readonly texts: ReadonlyArray<string>
+}
+
+/** Formats the percentage, time, count and speed. The most important text is first. */
+export const computeFigures = (
+  state: ProgressState,
+  samples: ReadonlyArray<ProgressSample>,
+  elapsed: number,
+): ProgressFigures => {
+  const share = state.total === undefined || state.total <= 0 ? undefined : Math.min(1, state.done / state.total)
+  const [speed, rate] = [computeSpeed(samples, "done"), computeSpeed(samples, "count")]
+  const left = state.total === undefined || share === 1 || speed === undefined || speed <= 0
+    ? undefined
+    : (state.total - state.done) / speed
+  return {
+    share,
+    texts: [
+      ...(share === undefined ? [] : [padStart(`${Math.floor(share * 100)}%`, 4)]),
+      left === undefined ? `${formatClock(elapsed / 1000)} so far` : `${formatClock(left)} left`,
+      ...(state.count === 0 ? [] : [`${formatNumber(state.count)} ${state.unit}`]),
+      ...(rate === undefined || rate <= 0 ? [] : [`${formatNumber(rate)} ${state.unit}/s`]),
+    ],
+  }
+}
+
+const maxBarWidth = 30
+const minBarWidth = 8
+const maxLabelWidth = 32
+
+export interface ProgressLineStyle {
+  /** One less than the width of the terminal, because text in the last column starts a new line. */
+  readonly columns: number
+  readonly unicode: boolean
+  readonly paint: (style: "cyan" | "dim", text: string) => string
+}
+
+/** Formats a line of at most `columns` characters. If it is too long, the least important texts are omitted. */
+export const formatProgressLine = (
+  label: string,
+  { share, texts }: ProgressFigures,
+  { columns, paint, unicode }: ProgressLineStyle,
+) => {
+  const name = truncate(label, Math.min(maxLabelWidth, columns), unicode ? "…" : "~")
+  const shown: Array<string> = []
+  let width = displayWidth(name)
+  for (const text of texts) {
+    if (width + 2 + displayWidth(text) > columns) break
+    shown.push(text)
+    width += 2 + displayWidth(text)
+  }
+  const barWidth = Math.min(maxBarWidth, columns - width - 2)
+  if (share === undefined || barWidth < minBarWidth) return [name, ...shown].join("  ")
+  const full = Math.floor(barWidth * share)
+  const [done, open] = unicode ? ["━", "─"] : ["#", "-"]
+  const bar = `${paint("cyan", done.repeat(full))}${paint("dim", open.repeat(barWidth - full))}`
+  return [padEnd(name, 0), bar, ...shown].join("  ")
+}
