@@ -1,6 +1,6 @@
 /**
  * The request pipeline of the data endpoints: one effect per request instead of a chain of middlewares.
- * Each step is a function that the middlewares of the other endpoints use, too: docs/decisions/0090-request-pipeline.md.
+ * Each step is a function that the middlewares of the other endpoints use, too (docs/decisions/0090-request-pipeline.md).
  */
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { FindMyWay, HttpPlatform, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
