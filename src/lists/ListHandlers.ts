@@ -45,9 +45,9 @@ const jsonExportError = new ValidationError({
 
 export class ListHandlers extends Context.Service<ListHandlers, {
   /** For a list of a dataset. Its pages are cached until a table that the endpoint reads changes (D17, caching). */
-  readonly makeHandler: <Query extends PageQuery>(
+  readonly makeHandler: <Query extends PageQuery, const ShapedBy extends keyof Query = never>(
     endpoint: AnnotatedEndpoint,
-    definition: ListDefinition<Query> & { readonly Query: { readonly Type: Query } },
+    definition: ListDefinition<Query, ShapedBy> & { readonly Query: { readonly Type: Query } },
   ) => (request: ListRequest<Query>) => Response
   /** For a list that depends on the account. Its pages are never cached. */
   readonly makeAccountHandler: <Query extends PageQuery>(
@@ -65,20 +65,20 @@ export class ListHandlers extends Context.Service<ListHandlers, {
       const respondWithExport = Effect.fnUntraced(function* <Query extends PageQuery>(
         query: Query,
         format: ListFormat,
-        { makeExportStatement, results }: ListQuery<Query>,
+        { compileExport, results }: ListQuery<Query>,
         tables: ReadonlyArray<string>,
         tableVersions?: TableVersions,
       ) {
         if (format === "json") return yield* jsonExportError
         if (yield* Export.isHeadRequest) return yield* Export.respondToHead({ results, format })
         const version = tableVersions?.current()
-        const cursor = yield* cursors.open({ tables, version, statement: makeExportStatement(query) })
+        const cursor = yield* cursors.open({ tables, version, statement: compileExport(query) })
         return yield* Export.sendExport({ results, format }, cursor)
       })
 
-      const makeHandler = <Query extends PageQuery>(
+      const makeHandler = <Query extends PageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
-        definition: ListDefinition<Query>,
+        definition: ListDefinition<Query, ShapedBy>,
       ) => {
         const list = makeListQuery(definition)
         const tables = getTables(endpoint)

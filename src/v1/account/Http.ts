@@ -5,7 +5,7 @@ import { Account } from "../../accounts/keys/Authentication.ts"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeys.ts"
 import { Api } from "../../Api.ts"
 import { Database } from "../../db/Database.ts"
-import { ListHandlers, type WithAccount } from "../../lists/ListHandlers.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
 import { setRecordCount } from "../../http/RequestContext.ts"
 import type { PageQuery } from "../../rules/Paging.ts"
 import { AccountRow, ApiKeyRow } from "./Api.ts"
@@ -25,9 +25,9 @@ export const accountHandlers = HttpApiBuilder.group(
         sql`select account_id, name, contact_email, tier, created_at from accounts where account_id = ${account_id}`,
     })
 
-    const listKeys = makeAccountHandler({
+    const listKeys = makeAccountHandler<PageQuery>({
       Row: ApiKeyRow,
-      select: ({ account_id }: WithAccount<PageQuery>, { columns, orderAndLimit }) =>
+      select: ({ account_id }, { columns, orderAndLimit }) =>
         sql`
           select ${columns}
           from api_keys cross join lateral (select ${sql.literal(apiKeyStatusSql)} as status) as computed

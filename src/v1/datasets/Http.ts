@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import { ListHandlers, type WithAccount } from "../../lists/ListHandlers.ts"
+import { ListHandlers } from "../../lists/ListHandlers.ts"
 import { DatasetRow, type DatasetsQuery } from "./Api.ts"
 import { datasetEndpoints } from "./DatasetEndpoints.ts"
 
@@ -14,10 +14,10 @@ export const datasetsHandlers = HttpApiBuilder.group(
     const { makeAccountHandler } = yield* ListHandlers
     const known = JSON.stringify(datasetEndpoints)
 
-    const list = makeAccountHandler({
+    const list = makeAccountHandler<typeof DatasetsQuery.Type>({
       Row: DatasetRow,
       // dataset_versions has several rows for a dataset if several transactions change it at the same time.
-      select: (_: WithAccount<typeof DatasetsQuery.Type>, { columns, orderAndLimit }) =>
+      select: (_, { columns, orderAndLimit }) =>
         sql`
           select ${columns}
           from jsonb_to_recordset(${known}::text::jsonb) as known (dataset text, endpoints text[])

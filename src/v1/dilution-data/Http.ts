@@ -3,7 +3,6 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
-import type { PageQuery } from "../../rules/Paging.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
 import {
   AdvancedConvertible,
@@ -22,7 +21,7 @@ export const dilutionDataHandlers = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { makeHandler } = yield* ListHandlers
 
-    const select = (_: PageQuery, { columns, orderAndLimit, where }: ListClauses) =>
+    const select = (_: object, { columns, orderAndLimit, where }: ListClauses) =>
       sql`
         select ${columns} from dilution_data where ${where}
         ${orderAndLimit(sql`filed_at desc, id`)}

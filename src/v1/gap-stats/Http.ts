@@ -13,7 +13,7 @@ export const gapStatsHandlers = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { makeHandler } = yield* ListHandlers
 
-    const select = (_: typeof GapStatsQuery.Type, { columns, orderAndLimit, where }: ListClauses) =>
+    const select = (_: object, { columns, orderAndLimit, where }: ListClauses) =>
       sql`
         select ${columns}
         from gap_stats

@@ -3,6 +3,7 @@ import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient, type Statement } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { ListHandlers } from "../../lists/ListHandlers.ts"
+import type { QueryParameter } from "../../lists/Conditions.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
 
@@ -61,10 +62,10 @@ export const historicalFloatProHandlers = HttpApiBuilder.group(
     const { computed, everyTicker, known, marketCap, order } = fragments(sql)
 
     /** The newest matching row of each ticker (D33, latest). */
-    const selectNewest = (query: typeof HistoricalFloatProQuery.Type, matching: Statement.Fragment) =>
+    const selectNewest = (tickers: QueryParameter | undefined, matching: Statement.Fragment) =>
       sql`
         select newest.*
-        from ${query.ticker === undefined ? everyTicker : sql`unnest(${query.ticker}::text[])`} as known(ticker)
+        from ${tickers === undefined ? everyTicker : sql`unnest(${tickers}::text[])`} as known(ticker)
         cross join lateral (
           ${matching} and ticker = known.ticker order by ${order} limit 1
         ) as newest
@@ -75,13 +76,14 @@ export const historicalFloatProHandlers = HttpApiBuilder.group(
       makeHandler(HistoricalFloatProApiGroup.endpoints.list, {
         Query: HistoricalFloatProQuery,
         Row: HistoricalFloat,
+        shapedBy: ["latest"],
         // The market cap is computed for the rows of the page only; a filter on market_cap computes its own.
         select: (query, { columns, orderAndLimit, orderBy, where }) => {
           const matching = sql`select ${known} from (${computed}) as computed where ${where}`
           return sql`
             select ${columns}
             from (
-              select * from (${query.latest === true ? selectNewest(query, matching) : matching}) as matching
+              select * from (${query.latest === true ? selectNewest(query.ticker, matching) : matching}) as matching
               ${orderAndLimit(order)}
             ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
             ${orderBy(order)}

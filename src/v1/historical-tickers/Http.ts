@@ -1,9 +1,11 @@
-import { Array, Effect, Order, Schema } from "effect"
+import { Array, Effect, Order } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
+import { compileStatement, makeStatementRunner } from "../../db/CompiledStatement.ts"
 import { Database } from "../../db/Database.ts"
+import { decodeValues } from "../../db/DecodeRows.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { NotFound } from "../../rules/Errors.ts"
 import { makeSingleContent } from "../../rules/Paging.ts"
@@ -25,22 +27,24 @@ export const historicalTickersHandlers = HttpApiBuilder.group(
     const findEvents = yield* makeEventFinder
     const { makeHandler } = yield* QueryCache
 
-    const findFormerTickers = SqlSchema.findAll({
-      Request: Schema.String,
-      Result: FormerTicker,
-      execute: (ticker) =>
+    const run = makeStatementRunner(sql)
+
+    const compileFind = compileStatement<string>({
+      isPrepared: true,
+      build: (parameter) =>
         sql`
           select former_ticker as ticker, date from historical_tickers
-          where ticker = ${ticker} order by date, former_ticker
+          where ticker = ${parameter((ticker) => ticker)} order by date, former_ticker
         `,
     })
+    const decodeFormerTickers = decodeValues(FormerTicker)
 
     const list = makeHandler(
       HistoricalTickersApiGroup.endpoints.list,
       Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
         const { ticker } = query
         const events = yield* findEvents(query)
-        const withoutEvent = yield* read(findFormerTickers(ticker))
+        const withoutEvent = yield* decodeFormerTickers(read(run(compileFind(ticker))))
         const former = [
           ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
           ...withoutEvent,

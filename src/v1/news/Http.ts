@@ -13,7 +13,7 @@ export const newsHandlers = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { makeHandler } = yield* ListHandlers
 
-    const select = (_: typeof NewsQuery.Type, { columns, fromPage, where }: ListClauses) => {
+    const select = (_: object, { columns, fromPage, where }: ListClauses) => {
       const page = fromPage({ table: "news", key: ["created_at", "id"], where, order: sql`created_at desc, id` })
       return sql`select ${columns} from ${page}`
     }

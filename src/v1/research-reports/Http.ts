@@ -13,7 +13,7 @@ export const researchReportsHandlers = HttpApiBuilder.group(
     const sql = yield* SqlClient.SqlClient
     const { makeHandler } = yield* ListHandlers
 
-    const select = (_: typeof ResearchReportsQuery.Type, { columns, orderAndLimit, where }: ListClauses) =>
+    const select = (_: object, { columns, orderAndLimit, where }: ListClauses) =>
       sql`
         select ${columns}
         from research_reports

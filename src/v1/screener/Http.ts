@@ -21,6 +21,7 @@ export const screenerHandlers = HttpApiBuilder.group(
       makeHandler(ScreenerApiGroup.endpoints.list, {
         Query: ScreenerQuery,
         Row: ScreenerRow,
+        shapedBy: ["sort"],
         select: (query, { columns, orderAndLimit, where }) =>
           sql`
             select ${columns}

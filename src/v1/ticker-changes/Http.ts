@@ -38,7 +38,7 @@ export const tickerChangesHandlers = HttpApiBuilder.group(
       Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
         const { ticker: query_ticker } = query
         const events = yield* findEvents(query)
-        if (!Array.isArrayNonEmpty(events)) {
+        if (!Array.isReadonlyArrayNonEmpty(events)) {
           return makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
         }
         const { current_ticker, history } = yield* Effect.mapError(

@@ -2,12 +2,13 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../Api.ts"
-import type { ListClauses } from "../../lists/ListQuery.ts"
+import type { ListClauses, QueryShape } from "../../lists/ListQuery.ts"
 import { ListHandlers, type WithAccount } from "../../lists/ListHandlers.ts"
-import { makeColumnConditions } from "../../lists/Conditions.ts"
+import { makeColumnConditions, type QueryParameter } from "../../lists/Conditions.ts"
 import { DailyUsageQuery, DailyUsageRow, UsageQuery, UsageRow } from "./Api.ts"
 
-type Days = Pick<typeof UsageQuery.Type, "requested_at_from" | "requested_at_to">
+type UsageShape = QueryShape<WithAccount<typeof UsageQuery.Type>>
+type Days = Pick<UsageShape, "requested_at_from" | "requested_at_to">
 
 export const usageHandlers = HttpApiBuilder.group(
   Api,
@@ -15,7 +16,7 @@ export const usageHandlers = HttpApiBuilder.group(
   Effect.fnUntraced(function* (handlers) {
     const sql = yield* SqlClient.SqlClient
     const { makeAccountHandler } = yield* ListHandlers
-    const { fromDayOfInstant, oneOf, toDayOfInstant } = makeColumnConditions(sql)
+    const { fromDayOfInstant, toDayOfInstant } = makeColumnConditions(sql)
 
     const days = (column: string, { requested_at_from, requested_at_to }: Days) => [
       ...(requested_at_from === undefined ? [] : fromDayOfInstant(column, requested_at_from)),
@@ -27,10 +28,10 @@ export const usageHandlers = HttpApiBuilder.group(
         select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
       ) as key
     `
-    const bigint = (number: number) => sql`${String(number)}::text::bigint`
+    const bigint = (number: QueryParameter<number>) => sql`${number.map(String)}::text::bigint`
     const latestFirst = sql`requested_at desc, usage_id desc`
 
-    const selectAll = ({ account_id, ...query }: WithAccount<Days>, { columns, fromPage, orderBy }: ListClauses) => {
+    const selectAll = ({ account_id, ...query }: UsageShape, { columns, fromPage, orderBy }: ListClauses) => {
       const page = fromPage({
         table: "usage",
         key: ["account_id", "requested_at", "usage_id"],
@@ -49,13 +50,13 @@ export const usageHandlers = HttpApiBuilder.group(
      * intervals of the page are read (docs/decisions/0053-usage-filters.md).
      */
     const selectFiltered = (
-      { account_id, endpoint, status_code, ...query }: WithAccount<typeof UsageQuery.Type>,
+      { account_id, endpoint, status_code, ...query }: UsageShape,
       { columns, limit, offset }: ListClauses,
     ) => {
-      const [start, end] = [bigint(offset), bigint(offset + limit)]
+      const [start, end] = [bigint(offset), bigint(offset.map((start) => start + limit))]
       const own = [
         sql`account_id = ${account_id}`,
-        ...(endpoint === undefined ? [] : oneOf("endpoint", endpoint)),
+        ...(endpoint === undefined ? [] : [sql`endpoint = any(${endpoint}::text[])`]),
         ...(status_code === undefined ? [] : [sql`status_code = any(${status_code}::text[]::smallint[])`]),
       ]
       return sql`
@@ -89,22 +90,22 @@ export const usageHandlers = HttpApiBuilder.group(
           offset 0
         ) as usage ${key}
         order by ${latestFirst}
-        limit ${bigint(limit)} offset ${start} - (select coalesce(min(before), ${start}) from shown)
+        limit ${String(limit)}::text::bigint offset ${start} - (select coalesce(min(before), ${start}) from shown)
       `
     }
 
-    const list = makeAccountHandler({
+    const list = makeAccountHandler<typeof UsageQuery.Type>({
       Row: UsageRow,
-      select: (query: WithAccount<typeof UsageQuery.Type>, clauses) =>
+      select: (query, clauses) =>
         query.endpoint === undefined && query.status_code === undefined
           ? selectAll(query, clauses)
           : selectFiltered(query, clauses),
     })
 
-    const listDaily = makeAccountHandler({
+    const listDaily = makeAccountHandler<typeof DailyUsageQuery.Type>({
       Query: DailyUsageQuery,
       Row: DailyUsageRow,
-      select: ({ account_id }: WithAccount<typeof DailyUsageQuery.Type>, { columns, conditions, orderAndLimit }) =>
+      select: ({ account_id }, { columns, conditions, orderAndLimit }) =>
         sql`
           select ${columns}
           from usage_daily
