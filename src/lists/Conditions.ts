@@ -13,9 +13,10 @@ type Comparison = ">=" | "<=" | "="
 
 /** Returns the tightest `bigint` bound that a decimal bound implies. */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
+  if (/^\d{1,18}$/.test(bound)) return bound
   const exact = BigDecimal.fromStringUnsafe(bound)
   const { value: integer } = BigDecimal.scale(comparison === ">=" ? BigDecimal.floor(exact) : BigDecimal.ceil(exact), 0)
-  return integer > maxBigint ? maxBigint : integer < minBigint ? minBigint : integer
+  return String(integer > maxBigint ? maxBigint : integer < minBigint ? minBigint : integer)
 }
 
 /** Escapes the wildcards of `like`. */
@@ -83,7 +84,7 @@ export const makeColumnConditions = (
     const exact = sql`${bound}::text::numeric`
     if (hasTicker === true) return compareUnplanned(column, comparison, exact)
     const operator = sql.literal(comparison)
-    const integer = bound.map((text) => String(getIntegerBound(comparison, text)))
+    const integer = bound.map((text) => getIntegerBound(comparison, text))
     return [
       sql`${sql(column)} ${operator} ${integer}::text::bigint`,
       sql`${sql(column)} ${operator} ${exact}`,

@@ -85,8 +85,15 @@ const needsCustomPlan = (query: PageQuery) => {
 
 const isResultEncoder = (row: RowModels | ResultEncoder): row is ResultEncoder => "encodeCsvRecord" in row
 
-/** Maximum number of shapes in memory. Clients choose the filters of a request, so there is no natural limit. */
-export const maxShapes = 1_000
+/**
+ * Memory for compiled statements, about 2,000 of them. Clients choose the filters, so the number of shapes has no
+ * natural limit. A statement with hundreds of parameters is compiled for each request.
+ */
+const maxStatementBytes = 8_388_608
+const maxBytesPerStatement = 65_536
+const bytesPerParameter = 256
+
+const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length + parameters.length * bytesPerParameter
 
 type Purpose = "page" | "export" | "count"
 
@@ -124,7 +131,10 @@ export const makeListQueryFactory = Effect.gen(function* () {
   const empty = sql.literal("")
   const makeFromPage = makeDeepPage(sql)
   const offset = new Parameter((query: DecodedListQuery) => getRowRange(query).offset)
-  const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({ max: maxShapes })
+  const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
+    maxSize: maxStatementBytes,
+    maxEntrySize: maxBytesPerStatement,
+  })
   let listCount = 0
 
   return <Query extends PageQuery, ShapedBy extends keyof Query = never>(
@@ -141,7 +151,8 @@ export const makeListQueryFactory = Effect.gen(function* () {
     /** Everything that the SQL depends on. No text from a client is part of it. */
     const describeShape = (query: DecodedQuery, { hasOffset, isDeep, limit, purpose }: PageShape) => {
       let key = `${listId} ${purpose} ${limit} ${hasOffset} ${isDeep} ${describeLiterals(query)}`
-      for (const [name, value] of Object.entries(query)) {
+      for (const name of Object.keys(query)) {
+        const value = query[name]
         if (value === undefined || pagingParameters.has(name)) continue
         key += ` ${name}`
         if (shapedBy.has(name)) key += `=${value}`
@@ -182,8 +193,9 @@ export const makeListQueryFactory = Effect.gen(function* () {
         isPrepared: !needsCustomPlan(query),
         build: () => buildStatement(values, pageShape),
       })
-      shapes.set(key, fill)
-      return fill(values)
+      const statement = fill(values)
+      shapes.set(key, fill, { size: estimateBytes(statement) })
+      return statement
     }
     const compilePage = (query: Query) => compile(query, "page")
     const compileCount = (query: Query) => compile(query, "count")
