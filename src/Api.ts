@@ -4,7 +4,7 @@ import { Authorization, Billing } from "./accounts/Authorization.ts"
 import { Authentication } from "./accounts/keys/Authentication.ts"
 import { CatalogueApiGroup } from "./catalogue/Api.ts"
 import { ChangelogApiGroup } from "./changelog/Api.ts"
-import { UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validation.ts"
+import { queryParseOptions, UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validation.ts"
 import { LifecycleMiddleware } from "./rules/Lifecycle.ts"
 import { AccountApiGroup } from "./v1/account/Api.ts"
 import { AfterhoursStatsApiGroup } from "./v1/afterhours-stats/Api.ts"
@@ -28,7 +28,18 @@ import { SplitStatusApiGroup } from "./v1/split-status/Api.ts"
 import { TickerChangesApiGroup } from "./v1/ticker-changes/Api.ts"
 import { UsageApiGroup } from "./v1/usage/Api.ts"
 
-/** A middleware applies to all endpoints that are added above it. The one that is added first is the innermost. */
+/** The endpoints that need no key. The router serves them. */
+export class PublicApi extends HttpApi.make("tickerline-public")
+  .add(CatalogueApiGroup, ChangelogApiGroup)
+  .middleware(ValidationMiddleware)
+  .middleware(UnexpectedErrorMiddleware)
+  .middleware(LifecycleMiddleware)
+  .annotate(HttpApi.QueryParseOptions, queryParseOptions) {}
+
+/**
+ * The contract of every endpoint. Those with a key are served by `http/DataEndpoints.ts`.
+ * A middleware applies to all endpoints that are added above it. The one that is added first is the innermost.
+ */
 export class Api extends HttpApi.make("tickerline")
   .add(
     TickerChangesApiGroup,
@@ -54,11 +65,11 @@ export class Api extends HttpApi.make("tickerline")
   .prefix("/v1")
   .middleware(Authorization)
   .middleware(Authentication)
-  .add(CatalogueApiGroup, ChangelogApiGroup)
   .middleware(ValidationMiddleware)
   .middleware(UnexpectedErrorMiddleware)
   .middleware(LifecycleMiddleware)
-  .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" })
+  .addHttpApi(PublicApi)
+  .annotate(HttpApi.QueryParseOptions, queryParseOptions)
   .annotateMerge(OpenApi.annotations({
     title: "Tickerline",
     version: "v1",

@@ -1,15 +1,15 @@
 /** Composes all layers of the service. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Context, Effect, Layer, Scope } from "effect"
+import { Array, Context, Effect, Layer, Scope } from "effect"
 import { HttpMiddleware, HttpRouter, HttpServer, type HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import * as Authorization from "./accounts/AuthorizationMiddleware.ts"
-import * as Authentication from "./accounts/keys/AuthenticationMiddleware.ts"
+import { authorizationLayer } from "./accounts/AuthorizationMiddleware.ts"
+import { authenticationLayer, Authenticator } from "./accounts/keys/AuthenticationMiddleware.ts"
 import { Metering } from "./accounts/billing/Metering.ts"
 import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
 import { RateLimit } from "./accounts/limits/RateLimit.ts"
-import { Api } from "./Api.ts"
+import { PublicApi } from "./Api.ts"
 import { QueryCache } from "./lists/QueryCache.ts"
 import { DataEndpoints } from "./http/DataEndpoints.ts"
 import { ResponseCache } from "./http/ResponseCache.ts"
@@ -24,7 +24,7 @@ import { ReadRouter } from "./db/replicas/ReadRouter.ts"
 import * as Middleware from "./http/Middleware.ts"
 import * as Jobs from "./jobs/JobRunner.ts"
 import { ExportCursors } from "./lists/ExportCursors.ts"
-import { ListHandlers } from "./lists/ListHandlers.ts"
+import { ListEndpoints } from "./lists/ListEndpoints.ts"
 import { sendEmailsJob } from "./mail/EmailSender.ts"
 import { RequestMetrics } from "./observability/RequestMetrics.ts"
 import * as Tracing from "./observability/Tracing.ts"
@@ -33,58 +33,59 @@ import { LifecycleMiddleware } from "./rules/Lifecycle.ts"
 import { makeTrustedProxiesMiddleware } from "./http/TrustedProxies.ts"
 import * as Site from "./site/Http.ts"
 import { getSpanName } from "./http/RequestTarget.ts"
-import { accountHandlers } from "./v1/account/Http.ts"
-import { afterhoursStatsHandlers } from "./v1/afterhours-stats/Http.ts"
-import { datasetsHandlers } from "./v1/datasets/Http.ts"
-import { dilutionDataHandlers } from "./v1/dilution-data/Http.ts"
-import { floatOutstandingHandlers } from "./v1/float-outstanding/Http.ts"
-import { gapStatsHandlers } from "./v1/gap-stats/Http.ts"
-import { historicalFloatProHandlers } from "./v1/historical-float-pro/Http.ts"
-import { historicalTickersHandlers } from "./v1/historical-tickers/Http.ts"
-import { intradayRunnersHandlers } from "./v1/intraday-runners/Http.ts"
-import { nasdaqComplianceHandlers } from "./v1/nasdaq-compliance/Http.ts"
-import { newsHandlers } from "./v1/news/Http.ts"
-import { overviewHandlers } from "./v1/overview/Http.ts"
-import { ownershipHandlers } from "./v1/ownership/Http.ts"
-import { premarketStatsHandlers } from "./v1/premarket-stats/Http.ts"
-import { pumpAndDumpTrackerHandlers } from "./v1/pump-and-dump-tracker/Http.ts"
-import { registrationsHandlers } from "./v1/registrations/Http.ts"
-import { researchReportsHandlers } from "./v1/research-reports/Http.ts"
-import { screenerHandlers } from "./v1/screener/Http.ts"
-import { splitStatusHandlers } from "./v1/split-status/Http.ts"
-import { tickerChangesHandlers } from "./v1/ticker-changes/Http.ts"
-import { usageHandlers } from "./v1/usage/Http.ts"
+import { accountEndpoints } from "./v1/account/Http.ts"
+import { afterhoursStatsEndpoints } from "./v1/afterhours-stats/Http.ts"
+import { datasetsEndpoints } from "./v1/datasets/Http.ts"
+import { dilutionDataEndpoints } from "./v1/dilution-data/Http.ts"
+import { floatOutstandingEndpoints } from "./v1/float-outstanding/Http.ts"
+import { gapStatsEndpoints } from "./v1/gap-stats/Http.ts"
+import { historicalFloatProEndpoints } from "./v1/historical-float-pro/Http.ts"
+import { historicalTickersEndpoints } from "./v1/historical-tickers/Http.ts"
+import { intradayRunnersEndpoints } from "./v1/intraday-runners/Http.ts"
+import { nasdaqComplianceEndpoints } from "./v1/nasdaq-compliance/Http.ts"
+import { newsEndpoints } from "./v1/news/Http.ts"
+import { overviewEndpoints } from "./v1/overview/Http.ts"
+import { ownershipEndpoints } from "./v1/ownership/Http.ts"
+import { premarketStatsEndpoints } from "./v1/premarket-stats/Http.ts"
+import { pumpAndDumpTrackerEndpoints } from "./v1/pump-and-dump-tracker/Http.ts"
+import { registrationsEndpoints } from "./v1/registrations/Http.ts"
+import { researchReportsEndpoints } from "./v1/research-reports/Http.ts"
+import { screenerEndpoints } from "./v1/screener/Http.ts"
+import { splitStatusEndpoints } from "./v1/split-status/Http.ts"
+import { tickerChangesEndpoints } from "./v1/ticker-changes/Http.ts"
+import { usageEndpoints } from "./v1/usage/Http.ts"
 
-const handlers = Layer.mergeAll(
-  tickerChangesHandlers,
-  historicalTickersHandlers,
-  intradayRunnersHandlers,
-  dilutionDataHandlers,
-  registrationsHandlers,
-  pumpAndDumpTrackerHandlers,
-  splitStatusHandlers,
-  nasdaqComplianceHandlers,
-  newsHandlers,
-  gapStatsHandlers,
-  premarketStatsHandlers,
-  afterhoursStatsHandlers,
-  researchReportsHandlers,
-  floatOutstandingHandlers,
-  historicalFloatProHandlers,
-  ownershipHandlers,
-  screenerHandlers,
-  overviewHandlers,
-  accountHandlers,
-  usageHandlers,
-  datasetsHandlers,
-  catalogueHandlers,
-  changelogHandlers,
+/** Every endpoint that needs a key. */
+const dataEndpoints = Effect.map(
+  Effect.all([
+    tickerChangesEndpoints,
+    historicalTickersEndpoints,
+    intradayRunnersEndpoints,
+    dilutionDataEndpoints,
+    registrationsEndpoints,
+    pumpAndDumpTrackerEndpoints,
+    splitStatusEndpoints,
+    nasdaqComplianceEndpoints,
+    newsEndpoints,
+    gapStatsEndpoints,
+    premarketStatsEndpoints,
+    afterhoursStatsEndpoints,
+    researchReportsEndpoints,
+    floatOutstandingEndpoints,
+    historicalFloatProEndpoints,
+    ownershipEndpoints,
+    screenerEndpoints,
+    overviewEndpoints,
+    accountEndpoints,
+    usageEndpoints,
+    datasetsEndpoints,
+  ]),
+  Array.flatten,
 )
 
 const apiMiddleware = Layer.mergeAll(
-  Authentication.authenticationLayer,
-  Authorization.authorizationLayer,
-  Authorization.billingLayer,
+  authenticationLayer,
+  authorizationLayer,
   ValidationMiddleware.layer,
   UnexpectedErrorMiddleware.layer,
   LifecycleMiddleware.layer,
@@ -95,7 +96,7 @@ const accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, priceListLaye
 
 const caches = Layer.provideMerge(QueryCache.layer, DatasetVersions.layer)
 
-const lists = Layer.provide(ListHandlers.layer, ExportCursors.layer)
+const lists = Layer.provide(ListEndpoints.layer, ExportCursors.layer)
 
 /** The documentation pages. The middleware needs their paths to choose between 404 and 405. */
 const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SiteAddresses).pipe(Layer.provide(Site.layer))
@@ -104,17 +105,17 @@ const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SiteAddre
 export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob])
 
 /** Every route except those of the data endpoints, with their middleware. */
-const routes = HttpApiBuilder.layer(Api).pipe(
-  Layer.provide(handlers),
+const routes = HttpApiBuilder.layer(PublicApi).pipe(
+  Layer.provide(Layer.merge(catalogueHandlers, changelogHandlers)),
   Layer.provide(apiMiddleware),
   Layer.merge(Layer.provide(Middleware.layer, documentation)),
 )
 
 /** Everything that the routes need, except `SqlClient`. */
-const services = lists.pipe(
-  Layer.provideMerge(DataEndpoints.layer),
+const services = DataEndpoints.layer(dataEndpoints).pipe(
+  Layer.provideMerge(lists),
   Layer.provideMerge(ResponseCache.layer),
-  Layer.provideMerge(Authentication.Authenticator.layer),
+  Layer.provideMerge(Authenticator.layer),
   Layer.provideMerge(RecentKeys.layer),
   Layer.provideMerge(RequestMetrics.layer),
   Layer.provideMerge(accounting),

@@ -4,7 +4,7 @@ import { HttpEffect, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { meetsTier, RequiredTier } from "../rules/EndpointAnnotations.ts"
 import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
-import { Authorization, Billing } from "./Authorization.ts"
+import { Authorization } from "./Authorization.ts"
 import { Account, hasCredit, isPathAllowed } from "./keys/Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier } from "./AccountErrors.ts"
 import { Metering } from "./billing/Metering.ts"
@@ -150,18 +150,3 @@ export const makeBilling = Effect.gen(function* () {
 
   return { requireCredit, limitExport }
 })
-
-export const billingLayer = Layer.effect(
-  Billing,
-  Effect.map(
-    makeBilling,
-    ({ limitExport, requireCredit }) =>
-      Billing.of((next, { endpoint }) =>
-        Effect.flatMap(Account, (account) =>
-          requireCredit(account, endpoint).pipe(
-            Effect.andThen(next),
-            Effect.tap(() => limitExport(account)),
-          ))
-      ),
-  ),
-)

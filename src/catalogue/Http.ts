@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "../Api.ts"
+import { PublicApi } from "../Api.ts"
 import { makeConditionalResponder, staticCacheHeaders } from "../http/ConditionalRequests.ts"
 import { cacheCompressedForms } from "../http/Compression.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
@@ -19,7 +19,7 @@ const makeStaticResponder = (document: unknown) =>
   )
 
 export const catalogueHandlers = HttpApiBuilder.group(
-  Api,
+  PublicApi,
   "catalogue",
   Effect.fnUntraced(function* (handlers) {
     const ready = yield* makeReadinessCheck

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "../Api.ts"
+import { PublicApi } from "../Api.ts"
 import * as ConditionalRequests from "../http/ConditionalRequests.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { setRecordCount } from "../http/RequestContext.ts"
@@ -34,7 +34,7 @@ const toQueryString = (query: ChangelogQuery) => {
 }
 
 export const changelogHandlers = HttpApiBuilder.group(
-  Api,
+  PublicApi,
   "changelog",
   Effect.fnUntraced(function* (handlers) {
     const baseUrl = yield* BaseUrl

@@ -1,4 +1,4 @@
-/** Validates rows that affect money, limits or permissions. */
+/** Validates rows, for example those that affect money, limits or permissions. */
 import { Effect, Schema } from "effect"
 
 /** Decodes the rows of a query. A row that does not match the schema is a bug, so it becomes a defect. */
@@ -6,4 +6,15 @@ export const decodeRows = <A, I>(Row: Schema.Codec<A, I>) => {
   const decode = Schema.decodeUnknownEffect(Schema.Array(Row))
   return <E, R>(query: Effect.Effect<ReadonlyArray<object>, E, R>) =>
     Effect.flatMap(query, (rows) => Effect.orDie(decode(rows)))
+}
+
+/** Decodes rows of values. The statement selects the fields of the struct in their order. */
+export const decodeValues = <A, I>(Row: Schema.Codec<A, I> & { readonly fields: object }) => {
+  const decode = decodeRows(Row)
+  const names = Object.keys(Row.fields)
+  return <E, R>(query: Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, E, R>) =>
+    decode(
+      Effect.map(query, (rows) =>
+        rows.map((values) => Object.fromEntries(names.map((name, index) => [name, values[index]])))),
+    )
 }

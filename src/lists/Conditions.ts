@@ -1,22 +1,22 @@
 /** Compiles the filters of a query (`rules/FilterOperators.ts`) to SQL conditions. */
 import { BigDecimal, Predicate } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
+import { Parameter } from "../db/CompiledStatement.ts"
 import { type ColumnOperator, type DecodedQuery, getFilter, type QuerySchema } from "../rules/FilterOperators.ts"
-import { PagingParameters } from "../rules/Paging.ts"
+import { type PageQuery, PagingParameters } from "../rules/Paging.ts"
 
 type Fragments = ReadonlyArray<Statement.Fragment | string>
 
-const maxBigint = 2n ** 63n - 1n
+const [minBigint, maxBigint] = [-(2n ** 63n), 2n ** 63n - 1n]
 
 type Comparison = ">=" | "<=" | "="
 
-/** Returns the `bigint` bound that follows from a decimal bound, as an array; empty if every `bigint` is valid. */
+/** Returns the tightest `bigint` bound that a decimal bound implies. */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
+  if (/^\d{1,18}$/.test(bound)) return bound
   const exact = BigDecimal.fromStringUnsafe(bound)
   const { value: integer } = BigDecimal.scale(comparison === ">=" ? BigDecimal.floor(exact) : BigDecimal.ceil(exact), 0)
-  if (integer > maxBigint) return comparison === ">=" ? [maxBigint] : []
-  if (integer < -maxBigint) return comparison === ">=" ? [] : [-maxBigint]
-  return [integer]
+  return String(integer > maxBigint ? maxBigint : integer < minBigint ? minBigint : integer)
 }
 
 /** Escapes the wildcards of `like`. */
@@ -31,13 +31,40 @@ const assertType = <Value>(is: (value: unknown) => value is Value, value: unknow
   throw new TypeError(`A filter has a value of the type ${typeof value}, which its operator does not support`)
 }
 
-const isTextArray = (value: unknown): value is ReadonlyArray<string> =>
-  Array.isArray(value) && value.every(Predicate.isString)
-
 const isTextOrBoolean = Predicate.or(Predicate.isString, Predicate.isBoolean)
 
-/** Builds the conditions of a column. `hasTicker`: whether the request also filters by ticker. */
-type ConditionBuilder = (column: string, value: unknown, hasTicker?: boolean) => Fragments
+const assertText = (value: unknown) => assertType(Predicate.isString, value)
+const assertArray = (value: unknown) => assertType(Array.isArray, value)
+
+/** The decoded query of a list. */
+export type DecodedListQuery = DecodedQuery & PageQuery
+
+/** A parameter of the query. */
+export type QueryParameter<Value = unknown> = Parameter<DecodedListQuery, Value>
+
+/**
+ * The number of SQL parameters for a list of values: a power of two, so that lists of 1 to 128 values need only eight
+ * statements. The last value fills the rest. With one array instead, the planner would not know the number of values.
+ */
+export const countListParameters = (values: ReadonlyArray<unknown>) => 2 ** Math.ceil(Math.log2(values.length))
+
+interface ConditionOptions {
+  /** Whether the request also filters by ticker. */
+  readonly hasTicker?: boolean
+  /** The number of SQL parameters for a list of values. */
+  readonly listParameters?: number
+}
+
+/** Builds the conditions of a column, with a parameter in place of the value. */
+type ConditionBuilder = (column: string, parameter: QueryParameter, options?: ConditionOptions) => Fragments
+
+const listElements = (list: QueryParameter, { listParameters = 1 }: ConditionOptions = {}) => {
+  const values = list.map(assertArray)
+  return Array.from(
+    { length: listParameters },
+    (_, index) => values.map((items) => assertText(items[Math.min(index, items.length - 1)])),
+  )
+}
 
 /** Returns the condition builders by operator, also for statements that write their own `where` clause. */
 export const makeColumnConditions = (
@@ -52,54 +79,50 @@ export const makeColumnConditions = (
   ]
 
   /** Compares as exact `numeric`. The additional integer bound can use an index on a `bigint` column. */
-  const compareNumber = (comparison: Comparison): ConditionBuilder => (column, value, hasTicker = false) => {
-    const bound = assertType(Predicate.isString, value)
+  const compareNumber = (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker } = {}) => {
+    const bound = parameter.map(assertText)
     const exact = sql`${bound}::text::numeric`
-    if (hasTicker) return compareUnplanned(column, comparison, exact)
+    if (hasTicker === true) return compareUnplanned(column, comparison, exact)
     const operator = sql.literal(comparison)
+    const integer = bound.map((text) => getIntegerBound(comparison, text))
     return [
-      ...getIntegerBound(comparison, bound).map((integer) =>
-        sql`${sql(column)} ${operator} ${String(integer)}::text::bigint`
-      ),
+      sql`${sql(column)} ${operator} ${integer}::text::bigint`,
       sql`${sql(column)} ${operator} ${exact}`,
     ]
   }
 
-  const compareDate = (comparison: Comparison): ConditionBuilder => (column, value, hasTicker = false) => {
-    const exact = sql`${assertType(Predicate.isString, value)}::text::date`
-    if (hasTicker) return compareUnplanned(column, comparison, exact)
+  const compareDate = (comparison: Comparison): ConditionBuilder => (column, parameter, { hasTicker } = {}) => {
+    const exact = sql`${parameter.map(assertText)}::text::date`
+    if (hasTicker === true) return compareUnplanned(column, comparison, exact)
     return [sql`${sql(column)} ${sql.literal(comparison)} ${exact}`]
   }
 
-  const midnight = (value: unknown) => sql`${`${assertType(Predicate.isString, value)} 00:00:00-05:00`}::timestamptz`
-  const pattern = (value: unknown) => `%${escapePattern(assertType(Predicate.isString, value))}%`
-  const lower = (text: string) => sql`lower(${text}::text)`
+  const midnight = (day: QueryParameter) => sql`${day.map((text) => `${assertText(text)} 00:00:00-05:00`)}::timestamptz`
+  const pattern = (part: QueryParameter) => part.map((text) => `%${escapePattern(assertText(text))}%`)
+  const lower = (text: QueryParameter<string>) => sql`lower(${text}::text)`
 
   return {
-    equals: (column, value) => [sql`${sql(column)} = ${assertType(isTextOrBoolean, value)}`],
-    oneOf: (column, value) => [sql.in(column, assertType(isTextArray, value))],
-    oneOfIgnoringCase: (column, value) => [
-      sql`lower(${sql(column)}) in (${sql.csv(assertType(isTextArray, value).map(lower))})`,
+    equals: (column, value) => [sql`${sql(column)} = ${value.map((exact) => assertType(isTextOrBoolean, exact))}`],
+    oneOf: (column, list, options) => [sql.in(column, listElements(list, options))],
+    oneOfIgnoringCase: (column, list, options) => [
+      sql`lower(${sql(column)}) in (${sql.csv(listElements(list, options).map(lower))})`,
     ],
     atLeast: compareNumber(">="),
     atMost: compareNumber("<="),
     onDay: compareDate("="),
     fromDay: compareDate(">="),
     toDay: compareDate("<="),
-    fromDayOfInstant: (column, value) => [sql`${sql(column)} >= ${midnight(value)}`],
-    toDayOfInstant: (column, value) => [sql`${sql(column)} < ${midnight(value)} + interval '24 hours'`],
-    contains: (column, value) => [sql`${sql(column)} ilike ${pattern(value)}`],
+    fromDayOfInstant: (column, day) => [sql`${sql(column)} >= ${midnight(day)}`],
+    toDayOfInstant: (column, day) => [sql`${sql(column)} < ${midnight(day)} + interval '24 hours'`],
+    contains: (column, part) => [sql`${sql(column)} ilike ${pattern(part)}`],
     // The index contains the joined elements. The second condition excludes matches that span two elements.
-    elementContains: (column, value) => {
-      const part = pattern(value)
-      const element = sql`exists (select from unnest(${sql(column)}) as element where element ilike ${part})`
-      return [sql`joined(${sql(column)}) ilike ${part} and ${element}`]
+    elementContains: (column, part) => {
+      const element = sql`exists (select from unnest(${sql(column)}) as element where element ilike ${pattern(part)})`
+      return [sql`joined(${sql(column)}) ilike ${pattern(part)} and ${element}`]
     },
-    hasElement: (column, value) => [
-      sql`lowered(${sql(column)}) @> array[${lower(assertType(Predicate.isString, value))}]`,
-    ],
-    matchesWords: (column, value) => [
-      sql`${sql(column)} @@ websearch_to_tsquery('english', ${removeDashRuns(assertType(Predicate.isString, value))})`,
+    hasElement: (column, element) => [sql`lowered(${sql(column)}) @> array[${lower(element.map(assertText))}]`],
+    matchesWords: (column, words) => [
+      sql`${sql(column)} @@ websearch_to_tsquery('english', ${words.map((text) => removeDashRuns(assertText(text)))})`,
     ],
   }
 }
@@ -111,8 +134,8 @@ interface CompiledFilter {
 }
 
 /**
- * Compiles a query schema to a function that returns the conditions of a request.
- * Throws during startup if a parameter declares no filter.
+ * Compiles a query schema to a function that returns the conditions for the parameters of a request. Values become SQL
+ * parameters, except in literal conditions. Throws during startup if a parameter declares no filter.
  */
 export const compileConditions = (
   sql: SqlClient.SqlClient,
@@ -130,10 +153,28 @@ export const compileConditions = (
     }
     const { column = name, operator } = filter
     const condition = operators[operator]
-    return [{ name, build: (query) => condition(column, query[name], query["ticker"] !== undefined) }]
+    const parameter = new Parameter((query: DecodedQuery) => query[name])
+    return [{
+      name,
+      build: ({ [name]: value, ticker }) =>
+        condition(column, parameter, {
+          hasTicker: ticker !== undefined,
+          listParameters: Array.isArray(value) ? countListParameters(value) : 1,
+        }),
+    }]
   })
   return (query) => {
     const values: DecodedQuery = { ...query }
     return compiled.flatMap(({ build, name }) => values[name] === undefined ? [] : build(values))
   }
+}
+
+/** Returns a function that describes the literal conditions of a request. */
+export const makeLiteralDescriber = ({ fields }: Pick<QuerySchema, "fields">): (query: DecodedQuery) => string => {
+  const literals = Object.entries(fields).flatMap(([name, field]) => {
+    const filter = getFilter(field)
+    return filter?.operator === "literal" ? [{ name, condition: filter.condition }] : []
+  })
+  return (query) =>
+    literals.map(({ condition, name }) => query[name] === undefined ? "" : condition(query) ?? "").join(";")
 }

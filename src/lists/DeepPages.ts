@@ -3,9 +3,10 @@
  * from the table. This is about a hundred times as fast as reading the earlier rows from the table as well.
  */
 import type { SqlClient, Statement } from "effect/sql"
+import type { QueryParameter } from "./Conditions.ts"
 
 /** Below this offset, looking up each row by its key costs more than it saves. */
-const minDeepOffset = 1_000
+export const minDeepOffset = 1_000
 
 /** Order and position of a page. */
 export interface PageClauses {
@@ -14,7 +15,9 @@ export interface PageClauses {
   /** `order by …`, for a statement with its limit in a subquery. */
   readonly orderBy: (order: Statement.Fragment) => Statement.Fragment
   readonly limit: number
-  readonly offset: number
+  readonly offset: QueryParameter<number>
+  /** Whether the offset is at least `minDeepOffset`. */
+  readonly isDeep: boolean
 }
 
 export interface DeepPageOptions {
@@ -32,7 +35,7 @@ export const makeDeepPage = (sql: SqlClient.SqlClient) => {
     sql.literal(key.map((column) => `${prefix}${column}`).join(", "))
   return ({ clauses, key, order, table, where }: DeepPageOptions) => {
     const name = sql.literal(table)
-    return clauses.offset < minDeepOffset ? sql`${name} where ${where} ${clauses.orderAndLimit(order)}` : sql`
+    return !clauses.isDeep ? sql`${name} where ${where} ${clauses.orderAndLimit(order)}` : sql`
       (
         select ${listColumns(key, "")} from ${name} where ${where} ${clauses.orderAndLimit(order)}
       ) as page (${listColumns(key, "page_")}) cross join lateral (

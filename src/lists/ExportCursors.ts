@@ -5,7 +5,8 @@
 import { PgClient } from "@effect/sql-pg"
 import { Config, Context, Duration, Effect, Exit, Layer, Schema, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { SqlError, type Statement } from "effect/sql"
+import { SqlError } from "effect/sql"
+import type { CompiledStatement } from "../db/CompiledStatement.ts"
 import { PoolTimeout, type ReadFailure, retryRead } from "../db/Database.ts"
 import { swapLockName } from "../db/AdvisoryLocks.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
@@ -44,7 +45,7 @@ interface CursorOptions {
   readonly tables: ReadonlyArray<string>
   /** The version of the tables. If it is known, a replica with this version may be used. */
   readonly version?: string | undefined
-  readonly statement: Statement.Fragment
+  readonly statement: CompiledStatement
 }
 
 type Session = Effect.Effect<PgClient.PgClient, ReadFailure, Scope.Scope | Reactivity.Reactivity>
@@ -128,7 +129,8 @@ export class ExportCursors extends Context.Service<ExportCursors, {
           (table) => sql`select pg_advisory_xact_lock_shared(hashtext(${swapLockName(table)}))`,
           { discard: true },
         )
-        yield* sql`declare export scroll cursor with hold for ${statement}`
+        const { parameters, text } = statement
+        yield* sql.unsafe(`declare export scroll cursor with hold for ${text}`, parameters)
         yield* Effect.timeoutOrElse(sql`commit`, {
           duration: yield* ExportReadTimeout,
           orElse: () => Effect.fail(makeTimeoutError()),

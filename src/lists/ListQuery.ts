@@ -1,16 +1,24 @@
 /** Compiles list definitions to SQL: for a page or an export, and for the number of results in estimates (D8, D28). */
-import { Effect, Schema } from "effect"
-import { SqlClient, SqlSchema, type Statement } from "effect/sql"
+import { Effect } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { LRUCache } from "lru-cache"
+import { type CompiledStatement, compileStatement, makeStatementRunner, Parameter } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import type { ListFormat } from "../rows/Formats.ts"
 import { makeRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
 import type { RowModels, RowValues } from "../rows/RowEncoder.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import type { QuerySchema } from "../rules/FilterOperators.ts"
+import type { DecodedQuery, QuerySchema } from "../rules/FilterOperators.ts"
 import { allRows, encodePage, getRowRange, type PageQuery, type ResponseContent } from "../rules/Paging.ts"
-import { compileConditions } from "./Conditions.ts"
-import { type DeepPageOptions, makeDeepPage, type PageClauses } from "./DeepPages.ts"
+import {
+  compileConditions,
+  countListParameters,
+  type DecodedListQuery,
+  makeLiteralDescriber,
+  type QueryParameter,
+} from "./Conditions.ts"
+import { type DeepPageOptions, makeDeepPage, minDeepOffset, type PageClauses } from "./DeepPages.ts"
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
 export interface ListClauses extends PageClauses {
@@ -24,13 +32,26 @@ export interface ListClauses extends PageClauses {
   readonly fromPage: (options: Omit<DeepPageOptions, "clauses">) => Statement.Fragment
 }
 
+type AsParameters<Query> = { readonly [Name in keyof Query]: QueryParameter<Exclude<Query[Name], undefined>> }
+
+/**
+ * A query whose statement is being compiled: parameters that were sent, without their values. Only those in `shapedBy`
+ * have a value, so that no other value becomes part of the SQL.
+ */
+export type QueryShape<Query, ShapedBy extends keyof Query = never> =
+  & Pick<Query, ShapedBy>
+  & AsParameters<Omit<Query, ShapedBy | keyof PageQuery>>
+
 /** The declaration of a list. */
-export interface ListDefinition<Query extends PageQuery> {
+export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof Query = never> {
   /** The schema of the query. Its filters become `ListClauses.conditions`. */
   readonly Query?: Pick<QuerySchema, "fields">
   /** The model of a row, or the encoder of results that are groups of rows. */
   readonly Row: RowModels | ResultEncoder
-  readonly select: (query: Query, clauses: ListClauses) => Statement.Statement<object>
+  /** Enumerated parameters whose value changes the SQL of `select`. */
+  readonly shapedBy?: ReadonlyArray<ShapedBy>
+  /** Called once per shape of a query. */
+  readonly select: (query: QueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
   /** The argument of SQL's `count`, if a result is a group of rows. */
   readonly counted?: Statement.Fragment
   /** The `message` of the JSON envelope for the rows of a page. */
@@ -42,12 +63,14 @@ export interface ListQuery<Query> {
     query: Query,
     format: ListFormat,
   ) => Effect.Effect<ResponseContent, DataRefreshing | DatabasePoolTimeout>
+  /** The statement that reads the rows of `getRowRange`, in order. */
+  readonly compilePage: (query: Query) => CompiledStatement
   /** The statement that reads all rows, in order. */
-  readonly makeExportStatement: (query: Query) => Statement.Statement<object>
+  readonly compileExport: (query: Query) => CompiledStatement
+  /** The statement that counts all results. Its only value is a `bigint`. */
+  readonly compileCount: (query: Query) => CompiledStatement
   readonly results: ResultEncoder
 }
-
-const Total = Schema.Struct({ total: Schema.BigInt })
 
 const unfilteredParameters = new Set(["page", "limit", "format", "sort", "account_id"])
 
@@ -62,66 +85,136 @@ const needsCustomPlan = (query: PageQuery) => {
 
 const isResultEncoder = (row: RowModels | ResultEncoder): row is ResultEncoder => "encodeCsvRecord" in row
 
+/**
+ * Memory for compiled statements, about 2,000 of them. Clients choose the filters, so the number of shapes has no
+ * natural limit. A statement with hundreds of parameters is compiled for each request.
+ */
+const maxStatementBytes = 8_388_608
+const maxBytesPerStatement = 65_536
+const bytesPerParameter = 256
+
+const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length + parameters.length * bytesPerParameter
+
+type Purpose = "page" | "export" | "count"
+
+/** What the SQL depends on, in addition to the filters. */
+interface PageShape {
+  readonly purpose: Purpose
+  readonly limit: number
+  readonly hasOffset: boolean
+  readonly isDeep: boolean
+}
+
+const getPageShape = (query: PageQuery, purpose: Purpose): PageShape => {
+  const { limit, offset } = getRowRange(purpose === "page" ? query : { ...query, limit: "all" })
+  return { purpose, limit, hasOffset: offset > 0, isDeep: offset >= minDeepOffset }
+}
+
+const toDecodedQuery = (query: PageQuery): DecodedListQuery => ({ ...query })
+
+const pagingParameters = new Set(["page", "limit", "format"])
+
+/** Replaces values by parameters, except those of `shapedBy`. The cast restores the names. */
+const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, shapedBy: ReadonlySet<PropertyKey>) =>
+  Object.fromEntries(
+    Object.entries(query).filter(([, value]) => value !== undefined).map(([name, value]) => [
+      name,
+      shapedBy.has(name) ? value : new Parameter((sent: DecodedListQuery) => sent[name]),
+    ]),
+  ) as QueryShape<Query, ShapedBy>
+
 /** Makes the function that compiles list definitions. */
 export const makeListQueryFactory = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
+  const run = makeStatementRunner(sql)
   const empty = sql.literal("")
   const makeFromPage = makeDeepPage(sql)
+  const offset = new Parameter((query: DecodedListQuery) => getRowRange(query).offset)
+  const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
+    maxSize: maxStatementBytes,
+    maxEntrySize: maxBytesPerStatement,
+  })
+  let listCount = 0
 
-  return <Query extends PageQuery>(definition: ListDefinition<Query>): ListQuery<Query> => {
-    const { Row, counted, message, select } = definition
+  return <Query extends PageQuery, ShapedBy extends keyof Query = never>(
+    definition: ListDefinition<Query, ShapedBy>,
+  ): ListQuery<Query> => {
+    const { Query = { fields: {} }, Row, counted = sql.literal("*"), message, select } = definition
+    const listId = listCount++
     const results = isResultEncoder(Row) ? Row : makeRowResultEncoder(Row)
     const columns = sql.literal(results.columns.map((column) => `"${column}"`).join(", "))
-    const getConditions = definition.Query === undefined ? () => [] : compileConditions(sql, definition.Query)
+    const getConditions = compileConditions(sql, Query)
+    const describeLiterals = makeLiteralDescriber(Query)
+    const shapedBy = new Set<PropertyKey>(definition.shapedBy)
 
-    const selectWith = (query: Query, page: PageClauses) => {
+    /** Everything that the SQL depends on. No text from a client is part of it. */
+    const describeShape = (query: DecodedQuery, { hasOffset, isDeep, limit, purpose }: PageShape) => {
+      let key = `${listId} ${purpose} ${limit} ${hasOffset} ${isDeep} ${describeLiterals(query)}`
+      for (const name of Object.keys(query)) {
+        const value = query[name]
+        if (value === undefined || pagingParameters.has(name)) continue
+        key += ` ${name}`
+        if (shapedBy.has(name)) key += `=${value}`
+        else if (Array.isArray(value)) key += `[${countListParameters(value)}]`
+      }
+      return key
+    }
+
+    const buildStatement = (query: DecodedQuery, { hasOffset, isDeep, limit, purpose }: PageShape) => {
       const conditions = getConditions(query)
-      const clauses: ListClauses = {
+      const orderBy = (order: Statement.Fragment) => purpose === "count" ? empty : sql`order by ${order}`
+      // The limit is a literal, because with a parameter PostgreSQL would plan every execution.
+      const limitAndOffset = sql`${sql.literal(`limit ${limit}`)}${hasOffset ? sql` offset ${offset}` : empty}`
+      const page: PageClauses = {
+        orderBy,
+        orderAndLimit: (order) => limit === allRows ? orderBy(order) : sql`${orderBy(order)} ${limitAndOffset}`,
+        limit,
+        offset: hasOffset ? offset : new Parameter(() => 0),
+        isDeep,
+      }
+      const rows = select(makeShape(query, shapedBy), {
         ...page,
         columns,
         conditions,
         where: sql.and(conditions),
         fromPage: (options) => makeFromPage({ ...options, clauses: page }),
-      }
-      return select(query, clauses)
+      })
+      return purpose === "count" ? sql`select count(${counted}) as total from (${rows}) as list` : rows
     }
 
-    const makeStatement = (query: Query) => {
-      const { limit, offset } = getRowRange(query)
-      const orderBy = (order: Statement.Fragment) => sql`order by ${order}`
-      // The limit is a literal, because with a parameter PostgreSQL would plan every execution.
-      const limitAndOffset = sql`${sql.literal(`limit ${limit}`)}${offset === 0 ? empty : sql` offset ${offset}`}`
-      const orderAndLimit = query.limit === "all"
-        ? orderBy
-        : (order: Statement.Fragment) => sql`order by ${order} ${limitAndOffset}`
-      return selectWith(query, { limit, offset, orderBy, orderAndLimit })
+    const compile = (query: Query, purpose: Purpose) => {
+      const values = toDecodedQuery(query)
+      const pageShape = getPageShape(query, purpose)
+      const key = describeShape(values, pageShape)
+      const known = shapes.get(key)
+      if (known !== undefined) return known(values)
+      const fill = compileStatement<DecodedListQuery>({
+        isPrepared: !needsCustomPlan(query),
+        build: () => buildStatement(values, pageShape),
+      })
+      const statement = fill(values)
+      shapes.set(key, fill, { size: estimateBytes(statement) })
+      return statement
     }
-
-    const count = SqlSchema.findAll({
-      Request: Schema.Any,
-      Result: Total,
-      execute: (query: Query) => {
-        const rows = selectWith(query, { limit: allRows, offset: 0, orderBy: () => empty, orderAndLimit: () => empty })
-        const counting = sql`select count(${counted ?? sql.literal("*")}) as total from (${rows}) as list`
-        return needsCustomPlan(query) ? counting.unprepared : counting
-      },
-    })
+    const compilePage = (query: Query) => compile(query, "page")
+    const compileCount = (query: Query) => compile(query, "count")
 
     const readRows = Effect.fnUntraced(function* (query: Query) {
       const context = yield* RequestContext
       if (context.purpose === "estimate") {
-        const [found] = yield* read(count(query))
-        context.totalRecords = Number(found?.total ?? 0)
+        const [found] = yield* read(run(compileCount(query)))
+        context.totalRecords = Number(found?.[0] ?? 0)
       }
-      const statement = makeStatement(query)
-      return yield* read(needsCustomPlan(query) ? statement.valuesUnprepared : statement.values)
+      return yield* read(run(compilePage(query)))
     })
 
     return {
       readPage: (query, format) =>
         Effect.map(readRows(query), (rows) => encodePage(query, { results, format, rows, message })),
-      makeExportStatement: makeStatement,
+      compilePage,
+      compileExport: (query) => compile(query, "export"),
+      compileCount,
       results,
     }
   }

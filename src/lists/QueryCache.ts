@@ -13,7 +13,7 @@ import { RequestContext } from "../http/RequestContext.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { contentTypes, digestHeaderName, formatDigest, makeFileHeaders } from "../rows/Formats.ts"
 import { type AnnotatedEndpoint, getTables } from "../rules/EndpointAnnotations.ts"
-import { type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
+import { makeSingleContent, type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
 import { DatasetVersions } from "./DatasetVersions.ts"
 
 /** The maximum size of each cache, query and response: half of `CACHE_MEGABYTES`. 0 turns both off. */
@@ -192,3 +192,10 @@ export const respondUncached = Effect.fnUntraced(function* (content: ResponseCon
     result.body,
   )
 })
+
+/** Returns a function that responds with one object that is not a list, such as the account. */
+export const makeObjectResponder = <Value>(schema: Schema.Codec<Value, unknown>) => {
+  const encode = Schema.encodeEffect(Schema.toCodecJson(schema))
+  return (value: Value) =>
+    Effect.flatMap(Effect.orDie(encode(value)), (encoded) => respondUncached(makeSingleContent(encoded, 1)))
+}

@@ -46,6 +46,9 @@ const formatSentence = ({ field, reason }: InvalidField) => /^[A-Z]/.test(reason
 const makeValidationError = (fields: ReadonlyArray<InvalidField>) =>
   new ValidationError({ error: { message: fields.map(formatSentence).join("; "), details: { fields } } })
 
+/** Refuses unknown parameters, and reports all invalid parameters at once (D4, D11). */
+export const queryParseOptions = { onExcessProperty: "error", errors: "all" } as const
+
 /** The parameters of a request as text, by name; an array if one is repeated. */
 export type SearchParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 

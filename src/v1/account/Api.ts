@@ -34,13 +34,15 @@ export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
 
 export const ApiKeysQuery = Schema.Struct(PagingParameters).check(checkParameterCombinations)
 
+export const AccountResponse = Schema.Struct({
+  count: ResultCount,
+  results: Schema.Tuple([getRowJsonSchema(AccountRow)]).annotate({ description: "Exactly one object." }),
+})
+
 export class AccountApiGroup extends HttpApiGroup.make("account").add(
   HttpApiEndpoint.get("show", "/account", {
     query: NoParameters,
-    success: Schema.Struct({
-      count: ResultCount,
-      results: Schema.Tuple([getRowJsonSchema(AccountRow)]).annotate({ description: "Exactly one object." }),
-    }),
+    success: AccountResponse,
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint("Account", "Your account.")),
   HttpApiEndpoint.get("listKeys", "/account/api-keys", {

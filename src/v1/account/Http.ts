@@ -1,51 +1,45 @@
 import { Array, Effect, Schema } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { Account } from "../../accounts/keys/Authentication.ts"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeys.ts"
-import { Api } from "../../Api.ts"
 import { Database } from "../../db/Database.ts"
-import { ListHandlers, type WithAccount } from "../../lists/ListHandlers.ts"
-import { setRecordCount } from "../../http/RequestContext.ts"
-import type { PageQuery } from "../../rules/Paging.ts"
-import { AccountRow, ApiKeyRow, ApiKeysQuery } from "./Api.ts"
+import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { makeDataEndpoint } from "../../http/DataEndpoints.ts"
+import { makeObjectResponder } from "../../lists/QueryCache.ts"
+import { NoParameters } from "../../rules/Filters.ts"
+import { AccountApiGroup, AccountResponse, AccountRow, ApiKeyRow, ApiKeysQuery } from "./Api.ts"
 
-export const accountHandlers = HttpApiBuilder.group(
-  Api,
-  "account",
-  Effect.fnUntraced(function* (handlers) {
-    const sql = yield* SqlClient.SqlClient
-    const { read } = yield* Database
-    const { makeAccountHandler } = yield* ListHandlers
+export const accountEndpoints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { read } = yield* Database
+  const { makeAccountEndpoint } = yield* ListEndpoints
 
-    const find = SqlSchema.findAll({
-      Request: Schema.Int,
-      Result: AccountRow,
-      execute: (account_id) =>
-        sql`select account_id, name, contact_email, tier, created_at from accounts where account_id = ${account_id}`,
-    })
+  const respond = makeObjectResponder(AccountResponse)
 
-    const listKeys = makeAccountHandler({ path: "/account/api-keys", query: ApiKeysQuery }, {
-      Row: ApiKeyRow,
-      select: ({ account_id }: WithAccount<PageQuery>, { columns, orderAndLimit }) =>
-        sql`
+  const find = SqlSchema.findAll({
+    Request: Schema.Int,
+    Result: AccountRow,
+    execute: (account_id) =>
+      sql`select account_id, name, contact_email, tier, created_at from accounts where account_id = ${account_id}`,
+  })
+
+  const keys = makeAccountEndpoint(AccountApiGroup.endpoints.listKeys, ApiKeysQuery, {
+    Row: ApiKeyRow,
+    select: ({ account_id }, { columns, orderAndLimit }) =>
+      sql`
           select ${columns}
           from api_keys cross join lateral (select ${sql.literal(apiKeyStatusSql)} as status) as computed
           where account_id = ${account_id}
           ${orderAndLimit(sql`created_at, key_id`)}
         `,
-    })
+  })
 
-    return handlers
-      .handle(
-        "show",
-        Effect.fnUntraced(function* () {
-          const { account_id } = yield* Account
-          const account = yield* Effect.orDie(Effect.fromOption(Array.head(yield* read(find(account_id)))))
-          yield* setRecordCount(1)
-          return { count: 1, results: [account] as const }
-        }),
-      )
-      .handle("listKeys", listKeys)
-  }),
-)
+  const show = makeDataEndpoint(
+    AccountApiGroup.endpoints.show,
+    NoParameters,
+    Effect.fnUntraced(function* (_, { account_id }) {
+      const account = yield* Effect.orDie(Effect.fromOption(Array.head(yield* read(find(account_id)))))
+      return yield* respond({ count: 1, results: [account] })
+    }),
+  )
+  return [show, keys]
+})

@@ -1,10 +1,7 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { Api } from "../../Api.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
-import type { PageQuery } from "../../rules/Paging.ts"
-import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import {
   AdvancedConvertible,
   AdvancedWarrant,
@@ -15,35 +12,26 @@ import {
   Warrant,
 } from "./Api.ts"
 
-export const dilutionDataHandlers = HttpApiBuilder.group(
-  Api,
-  "dilutionData",
-  Effect.fnUntraced(function* (handlers) {
-    const sql = yield* SqlClient.SqlClient
-    const { makeHandler } = yield* ListHandlers
+export const dilutionDataEndpoints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeEndpoint } = yield* ListEndpoints
 
-    const select = (_: PageQuery, { columns, orderAndLimit, where }: ListClauses) =>
-      sql`
+  const select = (_: object, { columns, orderAndLimit, where }: ListClauses) =>
+    sql`
         select ${columns} from dilution_data where ${where}
         ${orderAndLimit(sql`filed_at desc, id`)}
       `
 
-    return handlers
-      .handle(
-        "list",
-        makeHandler(DilutionDataApiGroup.endpoints.list, {
-          Query: DilutionDataQuery,
-          Row: [Warrant, Convertible],
-          select,
-        }),
-      )
-      .handle(
-        "listAdvanced",
-        makeHandler(DilutionDataApiGroup.endpoints.listAdvanced, {
-          Query: DilutionDataAdvancedQuery,
-          Row: [AdvancedWarrant, AdvancedConvertible],
-          select,
-        }),
-      )
-  }),
-)
+  return [
+    makeEndpoint(DilutionDataApiGroup.endpoints.list, {
+      Query: DilutionDataQuery,
+      Row: [Warrant, Convertible],
+      select,
+    }),
+    makeEndpoint(DilutionDataApiGroup.endpoints.listAdvanced, {
+      Query: DilutionDataAdvancedQuery,
+      Row: [AdvancedWarrant, AdvancedConvertible],
+      select,
+    }),
+  ]
+})

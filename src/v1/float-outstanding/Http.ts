@@ -1,8 +1,6 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { Api } from "../../Api.ts"
-import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import { getColumnNames, type RowValues } from "../../rows/RowEncoder.ts"
 import { FloatOutstanding, FloatOutstandingApiGroup, FloatOutstandingQuery } from "./Api.ts"
 
@@ -15,27 +13,20 @@ const isIncomplete = (row: RowValues) => figures.some((at) => row[at] === null)
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
   "institutions_percent is null, no figure is known; a reported 0 is shown as 0."
 
-export const floatOutstandingHandlers = HttpApiBuilder.group(
-  Api,
-  "floatOutstanding",
-  Effect.fnUntraced(function* (handlers) {
-    const sql = yield* SqlClient.SqlClient
-    const { makeHandler } = yield* ListHandlers
+export const floatOutstandingEndpoints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeEndpoint } = yield* ListEndpoints
 
-    return handlers.handle(
-      "list",
-      makeHandler(FloatOutstandingApiGroup.endpoints.list, {
-        Query: FloatOutstandingQuery,
-        Row: FloatOutstanding,
-        message: (rows) => rows.some(isIncomplete) ? message : undefined,
-        select: (_, { columns, orderAndLimit, where }) =>
-          sql`
+  return [makeEndpoint(FloatOutstandingApiGroup.endpoints.list, {
+    Query: FloatOutstandingQuery,
+    Row: FloatOutstanding,
+    message: (rows) => rows.some(isIncomplete) ? message : undefined,
+    select: (_, { columns, orderAndLimit, where }) =>
+      sql`
             select ${columns}
             from float_outstanding
             where ${where}
             ${orderAndLimit(sql`ticker`)}
           `,
-      }),
-    )
-  }),
-)
+  })]
+})

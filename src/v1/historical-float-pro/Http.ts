@@ -1,8 +1,7 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient, type Statement } from "effect/sql"
-import { Api } from "../../Api.ts"
-import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import type { QueryParameter } from "../../lists/Conditions.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
 
@@ -52,42 +51,36 @@ const makeFragments = (sql: SqlClient.SqlClient) => {
   return { baseColumns, computed, everyTicker, marketCap, order }
 }
 
-export const historicalFloatProHandlers = HttpApiBuilder.group(
-  Api,
-  "historicalFloatPro",
-  Effect.fnUntraced(function* (handlers) {
-    const sql = yield* SqlClient.SqlClient
-    const { makeHandler } = yield* ListHandlers
-    const { baseColumns, computed, everyTicker, marketCap, order } = makeFragments(sql)
+export const historicalFloatProEndpoints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeEndpoint } = yield* ListEndpoints
+  const { baseColumns, computed, everyTicker, marketCap, order } = makeFragments(sql)
 
-    /** The newest matching row of each ticker (D33, latest). */
-    const selectNewest = (query: typeof HistoricalFloatProQuery.Type, matching: Statement.Fragment) =>
-      sql`
+  /** The newest matching row of each ticker (D33, latest). */
+  const selectNewest = (tickers: QueryParameter | undefined, matching: Statement.Fragment) =>
+    sql`
         select newest.*
-        from ${query.ticker === undefined ? everyTicker : sql`unnest(${query.ticker}::text[])`} as requested(ticker)
+        from ${tickers === undefined ? everyTicker : sql`unnest(${tickers}::text[])`} as known(ticker)
         cross join lateral (
           ${matching} and ticker = requested.ticker order by ${order} limit 1
         ) as newest
       `
 
-    return handlers.handle(
-      "list",
-      makeHandler(HistoricalFloatProApiGroup.endpoints.list, {
-        Query: HistoricalFloatProQuery,
-        Row: HistoricalFloat,
-        // Computes market_cap only for the rows of the page. A filter on market_cap computes it a second time.
-        select: (query, { columns, orderAndLimit, orderBy, where }) => {
-          const matching = sql`select ${baseColumns} from (${computed}) as computed where ${where}`
-          return sql`
+  return [makeEndpoint(HistoricalFloatProApiGroup.endpoints.list, {
+    Query: HistoricalFloatProQuery,
+    Row: HistoricalFloat,
+    shapedBy: ["latest"],
+    // Computes market_cap only for the rows of the page. A filter on market_cap computes it a second time.
+    select: (query, { columns, orderAndLimit, orderBy, where }) => {
+      const matching = sql`select ${baseColumns} from (${computed}) as computed where ${where}`
+      return sql`
             select ${columns}
             from (
-              select * from (${query.latest === true ? selectNewest(query, matching) : matching}) as matching
+              select * from (${query.latest === true ? selectNewest(query.ticker, matching) : matching}) as matching
               ${orderAndLimit(order)}
             ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
             ${orderBy(order)}
           `
-        },
-      }),
-    )
-  }),
-)
+    },
+  })]
+})

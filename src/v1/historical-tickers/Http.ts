@@ -1,10 +1,10 @@
-import { Array, Effect, Order, Schema } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
-import { SqlClient, SqlSchema } from "effect/sql"
-import { Api } from "../../Api.ts"
-import { DataEndpoints } from "../../http/DataEndpoints.ts"
+import { Array, Effect, Order } from "effect"
+import { SqlClient } from "effect/sql"
+import { makeDataEndpoint } from "../../http/DataEndpoints.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
+import { compileStatement, makeStatementRunner } from "../../db/CompiledStatement.ts"
 import { Database } from "../../db/Database.ts"
+import { decodeValues } from "../../db/DecodeRows.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { NotFound } from "../../rules/Errors.ts"
 import { makeSingleContent } from "../../rules/Paging.ts"
@@ -22,52 +22,52 @@ const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
   Order.mapInput(Order.String, ({ ticker }: typeof FormerTicker.Type) => ticker),
 )
 
-export const historicalTickersHandlers = HttpApiBuilder.group(
-  Api,
-  "historicalTickers",
-  Effect.fnUntraced(function* (handlers) {
-    const sql = yield* SqlClient.SqlClient
-    const { read } = yield* Database
-    const findEvents = yield* makeEventFinder
-    const { makeHandler } = yield* QueryCache
-    const { register } = yield* DataEndpoints
+export const historicalTickersEndpoints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { read } = yield* Database
+  const findEvents = yield* makeEventFinder
+  const { makeHandler } = yield* QueryCache
 
-    const findFormerTickers = SqlSchema.findAll({
-      Request: Schema.String,
-      Result: FormerTicker,
-      execute: (ticker) =>
-        sql`
+  const run = makeStatementRunner(sql)
+
+  const compileFind = compileStatement<string>({
+    isPrepared: true,
+    build: (parameter) =>
+      sql`
           select former_ticker as ticker, date from historical_tickers
-          where ticker = ${ticker} order by date, former_ticker
+          where ticker = ${parameter((ticker) => ticker)} order by date, former_ticker
         `,
-    })
+  })
+  const decodeFormerTickers = decodeValues(FormerTicker)
 
-    const list = makeHandler(
+  const list = makeHandler(
+    HistoricalTickersApiGroup.endpoints.list,
+    Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
+      const { ticker } = query
+      const events = yield* findEvents(query)
+      const withoutEvent = yield* decodeFormerTickers(read(run(compileFind(ticker))))
+      const former = [
+        ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
+        ...withoutEvent,
+      ]
+      if (former.length === 0) {
+        return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
+      }
+      const historical_tickers = Array.dedupeAdjacentWith(
+        Array.sort(former, order),
+        (left, right) => left.ticker === right.ticker && left.date === right.date,
+      )
+      const count = historical_tickers.length
+      const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
+      return makeSingleContent(response, count)
+    }),
+  )
+
+  return [
+    makeDataEndpoint(
       HistoricalTickersApiGroup.endpoints.list,
-      Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
-        const { ticker } = query
-        const events = yield* findEvents(query)
-        const withoutEvent = yield* read(findFormerTickers(ticker))
-        const former = [
-          ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
-          ...withoutEvent,
-        ]
-        if (former.length === 0) {
-          return yield* new NotFound({ error: { message: `No former symbol of ${ticker} is known.` } })
-        }
-        const historical_tickers = Array.dedupeAdjacentWith(
-          Array.sort(former, order),
-          (left, right) => left.ticker === right.ticker && left.date === right.date,
-        )
-        const count = historical_tickers.length
-        const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
-        return makeSingleContent(response, count)
-      }),
-    )
-
-    const respond = ({ ticker }: typeof HistoricalTickersQuery.Type) =>
-      Effect.flatMap(todayInChicago, (today) => list({ ticker, today }))
-    register({ path: "/historical-tickers", query: HistoricalTickersQuery }, respond)
-    return handlers.handle("list", ({ query }) => respond(query))
-  }),
-)
+      HistoricalTickersQuery,
+      ({ ticker }) => Effect.flatMap(todayInChicago, (today) => list({ ticker, today })),
+    ),
+  ]
+})

@@ -27,13 +27,15 @@ export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
   created_at: UtcInstant,
 }) {}
 
+export const OverviewResponse = Schema.Struct({
+  count: ResultCount,
+  results: Schema.Tuple([getRowJsonSchema(AccountOverview)]).annotate({ description: "Exactly one object." }),
+})
+
 export class OverviewApiGroup extends HttpApiGroup.make("overview").add(
   HttpApiEndpoint.get("show", "/overview", {
     query: NoParameters,
-    success: Schema.Struct({
-      count: ResultCount,
-      results: Schema.Tuple([getRowJsonSchema(AccountOverview)]).annotate({ description: "Exactly one object." }),
-    }),
+    success: OverviewResponse,
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(
     describeEndpoint("Overview", "Your account at a glance: rate limit, balance and the cost of today's requests."),

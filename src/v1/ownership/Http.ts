@@ -1,8 +1,6 @@
 import { Array, Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { Api } from "../../Api.ts"
-import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import { getColumnNames, makeJsonRowEncoder, type RowValues } from "../../rows/RowEncoder.ts"
 import { makeGroupResultEncoder } from "../../rows/ResultWriter.ts"
 import { holdingColumns, Owner, OwnershipApiGroup, OwnershipFiling, OwnershipQuery, OwnershipRow } from "./Api.ts"
@@ -20,23 +18,20 @@ const print = (owners: Array.NonEmptyReadonlyArray<RowValues>) => {
 /** Groups consecutive rows with the same ticker into one filing. CSV has one record per owner. */
 const filings = makeGroupResultEncoder(OwnershipRow, (owner, before) => owner[ticker] === before[ticker], print)
 
-export const ownershipHandlers = HttpApiBuilder.group(
-  Api,
-  "ownership",
-  Effect.fnUntraced(function* (handlers) {
-    const sql = yield* SqlClient.SqlClient
-    const { makeHandler } = yield* ListHandlers
+export const ownershipEndpoints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeEndpoint } = yield* ListEndpoints
 
-    /** Excludes placeholders (§2.7, ownership). An index has exactly this expression, so PostgreSQL can use it. */
-    const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
+  /** Excludes placeholders (§2.7, ownership). An index has exactly this expression, so PostgreSQL can use it. */
+  const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
 
-    const list = makeHandler(OwnershipApiGroup.endpoints.list, {
-      Query: OwnershipQuery,
-      Row: filings,
-      counted: sql`distinct ticker`,
-      select: (query, { columns, conditions, orderAndLimit, orderBy }) => {
-        const isShown = sql.and([isHolder, ...conditions])
-        return sql`
+  const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {
+    Query: OwnershipQuery,
+    Row: filings,
+    counted: sql`distinct ticker`,
+    select: (query, { columns, conditions, orderAndLimit, orderBy }) => {
+      const isShown = sql.and([isHolder, ...conditions])
+      return sql`
         with filing as (
           select newest.* from unnest(${query.ticker}::text[]) as requested(ticker)
           cross join lateral (
@@ -58,9 +53,8 @@ export const ownershipHandlers = HttpApiBuilder.group(
         where ${isShown}
         ${orderBy(sql`ticker, common_shares_amount desc nulls last, ${sql.csv(holdingColumns)}`)}
       `
-      },
-    })
+    },
+  })
 
-    return handlers.handle("list", list)
-  }),
-)
+  return [list]
+})

@@ -1,30 +1,21 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { Api } from "../../Api.ts"
-import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import { ExtendedHoursQuery, PremarketStat, PremarketStatsApiGroup } from "./Api.ts"
 
-export const premarketStatsHandlers = HttpApiBuilder.group(
-  Api,
-  "premarketStats",
-  Effect.fnUntraced(function* (handlers) {
-    const sql = yield* SqlClient.SqlClient
-    const { makeHandler } = yield* ListHandlers
+export const premarketStatsEndpoints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeEndpoint } = yield* ListEndpoints
 
-    return handlers.handle(
-      "list",
-      makeHandler(PremarketStatsApiGroup.endpoints.list, {
-        Query: ExtendedHoursQuery,
-        Row: PremarketStat,
-        select: (_, { columns, orderAndLimit, where }) =>
-          sql`
+  return [makeEndpoint(PremarketStatsApiGroup.endpoints.list, {
+    Query: ExtendedHoursQuery,
+    Row: PremarketStat,
+    select: (_, { columns, orderAndLimit, where }) =>
+      sql`
             select ${columns}
             from premarket_stats
             where ${where}
             ${orderAndLimit(sql`date desc, ticker`)}
           `,
-      }),
-    )
-  }),
-)
+  })]
+})

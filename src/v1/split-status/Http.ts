@@ -1,30 +1,21 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { Api } from "../../Api.ts"
-import { ListHandlers } from "../../lists/ListHandlers.ts"
+import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import { SplitStatus, SplitStatusApiGroup, SplitStatusQuery } from "./Api.ts"
 
-export const splitStatusHandlers = HttpApiBuilder.group(
-  Api,
-  "splitStatus",
-  Effect.fnUntraced(function* (handlers) {
-    const sql = yield* SqlClient.SqlClient
-    const { makeHandler } = yield* ListHandlers
+export const splitStatusEndpoints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeEndpoint } = yield* ListEndpoints
 
-    return handlers.handle(
-      "list",
-      makeHandler(SplitStatusApiGroup.endpoints.list, {
-        Query: SplitStatusQuery,
-        Row: SplitStatus,
-        select: (_, { columns, orderAndLimit, where }) =>
-          sql`
+  return [makeEndpoint(SplitStatusApiGroup.endpoints.list, {
+    Query: SplitStatusQuery,
+    Row: SplitStatus,
+    select: (_, { columns, orderAndLimit, where }) =>
+      sql`
             select ${columns}
             from split_status
             where ${where}
             ${orderAndLimit(sql`filed_at desc, id`)}
           `,
-      }),
-    )
-  }),
-)
+  })]
+})

@@ -1,7 +1,5 @@
 import { Array, Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
-import { Api } from "../../Api.ts"
-import { DataEndpoints } from "../../http/DataEndpoints.ts"
+import { makeDataEndpoint } from "../../http/DataEndpoints.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
 import { AmbiguousTickerLineage } from "../../rules/Errors.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
@@ -27,33 +25,31 @@ const makeConflictError = (
     },
   })
 
-export const tickerChangesHandlers = HttpApiBuilder.group(
-  Api,
-  "tickerChanges",
-  Effect.fnUntraced(function* (handlers) {
-    const findEvents = yield* makeEventFinder
-    const { makeHandler } = yield* QueryCache
-    const { register } = yield* DataEndpoints
+export const tickerChangesEndpoints = Effect.gen(function* () {
+  const findEvents = yield* makeEventFinder
+  const { makeHandler } = yield* QueryCache
 
-    const resolve = makeHandler(
+  const resolve = makeHandler(
+    TickerChangesApiGroup.endpoints.resolve,
+    Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
+      const { ticker: query_ticker } = query
+      const events = yield* findEvents(query)
+      if (!Array.isReadonlyArrayNonEmpty(events)) {
+        return makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
+      }
+      const { current_ticker, history } = yield* Effect.mapError(
+        Effect.fromResult(resolveLineage(events)),
+        (conflict) => makeConflictError(query_ticker, conflict),
+      )
+      return makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history })
+    }),
+  )
+
+  return [
+    makeDataEndpoint(
       TickerChangesApiGroup.endpoints.resolve,
-      Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
-        const { ticker: query_ticker } = query
-        const events = yield* findEvents(query)
-        if (!Array.isArrayNonEmpty(events)) {
-          return makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })
-        }
-        const { current_ticker, history } = yield* Effect.mapError(
-          Effect.fromResult(resolveLineage(events)),
-          (conflict) => makeConflictError(query_ticker, conflict),
-        )
-        return makeContent(history.length, { query_ticker, has_changes: true, current_ticker, history })
-      }),
-    )
-
-    const respond = ({ ticker }: typeof TickerChangesQuery.Type) =>
-      Effect.flatMap(todayInChicago, (today) => resolve({ ticker, today }))
-    register({ path: "/ticker-changes", query: TickerChangesQuery }, respond)
-    return handlers.handle("resolve", ({ query }) => respond(query))
-  }),
-)
+      TickerChangesQuery,
+      ({ ticker }) => Effect.flatMap(todayInChicago, (today) => resolve({ ticker, today })),
+    ),
+  ]
+})

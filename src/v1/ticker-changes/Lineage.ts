@@ -3,8 +3,10 @@
  * conflicts). `makeEventFinder` reads a component, and `resolveLineage`, a pure function, turns it into a chain.
  */
 import { Array, Effect, Order, Result, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+import { SqlClient } from "effect/sql"
+import { compileStatement, makeStatementRunner } from "../../db/CompiledStatement.ts"
 import { Database } from "../../db/Database.ts"
+import { decodeValues } from "../../db/DecodeRows.ts"
 import type { LineageReason } from "../../rules/Errors.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -27,19 +29,27 @@ export type TickerChangeEvent = typeof TickerChangeEvent.Type
  */
 const maxEvents = 25_000
 
+interface EventQuery {
+  readonly ticker: string
+  readonly today: string
+}
+
+const decodeEvents = decodeValues(TickerChangeEvent)
+
 /** Returns a function that reads the component of `ticker` up to `today` (in Chicago), in no particular order. */
 export const makeEventFinder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
+  const run = makeStatementRunner(sql)
 
   // Walks from symbol to symbol with two partial indexes. The `limit` of `symbols` stops the recursion.
-  const find = SqlSchema.findAll({
-    Request: Schema.Struct({ ticker: Schema.String, today: Schema.String }),
-    Result: TickerChangeEvent,
-    execute: ({ ticker, today }) =>
-      sql`
+  const compileFind = compileStatement<EventQuery>({
+    isPrepared: true,
+    build: (parameter) => {
+      const today = parameter((query) => query.today)
+      return sql`
         with recursive symbols (ticker) as (
-          select ${ticker}::text
+          select ${parameter(({ ticker }) => ticker)}::text
           union
           select neighbour.ticker
           from symbols, lateral (
@@ -57,10 +67,11 @@ export const makeEventFinder = Effect.gen(function* () {
           limit ${maxEvents}
         ) as event
         limit ${maxEvents}
-      `,
+      `
+    },
   })
 
-  return (query: { readonly ticker: string; readonly today: string }) => read(find(query))
+  return (query: EventQuery) => decodeEvents(read(run(compileFind(query))))
 })
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -1,75 +1,71 @@
 import { Effect } from "effect"
-import { HttpApiBuilder } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { Api } from "../../Api.ts"
-import type { ListClauses } from "../../lists/ListQuery.ts"
-import { ListHandlers, type WithAccount } from "../../lists/ListHandlers.ts"
-import { makeColumnConditions } from "../../lists/Conditions.ts"
-import { DailyUsageQuery, DailyUsageRow, UsageQuery, UsageRow } from "./Api.ts"
+import type { ListClauses, QueryShape } from "../../lists/ListQuery.ts"
+import { ListEndpoints, type WithAccount } from "../../lists/ListEndpoints.ts"
+import { makeColumnConditions, type QueryParameter } from "../../lists/Conditions.ts"
+import { DailyUsageQuery, DailyUsageRow, UsageApiGroup, UsageQuery, UsageRow } from "./Api.ts"
 
-type Days = Pick<typeof UsageQuery.Type, "requested_at_from" | "requested_at_to">
+type UsageShape = QueryShape<WithAccount<typeof UsageQuery.Type>>
+type Days = Pick<UsageShape, "requested_at_from" | "requested_at_to">
 
-export const usageHandlers = HttpApiBuilder.group(
-  Api,
-  "usage",
-  Effect.fnUntraced(function* (handlers) {
-    const sql = yield* SqlClient.SqlClient
-    const { makeAccountHandler } = yield* ListHandlers
-    const { fromDayOfInstant, oneOf, toDayOfInstant } = makeColumnConditions(sql)
+export const usageEndpoints = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { makeAccountEndpoint } = yield* ListEndpoints
+  const { fromDayOfInstant, toDayOfInstant } = makeColumnConditions(sql)
 
-    const days = (column: string, { requested_at_from, requested_at_to }: Days) => [
-      ...(requested_at_from === undefined ? [] : fromDayOfInstant(column, requested_at_from)),
-      ...(requested_at_to === undefined ? [] : toDayOfInstant(column, requested_at_to)),
-    ]
+  const days = (column: string, { requested_at_from, requested_at_to }: Days) => [
+    ...(requested_at_from === undefined ? [] : fromDayOfInstant(column, requested_at_from)),
+    ...(requested_at_to === undefined ? [] : toDayOfInstant(column, requested_at_to)),
+  ]
 
-    const key = sql`
+  const key = sql`
       cross join lateral (
         select (select key_hint from api_keys where api_keys.key_id = usage.key_id) as key_hint
       ) as key
     `
-    const bigint = (number: number) => sql`${String(number)}::text::bigint`
-    const latestFirst = sql`requested_at desc, usage_id desc`
+  const bigint = (number: QueryParameter<number>) => sql`${number.map(String)}::text::bigint`
+  const latestFirst = sql`requested_at desc, usage_id desc`
 
-    const selectAll = ({ account_id, ...query }: WithAccount<Days>, { columns, fromPage, orderBy }: ListClauses) => {
-      const page = fromPage({
-        table: "usage",
-        key: ["account_id", "requested_at", "usage_id"],
-        where: sql.and([sql`account_id = ${account_id}`, ...days("requested_at", query)]),
-        order: latestFirst,
-      })
-      return sql`
+  const selectAll = ({ account_id, ...query }: UsageShape, { columns, fromPage, orderBy }: ListClauses) => {
+    const page = fromPage({
+      table: "usage",
+      key: ["account_id", "requested_at", "usage_id"],
+      where: sql.and([sql`account_id = ${account_id}`, ...days("requested_at", query)]),
+      order: latestFirst,
+    })
+    return sql`
         select ${columns}
         from (select * from ${page}) as usage ${key}
         ${orderBy(latestFirst)}
       `
-    }
+  }
 
-    /**
-     * No index of `usage` supports these filters. `usage_moments` has the number of rows in each interval of 100 ms, so
-     * that only the intervals of the page are read (docs/decisions/0053-usage-filters.md).
-     */
-    const selectFiltered = (
-      { account_id, endpoint, status_code, ...query }: WithAccount<typeof UsageQuery.Type>,
-      { columns, limit, offset }: ListClauses,
-    ) => {
-      const [start, end] = [bigint(offset), bigint(offset + limit)]
-      const own = [
-        sql`account_id = ${account_id}`,
-        ...(endpoint === undefined ? [] : oneOf("endpoint", endpoint)),
-        ...(status_code === undefined ? [] : [sql`status_code = any(${status_code}::text[]::smallint[])`]),
-      ]
-      return sql`
+  /**
+   * No index of `usage` supports these filters. `usage_moments` has the number of rows in each interval of 100 ms, so
+   * that only the intervals of the page are read (docs/decisions/0053-usage-filters.md).
+   */
+  const selectFiltered = (
+    { account_id, endpoint, status_code, ...query }: UsageShape,
+    { columns, limit, offset }: ListClauses,
+  ) => {
+    const [start, end] = [bigint(offset), bigint(offset.map((start) => start + limit))]
+    const own = [
+      sql`account_id = ${account_id}`,
+      ...(endpoint === undefined ? [] : [sql`endpoint = any(${endpoint}::text[])`]),
+      ...(status_code === undefined ? [] : [sql`status_code = any(${status_code}::text[]::smallint[])`]),
+    ]
+    return sql`
         with counted as (
           select moment, sum(noted.requests) as requests
           from (select account_id, endpoint, status_code from usage_kinds where ${sql.and(own)}) as kind
           cross join lateral (
             select moment, requests from usage_moments
             where ${
-        sql.and([
-          sql`account_id = kind.account_id and endpoint = kind.endpoint and status_code = kind.status_code`,
-          ...days("moment", query),
-        ])
-      }
+      sql.and([
+        sql`account_id = kind.account_id and endpoint = kind.endpoint and status_code = kind.status_code`,
+        ...days("moment", query),
+      ])
+    }
             order by moment desc limit ${end}
           ) as noted
           group by moment
@@ -83,36 +79,35 @@ export const usageHandlers = HttpApiBuilder.group(
         from shown cross join lateral (
           select * from usage
           where ${
-        sql.and([...own, sql`requested_at >= moment and requested_at < moment + interval '100 milliseconds'`])
-      }
+      sql.and([...own, sql`requested_at >= moment and requested_at < moment + interval '100 milliseconds'`])
+    }
           -- The offset keeps PostgreSQL from scanning all rows instead of the intervals.
           offset 0
         ) as usage ${key}
         order by ${latestFirst}
-        limit ${bigint(limit)} offset ${start} - (select coalesce(min(before), ${start}) from shown)
+        limit ${String(limit)}::text::bigint offset ${start} - (select coalesce(min(before), ${start}) from shown)
       `
-    }
+  }
 
-    const list = makeAccountHandler({ path: "/usage", query: UsageQuery }, {
-      Row: UsageRow,
-      select: (query: WithAccount<typeof UsageQuery.Type>, clauses) =>
-        query.endpoint === undefined && query.status_code === undefined
-          ? selectAll(query, clauses)
-          : selectFiltered(query, clauses),
-    })
+  const list = makeAccountEndpoint(UsageApiGroup.endpoints.list, UsageQuery, {
+    Row: UsageRow,
+    select: (query, clauses) =>
+      query.endpoint === undefined && query.status_code === undefined
+        ? selectAll(query, clauses)
+        : selectFiltered(query, clauses),
+  })
 
-    const listDaily = makeAccountHandler({ path: "/usage/daily", query: DailyUsageQuery }, {
-      Query: DailyUsageQuery,
-      Row: DailyUsageRow,
-      select: ({ account_id }: WithAccount<typeof DailyUsageQuery.Type>, { columns, conditions, orderAndLimit }) =>
-        sql`
+  const listDaily = makeAccountEndpoint(UsageApiGroup.endpoints.listDaily, DailyUsageQuery, {
+    Query: DailyUsageQuery,
+    Row: DailyUsageRow,
+    select: ({ account_id }, { columns, conditions, orderAndLimit }) =>
+      sql`
           select ${columns}
           from usage_daily
           where ${sql.and([sql`account_id = ${account_id}`, ...conditions])}
           ${orderAndLimit(sql`usage_date desc, endpoint`)}
         `,
-    })
+  })
 
-    return handlers.handle("list", list).handle("listDaily", listDaily)
-  }),
-)
+  return [list, listDaily]
+})

@@ -330,6 +330,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         select pg_is_in_recovery() as replica, case when pg_is_in_recovery() then pg_sleep(60)::text end as slow
         from screener limit 3
       `
+      const [text, parameters] = statement.compile()
       const both = (words: string) =>
         Effect.map(
           Effect.all([countStatements(first, words), countStatements(second, words)]),
@@ -345,7 +346,11 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           words: "commit",
           run: Effect.map(
             readServices,
-            ({ cursors, wanted }) => Effect.map(cursors.open({ ...wanted, statement }), ({ rows }) => rows),
+            ({ cursors, wanted }) =>
+              Effect.map(
+                cursors.open({ ...wanted, statement: { text, parameters, isPrepared: false } }),
+                ({ rows }) => rows,
+              ),
           ),
         },
       ]

@@ -1,8 +1,8 @@
-/** Handlers of list endpoints: a page or an export, in the negotiated format (D8). */
+/** List endpoints: each responds with a page or an export, in the negotiated format (D8). */
 import { Context, Effect, Layer, type Schema, type Scope } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
-import { Account } from "../accounts/keys/Authentication.ts"
-import { DataEndpoints, type RequestContract } from "../http/DataEndpoints.ts"
+import type { Account } from "../accounts/keys/Authentication.ts"
+import { type DataEndpoint, makeDataEndpoint } from "../http/DataEndpoints.ts"
 import { setResponseHeaders } from "../http/RequestContext.ts"
 import { type ListFormat, negotiateFormat } from "../rows/Formats.ts"
 import { type AnnotatedEndpoint, getTables } from "../rules/EndpointAnnotations.ts"
@@ -15,16 +15,16 @@ import { ExportCursors } from "./ExportCursors.ts"
 import { type ListDefinition, type ListQuery, makeListQueryFactory } from "./ListQuery.ts"
 import { QueryCache, respondUncached } from "./QueryCache.ts"
 
-type Response<R = never> = Effect.Effect<
+type Response = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
   DataRefreshing | DatabasePoolTimeout | ValidationError,
-  HttpServerRequest.HttpServerRequest | Scope.Scope | R
+  HttpServerRequest.HttpServerRequest | Scope.Scope
 >
 
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
 
-/** The parameter `format` takes precedence over `Accept`. Only without `format` does the response vary by `Accept`. */
+/** The parameter takes precedence over `Accept`; the response varies by `Accept` only without it. */
 const resolveFormat = Effect.fnUntraced(function* ({ format }: PageQuery) {
   if (format !== undefined) return format
   const { headers } = yield* HttpServerRequest.HttpServerRequest
@@ -39,44 +39,44 @@ const jsonExportError = new ValidationError({
   },
 })
 
-export class ListHandlers extends Context.Service<ListHandlers, {
+export class ListEndpoints extends Context.Service<ListEndpoints, {
   /** For a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17, caching). */
-  readonly makeHandler: <Query extends PageQuery>(
+  readonly makeEndpoint: <Query extends PageQuery, const ShapedBy extends keyof Query = never>(
     endpoint: AnnotatedEndpoint,
-    definition: ListDefinition<Query> & { readonly Query: Schema.Codec<Query, unknown> },
-  ) => (request: { readonly query: Query }) => Response
+    definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
+  ) => DataEndpoint
   /** For a list that depends on the account. Its pages are never cached. */
-  readonly makeAccountHandler: <Query extends PageQuery>(
-    contract: RequestContract<Query>,
+  readonly makeAccountEndpoint: <Query extends PageQuery>(
+    endpoint: AnnotatedEndpoint,
+    query: Schema.Codec<Query, unknown>,
     definition: ListDefinition<WithAccount<Query>>,
-  ) => (request: { readonly query: Query }) => Response<Account>
-}>()("tickerline/lists/ListHandlers") {
+  ) => DataEndpoint
+}>()("tickerline/lists/ListEndpoints") {
   static readonly layer = Layer.effect(
-    ListHandlers,
+    ListEndpoints,
     Effect.gen(function* () {
       const makeListQuery = yield* makeListQueryFactory
       const queryCache = yield* QueryCache
       const versions = yield* DatasetVersions
       const cursors = yield* ExportCursors
-      const { register } = yield* DataEndpoints
 
       const respondWithExport = Effect.fnUntraced(function* <Query extends PageQuery>(
         query: Query,
         format: ListFormat,
-        { makeExportStatement, results }: ListQuery<Query>,
+        { compileExport, results }: ListQuery<Query>,
         tables: ReadonlyArray<string>,
         tableVersions?: TableVersions,
       ) {
         if (format === "json") return yield* jsonExportError
         if (yield* Export.isHeadRequest) return yield* Export.respondToHead({ results, format })
         const version = tableVersions?.current()
-        const cursor = yield* cursors.open({ tables, version, statement: makeExportStatement(query) })
+        const cursor = yield* cursors.open({ tables, version, statement: compileExport(query) })
         return yield* Export.sendExport({ results, format }, cursor)
       })
 
-      const makeHandler = <Query extends PageQuery>(
+      const makeEndpoint = <Query extends PageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
-        definition: ListDefinition<Query> & { readonly Query: Schema.Codec<Query, unknown> },
+        definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
       ) => {
         const list = makeListQuery(definition)
         const tables = getTables(endpoint)
@@ -88,20 +88,19 @@ export class ListHandlers extends Context.Service<ListHandlers, {
           csv: makePageHandler("csv"),
           ndjson: makePageHandler("ndjson"),
         }
-        const respond = (query: Query) =>
+        return makeDataEndpoint(endpoint, definition.Query, (query) =>
           Effect.flatMap(
             resolveFormat(query),
             (format): Response =>
               query.limit === "all"
                 ? respondWithExport(query, format, list, tables, tableVersions)
                 : pageHandlers[format](query),
-          )
-        register({ path: endpoint.path, query: definition.Query }, respond)
-        return ({ query }: { readonly query: Query }) => respond(query)
+          ))
       }
 
-      const makeAccountHandler = <Query extends PageQuery>(
-        contract: RequestContract<Query>,
+      const makeAccountEndpoint = <Query extends PageQuery>(
+        endpoint: AnnotatedEndpoint,
+        query: Schema.Codec<Query, unknown>,
         definition: ListDefinition<WithAccount<Query>>,
       ) => {
         const list = makeListQuery(definition)
@@ -111,10 +110,9 @@ export class ListHandlers extends Context.Service<ListHandlers, {
           if (query.limit === "all") return yield* respondWithExport(accountQuery, format, list, [])
           return yield* respondUncached(yield* list.readPage(accountQuery, format))
         })
-        register(contract, respond)
-        return ({ query }: { readonly query: Query }) => Effect.flatMap(Account, (account) => respond(query, account))
+        return makeDataEndpoint(endpoint, query, respond)
       }
-      return ListHandlers.of({ makeHandler, makeAccountHandler })
+      return ListEndpoints.of({ makeEndpoint, makeAccountEndpoint })
     }),
   )
 }

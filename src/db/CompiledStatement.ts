@@ -1,0 +1,45 @@
+/** SQL statements that are compiled once. A request only fills in the parameters. */
+import type { SqlClient, Statement } from "effect/sql"
+
+/** A statement to run. */
+export interface CompiledStatement {
+  readonly text: string
+  readonly parameters: ReadonlyArray<unknown>
+  /** False if PostgreSQL must plan the statement for the values of its parameters. */
+  readonly isPrepared: boolean
+}
+
+/** A parameter of a statement, computed from the input. Takes the place of the value while the SQL is compiled. */
+export class Parameter<in Input, out Value> {
+  readonly compute: (input: Input) => Value
+  constructor(compute: (input: Input) => Value) {
+    this.compute = compute
+  }
+  map<To>(transform: (value: Value) => To) {
+    return new Parameter((input: Input) => transform(this.compute(input)))
+  }
+}
+
+interface CompileOptions<Input> {
+  readonly isPrepared: boolean
+  readonly build: (
+    parameter: <Value>(compute: (input: Input) => Value) => Parameter<Input, Value>,
+  ) => Statement.Statement<object>
+}
+
+/** Compiles SQL whose values are parameters. Returns a function that fills them in. */
+export const compileStatement = <Input>({ build, isPrepared }: CompileOptions<Input>) => {
+  const [text, values] = build((compute) => new Parameter(compute)).compile()
+  return (input: Input): CompiledStatement => ({
+    text,
+    parameters: values.map((value) => value instanceof Parameter ? value.compute(input) : value),
+    isPrepared,
+  })
+}
+
+/** Runs a statement. Returns the values of each row in the order of the columns. */
+export const makeStatementRunner =
+  (sql: SqlClient.SqlClient) => ({ isPrepared, parameters, text }: CompiledStatement) => {
+    const statement = sql.unsafe(text, parameters)
+    return isPrepared ? statement.values : statement.valuesUnprepared
+  }

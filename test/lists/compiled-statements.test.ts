@@ -1,0 +1,207 @@
+/** Lists compile their SQL once per shape of a query. A request only fills in the parameters. */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { Database } from "../../src/db/Database.ts"
+import { makeListQueryFactory } from "../../src/lists/ListQuery.ts"
+import { ScreenerQuery, ScreenerRow } from "../../src/v1/screener/Api.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import {
+  buildUrl,
+  documentedEndpoints,
+  type DocumentedParameter,
+  type ParameterKind,
+} from "../support/DocumentedEndpoints.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import { TestKeys } from "../support/Service.ts"
+import { inputs } from "../support/Thoroughness.ts"
+
+const service = Layer.effectDiscard(GeneratedRows.fillAllTables(1_500)).pipe(
+  Layer.provideMerge(ServiceInstances.databaseWithKeys),
+)
+
+const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
+
+/** A reproducible random choice. */
+const makeChooser = (seed: number) => {
+  let state = seed >>> 0
+  return <A>(options: readonly [A, ...ReadonlyArray<A>]): A => {
+    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0
+    return options[(state >>> 8) % options.length] ?? options[0]
+  }
+}
+
+type Chooser = ReturnType<typeof makeChooser>
+type Values = readonly [string, ...ReadonlyArray<string>]
+
+const numbers: Values = ["0", "7", "1000", "5.25", "1e4", "-1e300", "1e300", "9223372036854775807.5"]
+const values: Readonly<Record<Exclude<ParameterKind, "words" | "tickers" | "integer" | "ticker">, Values>> = {
+  number: numbers,
+  date: ["2014-01-02", "2016-02-29", "2019-07-31", "2024-11-01"],
+  boolean: ["true", "false"],
+  sort: ["ticker", "-price", "float"],
+  text: ["text", "text 1,text 2", "100%", "a_b'c\"d\\", "tag7", "8-K,news", 'or -x "y', "AB,CD,EF", "/v1/news"],
+}
+
+const chooseValue = ({ kind, words }: DocumentedParameter, chooseShape: Chooser, choose: Chooser) => {
+  const [first, ...rest] = words
+  if (first !== undefined) return choose([first, ...rest, words.join(",")])
+  if (kind === "words" || kind === "integer" || kind === "ticker") return "7"
+  if (kind !== "tickers") return choose(values[kind])
+  return Array.from({ length: chooseShape([1, 1, 2, 3, 4, 9]) }, () => `T${choose([1, 2, 7, 50, 300, 1499])}`).join(",")
+}
+
+/** The days before the test, because its own requests are recorded. */
+const past: Readonly<Record<string, string>> = {
+  "/v1/usage": "requested_at_to",
+  "/v1/usage/daily": "usage_date_to",
+}
+
+/** A request of any list. Requests with the same `shape` have the same parameters. */
+const makeRequest = (shape: number, seed: number) => {
+  const chooseShape = makeChooser(shape)
+  const choose = makeChooser(seed)
+  const [first, ...rest] = lists
+  assert.isDefined(first)
+  const { parameters, path } = chooseShape([first, ...rest])
+  const filters = parameters.filter(({ name }) => name !== "page" && name !== "limit").flatMap((parameter) => {
+    const { kind, name, required } = parameter
+    if (name === past[path]) return [[name, "2024-05-31"] as const]
+    const isSent = required ||
+      chooseShape(kind === "tickers" ? [true, false, false] : [true, false, false, false, false, false, false, false])
+    if (!isSent) return []
+    return [[
+      name,
+      name === "status_code" ? choose(["200", "200,404"]) : chooseValue(parameter, chooseShape, choose),
+    ]] as const
+  })
+  const paging = chooseShape<ReadonlyArray<readonly [string, string]>>([
+    [],
+    [["limit", "100"]],
+    [["limit", "3"], ["page", choose(["1", "2", "20"])]],
+    [["limit", "100"], ["page", choose(["1", "2", "11", "12"])]],
+    [["limit", "all"], ["format", "csv"]],
+  ])
+  const query = [...filters, ...paging]
+  return chooseShape([true, false, false, false]) && past[path] === undefined
+    ? buildUrl("/estimate", [["endpoint", path], ...query])
+    : buildUrl(path, query)
+}
+
+const fillUsage = Effect.fnUntraced(function* (key: string) {
+  const sql = yield* SqlClient.SqlClient
+  const { account_id, key_id } = yield* CustomerUsage.findKeyIds(key)
+  yield* sql`select create_usage_partition(timestamptz '2024-05-05')`
+  yield* sql`
+    insert into usage
+    select gen_random_uuid(), timestamptz '2024-05-05' + n / 3 * interval '1 minute', ${account_id}::int, ${key_id}::int,
+      'request-' || n, (array['/v1/news', '/v1/screener'])[1 + n % 2], (array[200, 404])[1 + n % 2], 1, 1, 1, 1, false,
+      false
+    from generate_series(1, 1200) as n
+  `
+})
+
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("compiled statements", (it) => {
+  it.effect("return the same results for a known shape as when they are compiled anew (D8)", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* TestKeys
+      yield* fillUsage(ultimate)
+      const settings = { CACHE_MEGABYTES: "0", USAGE_RETENTION: "100000 days" }
+      const [port, otherPort] = [
+        yield* ServiceInstances.startInstance(settings),
+        yield* ServiceInstances.startInstance(settings),
+      ]
+      const request = (at: number, url: string) =>
+        Effect.map(ServiceInstances.requestOverWire(at, url, ultimate), ({ status, text }) => ({
+          status,
+          text: text.replace(/"(last_used_at|request_id)":"[^"]+"/g, ""),
+        }))
+      let withRows = 0
+      const count = inputs(600)
+      for (let shape = 1; shape <= count; shape += 1) {
+        const url = makeRequest(shape, shape + 1_000_000)
+        yield* request(port, makeRequest(shape, shape + 2_000_000))
+        const known = yield* request(port, url)
+        assert.deepStrictEqual(known, yield* request(otherPort, url), url)
+        assert.include([200, 422], known.status, `${url} ${known.text}`)
+        if (url.startsWith("/v1/") && /"results":\[\{|\n./.test(known.text)) withRows += 1
+      }
+      assert.isAbove(withRows, count / 5)
+    }).pipe(Effect.scoped))
+
+  const makeScreener = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    const makeListQuery = yield* Effect.provide(makeListQueryFactory, Database.layer)
+    const selected: Array<string> = []
+    const list = makeListQuery<typeof ScreenerQuery.Type, "sort">({
+      Query: ScreenerQuery,
+      Row: ScreenerRow,
+      shapedBy: ["sort"],
+      select: ({ sort }, { columns, orderAndLimit, where }) => {
+        selected.push(sort)
+        return sql`select ${columns} from screener where ${where} ${orderAndLimit(sql`${sql(sort)}, ticker`)}`
+      },
+    })
+    return { list, selected }
+  })
+  const page = { page: 1, limit: 10, sort: "price" } as const
+
+  it.effect("are compiled once per shape, whatever the values (§8)", () =>
+    Effect.gen(function* () {
+      const { list, selected } = yield* makeScreener
+      const compiled = [["A", "B", "C"], ["D", "E", "F", "G"]].map((sector, index) =>
+        list.compilePage({ ...page, sector, min_price: `${index}.5`, is_adr: index === 0 })
+      )
+      assert.strictEqual(compiled[0]?.text, compiled[1]?.text)
+      assert.deepStrictEqual(selected, ["price"])
+      assert.deepStrictEqual(
+        compiled.map(({ parameters }) => parameters),
+        [
+          ["A", "B", "C", "C", true, "0", "0.5"],
+          ["D", "E", "F", "G", false, "1", "1.5"],
+        ].map(([one, two, three, four, ...others]) => [one, two, three, four, ...others]),
+      )
+      const shapes = [
+        page,
+        { ...page, sort: "float" as const },
+        { ...page, limit: 11 },
+        { ...page, page: 2 },
+        { ...page, page: 3 },
+        { ...page, sector: ["A"] },
+      ]
+      const texts = shapes.map((query) => list.compilePage(query).text)
+      assert.strictEqual(new Set([...texts, list.compileExport(page).text, list.compileCount(page).text]).size, 7)
+      assert.lengthOf(selected, 8)
+    }))
+
+  it.effect("are prepared unless PostgreSQL must plan for their values (§8)", () =>
+    Effect.gen(function* () {
+      const { list } = yield* makeScreener
+      const isPrepared = (query: object) => list.compilePage({ ...page, ...query }).isPrepared
+      assert.isTrue(isPrepared({}))
+      assert.isTrue(isPrepared({ ticker: ["A"], min_price: "1" }))
+      assert.isFalse(isPrepared({ min_price: "1" }))
+    }))
+
+  it.effect("are forgotten if there are too many, or if they are long (§8)", () =>
+    Effect.gen(function* () {
+      const { list, selected } = yield* makeScreener
+      const compileFirst = () => list.compilePage(page)
+      compileFirst()
+      compileFirst()
+      assert.lengthOf(selected, 1)
+      const names = Object.keys(ScreenerQuery.fields).filter((name) => name.startsWith("min_")).slice(0, 14)
+      for (let subset = 1; subset < 2 ** names.length; subset += 1) {
+        const sent = names.filter((_, index) => (subset >> index) % 2 === 1)
+        list.compilePage({ ...page, ...Object.fromEntries(sent.map((name) => [name, "1"])) })
+      }
+      const before = selected.length
+      compileFirst()
+      assert.lengthOf(selected, before + 1)
+      const long = { ...page, sector: Array.from({ length: 300 }, String) }
+      list.compilePage(long)
+      list.compilePage(long)
+      assert.lengthOf(selected, before + 3)
+    }))
+})
