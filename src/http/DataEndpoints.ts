@@ -106,7 +106,7 @@ export class DataEndpoints extends Context.Service<DataEndpoints, {
           const { path } = declared.endpoint
           const endpoint = served.get(path)
           if (endpoint === undefined) throw new Error(`Nothing serves the endpoint ${path}`)
-          handlers.on("GET", path, makeHandler(endpoint, declared))
+          handlers.on("GET", `/v1${endpoint.path}`, makeHandler(endpoint, declared))
         }
 
         const dispatch = <E, R>(router: HttpApp<E, R>): HttpApp<E, R> =>

@@ -110,6 +110,9 @@ const getPageShape = (query: PageQuery, purpose: Purpose): PageShape => {
   return { purpose, limit, hasOffset: offset > 0, isDeep: offset >= minDeepOffset }
 }
 
+const offset = new Parameter((query: DecodedListQuery) => getRowRange(query).offset)
+const noOffset = new Parameter(() => 0)
+
 const toDecodedQuery = (query: PageQuery): DecodedListQuery => ({ ...query })
 
 const pagingParameters = new Set(["page", "limit", "format"])
@@ -130,7 +133,6 @@ export const makeListQueryFactory = Effect.gen(function* () {
   const run = makeStatementRunner(sql)
   const empty = sql.literal("")
   const makeFromPage = makeDeepPage(sql)
-  const offset = new Parameter((query: DecodedListQuery) => getRowRange(query).offset)
   const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
     maxSize: maxStatementBytes,
     maxEntrySize: maxBytesPerStatement,
@@ -170,7 +172,7 @@ export const makeListQueryFactory = Effect.gen(function* () {
         orderBy,
         orderAndLimit: (order) => limit === allRows ? orderBy(order) : sql`${orderBy(order)} ${limitAndOffset}`,
         limit,
-        offset: hasOffset ? offset : new Parameter(() => 0),
+        offset: hasOffset ? offset : noOffset,
         isDeep,
       }
       const rows = select(makeShape(query, shapedBy), {
