@@ -81,7 +81,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         yield* startSender(smtp.port, { MAIL_UNSUBSCRIBE: "no-news@tickerline.example" })
         yield* waitForStatuses("sent", "sent")
         for (const { raw } of smtp.received) {
-          const isNews = raw.includes("whole chain")
+          const isNews = raw.includes("complete chain")
           assert.deepStrictEqual(MailServer.readEmailHeaders(raw, "From"), ["Tickerline <notices@tickerline.example>"])
           assert.deepStrictEqual(MailServer.readEmailHeaders(raw, "To"), ["ops@x.example"])
           assert.deepStrictEqual(MailServer.readEmailHeaders(raw, "Auto-Submitted"), ["auto-generated"])

@@ -60,7 +60,7 @@ export const historicalFloatProEndpoints = Effect.gen(function* () {
   const selectNewest = (tickers: QueryParameter | undefined, matching: Statement.Fragment) =>
     sql`
         select newest.*
-        from ${tickers === undefined ? everyTicker : sql`unnest(${tickers}::text[])`} as known(ticker)
+        from ${tickers === undefined ? everyTicker : sql`unnest(${tickers}::text[])`} as requested(ticker)
         cross join lateral (
           ${matching} and ticker = requested.ticker order by ${order} limit 1
         ) as newest
