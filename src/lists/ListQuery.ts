@@ -5,7 +5,8 @@ import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import type { ListFormat } from "../rows/Formats.ts"
 import { makeRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
-import type { RowModels, RowValues } from "../rows/RowEncoder.ts"
+import type { RowModels } from "../rows/RowEncoder.ts"
+import { type RowRecord, toRecords } from "../rows/RowRecord.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { QuerySchema } from "../rules/FilterOperators.ts"
 import { allRows, encodePage, getRowRange, type PageQuery, type ResponseContent } from "../rules/Paging.ts"
@@ -14,7 +15,7 @@ import { type DeepPageOptions, makeDeepPage, type PageClauses } from "./DeepPage
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
 export interface ListClauses extends PageClauses {
-  /** The selected columns, in the order of the JSON. */
+  /** The select list: a record with the columns of the JSON, or their names in a statement that only counts. */
   readonly columns: Statement.Fragment
   /** The conditions of the filters that were sent. */
   readonly conditions: ReadonlyArray<Statement.Fragment | string>
@@ -34,7 +35,7 @@ export interface ListDefinition<Query extends PageQuery> {
   /** The argument of `count`, if a result is a group of rows. */
   readonly counted?: Statement.Fragment
   /** The `message` of the JSON envelope for the rows of a page. */
-  readonly message?: (rows: ReadonlyArray<RowValues>) => string | undefined
+  readonly message?: (rows: ReadonlyArray<RowRecord>) => string | undefined
 }
 
 export interface ListQuery<Query> {
@@ -60,7 +61,7 @@ const needsCustomPlan = (query: PageQuery) => {
   return !sent.includes("ticker") && sent.some((name) => !unfilteredParameters.has(name))
 }
 
-const isResultEncoder = (row: RowModels | ResultEncoder): row is ResultEncoder => "encodeCsvRecord" in row
+const isResultEncoder = (row: RowModels | ResultEncoder): row is ResultEncoder => "selection" in row
 
 /** Makes the function that compiles list definitions. */
 export const makeListQueryFactory = Effect.gen(function* () {
@@ -72,10 +73,11 @@ export const makeListQueryFactory = Effect.gen(function* () {
   return <Query extends PageQuery>(definition: ListDefinition<Query>): ListQuery<Query> => {
     const { Row, counted, message, select } = definition
     const results = isResultEncoder(Row) ? Row : makeRowResultEncoder(Row)
-    const columns = sql.literal(results.columns.map((column) => `"${column}"`).join(", "))
+    const record = sql.literal(results.selection)
+    const columnNames = sql.literal(results.columns.map((column) => `"${column}"`).join(", "))
     const getConditions = definition.Query === undefined ? () => [] : compileConditions(sql, definition.Query)
 
-    const selectWith = (query: Query, page: PageClauses) => {
+    const selectWith = (query: Query, columns: Statement.Fragment, page: PageClauses) => {
       const conditions = getConditions(query)
       const clauses: ListClauses = {
         ...page,
@@ -95,14 +97,16 @@ export const makeListQueryFactory = Effect.gen(function* () {
       const orderAndLimit = query.limit === "all"
         ? orderBy
         : (order: Statement.Fragment) => sql`order by ${order} ${limitAndOffset}`
-      return selectWith(query, { limit, offset, orderBy, orderAndLimit })
+      return selectWith(query, record, { limit, offset, orderBy, orderAndLimit })
     }
 
     const count = SqlSchema.findAll({
       Request: Schema.Any,
       Result: Total,
       execute: (query: Query) => {
-        const rows = selectWith(query, { limit: allRows, offset: 0, orderBy: () => empty, orderAndLimit: () => empty })
+        const unordered = { limit: allRows, offset: 0, orderBy: () => empty, orderAndLimit: () => empty }
+        // `counted` names a column, which a record hides.
+        const rows = selectWith(query, columnNames, unordered)
         const counting = sql`select count(${counted ?? sql.literal("*")}) as total from (${rows}) as list`
         return needsCustomPlan(query) ? counting.unprepared : counting
       },
@@ -120,7 +124,7 @@ export const makeListQueryFactory = Effect.gen(function* () {
 
     return {
       readPage: (query, format) =>
-        Effect.map(readRows(query), (rows) => encodePage(query, { results, format, rows, message })),
+        Effect.map(readRows(query), (rows) => encodePage(query, { results, format, rows: toRecords(rows), message })),
       makeExportStatement: makeStatement,
       results,
     }

@@ -1,6 +1,7 @@
 /** Decodes PostgreSQL's `numeric` to decimal text without trailing zeros (D16: numbers). */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
+import { RowRecord } from "../../rows/RowRecord.ts"
 
 const builtIn = PgTypes.makeRegistry()
 
@@ -33,13 +34,25 @@ const decodeNumeric = (bytes: Uint8Array, offset: number, size: number) => {
   return Result.succeed(sign === 0 ? text : `-${text}`)
 }
 
-/** The driver's type registry, with this decoder for `numeric`. */
+const recordOid = 2249
+
+const decodeField = (bytes: Uint8Array, type: number) => Result.getOrThrow(PgTypes.decode(bytes, type, 1, builtIn))
+
+const readRecord = (bytes: Uint8Array, offset: number, size: number) =>
+  Result.succeed(new RowRecord(bytes, offset, size, decodeField))
+
+/** The driver's type registry, with this decoder for `numeric`. It leaves `row(…)` in PostgreSQL's format. */
 export const makeTypeRegistry = () => {
   const registry = PgTypes.makeRegistry()
   registry.register(PgTypes.OID.numeric, {
     encode: (text: string) => PgTypes.encode(text, PgTypes.OID.numeric, builtIn),
     decode: (bytes) => decodeNumeric(bytes, 0, bytes.length),
     read: decodeNumeric,
+  })
+  registry.register(recordOid, {
+    encode: () => Result.fail(new PgTypes.CodecError({ message: "A record cannot be a parameter" })),
+    decode: (bytes) => readRecord(bytes, 0, bytes.length),
+    read: readRecord,
   })
   return registry
 }
