@@ -2,7 +2,7 @@
  * Encoders from PostgreSQL's binary format to JSON, one per column type.
  * docs/decisions/0030-compiled-row-encoders.md
  */
-import { output } from "./OutputBuffer.ts"
+import { output, toWords } from "./OutputBuffer.ts"
 import { readInt16, readInt32 } from "./RowRecord.ts"
 
 /** The column's schemas must encode the value instead: it is rare, or invalid. */
@@ -100,14 +100,13 @@ const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
 export const makeLiteralEncoder = (words: ReadonlyArray<string>): FieldEncoder => {
   const encoded = words.map((word) => ({
     stored: textEncoder.encode(word),
-    json: textEncoder.encode(JSON.stringify(word)),
+    json: toWords(JSON.stringify(word)),
   }))
   const write: WriteField = (bytes, offset, size, position) => {
     for (const { json, stored } of encoded) {
       if (stored.length !== size || !isSameText(bytes, offset, stored)) continue
-      output.reserve(position, json.length)
-      output.bytes.set(json, position)
-      return position + json.length
+      output.reserve(position, json.size)
+      return output.writeWords(json, position)
     }
     return invalid
   }
@@ -216,13 +215,10 @@ const writeDecimal: WriteField = (bytes, offset, _, position) => {
 
 export const encodeDecimal: FieldEncoder = { type: fieldTypes.numeric, write: writeDecimal }
 
-const [jsonTrue, jsonFalse] = [textEncoder.encode("true"), textEncoder.encode("false")]
+const [jsonTrue, jsonFalse] = [toWords("true"), toWords("false")]
 
-const writeBoolean: WriteField = (bytes, offset, _, position) => {
-  const json = bytes[offset] === 0 ? jsonFalse : jsonTrue
-  output.bytes.set(json, position)
-  return position + json.length
-}
+const writeBoolean: WriteField = (bytes, offset, _, position) =>
+  output.writeWords(bytes[offset] === 0 ? jsonFalse : jsonTrue, position)
 
 export const encodeBoolean: FieldEncoder = { type: fieldTypes.boolean, write: writeBoolean }
 
@@ -274,7 +270,7 @@ const writeDate: WriteField = (bytes, offset, _, position) => {
 
 export const encodeDate: FieldEncoder = { type: fieldTypes.date, write: writeDate }
 
-const offsetSuffix = textEncoder.encode(`-05:00"`)
+const offsetSuffix = toWords(`-05:00"`)
 
 /** Writes the UTC fields of a time with the suffix -05:00, and milliseconds only if there are any. */
 const writeTime = (time: number, position: number) => {
@@ -296,8 +292,7 @@ const writeTime = (time: number, position: number) => {
     output.bytes[position] = point
     position += 4
   }
-  output.bytes.set(offsetSuffix, position)
-  return position + offsetSuffix.length
+  return output.writeWords(offsetSuffix, position)
 }
 
 /** The schemas encode other times: local mean time was used before 1900, and 2^53 microseconds end in 2285. */

@@ -8,6 +8,23 @@ const spareBytes = 8
 
 const textEncoder = new TextEncoder()
 
+/** Text as groups of four bytes, which are faster to write than bytes. */
+export interface Words {
+  readonly words: Int32Array
+  /** The size of the text. The last word may exceed it. */
+  readonly size: number
+}
+
+export const toWords = (text: string): Words => {
+  const bytes = textEncoder.encode(text)
+  const padded = new DataView(new ArrayBuffer(Math.ceil(bytes.length / 4) * 4))
+  bytes.forEach((byte, index) => padded.setUint8(index, byte))
+  return {
+    words: Int32Array.from({ length: padded.byteLength / 4 }, (_, index) => padded.getInt32(index * 4)),
+    size: bytes.length,
+  }
+}
+
 class OutputBuffer {
   /** Replaced when it grows: read it again after each `reserve`. */
   bytes = new Uint8Array(0)
@@ -25,6 +42,13 @@ class OutputBuffer {
     const larger = new Uint8Array(Math.max(initialBytes, needed * 2))
     larger.set(this.bytes)
     this.replace(larger)
+  }
+
+  /** Writes text for which the caller has reserved room. Returns its end. */
+  writeWords({ size, words }: Words, position: number): number {
+    const { view } = this
+    for (let index = 0; index < words.length; index += 1) view.setInt32(position + index * 4, words[index] ?? 0)
+    return position + size
   }
 
   /** Writes a short ASCII text. Returns its end. */

@@ -5,7 +5,7 @@
 import { Data, Schema, SchemaAST } from "effect"
 import { replaceWithCsvCell } from "./CsvCells.ts"
 import { type FieldEncoder, invalid, reservedFieldBytes, unsupported } from "./FieldEncoders.ts"
-import { output } from "./OutputBuffer.ts"
+import { output, toWords } from "./OutputBuffer.ts"
 import { fieldHeaderBytes, readInt32, recordHeaderBytes, type RowRecord } from "./RowRecord.ts"
 
 type Fields = { readonly [column: string]: Schema.Codec<unknown, unknown> }
@@ -59,10 +59,12 @@ interface ColumnType {
   readonly type: number
 }
 
+const noBytes = new Uint8Array(0)
+
 /** Returns a function that finds the fields of a record and checks their types. */
 const makeFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
   const fields: FieldPositions = {
-    bytes: new Uint8Array(0),
+    bytes: noBytes,
     decode: () => undefined,
     offsets: new Int32Array(columns.length),
     sizes: new Int32Array(columns.length),
@@ -91,7 +93,7 @@ const makeFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
   }
   /** Does not keep the buffer of the connection. */
   const release = () => {
-    fields.bytes = new Uint8Array(0)
+    fields.bytes = noBytes
   }
   return { fields, find, release }
 }
@@ -124,12 +126,9 @@ const makeSchemaWriter = (
   }
 }
 
-const jsonNull = new TextEncoder().encode("null")
+const jsonNull = toWords("null")
 
-const writeNull: WriteColumn = (position) => {
-  output.bytes.set(jsonNull, position)
-  return position + jsonNull.length
-}
+const writeNull: WriteColumn = (position) => output.writeWords(jsonNull, position)
 
 const writeInvalid: WriteColumn = () => invalid
 
@@ -172,35 +171,22 @@ interface ModelWriter {
 
 const [comma, closeBrace] = [44, 125]
 
-/** Text as groups of four bytes, which are faster to write. */
-const toWords = (text: string) => {
-  const bytes = new TextEncoder().encode(text)
-  const words = Int32Array.from({ length: Math.ceil(bytes.length / 4) }, (_, index) => readInt32(bytes, index * 4))
-  return { words, size: bytes.length }
-}
-
 const compileJsonWriter = (
   model: RowModel,
   columns: ReadonlyArray<string>,
   fields: FieldPositions,
 ): ModelWriter => {
   const compiled = compileColumns(model, columns, fields).map(({ name, write }, index) => ({
-    ...toWords(`${index === 0 ? "{" : ","}${JSON.stringify(name)}:`),
+    prefix: toWords(`${index === 0 ? "{" : ","}${JSON.stringify(name)}:`),
     write,
   }))
   return {
     columns: Object.keys(model.json.fields).map((name) => `${model.identifier}.${name}`),
     write: (position) => {
       let index = 0
-      for (const { size, words, write } of compiled) {
-        output.reserve(position, size + reservedFieldBytes)
-        const { view } = output
-        let at = position
-        for (const word of words) {
-          view.setInt32(at, word)
-          at += 4
-        }
-        const end = write(position + size)
+      for (const { prefix, write } of compiled) {
+        output.reserve(position, prefix.size + reservedFieldBytes)
+        const end = write(output.writeWords(prefix, position))
         if (end < 0) return -1 - index
         position = end
         index += 1
