@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Config, Context, Effect, Redacted, Schema } from "effect"
 import { makeSocketRegistry, type SocketRegistry } from "../health/SocketRegistry.ts"
-import { makeTypeRegistry } from "./NumericParser.ts"
+import { makeTypeRegistry } from "./TypeRegistry.ts"
 
 /** Time limits of a session (§8: database load). Poolers drop them, so the role has them too (`ServiceRole.ts`). */
 export const sessionTimeouts = { lock_timeout: "2s", statement_timeout: "30s" } as const
