@@ -15,7 +15,7 @@ import { type DeepPageOptions, makeDeepPage, type PageClauses } from "./DeepPage
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
 export interface ListClauses extends PageClauses {
-  /** The select list: a record with the columns of the JSON, or their names in a statement that only counts. */
+  /** The selected record, with the columns of the JSON. */
   readonly columns: Statement.Fragment
   /** The conditions of the filters that were sent. */
   readonly conditions: ReadonlyArray<Statement.Fragment | string>
@@ -32,7 +32,7 @@ export interface ListDefinition<Query extends PageQuery> {
   /** The model of a row, or the encoder of results that are groups of rows. */
   readonly Row: RowModels | ResultEncoder
   readonly select: (query: Query, clauses: ListClauses) => Statement.Statement<object>
-  /** The argument of `count`, if a result is a group of rows. */
+  /** The argument of `count`, if a result is a group of rows. The statement selects its columns after the record. */
   readonly counted?: Statement.Fragment
   /** The `message` of the JSON envelope for the rows of a page. */
   readonly message?: (rows: ReadonlyArray<RowRecord>) => string | undefined
@@ -73,11 +73,10 @@ export const makeListQueryFactory = Effect.gen(function* () {
   return <Query extends PageQuery>(definition: ListDefinition<Query>): ListQuery<Query> => {
     const { Row, counted, message, select } = definition
     const results = isResultEncoder(Row) ? Row : makeRowResultEncoder(Row)
-    const record = sql.literal(results.selection)
-    const columnNames = sql.literal(results.columns.map((column) => `"${column}"`).join(", "))
+    const columns = sql.literal(results.selection)
     const getConditions = definition.Query === undefined ? () => [] : compileConditions(sql, definition.Query)
 
-    const selectWith = (query: Query, columns: Statement.Fragment, page: PageClauses) => {
+    const selectWith = (query: Query, page: PageClauses) => {
       const conditions = getConditions(query)
       const clauses: ListClauses = {
         ...page,
@@ -97,16 +96,14 @@ export const makeListQueryFactory = Effect.gen(function* () {
       const orderAndLimit = query.limit === "all"
         ? orderBy
         : (order: Statement.Fragment) => sql`order by ${order} ${limitAndOffset}`
-      return selectWith(query, record, { limit, offset, orderBy, orderAndLimit })
+      return selectWith(query, { limit, offset, orderBy, orderAndLimit })
     }
 
     const count = SqlSchema.findAll({
       Request: Schema.Any,
       Result: Total,
       execute: (query: Query) => {
-        const unordered = { limit: allRows, offset: 0, orderBy: () => empty, orderAndLimit: () => empty }
-        // `counted` names a column, which a record hides.
-        const rows = selectWith(query, columnNames, unordered)
+        const rows = selectWith(query, { limit: allRows, offset: 0, orderBy: () => empty, orderAndLimit: () => empty })
         const counting = sql`select count(${counted ?? sql.literal("*")}) as total from (${rows}) as list`
         return needsCustomPlan(query) ? counting.unprepared : counting
       },

@@ -57,7 +57,7 @@ export const ownershipHandlers = HttpApiBuilder.group(
           )
           ${orderAndLimit(sql`ticker`)}
         )
-        select ${columns}
+        select ${columns}, ticker
         from filing join (
           select ticker, accession_number, ${sql.csv(holdingColumns)}, last_updated from ownership
         ) as holding using (ticker, accession_number)
