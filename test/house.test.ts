@@ -73,7 +73,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
   rules: ["rows", "http/RequestContext.ts"],
   rows: ["rules"],
   observability: ["rules", "http/RequestContext.ts"],
-  db: ["observability", "rules/Errors.ts", "http/RequestContext.ts"],
+  db: ["observability", "rows/RowRecord.ts", "rules/Errors.ts", "http/RequestContext.ts"],
   jobs: ["db", "observability"],
   lists: [
     "rules",

@@ -4,7 +4,7 @@ import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createHash } from "node:crypto"
 import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
 import { contentTypes, digestHeaderName, formatDigest, makeFileHeaders } from "../rows/Formats.ts"
-import { makeFileWriter, type ResultEncoder } from "../rows/ResultWriter.ts"
+import { makeFileWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
 
 /** The export ended early. The client sees an incomplete body. */
@@ -23,16 +23,16 @@ const computeChunkRows = (requested: number, rows: number, bytes: number) =>
 
 /** Counts results that are groups of rows, which requires reading the complete list. */
 const countResults = Effect.fnUntraced(function* (results: ResultEncoder, cursor: ExportCursor) {
-  const { end, write } = makeFileWriter(results, "ndjson")
+  const countNext = makeResultCounter(results)
   let count = 0
   for (let remaining = cursor.rows; remaining > 0;) {
     const rows = yield* cursor.fetch(1_000)
-    count += write(rows).rows
+    count += countNext(rows)
     remaining -= rows.length
     if (rows.length === 0) break
   }
   yield* cursor.seek(0)
-  return count + end().rows
+  return count
 })
 
 interface FileChunk {
@@ -43,7 +43,7 @@ interface FileChunk {
 
 /** Returns an effect that reads the next chunk, and undefined after the last one. */
 const makeChunkReader = (results: ResultEncoder, format: "csv" | "ndjson", cursor: ExportCursor) => {
-  const { end, header, write } = makeFileWriter(results, format)
+  const write = makeFileWriter(results, format)
   let remaining = cursor.rows
   let chunkRows = firstChunkRows
   let isFirst = true
@@ -54,12 +54,10 @@ const makeChunkReader = (results: ResultEncoder, format: "csv" | "ndjson", curso
       return yield* new ExportAborted({ message: "The cursor ended before its last row." })
     }
     remaining -= rows.length
-    const body = write(rows)
-    const tail = remaining === 0 ? end() : { text: "", results: 0 }
-    const bytes = Buffer.from((isFirst ? header : "") + body.text + tail.text)
+    const { bytes, results } = write(rows, remaining === 0)
     isFirst = false
     chunkRows = computeChunkRows(chunkRows, rows.length, bytes.length)
-    return { bytes, results: body.results + tail.results, rows: rows.length }
+    return { bytes, results, rows: rows.length }
   })
 }
 

@@ -16,7 +16,7 @@ import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { RequestContext } from "../http/RequestContext.ts"
-import type { RowValues } from "../rows/RowEncoder.ts"
+import { type RowRecord, toRecords } from "../rows/RowRecord.ts"
 
 /** Maximum number of concurrent exports. */
 export const MaxExportsConfig = Config.schema(
@@ -36,7 +36,7 @@ export interface ExportCursor {
   /** Number of rows in the list. */
   readonly rows: number
   /** Returns the next rows, at most `count`. */
-  readonly fetch: (count: number) => Effect.Effect<ReadonlyArray<RowValues>, SqlError.SqlError>
+  readonly fetch: (count: number) => Effect.Effect<ReadonlyArray<RowRecord>, SqlError.SqlError>
   /** Moves to the position after the first `rows` rows. */
   readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
 }
@@ -139,10 +139,13 @@ export class ExportCursors extends Context.Service<ExportCursors, {
         const { rowCount } = yield* Schema.decodeUnknownEffect(MoveResult)(yield* sql`move forward all in export`.raw)
         yield* seek(0)
         const fetch = (count: number) =>
-          Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${count} from export`)}`.valuesUnprepared, {
-            duration: fetchTimeout,
-            orElse: () => Effect.fail(unresponsiveError),
-          })
+          Effect.map(
+            Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${count} from export`)}`.valuesUnprepared, {
+              duration: fetchTimeout,
+              orElse: () => Effect.fail(unresponsiveError),
+            }),
+            toRecords,
+          )
         return { rows: rowCount, fetch, seek }
       })
 

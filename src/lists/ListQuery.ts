@@ -7,7 +7,8 @@ import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import type { ListFormat } from "../rows/Formats.ts"
 import { makeRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
-import type { RowModels, RowValues } from "../rows/RowEncoder.ts"
+import type { RowModels } from "../rows/RowEncoder.ts"
+import { type RowRecord, toRecords } from "../rows/RowRecord.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../rules/FilterOperators.ts"
 import { allRows, encodePage, getRowRange, type PageQuery, type ResponseContent } from "../rules/Paging.ts"
@@ -22,7 +23,7 @@ import { type DeepPageOptions, makeDeepPage, minDeepOffset, type PageClauses } f
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
 export interface ListClauses extends PageClauses {
-  /** The selected columns, in the order of the JSON. */
+  /** The selected record, with the columns of the JSON. */
   readonly columns: Statement.Fragment
   /** The conditions of the filters that were sent. */
   readonly conditions: ReadonlyArray<Statement.Fragment | string>
@@ -52,10 +53,10 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   readonly shapedBy?: ReadonlyArray<ShapedBy>
   /** Called once per shape of a query. */
   readonly select: (query: QueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
-  /** The argument of SQL's `count`, if a result is a group of rows. */
+  /** The argument of SQL's `count`, if a result is a group of rows. The statement selects its columns after the record. */
   readonly counted?: Statement.Fragment
   /** The `message` of the JSON envelope for the rows of a page. */
-  readonly message?: (rows: ReadonlyArray<RowValues>) => string | undefined
+  readonly message?: (rows: ReadonlyArray<RowRecord>) => string | undefined
 }
 
 export interface ListQuery<Query> {
@@ -83,7 +84,7 @@ const needsCustomPlan = (query: PageQuery) => {
   return !sent.includes("ticker") && sent.some((name) => !unfilteredParameters.has(name))
 }
 
-const isResultEncoder = (row: RowModels | ResultEncoder): row is ResultEncoder => "encodeCsvRecord" in row
+const isResultEncoder = (row: RowModels | ResultEncoder): row is ResultEncoder => "selection" in row
 
 /**
  * Memory for compiled statements, about 2,000 of them. Clients choose the filters, so the number of shapes has no
@@ -145,7 +146,7 @@ export const makeListQueryFactory = Effect.gen(function* () {
     const { Query = { fields: {} }, Row, counted = sql.literal("*"), message, select } = definition
     const listId = listCount++
     const results = isResultEncoder(Row) ? Row : makeRowResultEncoder(Row)
-    const columns = sql.literal(results.columns.map((column) => `"${column}"`).join(", "))
+    const columns = sql.literal(results.selection)
     const getConditions = compileConditions(sql, Query)
     const describeLiterals = makeLiteralDescriber(Query)
     const shapedBy = new Set<PropertyKey>(definition.shapedBy)
@@ -213,7 +214,7 @@ export const makeListQueryFactory = Effect.gen(function* () {
 
     return {
       readPage: (query, format) =>
-        Effect.map(readRows(query), (rows) => encodePage(query, { results, format, rows, message })),
+        Effect.map(readRows(query), (rows) => encodePage(query, { results, format, rows: toRecords(rows), message })),
       compilePage,
       compileExport: (query) => compile(query, "export"),
       compileCount,

@@ -25,7 +25,7 @@ export const CacheBytesConfig = Config.schema(
 /** Estimated memory of an entry, excluding its body and key. */
 const entryOverheadBytes = 512
 
-interface CachedResult extends Omit<ResponseContent, "text"> {
+interface CachedResult extends Omit<ResponseContent, "body"> {
   readonly body: HttpBody.Uint8Array
   readonly etag: string
   /** SHA-256 of a CSV or NDJSON page. */
@@ -34,8 +34,7 @@ interface CachedResult extends Omit<ResponseContent, "text"> {
 }
 
 const makeResult = (content: ResponseContent, version: string | undefined): CachedResult => {
-  const { file, nextPage, records, text } = content
-  const bytes = Buffer.from(text)
+  const { body: bytes, file, nextPage, records } = content
   return {
     nextPage,
     records,
@@ -184,7 +183,7 @@ const respond = Effect.fnUntraced(function* (result: CachedResult) {
 /** Responds without caching and without an `ETag`. */
 export const respondUncached = Effect.fnUntraced(function* (content: ResponseContent) {
   yield* setPageMetadata(content)
-  if (content.file === undefined) return HttpServerResponse.text(content.text, { contentType: contentTypes.json })
+  if (content.file === undefined) return HttpServerResponse.uint8Array(content.body, { contentType: contentTypes.json })
   const result = makeResult(content, undefined)
   const { route } = yield* RequestContext
   return HttpServerResponse.setBody(

@@ -2,11 +2,19 @@
  * The column types of datasets (D16, D31); `Timestamps.ts` has the types for times. Each type has three schemas:
  * `select` for the value from the driver, `insert` for the text in a data file, `json` for the response.
  */
-import { Effect, Predicate, Schema, SchemaAST, SchemaGetter, SchemaTransformation } from "effect"
+import { Effect, Schema, SchemaGetter, SchemaTransformation } from "effect"
 import { Model, type VariantSchema } from "effect/schema"
 import { CalendarDate } from "../rules/Dates.ts"
 import { tickerPattern } from "../rules/Tickers.ts"
-import { encodeNullable, encodeText, encodeUnescapedText, type ValueEncoder } from "./RowEncoder.ts"
+import {
+  encodeBoolean,
+  encodeDate,
+  encodeDecimal,
+  encodeInteger,
+  encodeText,
+  encodeTextArray,
+  makeLiteralEncoder,
+} from "./FieldEncoders.ts"
 
 /** Returns the JSON schema of a row class. OpenAPI uses the name of the class. */
 export const getRowJsonSchema = <Json extends Schema.Top>(
@@ -25,7 +33,7 @@ const TrimmedText = Schema.String.check(
 /** A text column. In a data file, a text must not start or end with white space. */
 export const textColumn = (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ encodeValue: encodeText }),
+    select: Schema.String.annotate({ fieldEncoder: encodeText }),
     insert: TrimmedText.annotate({ title: "text", description, examples: ["text"] }),
     json: Schema.String.annotate({ description }),
   })
@@ -36,20 +44,15 @@ const TickerText = Schema.String.check(Schema.isPattern(tickerPattern, {
 
 export const tickerColumn = (description = "The symbol.", example = "ZYXA") =>
   Model.Field({
-    select: Schema.String.annotate({ encodeValue: encodeText }),
+    select: Schema.String.annotate({ fieldEncoder: encodeText }),
     insert: TickerText.annotate({ title: "symbol", description, examples: [example] }),
     json: Schema.String.annotate({ description, examples: [example] }),
   })
 
-const makeLiteralEncoder = (words: ReadonlyArray<string>): ValueEncoder => {
-  const encoded = new Map<unknown, string>(words.map((word) => [word, JSON.stringify(word)]))
-  return (value) => encoded.get(value)
-}
-
 /** A text column whose values are the given words. */
 export const literalColumn = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
   Model.Field({
-    select: Schema.Literals(words).annotate({ encodeValue: makeLiteralEncoder(words) }),
+    select: Schema.Literals(words).annotate({ fieldEncoder: makeLiteralEncoder(words) }),
     insert: Schema.Literals(words).annotate({ title: words.join(" | "), description }),
     json: Schema.Literals(words).annotate({ description }),
   })
@@ -57,13 +60,10 @@ export const literalColumn = <const Words extends ReadonlyArray<string>>(words: 
 /** A date without a time, `YYYY-MM-DD`. */
 export const dateColumn = (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ encodeValue: encodeUnescapedText }),
+    select: Schema.String.annotate({ fieldEncoder: encodeDate }),
     insert: CalendarDate.annotate({ title: "date", description, examples: ["2026-06-01"] }),
     json: Schema.String.annotate({ format: "date", description }),
   })
-
-const encodeInteger: ValueEncoder = (value) =>
-  typeof value === "bigint" && Number.isSafeInteger(Number(value)) ? String(value) : undefined
 
 /** A `bigint` of at most 2^53-1. The driver returns a JavaScript `bigint`, which JSON does not support. */
 export const integerColumn = (description: string) =>
@@ -74,7 +74,7 @@ export const integerColumn = (description: string) =>
         decode: (value: bigint) => Number(value),
         encode: (value: number) => BigInt(value),
       }),
-    )).annotate({ encodeValue: encodeInteger }),
+    )).annotate({ fieldEncoder: encodeInteger }),
     insert: Schema.String.check(
       Schema.makeFilter((cell: string) => /^-?\d{1,16}$/.test(cell) && Number.isSafeInteger(Number(cell)), {
         message: "must be a whole number, at most 9007199254740991",
@@ -83,22 +83,17 @@ export const integerColumn = (description: string) =>
     json: Schema.Int.annotate({ description }),
   })
 
-const encodeBoolean: ValueEncoder = (value) => typeof value === "boolean" ? String(value) : undefined
-
 export const booleanColumn = (description: string) =>
   Model.Field({
-    select: Schema.Boolean.annotate({ encodeValue: encodeBoolean }),
+    select: Schema.Boolean.annotate({ fieldEncoder: encodeBoolean }),
     insert: Schema.Literals(["true", "false"]).annotate({ title: "true | false", description }),
     json: Schema.Boolean.annotate({ description }),
   })
 
-const encodeTextArray: ValueEncoder = (value) =>
-  Array.isArray(value) && value.every(Predicate.isString) ? JSON.stringify(value) : undefined
-
 /** A column with arrays of texts. CSV cells contain JSON; if a data file lacks the column, the arrays are empty. */
 export const textArrayColumn = (description: string) =>
   Model.Field({
-    select: Schema.Array(Schema.String).annotate({ encodeValue: encodeTextArray }),
+    select: Schema.Array(Schema.String).annotate({ fieldEncoder: encodeTextArray }),
     insert: Schema.Array(TrimmedText).annotate({ title: "list of texts", description, examples: [["8-K", "S-3"]] })
       .pipe(
         Schema.withDecodingDefaultKey(Effect.succeed([])),
@@ -142,13 +137,9 @@ const removeTrailingZeros = (stored: string) => {
   return stored.slice(0, stored.charCodeAt(end - 1) === 46 ? end - 1 : end)
 }
 
-/** Rejects PostgreSQL's NaN and Infinity, which JSON does not support: their last character is a letter. */
-const encodeDecimal: ValueEncoder = (value) =>
-  typeof value === "string" && value.charCodeAt(value.length - 1) <= 57 ? removeTrailingZeros(value) : undefined
-
 const makeDecimalColumn = (integers: number, decimals: number) => (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ encodeValue: encodeDecimal }),
+    select: Schema.String.annotate({ fieldEncoder: encodeDecimal }),
     insert: makeDecimalText(integers, decimals).annotate({
       title: `decimal, up to ${decimals} places`,
       description,
@@ -172,17 +163,12 @@ export const moneyColumn = makeDecimalColumn(18, 2)
 /** A percentage (15 is 15 %), a fraction (0.15 is 15 %) or a ratio, with four decimals: `numeric(18,4)`. */
 export const ratioColumn = makeDecimalColumn(14, 4)
 
-const getNullableEncoder = ({ ast }: Schema.Top) => {
-  const encode = SchemaAST.resolve(ast)?.encodeValue
-  return encode === undefined ? {} : { encodeValue: encodeNullable(encode) }
-}
-
 /** Makes a column nullable. In JSON, a missing value is `null`, never `""` or `0`. */
 export const nullableColumn = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
 ) =>
   Model.Field({
-    select: Schema.NullOr(column.schemas.select).annotate(getNullableEncoder(column.schemas.select)),
+    select: Schema.NullOr(column.schemas.select),
     insert: Schema.NullOr(column.schemas.insert),
     json: Schema.NullOr(column.schemas.json),
   })

@@ -1,7 +1,8 @@
 /**
- * CSV cells (RFC 4180), made from JSON text so that numbers have the same digits in both formats.
- * The `load` command reads the same format (D31): null is an empty cell, a list is JSON.
+ * CSV cells (RFC 4180), made from JSON so that both formats have the same digits.
+ * `load` reads the same cells (D31): null is an empty cell, a list is JSON.
  */
+import { output } from "./OutputBuffer.ts"
 
 /** Ends a record. */
 export const csvNewline = "\r\n"
@@ -12,32 +13,118 @@ export const byteOrderMark = "\uFEFF"
 /** Text that a spreadsheet may run as a formula. Some spreadsheets skip white space or accept full-width signs. */
 const formula = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/
 
-const needsQuotes = /[",\r\n]/
+const textDecoder = new TextDecoder("utf-8", { ignoreBOM: true })
 
-const quote = (text: string) => `"${text.replaceAll(`"`, `""`)}"`
+// ASCII codes
+const [newline, carriageReturn, quote, apostrophe, comma, bracket, backslash, letterN, letterU, brace] = [
+  10,
+  13,
+  34,
+  39,
+  44,
+  91,
+  92,
+  110,
+  117,
+  123,
+]
 
 /** A fast check for most texts: a text that begins with an ASCII letter or digit is no formula. */
 const isAsciiAlphanumeric = (code: number) =>
   (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57)
 
-/** Prefixes a formula with an apostrophe, so that a spreadsheet shows it as text. */
-const encodeTextCell = (value: string) => {
-  const harmless = !isAsciiAlphanumeric(value.charCodeAt(0)) && formula.test(value) ? `'${value}` : value
-  return needsQuotes.test(harmless) ? quote(harmless) : harmless
+/** Whether the UTF-8 text is a formula. */
+const isFormula = (start: number, end: number) =>
+  start < end && !isAsciiAlphanumeric(output.bytes[start] ?? 0) &&
+  formula.test(textDecoder.decode(output.bytes.subarray(start, end)))
+
+/** The characters after a backslash in JSON, except `u`. */
+const escapedCharacters = new Map(
+  [["b", "\b"], ["f", "\f"], ["n", "\n"], ["r", "\r"], ["t", "\t"]].map(([letter = "", character = ""]) => [
+    letter.charCodeAt(0),
+    character.charCodeAt(0),
+  ]),
+)
+
+/** JSON escapes only control characters and halves of surrogate pairs, which UTF-8 lacks. */
+const replacementCharacter = new TextEncoder().encode("\uFFFD")
+
+/** Replaces the JSON string with its text, at the same position. Returns the end of the text. */
+const unescape = (start: number, end: number) => {
+  const { bytes } = output
+  let written = start
+  for (let at = start + 1; at < end - 1; at += 1) {
+    const code = bytes[at] ?? 0
+    if (code !== backslash) bytes[written++] = code
+    else {
+      at += 1
+      const escaped = bytes[at] ?? 0
+      if (escaped === letterU) {
+        const character = parseInt(textDecoder.decode(bytes.subarray(at + 1, at + 5)), 16)
+        if (character < 128) bytes[written++] = character
+        else for (const byte of replacementCharacter) bytes[written++] = byte
+        at += 4
+      } else bytes[written++] = escapedCharacters.get(escaped) ?? escaped
+    }
+  }
+  return written
 }
 
-/** Encodes a JSON value as a cell. Numbers, `true` and `false` stay unchanged. */
-export const encodeCsvCell = (json: string): string => {
-  switch (json.charCodeAt(0)) {
-    case 34: {
-      // Without a backslash, the text between the quotes needs no parsing.
-      if (!json.includes("\\")) return encodeTextCell(json.slice(1, -1))
-      return encodeTextCell(String(JSON.parse(json)))
-    }
-    case 91:
-    case 123:
-      return quote(json)
+/** Quotes the text at the position, in place. Returns the end. */
+const quoteInPlace = (start: number, end: number) => {
+  let quotes = 2
+  for (let at = start; at < end; at += 1) if (output.bytes[at] === quote) quotes += 1
+  output.reserve(end, quotes)
+  const { bytes } = output
+  let written = end + quotes
+  bytes[--written] = quote
+  for (let at = end - 1; at >= start; at -= 1) {
+    const code = bytes[at] ?? 0
+    bytes[--written] = code
+    if (code === quote) bytes[--written] = quote
+  }
+  bytes[start] = quote
+  return end + quotes
+}
+
+const needsQuotes = (start: number, end: number) => {
+  const { bytes } = output
+  for (let at = start; at < end; at += 1) {
+    const code = bytes[at]
+    if (code === quote || code === comma || code === carriageReturn || code === newline) return true
+  }
+  return false
+}
+
+/** Prefixes a formula with an apostrophe, so that a spreadsheet shows it as text. */
+const writeTextCell = (start: number, end: number) => {
+  let textEnd = unescape(start, end)
+  if (isFormula(start, textEnd)) {
+    output.bytes.copyWithin(start + 1, start, textEnd)
+    output.bytes[start] = apostrophe
+    textEnd += 1
+  }
+  return needsQuotes(start, textEnd) ? quoteInPlace(start, textEnd) : textEnd
+}
+
+/**
+ * Replaces the JSON value at this position of the output with its cell, and returns the end of the cell.
+ * Numbers, `true` and `false` stay unchanged.
+ */
+export const replaceWithCsvCell = (start: number, end: number): number => {
+  switch (output.bytes[start]) {
+    case quote:
+      return writeTextCell(start, end)
+    case bracket:
+    case brace:
+      return quoteInPlace(start, end)
+    case letterN:
+      return start
     default:
-      return json === "null" ? "" : json
+      return end
   }
 }
+
+/** Encodes a JSON value as a cell. */
+export const encodeCsvCell = (json: string): string =>
+  textDecoder.decode(output.bytes.subarray(0, replaceWithCsvCell(0, output.writeText(json, 0))))

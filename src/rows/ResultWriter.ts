@@ -1,109 +1,119 @@
 /** Encodes the rows of a list as results, and results as a page or file (D8, D16). */
 import { Array } from "effect"
 import { byteOrderMark, csvNewline } from "./CsvCells.ts"
-import { getColumnNames, makeCsvRowEncoder, makeJsonRowEncoder, type RowModels, type RowValues } from "./RowEncoder.ts"
+import { output } from "./OutputBuffer.ts"
+import { getColumnNames, makeCsvRowWriter, makeJsonRowWriter, type RowModels, type WriteRow } from "./RowEncoder.ts"
+import type { RowRecord } from "./RowRecord.ts"
 
-/** Encodes results. A result is one row, or a group of adjacent rows such as an ownership filing. */
+/** The rows of a result: one row, or a group of adjacent rows such as an ownership filing. */
+export type ResultRows = Array.NonEmptyReadonlyArray<RowRecord>
+
+/** Encodes results. Each function writes at a position of the output and returns the end. */
 export interface ResultEncoder {
   /** Column names, also the CSV header. */
   readonly columns: ReadonlyArray<string>
-  /** Returns the JSON text of each result. */
-  readonly encode: (rows: ReadonlyArray<RowValues>) => ReadonlyArray<string>
-  /** Returns the CSV record of a row; each row of a group has one. */
-  readonly encodeCsvRecord: (row: RowValues) => string
+  /** The select list in SQL: one record with all columns. */
+  readonly selection: string
+  /** Writes a result as JSON. */
+  readonly writeJson: (rows: ResultRows, position: number) => number
+  /** Writes the CSV record of a row; each row of a group has one. */
+  readonly writeCsvRecord: WriteRow
   /** Whether a row belongs to the same result as the previous one; undefined if each result is one row. */
-  readonly isSameResult: ((row: RowValues, previous: RowValues) => boolean) | undefined
+  readonly isSameResult: ((row: RowRecord, previous: RowRecord) => boolean) | undefined
+}
+
+const makeResultEncoder = (Row: RowModels, rest: Pick<ResultEncoder, "writeJson" | "isSameResult">): ResultEncoder => {
+  const columns = getColumnNames(Row)
+  const selection = `row(${columns.map((column) => `"${column}"`).join(", ")})`
+  return { columns, selection, writeCsvRecord: makeCsvRowWriter(Row), ...rest }
 }
 
 export const makeRowResultEncoder = (Row: RowModels): ResultEncoder => {
-  const encode = makeJsonRowEncoder(Row)
-  return {
-    columns: getColumnNames(Row),
-    encode: (rows) => rows.map((row) => encode(row)),
-    encodeCsvRecord: makeCsvRowEncoder(Row),
-    isSameResult: undefined,
+  const write = makeJsonRowWriter(Row)
+  return makeResultEncoder(Row, { writeJson: ([row], position) => write(row, position), isSameResult: undefined })
+}
+
+/** For results that are groups of rows. `writeJson` writes one group. */
+export const makeGroupResultEncoder = (
+  Row: RowModels,
+  isSameResult: (row: RowRecord, previous: RowRecord) => boolean,
+  writeJson: ResultEncoder["writeJson"],
+): ResultEncoder => makeResultEncoder(Row, { writeJson, isSameResult })
+
+/** Splits rows into results. */
+export const splitResults = (
+  { isSameResult }: ResultEncoder,
+  rows: ReadonlyArray<RowRecord>,
+): ReadonlyArray<ResultRows> => {
+  if (isSameResult === undefined) return rows.map((row) => [row])
+  if (!Array.isReadonlyArrayNonEmpty(rows)) return []
+  return Array.groupWith(rows, (previous, row) => isSameResult(row, previous))
+}
+
+/** Writes results as JSON, with the separator between them. */
+export const writeResults = (
+  encoder: ResultEncoder,
+  results: ReadonlyArray<ResultRows>,
+  separator: string,
+  position: number,
+): number => {
+  let end = position
+  for (const result of results) {
+    if (end > position) end = output.writeAscii(separator, end)
+    end = encoder.writeJson(result, end)
+  }
+  return end
+}
+
+/** Returns a function that counts the results that begin in the next rows of a list. */
+export const makeResultCounter = ({ isSameResult }: ResultEncoder) => {
+  let previous: RowRecord | undefined
+  return (rows: ReadonlyArray<RowRecord>) => {
+    if (isSameResult === undefined) return rows.length
+    let count = 0
+    for (const row of rows) {
+      if (previous === undefined || !isSameResult(row, previous)) count += 1
+      previous = row
+    }
+    previous = previous?.copy()
+    return count
   }
 }
 
-/** For results that are groups of rows. `encodeGroup` returns the JSON text of one group. */
-export const makeGroupResultEncoder = (
-  Row: RowModels,
-  isSameResult: (row: RowValues, previous: RowValues) => boolean,
-  encodeGroup: (rows: Array.NonEmptyReadonlyArray<RowValues>) => string,
-): ResultEncoder => ({
-  columns: getColumnNames(Row),
-  encode: (rows) =>
-    Array.isReadonlyArrayNonEmpty(rows)
-      ? Array.groupWith(rows, (previous, row) => isSameResult(row, previous)).map(encodeGroup)
-      : [],
-  encodeCsvRecord: makeCsvRowEncoder(Row),
-  isSameResult,
-})
-
-/** Returns the index of the first row of each result. */
-const findResultStarts = ({ isSameResult }: ResultEncoder, rows: ReadonlyArray<RowValues>) =>
-  rows.flatMap((row, index) => {
-    const previous = rows[index - 1]
-    return isSameResult !== undefined && previous !== undefined && isSameResult(row, previous) ? [] : [index]
-  })
-
-/** Returns the rows of the first `count` results. */
-export const takeResults = (encoder: ResultEncoder, rows: ReadonlyArray<RowValues>, count: number) =>
-  encoder.isSameResult === undefined ? rows.slice(0, count) : rows.slice(0, findResultStarts(encoder, rows)[count])
-
 /** A part of a file, with the number of results and rows in it. */
 export interface EncodedChunk {
-  readonly text: string
+  readonly bytes: Uint8Array
   readonly results: number
   /** Lines of NDJSON, or records of CSV without the header. */
   readonly rows: number
 }
 
-export interface FileWriter {
-  /** The beginning of the file. */
-  readonly header: string
-  /** Encodes the next rows. A group that may continue is held back until the next call. */
-  readonly write: (rows: ReadonlyArray<RowValues>) => EncodedChunk
-  /** Encodes the group that is held back. */
-  readonly end: () => EncodedChunk
+/** Encodes the next rows of a file. A group that may continue is held back, unless the rows are the last ones. */
+export type WriteChunk = (rows: ReadonlyArray<RowRecord>, isLast: boolean) => EncodedChunk
+
+const makeCsvWriter = (encoder: ResultEncoder): WriteChunk => {
+  const countResults = makeResultCounter(encoder)
+  let header = `${byteOrderMark}${encoder.columns.join(",")}${csvNewline}`
+  return (rows) => {
+    let end = output.writeText(header, 0)
+    header = ""
+    for (const row of rows) end = output.writeAscii(csvNewline, encoder.writeCsvRecord(row, end))
+    return { bytes: output.take(end), results: countResults(rows), rows: rows.length }
+  }
 }
 
-const countResults = (encoder: ResultEncoder, rows: ReadonlyArray<RowValues>) =>
-  encoder.isSameResult === undefined ? rows.length : findResultStarts(encoder, rows).length
-
-const makeCsvWriter = (encoder: ResultEncoder): FileWriter => {
-  let previous: ReadonlyArray<RowValues> = []
-  const write = (rows: ReadonlyArray<RowValues>): EncodedChunk => {
-    let text = ""
-    for (const row of rows) text += encoder.encodeCsvRecord(row) + csvNewline
-    const results = countResults(encoder, [...previous, ...rows]) - countResults(encoder, previous)
-    previous = rows.length === 0 ? previous : rows.slice(-1)
-    return { text, results, rows: rows.length }
+const makeNdjsonWriter = (encoder: ResultEncoder): WriteChunk => {
+  let pending: ReadonlyArray<RowRecord> = []
+  return (rows, isLast) => {
+    const results = splitResults(encoder, [...pending, ...rows])
+    const complete = isLast || encoder.isSameResult === undefined ? results : results.slice(0, -1)
+    pending = results.slice(complete.length).flat().map((row) => row.copy())
+    const end = writeResults(encoder, complete, "\n", 0)
+    const bytes = output.take(complete.length === 0 ? end : output.writeAscii("\n", end))
+    return { bytes, results: complete.length, rows: complete.length }
   }
-  return { header: `${byteOrderMark}${encoder.columns.join(",")}${csvNewline}`, write, end: () => write([]) }
 }
 
-const makeNdjsonWriter = (encoder: ResultEncoder): FileWriter => {
-  let pending: ReadonlyArray<RowValues> = []
-  const encodeLines = (rows: ReadonlyArray<RowValues>): EncodedChunk => {
-    const lines = encoder.encode(rows)
-    return { text: lines.map((line) => `${line}\n`).join(""), results: lines.length, rows: lines.length }
-  }
-  const write = (rows: ReadonlyArray<RowValues>) => {
-    if (encoder.isSameResult === undefined) return encodeLines(rows)
-    const available = [...pending, ...rows]
-    const lastStart = findResultStarts(encoder, available).at(-1) ?? 0
-    pending = available.slice(lastStart)
-    return encodeLines(available.slice(0, lastStart))
-  }
-  const end = () => {
-    const rows = pending
-    pending = []
-    return encodeLines(rows)
-  }
-  return { header: "", write, end }
-}
-
-/** Creates a writer for one file. It is stateful, because a group of rows may span two calls of `write`. */
-export const makeFileWriter = (encoder: ResultEncoder, format: "csv" | "ndjson"): FileWriter =>
+/** Creates a writer for one file. It is stateful, because a group of rows may span two chunks. */
+export const makeFileWriter = (encoder: ResultEncoder, format: "csv" | "ndjson"): WriteChunk =>
   format === "csv" ? makeCsvWriter(encoder) : makeNdjsonWriter(encoder)

@@ -1,20 +1,12 @@
 /**
- * Encodes database rows as JSON and CSV text (D16). An encoder is compiled once per list from the row's schemas and
- * creates no intermediate objects: docs/decisions/0030-compiled-row-encoders.md.
+ * Encodes database rows as JSON and CSV (D16), from PostgreSQL's bytes to those of the response. An encoder is compiled
+ * once per list from the row's schemas: docs/decisions/0030-compiled-row-encoders.md.
  */
 import { Data, Schema, SchemaAST } from "effect"
-import { encodeCsvCell } from "./CsvCells.ts"
-
-/** Returns the JSON text of a value from the database driver; undefined if the value has the wrong type. */
-export type ValueEncoder = (value: unknown) => string | undefined
-
-declare module "effect/Schema" {
-  namespace Annotations {
-    interface Annotations {
-      readonly encodeValue?: ValueEncoder | undefined
-    }
-  }
-}
+import { replaceWithCsvCell } from "./CsvCells.ts"
+import { type FieldEncoder, invalid, reservedFieldBytes, unsupported } from "./FieldEncoders.ts"
+import { output, toWords } from "./OutputBuffer.ts"
+import { fieldHeaderBytes, readInt32, recordHeaderBytes, type RowRecord } from "./RowRecord.ts"
 
 type Fields = { readonly [column: string]: Schema.Codec<unknown, unknown> }
 
@@ -27,29 +19,8 @@ export interface RowModel {
   readonly json: { readonly fields: Fields }
 }
 
-/** A row as the driver returns it: its values, in the order of the selected columns. */
-export type RowValues = ReadonlyArray<unknown>
-
 /** A value in the database does not match its schema. */
 class InvalidRow extends Data.TaggedError("InvalidRow")<{ readonly message: string }> {}
-
-/** Encodes text that contains nothing to escape in JSON, such as a date. */
-export const encodeUnescapedText: ValueEncoder = (value) => typeof value === "string" ? `"${value}"` : undefined
-
-export const encodeText: ValueEncoder = (value) => typeof value === "string" ? JSON.stringify(value) : undefined
-
-/** Returns an encoder that also accepts null. */
-export const encodeNullable = (encode: ValueEncoder): ValueEncoder => (value) => value === null ? "null" : encode(value)
-
-/** Creates an encoder that runs the two schemas of a column: slower, but works for any schema. */
-export const makeSchemaValueEncoder = (
-  select: Schema.Codec<unknown, unknown>,
-  json: Schema.Codec<unknown, unknown>,
-): ValueEncoder => {
-  const decode = Schema.decodeUnknownSync(select)
-  const encode = Schema.encodeUnknownSync(json)
-  return (value) => JSON.stringify(encode(decode(value)))
-}
 
 /** The model of the rows in a list. If there are several models, each row matches one of them. */
 export type RowModels = RowModel | ReadonlyArray<RowModel>
@@ -60,70 +31,234 @@ const toArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models
 export const getColumnNames = (models: RowModels): ReadonlyArray<string> =>
   Array.from(new Set(toArray(models).flatMap((model) => Object.keys(model.json.fields))))
 
-const compileColumns = (model: RowModel, columns: ReadonlyArray<string>) =>
-  Object.entries(model.json.fields).map(([name, json], position) => {
+const isNullable = (ast: SchemaAST.AST) => SchemaAST.isUnion(ast) && ast.types.some(SchemaAST.isNull)
+
+/** Returns the encoder of a column's type, which may be nullable. */
+export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined =>
+  SchemaAST.resolve(ast)?.fieldEncoder ??
+    (SchemaAST.isUnion(ast) && isNullable(ast)
+      ? ast.types.map((type) => SchemaAST.resolve(type)?.fieldEncoder).find((encoder) => encoder !== undefined)
+      : undefined)
+
+// ----------------------------------------------------------------------------------------------------------------
+// Fields
+// ----------------------------------------------------------------------------------------------------------------
+
+/** The fields of the record that is encoded at the moment. */
+interface FieldPositions {
+  bytes: Uint8Array
+  decode: RowRecord["decode"]
+  readonly offsets: Int32Array
+  /** -1 for null. */
+  readonly sizes: Int32Array
+}
+
+/** `type` is 0 for a column without an encoder, which may have any type. */
+interface ColumnType {
+  readonly name: string
+  readonly type: number
+}
+
+const noBytes = new Uint8Array(0)
+
+/** Returns a function that finds the fields of a record and checks their types. */
+const makeFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
+  const fields: FieldPositions = {
+    bytes: noBytes,
+    decode: () => undefined,
+    offsets: new Int32Array(columns.length),
+    sizes: new Int32Array(columns.length),
+  }
+  const find = ({ bytes, decode, offset }: RowRecord) => {
+    const count = readInt32(bytes, offset)
+    if (count !== columns.length) {
+      throw new InvalidRow({ message: `The statement selects ${count} columns instead of ${columns.length}` })
+    }
+    let at = offset + recordHeaderBytes
+    let index = 0
+    for (const { name, type } of columns) {
+      const found = readInt32(bytes, at)
+      if (type !== 0 && found !== type) {
+        throw new InvalidRow({ message: `The database has the type ${found} instead of ${type} for ${name}` })
+      }
+      const size = readInt32(bytes, at + 4)
+      at += fieldHeaderBytes
+      fields.offsets[index] = at
+      fields.sizes[index] = size
+      if (size > 0) at += size
+      index += 1
+    }
+    fields.bytes = bytes
+    fields.decode = decode
+  }
+  /** Does not keep the buffer of the connection. */
+  const release = () => {
+    fields.bytes = noBytes
+  }
+  return { fields, find, release }
+}
+
+/** Writes the JSON of a column at the position. Returns its end, or `invalid`. */
+type WriteColumn = (position: number) => number
+
+const makeSchemaWriter = (
+  index: number,
+  fields: FieldPositions,
+  select: Schema.Codec<unknown, unknown>,
+  json: Schema.Codec<unknown, unknown>,
+): WriteColumn => {
+  const decode = Schema.decodeUnknownSync(select)
+  const encode = Schema.encodeUnknownSync(json)
+  const read = () => {
+    const [offset = 0, size = -1] = [fields.offsets[index], fields.sizes[index]]
+    if (size < 0) return null
+    return fields.decode(
+      fields.bytes.subarray(offset, offset + size),
+      readInt32(fields.bytes, offset - fieldHeaderBytes),
+    )
+  }
+  return (position) => {
+    try {
+      return output.writeText(JSON.stringify(encode(decode(read()))), position)
+    } catch {
+      return invalid
+    }
+  }
+}
+
+const jsonNull = toWords("null")
+
+const writeNull: WriteColumn = (position) => output.writeWords(jsonNull, position)
+
+const writeInvalid: WriteColumn = () => invalid
+
+const makeColumnWriter = (
+  index: number,
+  fields: FieldPositions,
+  select: Schema.Codec<unknown, unknown>,
+  json: Schema.Codec<unknown, unknown>,
+): WriteColumn => {
+  const encoder = findFieldEncoder(select.ast)
+  const writeWithSchemas = makeSchemaWriter(index, fields, select, json)
+  if (encoder === undefined) return writeWithSchemas
+  const { write } = encoder
+  const writeMissing = isNullable(select.ast) ? writeNull : writeInvalid
+  return (position) => {
+    const size = fields.sizes[index] ?? -1
+    if (size < 0) return writeMissing(position)
+    const end = write(fields.bytes, fields.offsets[index] ?? 0, size, position)
+    return end === unsupported ? writeWithSchemas(position) : end
+  }
+}
+
+// ----------------------------------------------------------------------------------------------------------------
+// Rows
+// ----------------------------------------------------------------------------------------------------------------
+
+const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, fields: FieldPositions) =>
+  Object.entries(model.json.fields).map(([name, json]) => {
     const select = model.fields[name]
     const index = columns.indexOf(name)
     if (select === undefined || index < 0) throw new InvalidRow({ message: `${model.identifier} lacks ${name}` })
-    const prefix = `${position === 0 ? "{" : ","}${JSON.stringify(name)}:`
-    const encode = SchemaAST.resolve(select.ast)?.encodeValue ?? makeSchemaValueEncoder(select, json)
-    return { name, index, prefix, encode }
+    return { name, write: makeColumnWriter(index, fields, select, json) }
   })
 
-/** The encoded row, or the name of the first column with a value of the wrong type. */
-type Attempt = { readonly line: string } | { readonly invalidColumn: string }
+/** Writes a row at the position. Returns its end, or -1 - i if the i-th column is invalid. */
+interface ModelWriter {
+  readonly write: (position: number) => number
+  readonly columns: ReadonlyArray<string>
+}
 
-const compileJsonEncoder = (model: RowModel, columns: ReadonlyArray<string>) => {
-  const compiled = compileColumns(model, columns)
-  return (values: RowValues): Attempt => {
-    let line = ""
-    for (const { encode, index, name, prefix } of compiled) {
-      const json = encode(values[index])
-      if (json === undefined) return { invalidColumn: `${model.identifier}.${name}` }
-      line += prefix + json
-    }
-    return { line: `${line}}` }
+const [comma, closeBrace] = [44, 125]
+
+const compileJsonWriter = (
+  model: RowModel,
+  columns: ReadonlyArray<string>,
+  fields: FieldPositions,
+): ModelWriter => {
+  const compiled = compileColumns(model, columns, fields).map(({ name, write }, index) => ({
+    prefix: toWords(`${index === 0 ? "{" : ","}${JSON.stringify(name)}:`),
+    write,
+  }))
+  return {
+    columns: Object.keys(model.json.fields).map((name) => `${model.identifier}.${name}`),
+    write: (position) => {
+      let index = 0
+      for (const { prefix, write } of compiled) {
+        output.reserve(position, prefix.size + reservedFieldBytes)
+        const end = write(output.writeWords(prefix, position))
+        if (end < 0) return -1 - index
+        position = end
+        index += 1
+      }
+      output.bytes[position] = closeBrace
+      return position + 1
+    },
   }
 }
 
 /** A CSV record has a cell for every column of the list. Cells of columns that the model lacks are empty. */
-const compileCsvEncoder = (model: RowModel, columns: ReadonlyArray<string>) => {
-  const compiled = compileColumns(model, columns)
-  const cells = columns.map((name, index) => ({
-    name,
-    prefix: index === 0 ? "" : ",",
-    index,
-    encode: compiled.find((column) => column.name === name)?.encode ?? (() => "null"),
-  }))
-  return (values: RowValues): Attempt => {
-    let line = ""
-    for (const { encode, index, name, prefix } of cells) {
-      const json = encode(values[index])
-      if (json === undefined) return { invalidColumn: `${model.identifier}.${name}` }
-      line += prefix + encodeCsvCell(json)
-    }
-    return { line }
+const compileCsvWriter = (
+  model: RowModel,
+  columns: ReadonlyArray<string>,
+  fields: FieldPositions,
+): ModelWriter => {
+  const compiled = compileColumns(model, columns, fields)
+  const cells = columns.map((name) => compiled.find((column) => column.name === name)?.write)
+  return {
+    columns: columns.map((name) => `${model.identifier}.${name}`),
+    write: (position) => {
+      let index = 0
+      for (const write of cells) {
+        output.reserve(position, 1 + reservedFieldBytes)
+        if (index > 0) output.bytes[position++] = comma
+        if (write !== undefined) {
+          const end = write(position)
+          if (end < 0) return -1 - index
+          position = replaceWithCsvCell(position, end)
+        }
+        index += 1
+      }
+      return position
+    },
   }
 }
 
-/** Returns a function that encodes a row with the first model that the row matches. */
-const encodeWithFirstMatch =
-  (encoders: ReadonlyArray<(values: RowValues) => Attempt>) => (values: RowValues): string => {
+/** Writes a record at the position of the output. Returns its end. */
+export type WriteRow = (record: RowRecord, position: number) => number
+
+type CompileModel = (model: RowModel, columns: ReadonlyArray<string>, fields: FieldPositions) => ModelWriter
+
+const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, compile: CompileModel): WriteRow => {
+  const selects = columns.map((name) => toArray(models).find((model) => name in model.json.fields)?.fields[name])
+  const { fields, find, release } = makeFieldFinder(columns.map((name, index) => {
+    const select = selects[index]
+    return { name, type: select === undefined ? 0 : findFieldEncoder(select.ast)?.type ?? 0 }
+  }))
+  const writers = toArray(models).map((model) => compile(model, columns, fields))
+  /** Writes the row of the first model that it matches. */
+  return (record, position) => {
+    find(record)
     const invalidColumns: Array<string> = []
-    for (const encode of encoders) {
-      const attempt = encode(values)
-      if ("line" in attempt) return attempt.line
-      invalidColumns.push(attempt.invalidColumn)
+    try {
+      for (const writer of writers) {
+        const end = writer.write(position)
+        if (end >= 0) return end
+        invalidColumns.push(writer.columns[-1 - end] ?? "")
+      }
+    } finally {
+      release()
     }
     throw new InvalidRow({
       message: `The database has values that do not match the schema: ${invalidColumns.join(", ")}`,
     })
   }
+}
 
-/** Returns a function that encodes a row as JSON text. The values have the order of `columns`. */
-export const makeJsonRowEncoder = (models: RowModels, columns = getColumnNames(models)) =>
-  encodeWithFirstMatch(toArray(models).map((model) => compileJsonEncoder(model, columns)))
+/** Returns a function that writes a row as JSON. Its record has the order of `columns`. */
+export const makeJsonRowWriter = (models: RowModels, columns = getColumnNames(models)): WriteRow =>
+  makeRowWriter(models, columns, compileJsonWriter)
 
-/** Returns a function that encodes a row as a CSV record without line ending. */
-export const makeCsvRowEncoder = (models: RowModels, columns = getColumnNames(models)) =>
-  encodeWithFirstMatch(toArray(models).map((model) => compileCsvEncoder(model, columns)))
+/** Returns a function that writes a row as a CSV record without line ending. */
+export const makeCsvRowWriter = (models: RowModels, columns = getColumnNames(models)): WriteRow =>
+  makeRowWriter(models, columns, compileCsvWriter)

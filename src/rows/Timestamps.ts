@@ -4,7 +4,7 @@
  */
 import { DateTime, Option, Schema, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
-import { makeSchemaValueEncoder, type ValueEncoder } from "./RowEncoder.ts"
+import { fieldTypes, makeTimeEncoder } from "./FieldEncoders.ts"
 
 const eastern = DateTime.zoneMakeOffset(-5 * 60 * 60 * 1000)
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
@@ -52,15 +52,10 @@ const millisPerHour = 60 * 60 * 1000
 const fiveHours = 5 * millisPerHour
 const millisPerDay = 24 * millisPerHour
 
-const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(9999, 0, 1)]
-
-/** The fast encoder supports neither local mean time, used before 1900, nor years without four digits. */
-const isFastEncodable = (time: number) => time >= fastSince && time < fastUntil
-
 const maxCachedDays = 50_000
 
 /** Caches a value per day. Days are counted from 1970. */
-const cachePerDay = <A extends string | number | null>(compute: (day: number) => A) => {
+const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
   const cache = new Map<number, A>()
   return (day: number): A => {
     const found = cache.get(day)
@@ -71,40 +66,6 @@ const cachePerDay = <A extends string | number | null>(compute: (day: number) =>
     return value
   }
 }
-
-/** Formats a day, such as `2026-06-01T`. */
-const formatDate = cachePerDay((day) => new Date(day * millisPerDay).toISOString().slice(0, 11))
-
-const twoDigits = Array.from({ length: 60 }, (_, number) => String(number).padStart(2, "0"))
-
-/** Formats the UTC fields of a time as JSON, with the suffix -05:00. */
-const formatDigits = (time: number) => {
-  const day = Math.floor(time / millisPerDay)
-  const millis = time - day * millisPerDay
-  const seconds = Math.floor(millis / 1000)
-  const minutes = Math.floor(seconds / 60)
-  const clock = `${twoDigits[Math.floor(minutes / 60)]}:${twoDigits[minutes % 60]}:${twoDigits[seconds % 60]}`
-  const fraction = millis % 1000 === 0 ? "" : `.${String(millis % 1000).padStart(3, "0")}`
-  return `"${formatDate(day)}${clock}${fraction}-05:00"`
-}
-
-/** `getShift` returns the difference between the printed and the stored time, ms. */
-const makeTimeEncoder = (
-  select: Schema.Codec<unknown, unknown>,
-  getShift: (time: number) => number,
-): ValueEncoder => {
-  const encodeSlowly = makeSchemaValueEncoder(select, makeJsonSchema(""))
-  return (value) => {
-    if (!(value instanceof Date)) return undefined
-    const time = value.getTime()
-    return isFastEncodable(time) ? formatDigits(time + getShift(time)) : encodeSlowly(value)
-  }
-}
-
-const withTimeEncoder = <Select extends Schema.Codec<DateTime.Utc, Date>>(
-  select: Select,
-  getShift: (time: number) => number,
-) => select.annotate({ encodeValue: makeTimeEncoder(select, getShift) })
 
 /** The shift is constant within a day, except on the two days per year on which New York's clock changes. */
 const makeNewYorkShift = () => {
@@ -154,21 +115,25 @@ const InstantText = Schema.String.check(
 
 /** A `timestamp` column with the wall-clock time at -05:00, printed as stored (`dtV`, §2.1). */
 export const EasternWallClock = Model.Field({
-  select: withTimeEncoder(makeWallClockSchema(eastern), () => 0),
+  select: makeWallClockSchema(eastern).annotate({ fieldEncoder: makeTimeEncoder(fieldTypes.timestamp, () => 0) }),
   insert: WallClockText.annotate({ title: "time on the Eastern clock", examples: ["2026-06-01 20:05:00"] }),
   json: makeJsonSchema("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
 })
 
 /** A `timestamptz` column with an instant, converted to -05:00 (`dtU`, §2.1). */
 export const UtcInstant = Model.Field({
-  select: withTimeEncoder(Schema.DateTimeUtcFromDate, () => -fiveHours),
+  select: Schema.DateTimeUtcFromDate.annotate({
+    fieldEncoder: makeTimeEncoder(fieldTypes.timestamptz, () => -fiveHours),
+  }),
   insert: InstantText.annotate({ title: "instant with its zone", examples: ["2026-06-01T13:30:00Z"] }),
   json: makeJsonSchema("An instant, printed with the fixed offset -05:00."),
 })
 
 /** A `timestamp` column with New York's wall-clock time, converted to -05:00: 09:30 in June is 08:30 (`dtN`, §2.1). */
 export const NewYorkWallClock = Model.Field({
-  select: withTimeEncoder(makeWallClockSchema(newYork), makeNewYorkShift()),
+  select: makeWallClockSchema(newYork).annotate({
+    fieldEncoder: makeTimeEncoder(fieldTypes.timestamp, makeNewYorkShift()),
+  }),
   insert: WallClockText.annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),
   json: makeJsonSchema(
     "A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30.",

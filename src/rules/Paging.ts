@@ -2,8 +2,9 @@
 import { Context, Effect, Schema, SchemaGetter } from "effect"
 import { RequestContext } from "../http/RequestContext.ts"
 import { type ListFormat, listFormats } from "../rows/Formats.ts"
-import { makeFileWriter, type ResultEncoder, takeResults } from "../rows/ResultWriter.ts"
-import type { RowValues } from "../rows/RowEncoder.ts"
+import { output } from "../rows/OutputBuffer.ts"
+import { makeFileWriter, type ResultEncoder, splitResults, writeResults } from "../rows/ResultWriter.ts"
+import type { RowRecord } from "../rows/RowRecord.ts"
 import { redactKeys } from "./Errors.ts"
 
 /** Decimal digits only: no sign, exponent, fraction or white space. Leading zeros are allowed (D8). */
@@ -87,7 +88,7 @@ export interface FileMetadata {
 
 /** An encoded response body with its metadata. */
 export interface ResponseContent {
-  readonly text: string
+  readonly body: Uint8Array
   /** Absent for JSON. */
   readonly file?: FileMetadata
   /** Number of results, for estimates (D28) and usage (D29). */
@@ -98,7 +99,7 @@ export interface ResponseContent {
 
 /** The content of a response that is not a list. */
 export const makeSingleContent = (encoded: Schema.Json, records: number): ResponseContent => ({
-  text: JSON.stringify(encoded),
+  body: new TextEncoder().encode(JSON.stringify(encoded)),
   records,
   nextPage: undefined,
 })
@@ -107,9 +108,9 @@ interface Page {
   readonly results: ResultEncoder
   readonly format: ListFormat
   /** The rows that `getRowRange` selects: one more than the page shows, if a next page exists. */
-  readonly rows: ReadonlyArray<RowValues>
+  readonly rows: ReadonlyArray<RowRecord>
   /** Returns the envelope's `message` for the rows of the page. */
-  readonly message?: ((rows: ReadonlyArray<RowValues>) => string | undefined) | undefined
+  readonly message?: ((rows: ReadonlyArray<RowRecord>) => string | undefined) | undefined
 }
 
 /** Encodes a page as JSON with its envelope, or as CSV or NDJSON, which have no envelope and no `message`. */
@@ -117,21 +118,22 @@ export const encodePage = (
   { limit, page }: PageQuery,
   { format, message, results, rows }: Page,
 ): ResponseContent => {
-  const shown = limit === "all" ? rows : takeResults(results, rows, limit)
-  const has_more = shown.length < rows.length
+  const all = splitResults(results, rows)
+  const shown = limit === "all" ? all : all.slice(0, limit)
+  const has_more = shown.length < all.length
   const nextPage = has_more ? page + 1 : undefined
   if (format !== "json") {
-    const { end, header, write } = makeFileWriter(results, format)
-    const [body, tail] = [write(shown), end()]
-    const file = { format, rows: body.rows + tail.rows }
-    return { text: header + body.text + tail.text, records: body.results + tail.results, nextPage, file }
+    const { bytes, results: records, rows } = makeFileWriter(results, format)(shown.flat(), true)
+    return { body: bytes, records, nextPage, file: { format, rows } }
   }
-  const encoded = results.encode(shown)
-  const disclaimer = message?.(shown)
+  const disclaimer = message?.(shown.flat())
   const messageProperty = disclaimer === undefined ? "" : `"message":${JSON.stringify(disclaimer)},`
-  const text = `{"count":${encoded.length},"results":[${encoded.join(",")}],${messageProperty}` +
-    `"page":${page},"limit":${limit},"has_more":${has_more}}`
-  return { text, records: encoded.length, nextPage }
+  const start = output.writeAscii(`{"count":${shown.length},"results":[`, 0)
+  const end = output.writeText(
+    `],${messageProperty}"page":${page},"limit":${limit},"has_more":${has_more}}`,
+    writeResults(results, shown, ",", start),
+  )
+  return { body: output.take(end), records: shown.length, nextPage }
 }
 
 /** Sets the number of results and the `Link` to the next page in the request context. */

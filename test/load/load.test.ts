@@ -979,7 +979,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* sql`insert into daily_prices values ('TWICE', '2025-01-02', 1), ('TWICE', '2025-01-02', 1.5)`
         const { merged } = yield* load("daily_prices", file, true)
         assert.deepStrictEqual(merged, { added: 1, updated: 1, unchanged: 0 })
-        const closes = sql`select ticker, close from daily_prices where ticker in ('ONCE', 'TWICE') order by 1`
+        const closes =
+          sql`select ticker, trim_scale(close) as close from daily_prices where ticker in ('ONCE', 'TWICE') order by 1`
         const [once, twice] = [{ ticker: "ONCE", close: "1" }, { ticker: "TWICE", close: "2" }]
         assert.deepStrictEqual(yield* closes, [once, twice, twice])
         assert.strictEqual((yield* load("daily_prices", file)).rows, 2)

@@ -4,7 +4,7 @@ import { Csv } from "effect/encoding"
 import { encodeCsvCell } from "../../src/rows/CsvCells.ts"
 import { negotiateFormat } from "../../src/rows/Formats.ts"
 
-const anyText = Arbitrary.schema(Schema.String)
+const anyText = Arbitrary.map(Arbitrary.schema(Schema.String), (text) => text.toWellFormed())
 
 /** The text that a CSV parser finds in the cell. */
 const read = Effect.fnUntraced(function* (written: string) {

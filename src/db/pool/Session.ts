@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Config, Context, Effect, Redacted, Schema } from "effect"
 import { makeSocketRegistry, type SocketRegistry } from "../health/SocketRegistry.ts"
-import { makeTypeRegistry } from "./NumericParser.ts"
+import { makeTypeRegistry } from "./TypeRegistry.ts"
 
 /** Session time limits (§8, database load). Poolers do not pass them on, so `ServiceRole.ts` sets them on the role. */
 export const sessionTimeouts = { lock_timeout: "2s", statement_timeout: "30s" } as const

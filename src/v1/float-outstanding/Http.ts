@@ -1,14 +1,15 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
-import { getColumnNames, type RowValues } from "../../rows/RowEncoder.ts"
+import { getColumnNames } from "../../rows/RowEncoder.ts"
+import type { RowRecord } from "../../rows/RowRecord.ts"
 import { FloatOutstanding, FloatOutstandingApiGroup, FloatOutstandingQuery } from "./Api.ts"
 
 const columns = getColumnNames(FloatOutstanding)
 const figures = ["insider_percent", "affiliate_percent", "institutions_percent"].map((name) => columns.indexOf(name))
 
 /** Whether a figure is missing. A reported 0 is not missing (§2.5, fields). */
-const isIncomplete = (row: RowValues) => figures.some((at) => row[at] === null)
+const isIncomplete = (row: RowRecord) => figures.some((index) => row.isNull(index))
 
 const message = "Some ownership figures on this page are missing: where insider_percent, affiliate_percent or " +
   "institutions_percent is null, no figure is known; a reported 0 is shown as 0."

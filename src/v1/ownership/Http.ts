@@ -1,22 +1,28 @@
-import { Array, Effect } from "effect"
+import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
-import { getColumnNames, makeJsonRowEncoder, type RowValues } from "../../rows/RowEncoder.ts"
-import { makeGroupResultEncoder } from "../../rows/ResultWriter.ts"
+import { output } from "../../rows/OutputBuffer.ts"
+import { getColumnNames, makeJsonRowWriter } from "../../rows/RowEncoder.ts"
+import { makeGroupResultEncoder, type ResultRows } from "../../rows/ResultWriter.ts"
 import { holdingColumns, Owner, OwnershipApiGroup, OwnershipFiling, OwnershipQuery, OwnershipRow } from "./Api.ts"
 
 const columns = getColumnNames(OwnershipRow)
 const ticker = columns.indexOf("ticker")
-const printFiling = makeJsonRowEncoder(OwnershipFiling, columns)
-const printOwner = makeJsonRowEncoder(Owner, columns)
+const writeFiling = makeJsonRowWriter(OwnershipFiling, columns)
+const writeOwner = makeJsonRowWriter(Owner, columns)
 
-const print = (owners: Array.NonEmptyReadonlyArray<RowValues>) => {
-  const printed = owners.map((values) => printOwner(values)).join(",")
-  return `${printFiling(owners[0]).slice(0, -1)},"owner_count":${owners.length},"owners":[${printed}]}`
+/** Continues the JSON object of the filing with its owners. */
+const writeGroup = (owners: ResultRows, position: number) => {
+  const filingEnd = writeFiling(owners[0], position) - 1
+  let end = output.writeAscii(`,"owner_count":${owners.length},"owners":`, filingEnd)
+  for (const [index, owner] of owners.entries()) {
+    end = writeOwner(owner, output.writeAscii(index === 0 ? "[" : ",", end))
+  }
+  return output.writeAscii("]}", end)
 }
 
 /** Groups consecutive rows with the same ticker into one filing. CSV has one record per owner. */
-const filings = makeGroupResultEncoder(OwnershipRow, (owner, before) => owner[ticker] === before[ticker], print)
+const filings = makeGroupResultEncoder(OwnershipRow, (row, previous) => row.hasSameField(previous, ticker), writeGroup)
 
 export const ownershipEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -46,7 +52,7 @@ export const ownershipEndpoints = Effect.gen(function* () {
           )
           ${orderAndLimit(sql`ticker`)}
         )
-        select ${columns}
+        select ${columns}, ticker
         from filing join (
           select ticker, accession_number, ${sql.csv(holdingColumns)}, last_updated from ownership
         ) as holding using (ticker, accession_number)

@@ -27,14 +27,14 @@ import {
   substringFilter,
 } from "../../rules/Filters.ts"
 import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import * as Printing from "../../rows/RowEncoder.ts"
+import { encodeText } from "../../rows/FieldEncoders.ts"
 import { TickerList } from "../../rules/Tickers.ts"
 import { NewYorkWallClock } from "../../rows/Timestamps.ts"
 
 const levels = ["high", "medium", "low"] as const
 
 const country = Model.Field({
-  select: Schema.String.annotate({ encodeValue: Printing.encodeText }),
+  select: Schema.String.annotate({ fieldEncoder: encodeText }),
   insert: Schema.String.check(
     Schema.isPattern(/^[A-Z]{2}$/, { message: "must be a two-letter country code (ISO 3166 alpha-2)" }),
   ),

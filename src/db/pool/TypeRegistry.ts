@@ -1,0 +1,22 @@
+/** The driver's type registry, except that `row(…)` stays in PostgreSQL's format for `rows/RowEncoder.ts`. */
+import { PgTypes } from "@effect/sql-pg"
+import { Result } from "effect"
+import { RowRecord } from "../../rows/RowRecord.ts"
+
+/** PostgreSQL's number (OID) of the type `record`. */
+const recordType = 2249
+
+const decodeField = (bytes: Uint8Array, type: number) => Result.getOrThrow(PgTypes.decode(bytes, type, 1))
+
+const readRecord = (bytes: Uint8Array, offset: number, size: number) =>
+  Result.succeed(new RowRecord(bytes, offset, size, decodeField))
+
+export const makeTypeRegistry = () => {
+  const registry = PgTypes.makeRegistry()
+  registry.register(recordType, {
+    encode: () => Result.fail(new PgTypes.CodecError({ message: "A record cannot be a parameter" })),
+    decode: (bytes) => readRecord(bytes, 0, bytes.length),
+    read: readRecord,
+  })
+  return registry
+}

@@ -1,0 +1,313 @@
+/**
+ * Encoders from PostgreSQL's binary format to JSON, one per column type.
+ * docs/decisions/0030-compiled-row-encoders.md
+ */
+import { output, toWords } from "./OutputBuffer.ts"
+import { readInt16, readInt32 } from "./RowRecord.ts"
+
+/** The column's schemas must encode the value instead: it is rare, or invalid. */
+export const unsupported = -1
+
+/** The value does not match the schema. */
+export const invalid = -2
+
+/** PostgreSQL's numbers (OID) of the types that have an encoder. */
+export const fieldTypes = {
+  boolean: 16,
+  bigint: 20,
+  text: 25,
+  textArray: 1009,
+  date: 1082,
+  timestamp: 1114,
+  timestamptz: 1184,
+  numeric: 1700,
+} as const
+
+/** An encoder may write this many bytes without reserving them. */
+export const reservedFieldBytes = 64
+
+/**
+ * Writes the JSON of a field at the position of the output. Returns its end, `unsupported` or `invalid`.
+ * The field is never null.
+ */
+export type WriteField = (bytes: Uint8Array, offset: number, size: number, position: number) => number
+
+export interface FieldEncoder {
+  readonly type: (typeof fieldTypes)[keyof typeof fieldTypes]
+  readonly write: WriteField
+}
+
+declare module "effect/Schema" {
+  namespace Annotations {
+    interface Annotations {
+      readonly fieldEncoder?: FieldEncoder | undefined
+    }
+  }
+}
+
+const textEncoder = new TextEncoder()
+
+// ASCII codes
+const [quote, comma, hyphen, point, zero, colon] = [34, 44, 45, 46, 48, 58]
+const [letterT, openBracket, backslash, closeBracket] = [84, 91, 92, 93]
+
+// ----------------------------------------------------------------------------------------------------------------
+// Text
+// ----------------------------------------------------------------------------------------------------------------
+
+/** The JSON escape of each ASCII code that needs one. */
+const escapes = Array.from({ length: 128 }, (_, code) => {
+  const json = JSON.stringify(String.fromCharCode(code)).slice(1, -1)
+  return textEncoder.encode(json.length === 1 ? "" : json)
+})
+
+const writeEscape = (code: number, position: number) => {
+  const { bytes } = output
+  for (const byte of escapes[code] ?? []) bytes[position++] = byte
+  return position
+}
+
+/** Writes the characters of a JSON string. PostgreSQL sends valid UTF-8, of which JSON escapes only ASCII. */
+const writeCharacters: WriteField = (bytes, offset, size, position) => {
+  output.reserve(position, size * 6 + 2)
+  const target = output.bytes
+  const end = offset + size
+  for (let at = offset; at < end; at += 1) {
+    const code = bytes[at] ?? 0
+    if (code >= 32 && code !== quote && code !== backslash) target[position++] = code
+    else position = writeEscape(code, position)
+  }
+  return position
+}
+
+const writeText: WriteField = (bytes, offset, size, position) => {
+  output.bytes[position] = quote
+  const end = writeCharacters(bytes, offset, size, position + 1)
+  output.bytes[end] = quote
+  return end + 1
+}
+
+export const encodeText: FieldEncoder = { type: fieldTypes.text, write: writeText }
+
+const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
+  for (let index = 0; index < text.length; index += 1) {
+    if (bytes[offset + index] !== text[index]) return false
+  }
+  return true
+}
+
+/** For a column that contains one of these words. */
+export const makeLiteralEncoder = (words: ReadonlyArray<string>): FieldEncoder => {
+  const encoded = words.map((word) => ({
+    stored: textEncoder.encode(word),
+    json: toWords(JSON.stringify(word)),
+  }))
+  const write: WriteField = (bytes, offset, size, position) => {
+    for (const { json, stored } of encoded) {
+      if (stored.length !== size || !isSameText(bytes, offset, stored)) continue
+      output.reserve(position, json.size)
+      return output.writeWords(json, position)
+    }
+    return invalid
+  }
+  return { type: fieldTypes.text, write }
+}
+
+/** Layout: dimensions, flags, type of the elements, length and lower bound of each dimension, elements. */
+const writeTextArray: WriteField = (bytes, offset, size, position) => {
+  const dimensions = readInt32(bytes, offset)
+  const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
+  if (dimensions !== 0 && !isList) return unsupported
+  const first = offset + 20
+  const end = offset + size
+  output.bytes[position++] = openBracket
+  for (let at = first; at < end;) {
+    const length = readInt32(bytes, at)
+    if (length < 0) return unsupported
+    if (at > first) output.bytes[position++] = comma
+    position = writeText(bytes, at + 4, length, position)
+    output.reserve(position, 4)
+    at += 4 + length
+  }
+  output.bytes[position] = closeBracket
+  return position + 1
+}
+
+export const encodeTextArray: FieldEncoder = { type: fieldTypes.textArray, write: writeTextArray }
+
+// ----------------------------------------------------------------------------------------------------------------
+// Numbers
+// ----------------------------------------------------------------------------------------------------------------
+
+/** A number from 0 to 9999, the unit of `numeric`: its ASCII digits as four bytes. */
+const fourDigits = Int32Array.from({ length: 10_000 }, (_, group) => {
+  const digits = String(group).padStart(4, "0")
+  return readInt32(textEncoder.encode(digits), 0)
+})
+/** The number of digits without leading zeros, and without trailing zeros. */
+const leadingDigits = Uint8Array.from({ length: 10_000 }, (_, group) => String(group).length)
+const trailingDigits = Uint8Array.from(
+  { length: 10_000 },
+  (_, group) => String(group).padStart(4, "0").replace(/0+$/, "").length,
+)
+
+/** Writes four digits. */
+export const writeGroup = (group: number, position: number) => {
+  output.view.setInt32(position, fourDigits[group] ?? 0)
+  return position + 4
+}
+
+/** Writes the digits of a group without leading zeros. */
+const writeFirstGroup = (group: number, position: number) => {
+  const digits = leadingDigits[group] ?? 0
+  output.view.setInt32(position, (fourDigits[group] ?? 0) << (8 * (4 - digits)))
+  return position + digits
+}
+
+const writeDigits = (value: number, position: number): number => {
+  if (value < 10_000) return writeFirstGroup(value, position)
+  const rest = Math.floor(value / 10_000)
+  return writeGroup(value - rest * 10_000, writeDigits(rest, position))
+}
+
+const writeInteger: WriteField = (bytes, offset, _, position) => {
+  const value = readInt32(bytes, offset) * 4_294_967_296 + (readInt32(bytes, offset + 4) >>> 0)
+  if (!Number.isSafeInteger(value)) return unsupported
+  if (value < 0) output.bytes[position++] = hyphen
+  return writeDigits(Math.abs(value), position)
+}
+
+/** For a `bigint` of at most 2^53-1. */
+export const encodeInteger: FieldEncoder = { type: fieldTypes.bigint, write: writeInteger }
+
+const maxGroups = 10
+const [positive, negative] = [0, 0x4000]
+
+/**
+ * Writes a decimal without trailing zeros. Layout: number of groups, weight of the first group (0: before the point),
+ * sign (also NaN and the infinities), number of decimals, groups.
+ */
+const writeDecimal: WriteField = (bytes, offset, _, position) => {
+  const count = readInt16(bytes, offset)
+  const weight = readInt16(bytes, offset + 2)
+  const sign = readInt16(bytes, offset + 4)
+  const isShort = count <= maxGroups && weight >= -1 && weight < maxGroups
+  if (!isShort || (sign !== positive && sign !== negative)) return unsupported
+  const groups = offset + 8
+  if (count === 0) return writeFirstGroup(0, position)
+  if (sign === negative) output.bytes[position++] = hyphen
+  if (weight < 0) output.bytes[position++] = zero
+  for (let index = 0; index <= weight; index += 1) {
+    const group = index < count ? readInt16(bytes, groups + index * 2) : 0
+    position = index === 0 ? writeFirstGroup(group, position) : writeGroup(group, position)
+  }
+  let last = count - 1
+  while (last > weight && readInt16(bytes, groups + last * 2) === 0) last -= 1
+  if (last <= weight) return position
+  output.bytes[position++] = point
+  for (let index = weight + 1; index < last; index += 1) {
+    position = writeGroup(readInt16(bytes, groups + index * 2), position)
+  }
+  const group = readInt16(bytes, groups + last * 2)
+  writeGroup(group, position)
+  return position + (trailingDigits[group] ?? 0)
+}
+
+export const encodeDecimal: FieldEncoder = { type: fieldTypes.numeric, write: writeDecimal }
+
+const [jsonTrue, jsonFalse] = [toWords("true"), toWords("false")]
+
+const writeBoolean: WriteField = (bytes, offset, _, position) =>
+  output.writeWords(bytes[offset] === 0 ? jsonFalse : jsonTrue, position)
+
+export const encodeBoolean: FieldEncoder = { type: fieldTypes.boolean, write: writeBoolean }
+
+// ----------------------------------------------------------------------------------------------------------------
+// Dates and times
+// ----------------------------------------------------------------------------------------------------------------
+
+const millisPerDay = 86_400_000
+
+/** PostgreSQL counts days and microseconds from 2000. */
+const epochMillis = Date.UTC(2000, 0, 1)
+const epochDay = epochMillis / millisPerDay
+
+const [firstDay, lastDay] = [Date.parse("0001-01-01") / millisPerDay, Date.parse("9999-12-31") / millisPerDay]
+
+const writeTwoDigits = (value: number, position: number) => {
+  const tens = (value / 10) | 0
+  output.bytes[position] = zero + tens
+  output.bytes[position + 1] = zero + value - tens * 10
+  return position + 2
+}
+
+/** Writes `YYYY-MM-DD` for a day from year 1 to 9999, counted from 1970. */
+const writeDay = (day: number, position: number) => {
+  // Howard Hinnant, "chrono-Compatible Low-Level Date Algorithms". Years start in March.
+  const shifted = day + 719_468
+  const era = Math.floor(shifted / 146_097)
+  const dayOfEra = shifted - era * 146_097
+  const yearOfEra =
+    ((dayOfEra - ((dayOfEra / 1460) | 0) + ((dayOfEra / 36_524) | 0) - ((dayOfEra / 146_096) | 0)) / 365) | 0
+  const dayOfYear = dayOfEra - (365 * yearOfEra + ((yearOfEra / 4) | 0) - ((yearOfEra / 100) | 0))
+  const monthFromMarch = ((5 * dayOfYear + 2) / 153) | 0
+  const month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
+  position = writeGroup(yearOfEra + era * 400 + (month <= 2 ? 1 : 0), position)
+  output.bytes[position] = hyphen
+  position = writeTwoDigits(month, position + 1)
+  output.bytes[position] = hyphen
+  return writeTwoDigits(dayOfYear - (((153 * monthFromMarch + 2) / 5) | 0) + 1, position + 1)
+}
+
+const writeDate: WriteField = (bytes, offset, _, position) => {
+  const day = readInt32(bytes, offset) + epochDay
+  if (day < firstDay || day > lastDay) return unsupported
+  output.bytes[position] = quote
+  const end = writeDay(day, position + 1)
+  output.bytes[end] = quote
+  return end + 1
+}
+
+export const encodeDate: FieldEncoder = { type: fieldTypes.date, write: writeDate }
+
+const offsetSuffix = toWords(`-05:00"`)
+
+/** Writes the UTC fields of a time with the suffix -05:00, and milliseconds only if there are any. */
+const writeTime = (time: number, position: number) => {
+  const day = Math.floor(time / millisPerDay)
+  const millis = time - day * millisPerDay
+  const seconds = (millis / 1000) | 0
+  const minutes = (seconds / 60) | 0
+  output.bytes[position] = quote
+  position = writeDay(day, position + 1)
+  output.bytes[position] = letterT
+  position = writeTwoDigits((minutes / 60) | 0, position + 1)
+  output.bytes[position] = colon
+  position = writeTwoDigits(minutes % 60, position + 1)
+  output.bytes[position] = colon
+  position = writeTwoDigits(seconds % 60, position + 1)
+  const fraction = millis % 1000
+  if (fraction > 0) {
+    writeGroup(fraction, position)
+    output.bytes[position] = point
+    position += 4
+  }
+  return output.writeWords(offsetSuffix, position)
+}
+
+/** The schemas encode other times: local mean time was used before 1900, and 2^53 microseconds end in 2285. */
+const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
+
+/** `getShift` returns the milliseconds to add to the stored digits to get the printed ones. */
+export const makeTimeEncoder = (
+  type: typeof fieldTypes.timestamp | typeof fieldTypes.timestamptz,
+  getShift: (time: number) => number,
+): FieldEncoder => ({
+  type,
+  write: (bytes, offset, _, position) => {
+    const micros = readInt32(bytes, offset) * 4_294_967_296 + (readInt32(bytes, offset + 4) >>> 0)
+    // The driver also truncates towards 2000.
+    const time = (micros - micros % 1000) / 1000 + epochMillis
+    return time >= fastSince && time < fastUntil ? writeTime(time + getShift(time), position) : unsupported
+  },
+})

@@ -1,0 +1,75 @@
+/** The buffer that rows are encoded into. Encoding is synchronous, so that one buffer is enough. */
+
+const initialBytes = 262_144
+/** A larger buffer is released after use. */
+const maxKeptBytes = 4_194_304
+/** Room for writes of four bytes of which fewer count. */
+const spareBytes = 8
+
+const textEncoder = new TextEncoder()
+
+/** Text as groups of four bytes, which are faster to write than bytes. */
+export interface Words {
+  readonly words: Int32Array
+  /** The size of the text. The last word may exceed it. */
+  readonly size: number
+}
+
+export const toWords = (text: string): Words => {
+  const bytes = textEncoder.encode(text)
+  const padded = new DataView(new ArrayBuffer(Math.ceil(bytes.length / 4) * 4))
+  bytes.forEach((byte, index) => padded.setUint8(index, byte))
+  return {
+    words: Int32Array.from({ length: padded.byteLength / 4 }, (_, index) => padded.getInt32(index * 4)),
+    size: bytes.length,
+  }
+}
+
+class OutputBuffer {
+  /** Replaced when it grows: read it again after each `reserve`. */
+  bytes = new Uint8Array(0)
+  view = new DataView(this.bytes.buffer)
+
+  private replace(bytes: Uint8Array<ArrayBuffer>) {
+    this.bytes = bytes
+    this.view = new DataView(bytes.buffer)
+  }
+
+  /** Makes room for `size` bytes at the position. */
+  reserve(position: number, size: number) {
+    const needed = position + size + spareBytes
+    if (needed <= this.bytes.length) return
+    const larger = new Uint8Array(Math.max(initialBytes, needed * 2))
+    larger.set(this.bytes)
+    this.replace(larger)
+  }
+
+  /** Writes text for which the caller has reserved room. Returns its end. */
+  writeWords({ size, words }: Words, position: number): number {
+    const { view } = this
+    for (let index = 0; index < words.length; index += 1) view.setInt32(position + index * 4, words[index] ?? 0)
+    return position + size
+  }
+
+  /** Writes a short ASCII text. Returns its end. */
+  writeAscii(text: string, position: number): number {
+    this.reserve(position, text.length)
+    for (let index = 0; index < text.length; index += 1) this.bytes[position + index] = text.charCodeAt(index)
+    return position + text.length
+  }
+
+  /** Writes text as UTF-8. Returns its end. */
+  writeText(text: string, position: number): number {
+    this.reserve(position, text.length * 3)
+    return position + textEncoder.encodeInto(text, this.bytes.subarray(position)).written
+  }
+
+  /** Returns a copy of the bytes before the end, so that a response does not keep the buffer. */
+  take(end: number): Uint8Array {
+    const copy = this.bytes.slice(0, end)
+    if (this.bytes.length > maxKeptBytes) this.replace(new Uint8Array(0))
+    return copy
+  }
+}
+
+export const output = new OutputBuffer()

@@ -1,0 +1,68 @@
+/** A row as PostgreSQL sends `row(…)`: the number of fields, and for each field its type, size and bytes. */
+
+export const readInt16 = (bytes: Uint8Array, offset: number) =>
+  (((bytes[offset] ?? 0) << 8) | (bytes[offset + 1] ?? 0)) << 16 >> 16
+
+export const readInt32 = (bytes: Uint8Array, offset: number) =>
+  ((bytes[offset] ?? 0) << 24) | ((bytes[offset + 1] ?? 0) << 16) | ((bytes[offset + 2] ?? 0) << 8) |
+  (bytes[offset + 3] ?? 0)
+
+/** Decodes a field of a type (OID) as the driver does. */
+export type DecodeField = (bytes: Uint8Array, type: number) => unknown
+
+/** The bytes before the first field, and those before the bytes of each field. */
+export const [recordHeaderBytes, fieldHeaderBytes] = [4, 8]
+
+/**
+ * A row in the buffer of the connection. Encode it at once: keeping it keeps the whole buffer in memory.
+ * `copy` makes a record that may be kept.
+ */
+export class RowRecord {
+  readonly bytes: Uint8Array
+  readonly offset: number
+  readonly size: number
+  readonly decode: DecodeField
+
+  constructor(bytes: Uint8Array, offset: number, size: number, decode: DecodeField) {
+    this.bytes = bytes
+    this.offset = offset
+    this.size = size
+    this.decode = decode
+  }
+
+  /** Returns the position of a field's size, which precedes its bytes. */
+  private findSize(index: number) {
+    let at = this.offset + recordHeaderBytes + 4
+    for (let passed = 0; passed < index; passed += 1) {
+      at += fieldHeaderBytes + Math.max(0, readInt32(this.bytes, at))
+    }
+    return at
+  }
+
+  isNull(index: number): boolean {
+    return readInt32(this.bytes, this.findSize(index)) < 0
+  }
+
+  /** Whether the field has the same value in both records. */
+  hasSameField(other: RowRecord, index: number): boolean {
+    const [start, otherStart] = [this.findSize(index), other.findSize(index)]
+    const length = 4 + Math.max(0, readInt32(this.bytes, start))
+    for (let at = 0; at < length; at += 1) {
+      if (this.bytes[start + at] !== other.bytes[otherStart + at]) return false
+    }
+    return true
+  }
+
+  /** Returns a record with its own bytes. */
+  copy(): RowRecord {
+    if (this.bytes.length === this.size) return this
+    return new RowRecord(this.bytes.slice(this.offset, this.offset + this.size), 0, this.size, this.decode)
+  }
+}
+
+/** Returns the records of rows that were selected with `ResultEncoder.selection`. */
+export const toRecords = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<RowRecord> =>
+  rows.map(([record]) => {
+    if (record instanceof RowRecord) return record
+    throw new TypeError("The statement does not select a row(…)")
+  })
