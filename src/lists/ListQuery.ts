@@ -53,7 +53,7 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   readonly shapedBy?: ReadonlyArray<ShapedBy>
   /** Called once per shape of a query. */
   readonly select: (query: QueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
-  /** The argument of SQL's `count`, if a result is a group of rows. The statement selects its columns after the record. */
+  /** The argument of SQL's `count`, if a result is a group of rows. `select` adds its columns after the record. */
   readonly counted?: Statement.Fragment
   /** The `message` of the JSON envelope for the rows of a page. */
   readonly message?: (rows: ReadonlyArray<RowRecord>) => string | undefined
