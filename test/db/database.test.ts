@@ -193,8 +193,14 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
   },
 )
 
+/** No test connects to it, because the pool connects only when it is used. */
+const unusedClient = poolableClient({ url: Redacted.make("postgres://127.0.0.1:1/none"), applicationName: "none" })
+
 layer(
-  Database.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))),
+  Database.layer.pipe(
+    Layer.provide(unusedClient),
+    Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))),
+  ),
 )("A read", (it) => {
   const locked = new SqlError.SqlError({ reason: new SqlError.LockTimeoutError({ cause: new Error("55P03") }) })
   const connectionLost = new SqlError.SqlError({

@@ -51,32 +51,37 @@ export const makePoolQueue = <E>({ onTimeout, permits, timeout, ...options }: Po
 
   type Restore = <A, Failure, R>(effect: Effect.Effect<A, Failure, R>) => Effect.Effect<A, Failure, R>
 
+  const take = (partition: string) => {
+    if (!canTake(partition)) return false
+    addToPartition(partition, 1)
+    return true
+  }
+
   /** Runs uninterruptibly except for the wait itself, so that no permit is lost. */
-  const acquire = (partition: string, restore: Restore): Effect.Effect<void, E> =>
-    Effect.suspend(() => {
-      if (canTake(partition)) {
-        addToPartition(partition, 1)
-        return Effect.void
-      }
-      const waiter: Waiter = { partition, granted: Latch.makeUnsafe() }
-      waiters.add(waiter)
-      const timedOut = Effect.suspend(() =>
-        waiters.has(waiter) ? Effect.fail(onTimeout(isPartitionFull(partition))) : Effect.void
-      )
-      return restore(Effect.timeoutOrElse(waiter.granted.await, { duration: timeout, orElse: () => timedOut })).pipe(
-        Effect.onError(() => waiters.delete(waiter) ? Effect.void : release(partition)),
-      )
-    })
+  const waitForPermit = (partition: string, restore: Restore): Effect.Effect<void, E> => {
+    const waiter: Waiter = { partition, granted: Latch.makeUnsafe() }
+    waiters.add(waiter)
+    const timedOut = Effect.suspend(() =>
+      waiters.has(waiter) ? Effect.fail(onTimeout(isPartitionFull(partition))) : Effect.void
+    )
+    return restore(Effect.timeoutOrElse(waiter.granted.await, { duration: timeout, orElse: () => timedOut })).pipe(
+      Effect.onError(() => waiters.delete(waiter) ? Effect.void : release(partition)),
+    )
+  }
 
   const withPermit = (partition: string) => <A, Failure, R>(effect: Effect.Effect<A, Failure, R>) =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(acquire(partition, restore), () => Effect.onExit(restore(effect), () => release(partition)))
-    )
+    Effect.uninterruptibleMask<A, E | Failure, R>((restore) => {
+      const run = Effect.onExit(restore(effect), () => release(partition))
+      return take(partition) ? run : Effect.flatMap(waitForPermit(partition, restore), () => run)
+    })
 
   /** Holds a permit until the scope closes. */
   const acquireScoped = (partition: string) =>
     Effect.uninterruptibleMask((restore) =>
-      Effect.andThen(acquire(partition, restore), Effect.addFinalizer(() => release(partition)))
+      Effect.andThen(
+        take(partition) ? Effect.void : waitForPermit(partition, restore),
+        Effect.addFinalizer(() => release(partition)),
+      )
     )
 
   return { withPermit, acquireScoped, permitsInUse: () => permits - available, waiterCount: () => waiters.size }
