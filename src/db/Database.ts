@@ -83,7 +83,7 @@ export class Database extends Context.Service<Database, {
       // Queues in front of the driver's pool, with one permit per connection, because that pool waits without a limit.
       const permits = yield* PoolSize
       let timeouts = 0
-      const { permitsInUse, waiterCount, withPermit } = makePoolQueue({
+      const { permitsInUse, waiterCount, withPermit } = yield* makePoolQueue({
         permits,
         timeout: yield* poolWait,
         onTimeout: () => {

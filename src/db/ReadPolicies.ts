@@ -3,6 +3,7 @@ import { Config, type Context, Duration, Effect, Fiber, Metric, Schedule, Schema
 import { SqlError } from "effect/sql"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { monotonicMillis } from "../observability/MonotonicTime.ts"
+import { makeDeadlines } from "./Deadlines.ts"
 import { describeSqlError, isConnectionLost, isLockTimeout, isStatementTimeout } from "./SqlState.ts"
 
 /** Maximum wait for a connection of a pool. */
@@ -82,32 +83,10 @@ const withRetry = ({ counter, schedule, when }: RetryPolicy) => <A, E, R>(query:
 
 const retryLocked = withRetry({ counter: lockRetries, schedule: lockRetry, when: isLockTimeout })
 
-interface CappedRead {
-  readonly startedAt: number
-  readonly end: () => void
-}
-
-/**
- * Makes the function that runs a read with all policies except `poolWait`, which the queue of its pool applies.
- * One fiber caps all reads: `Effect.timeoutOrElse` would cost more than everything else around a query.
- */
+/** Makes the function that runs a read with all policies except `poolWait`, which the queue of its pool applies. */
 export const makeReadPolicies = Effect.gen(function* () {
   const now = yield* monotonicMillis
-  const cap = Duration.toMillis(queryCap)
-  /** In the order in which they reach the cap. */
-  const running = new Set<CappedRead>()
-
-  const endCappedReads = Effect.suspend(() => {
-    for (const read of running) {
-      const remaining = read.startedAt + cap - now()
-      if (remaining > 0) return Effect.sleep(remaining)
-      running.delete(read)
-      read.end()
-    }
-    // A read that starts during this sleep reaches the cap after it.
-    return Effect.sleep(cap)
-  })
-  yield* Effect.forkScoped(Effect.forever(endCappedReads))
+  const caps = yield* makeDeadlines(queryCap)
 
   const retryLostConnection = <A, E, R>(query: Effect.Effect<A, E, R>, startedAt: number) =>
     withRetry({
@@ -119,13 +98,11 @@ export const makeReadPolicies = Effect.gen(function* () {
   const withQueryCap = <A, E, R>(query: Effect.Effect<A, E, R>) =>
     Effect.contextWith((context: Context.Context<R>) =>
       Effect.callback<A, E | DataRefreshing>((resume) => {
-        const startedAt = now()
-        const reading = Effect.runForkWith(context)(retryLostConnection(query, startedAt))
         const end = () => resume(Effect.andThen(Fiber.interrupt(reading), Effect.fail(makeDataRefreshingError())))
-        const entry: CappedRead = { startedAt, end }
-        running.add(entry)
+        const startedAt = caps.add(end)
+        const reading = Effect.runForkWith(context)(retryLostConnection(query, startedAt))
         reading.addObserver((exit) => {
-          running.delete(entry)
+          caps.remove(end)
           resume(exit)
         })
         return Fiber.interrupt(reading)

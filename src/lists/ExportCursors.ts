@@ -90,7 +90,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const maxExports = yield* MaxExportsConfig
       const maxPerAccount = Math.ceil(maxExports / 2)
       let refusedCount = 0
-      const { acquireScoped, permitsInUse } = makePoolQueue({
+      const { acquireScoped, permitsInUse } = yield* makePoolQueue({
         permits: maxExports,
         maxPerPartition: maxPerAccount,
         timeout: yield* poolWait,

@@ -94,7 +94,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     return readVersion(state) === version
   }
 
-  const { permitsInUse, waiterCount, withPermit } = makePoolQueue({
+  const { permitsInUse, waiterCount, withPermit } = yield* makePoolQueue({
     permits,
     timeout: yield* poolWait,
     onTimeout: () => {
