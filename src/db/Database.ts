@@ -1,7 +1,7 @@
 /** Reads from PostgreSQL through one pool, with a time limit and retries (§7.2, errors; §8, database load). */
 import { type PgConnection, PgPool } from "@effect/sql-pg"
 import { Config, Context, Effect, Layer, type Redacted, References, Schema } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, Statement } from "effect/sql"
 import { RequestContext } from "../http/RequestContext.ts"
 import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
@@ -136,8 +136,8 @@ export class Database extends Context.Service<Database, {
 
       const readValues = ({ isPrepared, parameters, text }: CompiledStatement, partition?: string) =>
         Effect.withFiber<ReadonlyArray<ReadonlyArray<unknown>>, DataRefreshing | DatabasePoolTimeout>((fiber) => {
-          if (fiber.getRef(References.TracerEnabled)) {
-            // Only `SqlClient` creates spans.
+          if (fiber.getRef(References.TracerEnabled) || fiber.getRef(Statement.CurrentTransformer) !== undefined) {
+            // Only `SqlClient` creates spans and transforms statements.
             const statement = sql.unsafe(text, parameters)
             return read(isPrepared ? statement.values : statement.valuesUnprepared, partition)
           }
