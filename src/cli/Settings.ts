@@ -8,7 +8,8 @@ import { UsageRetentionConfig } from "../accounts/billing/UsagePartitions.ts"
 import { WrongKeysLimitConfig } from "../accounts/keys/BruteForceGuard.ts"
 import { RateLimitBasicConfig, RateLimitProConfig, RateLimitUltimateConfig } from "../accounts/limits/RateLimit.ts"
 import { EndpointPrices, PricePerGbMicrodollars } from "../catalogue/PriceList.ts"
-import { PoolSize, PoolTimeout } from "../db/Database.ts"
+import { PoolSize } from "../db/Database.ts"
+import { poolWait } from "../db/ReadPolicies.ts"
 import { TickerlineHome } from "../db/embedded/EmbeddedPostgres.ts"
 import { DatabaseUrl, DirectUrl, PoolerPreparedStatementsConfig } from "../db/pool/Session.ts"
 import { ReplicaUrls } from "../db/replicas/ReadRouter.ts"
@@ -77,7 +78,7 @@ export const settings: Readonly<Record<string, Setting>> = {
     hasRules: true,
   },
   DATABASE_POOL_SIZE: { read: PoolSize, expected: "an integer between 1 and 1000", example: "10" },
-  DATABASE_POOL_TIMEOUT: { read: PoolTimeout, expected: duration, example: "5 seconds" },
+  DATABASE_POOL_TIMEOUT: { read: poolWait, expected: duration, example: "5 seconds" },
   WHOLE_LISTS: { read: MaxExportsConfig, expected: "an integer between 1 and 100", example: "4" },
   CACHE_MEGABYTES: {
     read: CacheBytesConfig,

@@ -1,5 +1,5 @@
 /** SQL statements that are compiled once. A request only fills in the parameters. */
-import type { SqlClient, Statement } from "effect/sql"
+import type { Statement } from "effect/sql"
 
 /** A statement to run. */
 export interface CompiledStatement {
@@ -36,10 +36,3 @@ export const compileStatement = <Input>({ build, isPrepared }: CompileOptions<In
     isPrepared,
   })
 }
-
-/** Runs a statement. Returns the values of each row in the order of the columns. */
-export const makeStatementRunner =
-  (sql: SqlClient.SqlClient) => ({ isPrepared, parameters, text }: CompiledStatement) => {
-    const statement = sql.unsafe(text, parameters)
-    return isPrepared ? statement.values : statement.valuesUnprepared
-  }

@@ -1,17 +1,22 @@
 /** Reads from PostgreSQL through one pool, with a time limit and retries (§7.2, errors; §8, database load). */
-import { PgClient } from "@effect/sql-pg"
-import { Config, Context, Duration, Effect, Layer, Metric, type Redacted, Schedule, Schema } from "effect"
-import { SqlError } from "effect/sql"
+import { type PgConnection, PgPool } from "@effect/sql-pg"
+import { Config, Context, Effect, Layer, type Redacted, References, Schema } from "effect"
+import { SqlClient, Statement } from "effect/sql"
 import { RequestContext } from "../http/RequestContext.ts"
 import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import { monotonicMillis } from "../observability/MonotonicTime.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import type { CompiledStatement } from "./CompiledStatement.ts"
+import { pooledClientLayer, toSqlConnection } from "./pool/PooledClient.ts"
 import { makePoolQueue } from "./pool/PoolQueue.ts"
 import { DirectConnection, makeSessionConfig } from "./pool/Session.ts"
-import { describeSqlError, isConnectionLost, isLockTimeout, isStatementTimeout } from "./SqlState.ts"
-
-/** Ends a read from a server that stopped responding. A working server ends a statement itself after 30 seconds. */
-const readTimeout = Duration.seconds(36)
+import {
+  makePoolTimeoutError,
+  makeReadPolicies,
+  poolWait,
+  type Read,
+  type ReadFailure,
+  retryCounters,
+} from "./ReadPolicies.ts"
 
 export interface DatabaseClientOptions {
   readonly url: Redacted.Redacted
@@ -24,9 +29,8 @@ export const PoolSize = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
   "DATABASE_POOL_SIZE",
 ).pipe(Config.withDefault(10))
-export const PoolTimeout = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
 
-/** Provides the pool as `SqlClient`, and `DirectConnection` for work that needs a session. */
+/** Provides the pool, also as `SqlClient`, and `DirectConnection` for work that needs a session. */
 export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseClientOptions) =>
   Layer.unwrap(Effect.gen(function* () {
     const pool = yield* makeSessionConfig({ url, applicationName, pooled: direct !== undefined })
@@ -34,69 +38,16 @@ export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseCl
       ? { ...pool, pooler: undefined }
       : { ...yield* makeSessionConfig({ url: direct, applicationName, pooled: false }), pooler: pool }
     return Layer.merge(
-      PgClient.layer({ ...pool.config, maxConnections: yield* PoolSize }),
+      pooledClientLayer({ ...pool.config, maxConnections: yield* PoolSize }),
       Layer.succeed(DirectConnection, connection),
     )
   }))
 
-export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict") =>
-  Metric.counter("tickerline_database_retries_total", {
-    description: "Retried reads, by cause: a locked table, a lost connection, a lost replica, or a conflict with a " +
-      "replica's recovery.",
-    attributes: { why },
-    incremental: true,
-  })
-
-interface RetryPolicy {
-  readonly counter: ReturnType<typeof makeRetryCounter>
-  readonly when: (error: unknown) => boolean
-  readonly delay: Duration.Duration
-  readonly times: number
-}
-
-/** One automatic retry, two seconds after a lock timeout (§7.2). */
-const lockRetry: RetryPolicy = {
-  counter: makeRetryCounter("locked"),
-  when: isLockTimeout,
-  delay: Duration.seconds(2),
-  times: 1,
-}
-
-/** The delay gives the pool time to discard the connections that the server has closed. */
-const connectionRetry: RetryPolicy = {
-  counter: makeRetryCounter("lost"),
-  when: isConnectionLost,
-  delay: Duration.millis(50),
-  times: 3,
-}
-
-const withRetry = ({ counter, delay, times, when }: RetryPolicy) => <A, E, R>(query: Effect.Effect<A, E, R>) =>
-  // A schedule is created only after a failure, so that a successful read does not pay for it.
-  Effect.catchIf(query, when, () =>
-    query.pipe(
-      Effect.retry({ while: when, schedule: Schedule.spaced(delay), times: times - 1 }),
-      Effect.delay(delay),
-      (retry) => Effect.andThen(Metric.update(counter, 1), retry),
-    ))
-
-const makeDataRefreshingError = () =>
-  new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
-
-export const makePoolTimeoutError = () =>
-  new DatabasePoolTimeout({
-    error: { message: "Database connections are temporarily saturated. Retry in a few seconds." },
-  })
-
-export type ReadFailure = SqlError.SqlError | Schema.SchemaError
-
-type Read<A, R> = Effect.Effect<A, ReadFailure | DataRefreshing | DatabasePoolTimeout, R>
+/** A query on one connection of any server. */
+export type SessionQuery<A, R> = (session: PgConnection.PgConnection) => Effect.Effect<A, ReadFailure, R>
 
 /** Runs `query` on a replica, in the pool partition of `route`. If no replica can run it, runs `primary`. */
-export type ReplicaReader = <A, R>(
-  query: Effect.Effect<A, ReadFailure, R>,
-  route: string,
-  primary: Read<A, R>,
-) => Read<A, R>
+export type ReplicaReader = <A, R>(query: SessionQuery<A, R>, route: string, primary: Read<A, R>) => Read<A, R>
 
 /**
  * Set only by `lists/QueryCache.ts`, for results that are the same for all accounts. If unset, as for accounts, keys,
@@ -105,42 +56,6 @@ export type ReplicaReader = <A, R>(
 export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("tickerline/db/ReplicaReader", {
   defaultValue: () => undefined,
 })
-
-const isReadFailure = (error: unknown): error is ReadFailure =>
-  SqlError.isSqlError(error) || Schema.isSchemaError(error)
-
-/** Errors that may be gone when the client retries become 503 responses. All others are bugs. */
-const toApiError = (error: ReadFailure) =>
-  isLockTimeout(error) || isStatementTimeout(error)
-    ? Effect.fail(makeDataRefreshingError())
-    : SqlError.isSqlError(error) && isConnectionLost(error)
-    ? Effect.andThen(
-      Effect.logWarning(`The database cannot be reached: ${describeSqlError(error)}`),
-      Effect.fail(makePoolTimeoutError()),
-    )
-    : Effect.die(error)
-
-/**
- * Milliseconds after which a lost connection is not retried: a pooler probably dropped it after a long wait in the
- * pooler's queue, and a retry would wait there again.
- */
-const maxConnectionRetryAge = Duration.toMillis(Duration.seconds(4))
-
-const retryLostConnection = <A, E, R>(query: Effect.Effect<A, E, R>) =>
-  Effect.flatMap(monotonicMillis, (now) => {
-    const startedAt = now()
-    const when = (error: unknown) => isConnectionLost(error) && now() - startedAt < maxConnectionRetryAge
-    return withRetry({ ...connectionRetry, when })(query)
-  })
-
-/** Runs a read with retries and a time limit, and converts its failures to API errors. */
-export const retryRead = <A, R>(query: Read<A, R>) =>
-  query.pipe(
-    retryLostConnection,
-    Effect.timeoutOrElse({ duration: readTimeout, orElse: () => Effect.fail(makeDataRefreshingError()) }),
-    withRetry(lockRetry),
-    Effect.catch((error) => isReadFailure(error) ? toApiError(error) : Effect.fail(error)),
-  )
 
 /** Reads for the API. Failed reads are repeated, so that clients hardly notice a restart of PostgreSQL. */
 export class Database extends Context.Service<Database, {
@@ -152,17 +67,25 @@ export class Database extends Context.Service<Database, {
     query: Effect.Effect<A, ReadFailure, R>,
     partition?: string,
   ) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
+  /** Like `read`, for the values of one statement. It costs less, because it uses the pool without `SqlClient`. */
+  readonly readValues: (
+    statement: CompiledStatement,
+    partition?: string,
+  ) => Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, DataRefreshing | DatabasePoolTimeout>
 }>()("tickerline/db/Database") {
   static readonly layer = Layer.effect(
     Database,
     Effect.gen(function* () {
-      yield* initializeCounters(lockRetry.counter, connectionRetry.counter)
+      yield* initializeCounters(...retryCounters)
+      const sql = yield* SqlClient.SqlClient
+      const pool = yield* PgPool.PgPool
+      const withReadPolicies = yield* makeReadPolicies
       // Queues in front of the driver's pool, with one permit per connection, because that pool waits without a limit.
       const permits = yield* PoolSize
       let timeouts = 0
-      const { permitsInUse, waiterCount, withPermit } = makePoolQueue({
+      const { permitsInUse, waiterCount, withPermit } = yield* makePoolQueue({
         permits,
-        timeout: yield* PoolTimeout,
+        timeout: yield* poolWait,
         onTimeout: () => {
           timeouts += 1
           return makePoolTimeoutError()
@@ -189,15 +112,39 @@ export class Database extends Context.Service<Database, {
         read: () => timeouts,
       })
 
-      const read = <A, R>(query: Effect.Effect<A, ReadFailure, R>, partition?: string) =>
-        retryRead(Effect.flatMap(RequestContext, ({ route = "" }) => {
-          const primary = withPermit(partition ?? route)(query)
-          return Effect.flatMap(
-            ReplicaReader,
-            (readReplica): Read<A, R> => readReplica === undefined ? primary : readReplica(query, route, primary),
+      const readFrom = <A, R>(
+        onPrimary: Effect.Effect<A, ReadFailure, R>,
+        onReplica: SessionQuery<A, R>,
+        partition: string | undefined,
+      ) =>
+        Effect.withFiber<A, DataRefreshing | DatabasePoolTimeout, R>((fiber) => {
+          const route = partition ?? fiber.getRef(RequestContext).route ?? ""
+          const readReplica = fiber.getRef(ReplicaReader)
+          const primary = withPermit(route)(onPrimary)
+          // Suspended, because each retry chooses a replica again.
+          return withReadPolicies(
+            readReplica === undefined ? primary : Effect.suspend(() => readReplica(onReplica, route, primary)),
           )
-        }))
-      return Database.of({ read })
+        })
+
+      const read = <A, R>(query: Effect.Effect<A, ReadFailure, R>, partition?: string) =>
+        readFrom(
+          query,
+          (session) => Effect.provideService(query, sql.transactionService, [toSqlConnection(session), 0]),
+          partition,
+        )
+
+      const readValues = ({ isPrepared, parameters, text }: CompiledStatement, partition?: string) =>
+        Effect.withFiber<ReadonlyArray<ReadonlyArray<unknown>>, DataRefreshing | DatabasePoolTimeout>((fiber) => {
+          if (fiber.getRef(References.TracerEnabled) || fiber.getRef(Statement.CurrentTransformer) !== undefined) {
+            // Only `SqlClient` creates spans and transforms statements.
+            const statement = sql.unsafe(text, parameters)
+            return read(isPrepared ? statement.values : statement.valuesUnprepared, partition)
+          }
+          const query = (session: PgConnection.PgConnection) => session.queryValues(text, parameters, isPrepared)
+          return readFrom(pool.use(query), query, partition)
+        })
+      return Database.of({ read, readValues })
     }),
   )
 }

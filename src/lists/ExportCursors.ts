@@ -7,7 +7,7 @@ import { Config, Context, Duration, Effect, Exit, Layer, Schema, Scope } from "e
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
-import { PoolTimeout, type ReadFailure, retryRead } from "../db/Database.ts"
+import { makeReadPolicies, poolWait, queryCap, type ReadFailure } from "../db/ReadPolicies.ts"
 import { swapLockName } from "../db/AdvisoryLocks.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnection } from "../db/pool/Session.ts"
@@ -28,9 +28,6 @@ export const MaxExportsConfig = Config.schema(
 export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/lists/ExportReadTimeout", {
   defaultValue: () => Duration.seconds(30),
 })
-
-/** Time limit for a server that does not respond, longer than PostgreSQL's own statement timeout of 30 seconds. */
-const fetchTimeout = Duration.seconds(36)
 
 export interface ExportCursor {
   /** Number of rows in the list. */
@@ -89,14 +86,15 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const readRouter = yield* ReadRouter
       const { config, pooler } = yield* DirectConnection
       const reactivity = yield* Reactivity.Reactivity
+      const withReadPolicies = yield* makeReadPolicies
       const connectToPrimary = PgClient.makeClient(config)
       const maxExports = yield* MaxExportsConfig
       const maxPerAccount = Math.ceil(maxExports / 2)
       let refusedCount = 0
-      const { acquireScoped, permitsInUse } = makePoolQueue({
+      const { acquireScoped, permitsInUse } = yield* makePoolQueue({
         permits: maxExports,
         maxPerPartition: maxPerAccount,
-        timeout: yield* PoolTimeout,
+        timeout: yield* poolWait,
         onTimeout: (isAccountLimit) => {
           refusedCount += 1
           const reason = isAccountLimit
@@ -141,7 +139,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
         const fetch = (count: number) =>
           Effect.map(
             Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${count} from export`)}`.valuesUnprepared, {
-              duration: fetchTimeout,
+              duration: queryCap,
               orElse: () => Effect.fail(unresponsiveError),
             }),
             toRecords,
@@ -172,7 +170,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
         return yield* Effect.suspend(() => declareAnywhere(options)).pipe(
           Effect.catchIf(isStatementTimeout, () => Effect.fail(makeTimeoutError())),
           Effect.catchIf(isOutOfResources, () => Effect.fail(makeResourceError())),
-          retryRead,
+          withReadPolicies,
         )
       })
       return ExportCursors.of({ open })

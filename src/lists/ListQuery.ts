@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { LRUCache } from "lru-cache"
-import { type CompiledStatement, compileStatement, makeStatementRunner, Parameter } from "../db/CompiledStatement.ts"
+import { type CompiledStatement, compileStatement, Parameter } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import type { ListFormat } from "../rows/Formats.ts"
@@ -130,8 +130,7 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
 /** Makes the function that compiles list definitions. */
 export const makeListQueryFactory = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { read } = yield* Database
-  const run = makeStatementRunner(sql)
+  const { readValues } = yield* Database
   const empty = sql.literal("")
   const makeFromPage = makeDeepPage(sql)
   const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
@@ -206,10 +205,10 @@ export const makeListQueryFactory = Effect.gen(function* () {
     const readRows = Effect.fnUntraced(function* (query: Query) {
       const context = yield* RequestContext
       if (context.purpose === "estimate") {
-        const [found] = yield* read(run(compileCount(query)))
+        const [found] = yield* readValues(compileCount(query))
         context.totalRecords = Number(found?.[0] ?? 0)
       }
-      return yield* read(run(compilePage(query)))
+      return yield* readValues(compilePage(query))
     })
 
     return {

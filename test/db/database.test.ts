@@ -1,10 +1,11 @@
-import { PgConnection } from "@effect/sql-pg"
+import { PgConnection, PgPool } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { makeKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
 import { Database } from "../../src/db/Database.ts"
+import { DatabasePoolTimeout, DataRefreshing } from "../../src/rules/Errors.ts"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
 import * as Service from "../support/Service.ts"
 import { isPoolerRequested, poolableClient } from "../support/PoolerMode.ts"
@@ -193,50 +194,150 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
   },
 )
 
-layer(
-  Database.layer.pipe(Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({})))),
-)("A read", (it) => {
+/** The result of every query that uses the pool directly. */
+let pooledQuery: Effect.Effect<never, SqlError.SqlError> = Effect.never
+
+const fakePool: PgPool.PgPool = {
+  [PgPool.TypeId]: PgPool.TypeId,
+  config: {},
+  get: Effect.never,
+  reserve: Effect.never,
+  use: () => pooledQuery,
+  invalidate: () => Effect.void,
+}
+
+/** No test connects to it, because the pool connects only when it is used. */
+const unusedClient = poolableClient({ url: Redacted.make("postgres://127.0.0.1:1/none"), applicationName: "none" })
+
+const withoutServer = Database.layer.pipe(
+  Layer.provide(Layer.succeed(PgPool.PgPool, fakePool)),
+  Layer.provide(unusedClient),
+  Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({}))),
+)
+
+const statement = { text: "select 1", parameters: [], isPrepared: true }
+
+const readMethods = [
+  {
+    method: "read",
+    run: (database: Database["Service"], query: typeof pooledQuery): Effect.Effect<unknown, Error> =>
+      database.read(query),
+  },
+  {
+    method: "readValues",
+    run: (database: Database["Service"], query: typeof pooledQuery): Effect.Effect<unknown, Error> =>
+      Effect.suspend(() => {
+        pooledQuery = query
+        return Effect.withTracerEnabled(database.readValues(statement), false)
+      }),
+  },
+]
+
+layer(withoutServer)("A read", (it) => {
   const locked = new SqlError.SqlError({ reason: new SqlError.LockTimeoutError({ cause: new Error("55P03") }) })
   const connectionLost = new SqlError.SqlError({
     reason: new SqlError.ConnectionError({ cause: new Error("ECONNREFUSED") }),
   })
 
-  it.effect("is retried once, two seconds after a lock timeout (§8)", () =>
-    Effect.gen(function* () {
-      const { read } = yield* Database
-      let attempts = 0
-      const query = Effect.suspend(() => {
-        attempts++
-        return Effect.fail(locked)
-      })
-      const fiber = yield* Effect.forkChild(Effect.flip(read(query)))
-      yield* TestClock.adjust("1999 millis")
-      assert.strictEqual(attempts, 1)
-      yield* TestClock.adjust("1 millis")
-      assert.strictEqual((yield* Fiber.join(fiber))._tag, "DataRefreshing")
-      assert.strictEqual(attempts, 2)
-    }))
+  for (const { method, run } of readMethods) {
+    it.effect(`is retried once by ${method}, two seconds after a lock timeout (§8)`, () =>
+      Effect.gen(function* () {
+        const database = yield* Database
+        let attempts = 0
+        const query = Effect.suspend(() => {
+          attempts++
+          return Effect.fail(locked)
+        })
+        const fiber = yield* Effect.forkChild(Effect.flip(run(database, query)), { startImmediately: true })
+        yield* TestClock.adjust("1999 millis")
+        assert.strictEqual(attempts, 1)
+        yield* TestClock.adjust("1 millis")
+        assert.instanceOf(yield* Fiber.join(fiber), DataRefreshing)
+        assert.strictEqual(attempts, 2)
+      }))
 
-  it.effect("is retried for 150 ms if the server is down, and then fails with database_pool_timeout (§7.2)", () =>
-    Effect.gen(function* () {
-      const { read } = yield* Database
-      let attempts = 0
-      const fiber = yield* Effect.forkChild(Effect.flip(read(Effect.suspend(() => {
-        attempts++
-        return Effect.fail(connectionLost)
-      }))))
-      yield* TestClock.adjust("150 millis")
-      assert.strictEqual((yield* Fiber.join(fiber))._tag, "DatabasePoolTimeout")
-      assert.strictEqual(attempts, 4)
-    }))
+    it.effect(
+      `is retried by ${method} for 150 ms if the server is down, and then fails with database_pool_timeout (§7.2)`,
+      () =>
+        Effect.gen(function* () {
+          const database = yield* Database
+          let attempts = 0
+          const query = Effect.suspend(() => {
+            attempts++
+            return Effect.fail(connectionLost)
+          })
+          const fiber = yield* Effect.forkChild(Effect.flip(run(database, query)), { startImmediately: true })
+          yield* TestClock.adjust("149 millis")
+          assert.strictEqual(attempts, 3)
+          yield* TestClock.adjust("1 millis")
+          assert.instanceOf(yield* Fiber.join(fiber), DatabasePoolTimeout)
+          assert.strictEqual(attempts, 4)
+        }),
+    )
 
-  it.effect("ends after 36 seconds if the server stops responding (§8)", () =>
-    Effect.gen(function* () {
-      const { read } = yield* Database
-      const fiber = yield* Effect.forkChild(Effect.flip(read(Effect.never)))
-      yield* TestClock.adjust("36 seconds")
-      assert.strictEqual((yield* Fiber.join(fiber))._tag, "DataRefreshing")
-    }))
+    it.effect(`is not retried by ${method} if it lost its connection after four seconds (§7.2)`, () =>
+      Effect.gen(function* () {
+        const database = yield* Database
+        let attempts = 0
+        const query = Effect.suspend(() => {
+          attempts++
+          return Effect.delay(Effect.fail(connectionLost), "4 seconds")
+        })
+        const fiber = yield* Effect.forkChild(Effect.flip(run(database, query)), { startImmediately: true })
+        yield* TestClock.adjust("4 seconds")
+        assert.instanceOf(yield* Fiber.join(fiber), DatabasePoolTimeout)
+        assert.strictEqual(attempts, 1)
+      }))
+
+    it.effect(`is interrupted by ${method} after 36 seconds if the server stops responding (§8)`, () =>
+      Effect.gen(function* () {
+        const database = yield* Database
+        let interrupted = 0
+        const query = Effect.onInterrupt(Effect.never, () =>
+          Effect.sync(() => {
+            interrupted++
+          }))
+        const start = Effect.forkChild(Effect.flip(run(database, query)), { startImmediately: true })
+        const first = yield* start
+        yield* TestClock.adjust("10 seconds")
+        const second = yield* start
+        yield* TestClock.adjust("25999 millis")
+        assert.strictEqual(interrupted, 0)
+        yield* TestClock.adjust("1 millis")
+        assert.instanceOf(yield* Fiber.join(first), DataRefreshing)
+        assert.strictEqual(interrupted, 1)
+        yield* TestClock.adjust("10 seconds")
+        assert.instanceOf(yield* Fiber.join(second), DataRefreshing)
+        assert.strictEqual(interrupted, 2)
+      }))
+
+    it.effect(`waits in ${method} at most five seconds for a connection, and loses none (§7.2)`, () =>
+      Effect.gen(function* () {
+        const database = yield* Database
+        for (const _ of [1, 2]) {
+          const running = yield* Effect.forEach(
+            Array.from({ length: 8 }),
+            () => Effect.forkChild(run(database, Effect.never), { startImmediately: true }),
+          )
+          const waiting = yield* Effect.forkChild(run(database, Effect.never), { startImmediately: true })
+          const late = yield* Effect.forkChild(Effect.flip(run(database, Effect.never)), { startImmediately: true })
+          yield* Fiber.interrupt(waiting)
+          yield* TestClock.adjust("4999 millis")
+          assert.isUndefined(late.pollUnsafe())
+          yield* TestClock.adjust("1 millis")
+          assert.instanceOf(yield* Fiber.join(late), DatabasePoolTimeout)
+          for (const fiber of running) yield* Fiber.interrupt(fiber)
+        }
+      }))
+
+    it.effect(`turns any other error of ${method} into a defect, because a retry cannot help (§7.1)`, () =>
+      Effect.gen(function* () {
+        const database = yield* Database
+        const wrong = new SqlError.SqlError({ reason: new SqlError.SqlSyntaxError({ cause: new Error("42P01") }) })
+        const exit = yield* Effect.exit(run(database, Effect.fail(wrong)))
+        assert.isTrue(exit._tag === "Failure" && exit.cause.reasons.every(({ _tag }) => _tag === "Die"))
+      }))
+  }
 
   it.effect("uses up to eight of ten connections for one endpoint, and waits at most five seconds for one (§7.2)", () =>
     Effect.gen(function* () {
@@ -250,14 +351,6 @@ layer(
       assert.isTrue(refused._tag === "Failure")
       yield* Deferred.succeed(end, undefined)
       assert.strictEqual(yield* Fiber.join(inTime), "in time")
-    }))
-
-  it.effect("turns any other error into a defect, which becomes a 500 response because a retry cannot help (§7.1)", () =>
-    Effect.gen(function* () {
-      const { read } = yield* Database
-      const wrong = new SqlError.SqlError({ reason: new SqlError.SqlSyntaxError({ cause: new Error("42P01") }) })
-      const exit = yield* Effect.exit(read(Effect.fail(wrong)))
-      assert.isTrue(exit._tag === "Failure" && exit.cause.reasons.every(({ _tag }) => _tag === "Die"))
     }))
 })
 

@@ -2,11 +2,12 @@
  * A first-in, first-out queue in front of a connection pool (§7.2, §8: database load).
  * Why it is not Effect's `PartitionedSemaphore`: docs/decisions/0020-pool-queue.md.
  */
-import { type Duration, Effect, Latch } from "effect"
+import { type Duration, Effect, Function } from "effect"
+import { makeDeadlines } from "../Deadlines.ts"
 
 interface Waiter {
   readonly partition: string
-  readonly granted: Latch.Latch
+  readonly grant: () => void
 }
 
 interface PoolQueueOptions<E> {
@@ -22,7 +23,10 @@ interface PoolQueueOptions<E> {
  * Limits how many effects run at once, in total and per partition. Callers wait in arrival order.
  * A released permit goes to the next waiter synchronously, so its connection never idles while a response is encoded.
  */
-export const makePoolQueue = <E>({ onTimeout, permits, timeout, ...options }: PoolQueueOptions<E>) => {
+export const makePoolQueue = Effect.fnUntraced(function* <E>(
+  { onTimeout, permits, timeout, ...options }: PoolQueueOptions<E>,
+) {
+  const deadlines = yield* makeDeadlines(timeout)
   const maxPerPartition = options.maxPerPartition ?? permits - Math.floor(permits / 5)
   const waiters = new Set<Waiter>()
   const inUse = new Map<string, number>()
@@ -44,40 +48,63 @@ export const makePoolQueue = <E>({ onTimeout, permits, timeout, ...options }: Po
         if (!canTake(waiter.partition)) continue
         addToPartition(waiter.partition, 1)
         waiters.delete(waiter)
-        waiter.granted.openUnsafe()
+        waiter.grant()
         return
       }
     })
 
   type Restore = <A, Failure, R>(effect: Effect.Effect<A, Failure, R>) => Effect.Effect<A, Failure, R>
 
-  /** Runs uninterruptibly except for the wait itself, so that no permit is lost. */
-  const acquire = (partition: string, restore: Restore): Effect.Effect<void, E> =>
+  const take = (partition: string) => {
+    if (!canTake(partition)) return false
+    addToPartition(partition, 1)
+    return true
+  }
+
+  /** Only the wait itself is interruptible, so that no permit is lost. */
+  const waitForPermit = (partition: string, restore: Restore): Effect.Effect<void, E> =>
     Effect.suspend(() => {
-      if (canTake(partition)) {
-        addToPartition(partition, 1)
-        return Effect.void
+      let isGranted = false
+      let end: (result: Effect.Effect<void, E>) => void = Function.constVoid
+      const waiter: Waiter = {
+        partition,
+        grant: () => {
+          isGranted = true
+          deadlines.remove(expire)
+          end(Effect.void)
+        },
       }
-      const waiter: Waiter = { partition, granted: Latch.makeUnsafe() }
-      waiters.add(waiter)
-      const timedOut = Effect.suspend(() =>
-        waiters.has(waiter) ? Effect.fail(onTimeout(isPartitionFull(partition))) : Effect.void
-      )
-      return restore(Effect.timeoutOrElse(waiter.granted.await, { duration: timeout, orElse: () => timedOut })).pipe(
-        Effect.onError(() => waiters.delete(waiter) ? Effect.void : release(partition)),
-      )
+      const expire = () => {
+        waiters.delete(waiter)
+        end(Effect.fail(onTimeout(isPartitionFull(partition))))
+      }
+      const wait = Effect.callback<void, E>((resume) => {
+        end = resume
+        waiters.add(waiter)
+        deadlines.add(expire)
+      })
+      return Effect.onError(restore(wait), () => {
+        if (isGranted) return release(partition)
+        waiters.delete(waiter)
+        deadlines.remove(expire)
+        return Effect.void
+      })
     })
 
   const withPermit = (partition: string) => <A, Failure, R>(effect: Effect.Effect<A, Failure, R>) =>
-    Effect.uninterruptibleMask((restore) =>
-      Effect.flatMap(acquire(partition, restore), () => Effect.onExit(restore(effect), () => release(partition)))
-    )
+    Effect.uninterruptibleMask<A, E | Failure, R>((restore) => {
+      const run = Effect.onExit(restore(effect), () => release(partition))
+      return take(partition) ? run : Effect.flatMap(waitForPermit(partition, restore), () => run)
+    })
 
   /** Holds a permit until the scope closes. */
   const acquireScoped = (partition: string) =>
     Effect.uninterruptibleMask((restore) =>
-      Effect.andThen(acquire(partition, restore), Effect.addFinalizer(() => release(partition)))
+      Effect.andThen(
+        take(partition) ? Effect.void : waitForPermit(partition, restore),
+        Effect.addFinalizer(() => release(partition)),
+      )
     )
 
   return { withPermit, acquireScoped, permitsInUse: () => permits - available, waiterCount: () => waiters.size }
-}
+})

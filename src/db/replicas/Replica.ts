@@ -1,11 +1,13 @@
 /** One read replica: its connections, its polled state, reads from it, and its replication lag. */
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Effect, type Redacted, Schedule } from "effect"
-import { SqlClient, type SqlConnection, SqlError } from "effect/sql"
-import { makePoolTimeoutError, PoolSize, PoolTimeout, type ReadFailure } from "../Database.ts"
+import { SqlClient, SqlError } from "effect/sql"
+import { PoolSize, type SessionQuery } from "../Database.ts"
 import { makeSocketRegistry } from "../health/SocketRegistry.ts"
 import { monotonicMillis } from "../../observability/MonotonicTime.ts"
+import { toSqlConnection } from "../pool/PooledClient.ts"
 import { makePoolQueue } from "../pool/PoolQueue.ts"
+import { makePoolTimeoutError, poolWait } from "../ReadPolicies.ts"
 import { isRecoveryConflict } from "../SqlState.ts"
 import { makePoll, pollTimeout, type ServerState, stateTtl, versionOf } from "./ServerState.ts"
 
@@ -55,20 +57,6 @@ const maxSilence = 3_000
 const makeConnectionError = (message: string) =>
   new SqlError.SqlError({ reason: new SqlError.ConnectionError({ cause: new Error(message), operation: "execute" }) })
 
-/** Adapts a driver session to `SqlClient`'s connection; the driver does not export its own adapter. */
-const toSqlConnection = (session: PgConnection.PgConnection): SqlConnection.Connection => {
-  const rows = (prepare: boolean): SqlConnection.Connection["execute"] => (sql, params, transform) =>
-    Effect.map(session.query(sql, params, prepare), (found) => transform?.(found.rows) ?? found.rows)
-  return {
-    execute: rows(true),
-    executeUnprepared: rows(false),
-    executeRaw: (sql, params) => session.query(sql, params),
-    executeStream: (sql, params) => session.stream(sql, params),
-    executeValues: (sql, params) => session.queryValues(sql, params),
-    executeValuesUnprepared: (sql, params) => session.queryValues(sql, params, false),
-  }
-}
-
 const hasSameVersions = (replica: ServerState, primary: ServerState) =>
   Array.from(primary.datasets.values()).every(({ dataset, version }) =>
     replica.datasets.get(dataset)?.version === version
@@ -106,9 +94,9 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     return readVersion(state) === version
   }
 
-  const { permitsInUse, waiterCount, withPermit } = makePoolQueue({
+  const { permitsInUse, waiterCount, withPermit } = yield* makePoolQueue({
     permits,
-    timeout: yield* PoolTimeout,
+    timeout: yield* poolWait,
     onTimeout: () => {
       timeoutCount += 1
       return makePoolTimeoutError()
@@ -121,9 +109,6 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
       return effect
     })
 
-  const runOn = <A, E, R>(query: Effect.Effect<A, E, R>, connection: SqlConnection.Connection) =>
-    Effect.provideService(query, sql.transactionService, [connection, 0])
-
   const requireVersion = Effect.fnUntraced(function* (poll: typeof pollSession, required: TablesAtVersion) {
     const polled = yield* poll
     const timeline = state?.timeline ?? null
@@ -135,21 +120,21 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
    * Sessions whose version has been checked. A standby restarted after a crash may fall back to an earlier
    * state, so each new session is polled once before its first read.
    */
-  const checkedSessions = new WeakMap<PgConnection.PgConnection, SqlConnection.Connection>()
+  const checkedSessions = new WeakSet<PgConnection.PgConnection>()
   const checkSession = Effect.fnUntraced(function* (session: PgConnection.PgConnection, required: TablesAtVersion) {
     const connection = toSqlConnection(session)
-    yield* requireVersion(runOn(pollSession, connection), required)
-    checkedSessions.set(session, connection)
-    return connection
+    yield* requireVersion(Effect.provideService(pollSession, sql.transactionService, [connection, 0]), required)
+    checkedSessions.add(session)
   })
 
-  const read = <A, R>(query: Effect.Effect<A, ReadFailure, R>, required: TablesAtVersion, route: string) =>
-    withPermit(route)(countRead(pool.use((session) => {
-      const connection = checkedSessions.get(session)
-      return connection === undefined
-        ? Effect.flatMap(checkSession(session, required), (checked) => runOn(query, checked))
-        : runOn(query, connection)
-    })))
+  const read = <A, R>(query: SessionQuery<A, R>, required: TablesAtVersion, route: string) =>
+    withPermit(route)(
+      countRead(pool.use((session) =>
+        checkedSessions.has(session)
+          ? query(session)
+          : Effect.flatMap(checkSession(session, required), () => query(session))
+      )),
+    )
 
   const logUsage = (reason: string | undefined) => {
     const hasChanged = reason !== unusedBecause

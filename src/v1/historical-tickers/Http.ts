@@ -2,7 +2,7 @@ import { Array, Effect, Order } from "effect"
 import { SqlClient } from "effect/sql"
 import { makeDataEndpoint } from "../../http/DataEndpoints.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
-import { compileStatement, makeStatementRunner } from "../../db/CompiledStatement.ts"
+import { compileStatement } from "../../db/CompiledStatement.ts"
 import { Database } from "../../db/Database.ts"
 import { decodeValues } from "../../db/DecodeRows.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
@@ -24,11 +24,9 @@ const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
 
 export const historicalTickersEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { read } = yield* Database
+  const { readValues } = yield* Database
   const findEvents = yield* makeEventFinder
   const { makeHandler } = yield* QueryCache
-
-  const run = makeStatementRunner(sql)
 
   const compileFind = compileStatement<string>({
     isPrepared: true,
@@ -45,7 +43,7 @@ export const historicalTickersEndpoints = Effect.gen(function* () {
     Effect.fnUntraced(function* (query: { readonly ticker: string; readonly today: string }) {
       const { ticker } = query
       const events = yield* findEvents(query)
-      const withoutEvent = yield* decodeFormerTickers(read(run(compileFind(ticker))))
+      const withoutEvent = yield* decodeFormerTickers(readValues(compileFind(ticker)))
       const former = [
         ...events.map(({ effective_date, old_ticker }) => ({ ticker: old_ticker, date: effective_date })),
         ...withoutEvent,

@@ -4,7 +4,7 @@
  */
 import { Array, Effect, Order, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
-import { compileStatement, makeStatementRunner } from "../../db/CompiledStatement.ts"
+import { compileStatement } from "../../db/CompiledStatement.ts"
 import { Database } from "../../db/Database.ts"
 import { decodeValues } from "../../db/DecodeRows.ts"
 import type { LineageReason } from "../../rules/Errors.ts"
@@ -39,8 +39,7 @@ const decodeEvents = decodeValues(TickerChangeEvent)
 /** Returns a function that reads the component of `ticker` up to `today` (in Chicago), in no particular order. */
 export const makeEventFinder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { read } = yield* Database
-  const run = makeStatementRunner(sql)
+  const { readValues } = yield* Database
 
   // Walks from symbol to symbol with two partial indexes. The `limit` of `symbols` stops the recursion.
   const compileFind = compileStatement<EventQuery>({
@@ -71,7 +70,7 @@ export const makeEventFinder = Effect.gen(function* () {
     },
   })
 
-  return (query: EventQuery) => decodeEvents(read(run(compileFind(query))))
+  return (query: EventQuery) => decodeEvents(readValues(compileFind(query)))
 })
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ const Step = Schema.Struct({
 describe("The pool queue", () => {
   it.effect("runs as many effects at once as it has permits, and later effects in arrival order (§8)", () =>
     Effect.gen(function* () {
-      const { withPermit } = makeQueue(2)
+      const { withPermit } = yield* makeQueue(2)
       const { end, started, task } = yield* makeTasks(5)
       const fibers = yield* Effect.all(
         [0, 1, 2, 3].map((number) => Effect.forkChild(withPermit("a")(task(number)), { startImmediately: true })),
@@ -52,7 +52,7 @@ describe("The pool queue", () => {
 
   it.effect("returns permits after failures, defects, and interruption while running or waiting (§8)", () =>
     Effect.gen(function* () {
-      const { withPermit } = makeQueue(1)
+      const { withPermit } = yield* makeQueue(1)
       assert.isTrue(Exit.isFailure(yield* Effect.exit(withPermit("a")(Effect.fail("no")))))
       assert.isTrue(Exit.isFailure(yield* Effect.exit(withPermit("a")(Effect.die("no")))))
       const running = yield* Effect.forkChild(withPermit("a")(Effect.never), { startImmediately: true })
@@ -64,7 +64,7 @@ describe("The pool queue", () => {
 
   it.effect("fails a waiter at its timeout, and serves the waiters behind it (§7.2)", () =>
     Effect.gen(function* () {
-      const { waiterCount, withPermit } = makeQueue(1)
+      const { waiterCount, withPermit } = yield* makeQueue(1)
       const running = yield* Effect.forkChild(withPermit("a")(Effect.never), { startImmediately: true })
       const first = yield* Effect.forkChild(Effect.flip(withPermit("a")(Effect.void)), { startImmediately: true })
       yield* TestClock.adjust("4 seconds")
@@ -79,7 +79,7 @@ describe("The pool queue", () => {
 
   it.effect("keeps a scoped permit until the scope closes (§7.2)", () =>
     Effect.gen(function* () {
-      const { acquireScoped, permitsInUse, withPermit } = makeQueue(1)
+      const { acquireScoped, permitsInUse, withPermit } = yield* makeQueue(1)
       yield* Effect.scoped(Effect.gen(function* () {
         yield* acquireScoped("a")
         assert.strictEqual(permitsInUse(), 1)
@@ -93,7 +93,7 @@ describe("The pool queue", () => {
 
   it.effect("one partition leaves a fifth of the permits to the others (§7.2)", () =>
     Effect.gen(function* () {
-      const { permitsInUse, waiterCount, withPermit } = makeQueue(5)
+      const { permitsInUse, waiterCount, withPermit } = yield* makeQueue(5)
       const fibers = yield* Effect.all(
         Array.from({ length: 7 }, () => Effect.forkChild(withPermit("a")(Effect.never), { startImmediately: true })),
       )
@@ -110,7 +110,7 @@ describe("The pool queue", () => {
     ({ steps }) =>
       Effect.gen(function* () {
         const permits = 5
-        const { permitsInUse, waiterCount, withPermit } = makeQueue(permits)
+        const { permitsInUse, waiterCount, withPermit } = yield* makeQueue(permits)
         const tasks: Array<{ readonly partition: string; readonly end: Deferred.Deferred<void>; isRunning: boolean }> =
           []
         const fibers: Array<Fiber.Fiber<void, typeof timedOut>> = []

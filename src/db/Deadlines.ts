@@ -1,0 +1,41 @@
+/** Limits how long operations take. One fiber serves all of them, because a timer for each costs more than a query. */
+import { Duration, Effect } from "effect"
+import { forkUntraced } from "../observability/BackgroundFibers.ts"
+import { monotonicMillis } from "../observability/MonotonicTime.ts"
+
+/** Calls functions when `limit` has passed since they were added, unless they are removed before. */
+export const makeDeadlines = Effect.fnUntraced(function* (limit: Duration.Duration) {
+  const now = yield* monotonicMillis
+  const limitMillis = Duration.toMillis(limit)
+  /** The time at which each function was added, oldest first. */
+  const pending = new Map<() => void, number>()
+  let wake: (() => void) | undefined
+
+  const waitForFirst = Effect.callback<void>((resume) => {
+    wake = () => resume(Effect.yieldNow)
+  })
+  const expire = Effect.suspend(() => {
+    for (const [onExpiry, addedAt] of pending) {
+      const remaining = addedAt + limitMillis - now()
+      if (remaining > 0) return Effect.sleep(remaining)
+      pending.delete(onExpiry)
+      onExpiry()
+    }
+    return waitForFirst
+  })
+  yield* forkUntraced(Effect.forever(expire))
+
+  return {
+    add: (onExpiry: () => void) => {
+      const addedAt = now()
+      pending.set(onExpiry, addedAt)
+      const start = wake
+      wake = undefined
+      start?.()
+      return addedAt
+    },
+    remove: (onExpiry: () => void) => {
+      pending.delete(onExpiry)
+    },
+  }
+})

@@ -1,0 +1,117 @@
+/** How long a database read may wait and run, when it is repeated, and what its failures become (§7.2, §8). */
+import { Config, type Context, Duration, Effect, Fiber, Metric, Schedule, Schema } from "effect"
+import { SqlError } from "effect/sql"
+import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import { monotonicMillis } from "../observability/MonotonicTime.ts"
+import { makeDeadlines } from "./Deadlines.ts"
+import { describeSqlError, isConnectionLost, isLockTimeout, isStatementTimeout } from "./SqlState.ts"
+
+/** Maximum wait for a connection of a pool. */
+export const poolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
+
+/** Ends a read from a server that stopped responding. A working server ends a statement itself after 30 seconds. */
+export const queryCap = Duration.seconds(36)
+
+/** One retry, two seconds after a lock timeout (§7.2). */
+export const lockRetry = Schedule.spaced("2 seconds").pipe(Schedule.upTo({ times: 1 }))
+
+/** The delay gives the pool time to discard the connections that the server has closed. */
+export const connectionRetry = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 3 }))
+
+/**
+ * Milliseconds after which a lost connection is not retried: a pooler probably dropped it after a long wait in the
+ * pooler's queue, and a retry would wait there again.
+ */
+const maxConnectionRetryAge = Duration.toMillis(Duration.seconds(4))
+
+export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict") =>
+  Metric.counter("tickerline_database_retries_total", {
+    description: "Retried reads, by cause: a locked table, a lost connection, a lost replica, or a conflict with a " +
+      "replica's recovery.",
+    attributes: { why },
+    incremental: true,
+  })
+
+const lockRetries = makeRetryCounter("locked")
+const connectionRetries = makeRetryCounter("lost")
+export const retryCounters = [lockRetries, connectionRetries]
+
+export const makeDataRefreshingError = () =>
+  new DataRefreshing({ error: { message: "Data is being refreshed. Retry in a few seconds." } })
+
+export const makePoolTimeoutError = () =>
+  new DatabasePoolTimeout({
+    error: { message: "Database connections are temporarily saturated. Retry in a few seconds." },
+  })
+
+export type ReadFailure = SqlError.SqlError | Schema.SchemaError
+
+/** A read whose failures have not been converted yet. */
+export type Read<A, R> = Effect.Effect<A, ReadFailure | DataRefreshing | DatabasePoolTimeout, R>
+
+const isReadFailure = (error: unknown): error is ReadFailure =>
+  SqlError.isSqlError(error) || Schema.isSchemaError(error)
+
+/** Errors that may be gone when the client retries become 503 responses. All others are bugs. */
+const toApiError = (error: ReadFailure) =>
+  isLockTimeout(error) || isStatementTimeout(error)
+    ? Effect.fail(makeDataRefreshingError())
+    : SqlError.isSqlError(error) && isConnectionLost(error)
+    ? Effect.andThen(
+      Effect.logWarning(`The database cannot be reached: ${describeSqlError(error)}`),
+      Effect.fail(makePoolTimeoutError()),
+    )
+    : Effect.die(error)
+
+interface RetryPolicy {
+  readonly counter: ReturnType<typeof makeRetryCounter>
+  readonly schedule: Schedule.Schedule<unknown>
+  readonly when: (error: unknown) => boolean
+}
+
+const withRetry = ({ counter, schedule, when }: RetryPolicy) => <A, E, R>(query: Effect.Effect<A, E, R>) =>
+  // The schedule runs only after a failure, so that a successful read does not pay for it.
+  Effect.catchIf(query, when, (error) => {
+    let next: Effect.Effect<A, E, R> = Effect.fail(error)
+    const attempt = Effect.suspend(() => {
+      const current = next
+      next = query
+      return current
+    })
+    return Effect.andThen(Metric.update(counter, 1), Effect.retry(attempt, { while: when, schedule }))
+  })
+
+const retryLocked = withRetry({ counter: lockRetries, schedule: lockRetry, when: isLockTimeout })
+
+/** Makes the function that runs a read with all policies except `poolWait`, which the queue of its pool applies. */
+export const makeReadPolicies = Effect.gen(function* () {
+  const now = yield* monotonicMillis
+  const caps = yield* makeDeadlines(queryCap)
+
+  const retryLostConnection = <A, E, R>(query: Effect.Effect<A, E, R>, startedAt: number) =>
+    withRetry({
+      counter: connectionRetries,
+      schedule: connectionRetry,
+      when: (error) => isConnectionLost(error) && now() - startedAt < maxConnectionRetryAge,
+    })(query)
+
+  const withQueryCap = <A, E, R>(query: Effect.Effect<A, E, R>) =>
+    Effect.contextWith((context: Context.Context<R>) =>
+      Effect.callback<A, E | DataRefreshing>((resume) => {
+        const end = () => resume(Effect.andThen(Fiber.interrupt(reading), Effect.fail(makeDataRefreshingError())))
+        const startedAt = caps.add(end)
+        const reading = Effect.runForkWith(context)(retryLostConnection(query, startedAt))
+        reading.addObserver((exit) => {
+          caps.remove(end)
+          resume(exit)
+        })
+        return Fiber.interrupt(reading)
+      })
+    )
+
+  return <A, R>(read: Read<A, R>) =>
+    withQueryCap(read).pipe(
+      retryLocked,
+      Effect.catch((error) => isReadFailure(error) ? toApiError(error) : Effect.fail(error)),
+    )
+})
