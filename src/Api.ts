@@ -37,7 +37,7 @@ export class PublicApi extends HttpApi.make("tickerline-public")
   .annotate(HttpApi.QueryParseOptions, queryParseOptions) {}
 
 /**
- * The contract of every endpoint. Those with a key are served by `http/DataEndpoints.ts`.
+ * The contract of every endpoint. Those with a key are served by `http/RequestPipeline.ts`.
  * A middleware applies to all endpoints that are added above it. The one that is added first is the innermost.
  */
 export class Api extends HttpApi.make("tickerline")

@@ -11,7 +11,7 @@ import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
 import { RateLimit } from "./accounts/limits/RateLimit.ts"
 import { PublicApi } from "./Api.ts"
 import { QueryCache } from "./lists/QueryCache.ts"
-import { DataEndpoints } from "./http/DataEndpoints.ts"
+import { RequestPipeline } from "./http/RequestPipeline.ts"
 import { ResponseCache } from "./http/ResponseCache.ts"
 import { RecentKeys } from "./accounts/keys/RecentKeys.ts"
 import { DatasetVersions } from "./lists/DatasetVersions.ts"
@@ -56,7 +56,7 @@ import { tickerChangesEndpoints } from "./v1/ticker-changes/Http.ts"
 import { usageEndpoints } from "./v1/usage/Http.ts"
 
 /** Every endpoint that needs a key. */
-const dataEndpoints = Effect.map(
+const pipelineEndpoints = Effect.map(
   Effect.all([
     tickerChangesEndpoints,
     historicalTickersEndpoints,
@@ -112,7 +112,7 @@ const routes = HttpApiBuilder.layer(PublicApi).pipe(
 )
 
 /** Everything that the routes need, except `SqlClient`. */
-const services = DataEndpoints.layer(dataEndpoints).pipe(
+const services = RequestPipeline.layer(pipelineEndpoints).pipe(
   Layer.provideMerge(lists),
   Layer.provideMerge(ResponseCache.layer),
   Layer.provideMerge(Authenticator.layer),
@@ -149,7 +149,7 @@ class HttpApp extends Context.Service<
     HttpApp,
     Effect.gen(function* () {
       const router = yield* HttpRouter.HttpRouter
-      const { dispatch } = yield* DataEndpoints
+      const { dispatch } = yield* RequestPipeline
       const resolveAddress = yield* makeTrustedProxiesMiddleware
       return resolveAddress(dispatch(router.asHttpEffect()))
     }),

@@ -81,7 +81,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "db",
     "observability",
     "accounts/keys/Authentication.ts",
-    "http/DataEndpoints.ts",
+    "http/RequestPipeline.ts",
     "http/RequestContext.ts",
     "http/ConditionalRequests.ts",
   ],
@@ -93,7 +93,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "http/RequestContext.ts",
   ],
   http: ["Api.ts", "rules", "rows", "accounts", "observability", "catalogue/Endpoints.ts", "lists/QueryCache.ts"],
-  v1: ["Api.ts", "rules", "rows", "accounts", "lists", "db", "http/DataEndpoints.ts", "http/RequestContext.ts"],
+  v1: ["Api.ts", "rules", "rows", "accounts", "lists", "db", "http/RequestPipeline.ts", "http/RequestContext.ts"],
   catalogue: [
     "Api.ts",
     "rules",

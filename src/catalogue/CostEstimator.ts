@@ -6,7 +6,7 @@ import { Effect, Schema } from "effect"
 import { Headers, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { computeCost } from "../accounts/billing/Pricing.ts"
 import { ValidationError } from "../rules/Errors.ts"
-import { DataEndpoints } from "../http/DataEndpoints.ts"
+import { RequestPipeline } from "../http/RequestPipeline.ts"
 import { makeRequestContext, RequestContext, setRecordCount } from "../http/RequestContext.ts"
 import { TickerList } from "../rules/Tickers.ts"
 import { findEndpoint, suggestEndpoint } from "./Endpoints.ts"
@@ -57,7 +57,7 @@ const isDataError = (status: number) => status === 404 || status === 409
 
 export const makeCostEstimator = Effect.gen(function* () {
   const router = yield* HttpRouter.HttpRouter
-  const { dispatch } = yield* DataEndpoints
+  const { dispatch } = yield* RequestPipeline
 
   const runRequest = Effect.fnUntraced(
     function* (request: HttpServerRequest.HttpServerRequest, context: RequestContext) {

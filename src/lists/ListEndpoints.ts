@@ -2,7 +2,7 @@
 import { Context, Effect, Layer, type Schema, type Scope } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { Account } from "../accounts/keys/Authentication.ts"
-import { type DataEndpoint, makeDataEndpoint } from "../http/DataEndpoints.ts"
+import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
 import { setResponseHeaders } from "../http/RequestContext.ts"
 import { type ListFormat, negotiateFormat } from "../rows/Formats.ts"
 import { type AnnotatedEndpoint, getTables } from "../rules/EndpointAnnotations.ts"
@@ -44,13 +44,13 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
   readonly makeEndpoint: <Query extends PageQuery, const ShapedBy extends keyof Query = never>(
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
-  ) => DataEndpoint
+  ) => PipelineEndpoint
   /** For a list that depends on the account. Its pages are never cached. */
   readonly makeAccountEndpoint: <Query extends PageQuery>(
     endpoint: AnnotatedEndpoint,
     query: Schema.Codec<Query, unknown>,
     definition: ListDefinition<WithAccount<Query>>,
-  ) => DataEndpoint
+  ) => PipelineEndpoint
 }>()("tickerline/lists/ListEndpoints") {
   static readonly layer = Layer.effect(
     ListEndpoints,
@@ -88,7 +88,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
           csv: makePageHandler("csv"),
           ndjson: makePageHandler("ndjson"),
         }
-        return makeDataEndpoint(endpoint, definition.Query, (query) =>
+        return makePipelineEndpoint(endpoint, definition.Query, (query) =>
           Effect.flatMap(
             resolveFormat(query),
             (format): Response =>
@@ -110,7 +110,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
           if (query.limit === "all") return yield* respondWithExport(accountQuery, format, list, [])
           return yield* respondUncached(yield* list.readPage(accountQuery, format))
         })
-        return makeDataEndpoint(endpoint, query, respond)
+        return makePipelineEndpoint(endpoint, query, respond)
       }
       return ListEndpoints.of({ makeEndpoint, makeAccountEndpoint })
     }),

@@ -3,7 +3,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeys.ts"
 import { Database } from "../../db/Database.ts"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
-import { makeDataEndpoint } from "../../http/DataEndpoints.ts"
+import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { makeObjectResponder } from "../../lists/QueryCache.ts"
 import { NoParameters } from "../../rules/Filters.ts"
 import { AccountApiGroup, AccountResponse, AccountRow, ApiKeyRow, ApiKeysQuery } from "./Api.ts"
@@ -33,7 +33,7 @@ export const accountEndpoints = Effect.gen(function* () {
         `,
   })
 
-  const show = makeDataEndpoint(
+  const show = makePipelineEndpoint(
     AccountApiGroup.endpoints.show,
     NoParameters,
     Effect.fnUntraced(function* (_, { account_id }) {

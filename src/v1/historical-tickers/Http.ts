@@ -1,6 +1,6 @@
 import { Array, Effect, Order } from "effect"
 import { SqlClient } from "effect/sql"
-import { makeDataEndpoint } from "../../http/DataEndpoints.ts"
+import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
 import { compileStatement } from "../../db/CompiledStatement.ts"
 import { Database } from "../../db/Database.ts"
@@ -62,7 +62,7 @@ export const historicalTickersEndpoints = Effect.gen(function* () {
   )
 
   return [
-    makeDataEndpoint(
+    makePipelineEndpoint(
       HistoricalTickersApiGroup.endpoints.list,
       HistoricalTickersQuery,
       ({ ticker }) => Effect.flatMap(todayInChicago, (today) => list({ ticker, today })),

@@ -3,7 +3,7 @@ import { SqlClient, SqlSchema } from "effect/sql"
 import { RateLimit } from "../../accounts/limits/RateLimit.ts"
 import { Database } from "../../db/Database.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
-import { makeDataEndpoint } from "../../http/DataEndpoints.ts"
+import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { makeObjectResponder } from "../../lists/QueryCache.ts"
 import { NoParameters } from "../../rules/Filters.ts"
 import { AccountOverview, OverviewApiGroup, OverviewResponse } from "./Api.ts"
@@ -31,7 +31,7 @@ export const overviewEndpoints = Effect.gen(function* () {
         `,
   })
 
-  const show = makeDataEndpoint(
+  const show = makePipelineEndpoint(
     OverviewApiGroup.endpoints.show,
     NoParameters,
     Effect.fnUntraced(function* (_, { account_id }) {

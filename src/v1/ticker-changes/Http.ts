@@ -1,5 +1,5 @@
 import { Array, Effect } from "effect"
-import { makeDataEndpoint } from "../../http/DataEndpoints.ts"
+import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
 import { AmbiguousTickerLineage } from "../../rules/Errors.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
@@ -46,7 +46,7 @@ export const tickerChangesEndpoints = Effect.gen(function* () {
   )
 
   return [
-    makeDataEndpoint(
+    makePipelineEndpoint(
       TickerChangesApiGroup.endpoints.resolve,
       TickerChangesQuery,
       ({ ticker }) => Effect.flatMap(todayInChicago, (today) => resolve({ ticker, today })),

@@ -25,7 +25,7 @@ type HttpApp<E = never, R = never> = Effect.Effect<
 type Responder = (account: typeof Account.Service) => HttpApp<ApiError>
 
 /** An endpoint that the pipeline serves. */
-export interface DataEndpoint {
+export interface PipelineEndpoint {
   /** The path below `/v1`. */
   readonly path: string
   /** Decodes the parameters of a request. Succeeds with the function that responds to it. */
@@ -33,11 +33,11 @@ export interface DataEndpoint {
 }
 
 /** Makes an endpoint whose query has the schema `query`. */
-export const makeDataEndpoint = <Query>(
+export const makePipelineEndpoint = <Query>(
   { path }: { readonly path: string },
   query: Schema.Codec<Query, unknown>,
   respond: (query: Query, account: typeof Account.Service) => HttpApp<ApiError>,
-): DataEndpoint => {
+): PipelineEndpoint => {
   const decode = Schema.decodeUnknownEffect(
     Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(query)),
     queryParseOptions,
@@ -68,13 +68,13 @@ const listDeclaredEndpoints = () => {
 
 type Handler = (parameters: SearchParameters) => HttpApp
 
-export class DataEndpoints extends Context.Service<DataEndpoints, {
+export class RequestPipeline extends Context.Service<RequestPipeline, {
   /** Returns the app that serves the data endpoints, and passes all other requests to the router. */
   readonly dispatch: <E, R>(router: HttpApp<E, R>) => HttpApp<E, R>
-}>()("tickerline/http/DataEndpoints") {
-  static readonly layer = <E, R>(endpoints: Effect.Effect<ReadonlyArray<DataEndpoint>, E, R>) =>
+}>()("tickerline/http/RequestPipeline") {
+  static readonly layer = <E, R>(endpoints: Effect.Effect<ReadonlyArray<PipelineEndpoint>, E, R>) =>
     Layer.effect(
-      DataEndpoints,
+      RequestPipeline,
       Effect.gen(function* () {
         const { authenticate } = yield* Authenticator
         const authorize = yield* makeAuthorizer
@@ -84,7 +84,7 @@ export class DataEndpoints extends Context.Service<DataEndpoints, {
         const served = new Map((yield* endpoints).map((endpoint) => [`/v1${endpoint.path}`, endpoint]))
         const handlers = FindMyWay.make<Handler>(yield* HttpRouter.RouterConfig)
 
-        const makeHandler = ({ decode }: DataEndpoint, { endpoint, isPriced }: DeclaredEndpoint): Handler => {
+        const makeHandler = ({ decode }: PipelineEndpoint, { endpoint, isPriced }: DeclaredEndpoint): Handler => {
           const checkLifecycle = makeLifecycleCheck(endpoint)
           const respond = Effect.fnUntraced(function* (parameters: SearchParameters) {
             yield* checkLifecycle
@@ -116,7 +116,7 @@ export class DataEndpoints extends Context.Service<DataEndpoints, {
               Effect.provideService(wrap(found.handler(found.searchParams)), HttpPlatform.HttpPlatform, platform),
             )
           })
-        return DataEndpoints.of({ dispatch })
+        return RequestPipeline.of({ dispatch })
       }),
     )
 }
