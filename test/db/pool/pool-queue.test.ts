@@ -77,6 +77,15 @@ describe("The pool queue", () => {
       assert.strictEqual(yield* Fiber.join(second), "done")
     }))
 
+  it.effect("fails a waiter at once if the timeout is zero (§7.2)", () =>
+    Effect.gen(function* () {
+      const queue = yield* makePoolQueue({ permits: 1, timeout: Duration.zero, onTimeout: () => timedOut })
+      const running = yield* Effect.forkChild(queue.withPermit("a")(Effect.never), { startImmediately: true })
+      for (const _ of [1, 2]) assert.strictEqual(yield* Effect.flip(queue.withPermit("a")(Effect.void)), timedOut)
+      yield* Fiber.interrupt(running)
+      assert.strictEqual(yield* queue.withPermit("a")(Effect.succeed("done")), "done")
+    }))
+
   it.effect("keeps a scoped permit until the scope closes (§7.2)", () =>
     Effect.gen(function* () {
       const { acquireScoped, permitsInUse, withPermit } = yield* makeQueue(1)

@@ -15,7 +15,7 @@ import {
   Redacted,
   Schedule,
 } from "effect"
-import { SqlClient } from "effect/sql"
+import { SqlClient, type Statement } from "effect/sql"
 import { inject } from "vitest"
 import { DatasetVersions } from "../../../src/lists/DatasetVersions.ts"
 import { Database, ReplicaReader } from "../../../src/db/Database.ts"
@@ -94,6 +94,13 @@ const readServices = Effect.gen(function* () {
     cursors: Context.get(services, ExportCursors),
     read: <A>(query: Effect.Effect<A, ReadFailure>) =>
       Effect.provideService(Context.get(services, Database).read(query), ReplicaReader, makeReplicaReader(wanted)),
+    readValues: (statement: Statement.Statement<object>) => {
+      const [text, parameters] = statement.compile()
+      return Context.get(services, Database).readValues({ text, parameters, isPrepared: true }).pipe(
+        Effect.provideService(ReplicaReader, makeReplicaReader(wanted)),
+        Effect.withTracerEnabled(false),
+      )
+    },
   }
 })
 
@@ -343,6 +350,10 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           run: Effect.map(readServices, ({ read }) => Effect.map(read(statement.values), (rows) => rows.length)),
         },
         {
+          words: "as slow",
+          run: Effect.map(readServices, ({ readValues }) => Effect.map(readValues(statement), (rows) => rows.length)),
+        },
+        {
           // A cursor declared `with hold` reads its rows at commit, so this is the statement that replay cancels.
           words: "commit",
           run: Effect.map(
@@ -404,15 +415,18 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const sql = yield* SqlClient.SqlClient
       const { waitUntilCaughtUp, first, second } = yield* StandbyPair
       yield* waitUntilCaughtUp
-      const { read } = yield* readServices
+      const services = yield* readServices
       const both = Effect.map(
         Effect.all([countStatements(first, "as long"), countStatements(second, "as long")]),
         ([a, b]) => a + b,
       )
-      const slowRead = yield* Effect.forkChild(read(sql`select pg_sleep(25) as long from screener limit 1`))
-      yield* waitUntilFound(both, (count) => count === 1)
-      yield* Fiber.interrupt(slowRead)
-      yield* waitUntilFound(both, (count) => count === 0).pipe(Effect.timeout("10 seconds"))
+      const slow = sql`select pg_sleep(25) as long from screener limit 1`
+      for (const read of [services.read(slow), services.readValues(slow)]) {
+        const slowRead = yield* Effect.forkChild(read)
+        yield* waitUntilFound(both, (count) => count === 1)
+        yield* Fiber.interrupt(slowRead)
+        yield* waitUntilFound(both, (count) => count === 0).pipe(Effect.timeout("10 seconds"))
+      }
     }).pipe(Effect.scoped))
 
   // This must be the last test, because it does not restore the primary.
