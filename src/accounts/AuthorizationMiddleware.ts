@@ -50,28 +50,28 @@ export const makeAuthorizer = Effect.gen(function* () {
         bytes,
         cost_microdollars,
         duration_ms: clock.currentTimeMillisUnsafe() - context.startedAt,
-        cached: context.cached,
-        deprecated: "Deprecation" in context.headers,
+        cached: context.response.cached,
+        deprecated: "Deprecation" in context.response.headers,
       })
 
     const recordAtEnd = (streamed: StreamedExport) => {
       streamed.endListeners.push((status) => {
-        const bytes = context.bytes ?? 0
-        const cost_microdollars = status < 500 ? computeCost(bytes, context.price) : 0
+        const bytes = context.response.bytes ?? 0
+        const cost_microdollars = status < 500 ? computeCost(bytes, context.response.price) : 0
         streamed.trailers[costHeader] = String(cost_microdollars)
-        record(status, bytes, cost_microdollars, context.records)
+        record(status, bytes, cost_microdollars, context.response.records)
       })
     }
 
     return HttpEffect.appendPreResponseHandler((request, response) => {
-      if (context.streamedExport !== undefined && response.status === 200) {
-        recordAtEnd(context.streamedExport)
+      if (context.response.streamedExport !== undefined && response.status === 200) {
+        recordAtEnd(context.response.streamedExport)
         return Effect.succeed(response)
       }
       // A response to HEAD has no body, so it costs nothing.
-      const bytes = request.method === "HEAD" ? 0 : context.bytes ?? 0
-      const cost_microdollars = response.status === 200 ? computeCost(bytes, context.price) : 0
-      record(response.status, bytes, cost_microdollars, response.status === 200 ? context.records : 0)
+      const bytes = request.method === "HEAD" ? 0 : context.response.bytes ?? 0
+      const cost_microdollars = response.status === 200 ? computeCost(bytes, context.response.price) : 0
+      record(response.status, bytes, cost_microdollars, response.status === 200 ? context.response.records : 0)
       return Effect.succeed(HttpServerResponse.setHeader(response, costHeader, String(cost_microdollars)))
     })
   }
@@ -79,12 +79,12 @@ export const makeAuthorizer = Effect.gen(function* () {
   /** Counts and records the request, unless it is an estimate, and checks the account's rights. */
   return Effect.fnUntraced(function* (account: typeof Account.Service, endpoint: HttpApiEndpoint.Top) {
     const context = yield* RequestContext
-    context.account_id = account.account_id
+    context.response.account_id = account.account_id
     if (context.purpose === "answer") {
       yield* metering.requireCapacity
       yield* recordUsage(context, account, endpoint.path)
       const { headers, refusal } = yield* rateLimit.count(account)
-      Object.assign(context.headers, headers)
+      Object.assign(context.response.headers, headers)
       if (refusal !== undefined) return yield* refusal
     }
     yield* checkAccess(account, endpoint)
@@ -131,8 +131,8 @@ export const makeBilling = Effect.gen(function* () {
   const requireCredit = (account: typeof Account.Service, { annotations, path }: HttpApiEndpoint.Top) =>
     Effect.flatMap(RequestContext, (context) => {
       const { balance_microdollars } = account
-      context.price = prices.getPricePerGigabyte(path)
-      context.endpoint = { path, required_tier: Context.get(annotations, RequiredTier) }
+      context.response.price = prices.getPricePerGigabyte(path)
+      context.response.endpoint = { path, required_tier: Context.get(annotations, RequiredTier) }
       if (context.purpose === "estimate" || balance_microdollars === null || hasCredit(account)) return Effect.void
       const message = "The account's prepaid balance is used up. Add credit, and try again."
       return Effect.fail(new InsufficientCredits({ error: { message, details: { balance_microdollars } } }))
@@ -142,7 +142,7 @@ export const makeBilling = Effect.gen(function* () {
   const limitExport = ({ balance_microdollars }: typeof Account.Service) =>
     Effect.flatMap(
       RequestContext,
-      ({ price, purpose, streamedExport }) =>
+      ({ purpose, response: { price, streamedExport } }) =>
         streamedExport === undefined || purpose === "estimate" || balance_microdollars === null
           ? Effect.void
           : limitToBalance(streamedExport, balance_microdollars, price),

@@ -87,8 +87,8 @@ export const makeCostEstimator = Effect.gen(function* () {
     if (response.status !== 200 && !isFreeError) {
       return HttpServerResponse.setBody(HttpServerResponse.empty({ status: response.status }), response.body)
     }
-    const estimated_bytes = isFreeError ? 0 : context.bytes ?? 0
-    const records_returned = isFreeError ? 0 : context.records
+    const estimated_bytes = isFreeError ? 0 : context.response.bytes ?? 0
+    const records_returned = isFreeError ? 0 : context.response.records
     yield* setRecordCount(1)
     return {
       count: 1,
@@ -97,11 +97,11 @@ export const makeCostEstimator = Effect.gen(function* () {
         unit: endpoint.unit,
         ticker_count: yield* countSymbols(target),
         records_returned,
-        records_total: context.totalRecords ?? records_returned,
+        records_total: context.response.totalRecords ?? records_returned,
         rows_sampled: records_returned,
         estimated_bytes,
-        estimated_cost_microdollars: computeCost(estimated_bytes, context.price),
-        price_per_gb_microdollars: context.price,
+        estimated_cost_microdollars: computeCost(estimated_bytes, context.response.price),
+        price_per_gb_microdollars: context.response.price,
       }] as const,
       ...(isFreeError
         ? { message: `The request would be answered with ${response.status}, which is free.` }

@@ -118,7 +118,7 @@ export class Database extends Context.Service<Database, {
         partition: string | undefined,
       ) =>
         Effect.withFiber<A, DataRefreshing | DatabasePoolTimeout, R>((fiber) => {
-          const route = partition ?? fiber.getRef(RequestContext).route ?? ""
+          const route = partition ?? fiber.getRef(RequestContext).response.route ?? ""
           const readReplica = fiber.getRef(ReplicaReader)
           const primary = withPermit(route)(onPrimary)
           // Suspended, because each retry chooses a replica again.

@@ -38,11 +38,11 @@ const encodeLongText = (response: HttpServerResponse.HttpServerResponse) => {
 }
 
 const addHeaders = (context: RequestContext, base: string, response: HttpServerResponse.HttpServerResponse) => {
-  context.bytes ??= getBodyBytes(response)
-  const links = context.links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`)
+  context.response.bytes ??= getBodyBytes(response)
+  const links = context.response.links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`)
   return HttpServerResponse.setHeaders(encodeLongText(response), {
     ...statusHeaders[response.status],
-    ...context.headers,
+    ...context.response.headers,
     ...(links.length === 0 ? {} : { Link: links.join(", ") }),
     // A browser must not interpret a response as a page or a script (OWASP API8).
     "X-Content-Type-Options": "nosniff",
@@ -79,8 +79,8 @@ export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: Readonl
     const completed = addCorsHeaders(request, addHeaders(context, base, response))
     const record = (status: number) =>
       metrics.recordFromContext(request.method, status, context, monotonicNow() - arrivedAt)
-    if (context.streamedExport === undefined) record(completed.status)
-    else context.streamedExport.endListeners.push(record)
+    if (context.response.streamedExport === undefined) record(completed.status)
+    else context.response.streamedExport.endListeners.push(record)
     return withTrailers(request, completed, context)
   }
 

@@ -1,8 +1,8 @@
-/** State of one request, shared by the middleware and the handlers. `Middleware.ts` turns it into headers. */
+/** Facts and state of one request, shared by all steps that answer it. `Middleware.ts` turns the state into headers. */
 import { Context, Effect } from "effect"
 import type { Tier } from "../rules/EndpointAnnotations.ts"
 
-/** An export (`limit=all`), streamed from the database. The context's `records` and `bytes` count what was sent. */
+/** An export (`limit=all`), streamed from the database. The response builder's `records` and `bytes` count what was sent. */
 export interface StreamedExport {
   /** Estimated size, extrapolated from the first chunk. */
   readonly expectedBytes: number
@@ -15,15 +15,8 @@ export interface StreamedExport {
   readonly endListeners: Array<(status: number) => void>
 }
 
-export interface RequestContext {
-  /** The header `X-Request-Id`, and `request_id` in errors (D12, request ids). */
-  readonly id: string
-  /** The path and query, byte for byte. */
-  readonly target: string
-  /** Milliseconds since 1970. */
-  readonly startedAt: number
-  /** An `estimate` runs the request whose cost it predicts, without counting or charging it (D28, estimates). */
-  readonly purpose: "answer" | "estimate"
+/** What the steps of the pipeline find out about a request and its response. Nothing else changes on the way. */
+export interface ResponseBuilder {
   /** For the `Link` header: next page (D8), successor and documentation (§9.4, lifecycle). Paths start with `/`. */
   readonly links: Array<{ readonly path: string; readonly attributes: string }>
   /** Response headers other than `Link`. */
@@ -49,12 +42,20 @@ export interface RequestContext {
   price: number
 }
 
-export const makeRequestContext = (
-  request: Pick<RequestContext, "id" | "target"> & Partial<Pick<RequestContext, "startedAt" | "purpose">>,
-): RequestContext => ({
-  startedAt: 0,
-  purpose: "answer",
-  ...request,
+/** Facts of a request, which never change, and the builder of its response. */
+export interface RequestContext {
+  /** The header `X-Request-Id`, and `request_id` in errors (D12, request ids). */
+  readonly id: string
+  /** The path and query, byte for byte. */
+  readonly target: string
+  /** Milliseconds since 1970. */
+  readonly startedAt: number
+  /** An `estimate` runs the request whose cost it predicts, without counting or charging it (D28, estimates). */
+  readonly purpose: "answer" | "estimate"
+  readonly response: ResponseBuilder
+}
+
+const makeResponseBuilder = (): ResponseBuilder => ({
   links: [],
   headers: {},
   records: 0,
@@ -69,6 +70,10 @@ export const makeRequestContext = (
   price: 0,
 })
 
+export const makeRequestContext = (
+  request: Pick<RequestContext, "id" | "target"> & Partial<Pick<RequestContext, "startedAt" | "purpose">>,
+): RequestContext => ({ startedAt: 0, purpose: "answer", ...request, response: makeResponseBuilder() })
+
 /** The context of the current request. Outside a request it is an unused placeholder. */
 export const RequestContext = Context.Reference<RequestContext>("tickerline/http/RequestContext", {
   defaultValue: () => makeRequestContext({ id: "", target: "/" }),
@@ -76,17 +81,17 @@ export const RequestContext = Context.Reference<RequestContext>("tickerline/http
 
 export const setResponseHeaders = (headers: Readonly<Record<string, string>>) =>
   Effect.map(RequestContext, (context) => {
-    Object.assign(context.headers, headers)
+    Object.assign(context.response.headers, headers)
   })
 
 /** Adds a link to the `Link` header. `path` starts with `/`. */
 export const addLinkHeader = (path: string, attributes: string) =>
   Effect.map(RequestContext, (context) => {
-    context.links.push({ path, attributes })
+    context.response.links.push({ path, attributes })
   })
 
 /** Sets the number of results, which usage and estimates report (D28, D29). */
 export const setRecordCount = (records: number) =>
   Effect.map(RequestContext, (context) => {
-    context.records = records
+    context.response.records = records
   })

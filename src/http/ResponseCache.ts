@@ -102,7 +102,7 @@ export const makeResponseStore = Effect.gen(function* () {
     context: RequestContext,
   ) => {
     const { body, headers: { etag } } = response
-    const { endpoint, isCurrent } = context
+    const { endpoint, isCurrent } = context.response
     const isEligible = request.method === "GET" && request.headers["origin"] === undefined &&
       context.purpose === "answer" && !isTraced && isStorable(response)
     if (!isEligible || etag === undefined || endpoint === undefined || isCurrent === undefined) return response
@@ -116,10 +116,10 @@ export const makeResponseStore = Effect.gen(function* () {
       expiresAt: getEndOfDate(context.startedAt),
       headers: selectHeaders(response, () => true),
       notModifiedHeaders: selectHeaders(response, (name) => !bodyHeader.test(name)),
-      records: context.records,
-      bytes: context.bytes ?? 0,
-      price: context.price,
-      deprecated: "Deprecation" in context.headers,
+      records: context.response.records,
+      bytes: context.response.bytes ?? 0,
+      price: context.response.price,
+      deprecated: "Deprecation" in context.response.headers,
       body: body._tag === "Uint8Array" ? body.body : undefined,
     })
     return response

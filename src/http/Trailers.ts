@@ -15,7 +15,7 @@ const supportsTrailers = ({ method, source }: HttpServerRequest.HttpServerReques
 export const withTrailers = (
   request: HttpServerRequest.HttpServerRequest,
   response: HttpServerResponse.HttpServerResponse,
-  { streamedExport }: RequestContext,
+  { response: { streamedExport } }: RequestContext,
 ) => {
   const { body } = response
   if (streamedExport === undefined || body._tag !== "Stream" || !supportsTrailers(request)) return response

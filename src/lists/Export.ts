@@ -98,7 +98,7 @@ const makeResponse = (
 
 /** Responds to HEAD without reading the list. The number of rows is unknown, so `X-Row-Count` is missing. */
 export const respondToHead = Effect.fnUntraced(function* ({ format }: ExportOptions) {
-  const { route } = yield* RequestContext
+  const { response: { route } } = yield* RequestContext
   return makeResponse(Stream.empty, format, makeHeaders(format, undefined, route))
 })
 
@@ -107,9 +107,9 @@ export const sendExport = Effect.fnUntraced(function* ({ format, results }: Expo
   const context = yield* RequestContext
   if (context.purpose === "estimate") {
     const total = yield* measure(results, format, cursor)
-    context.bytes = total.bytes
-    context.records = total.results
-    context.totalRecords = total.results
+    context.response.bytes = total.bytes
+    context.response.records = total.results
+    context.response.totalRecords = total.results
     return HttpServerResponse.empty({ status: 200 })
   }
   const startedAt = yield* Clock.currentTimeMillis
@@ -132,8 +132,8 @@ export const sendExport = Effect.fnUntraced(function* ({ format, results }: Expo
   const end = (status: number) => {
     for (const notify of streamedExport.endListeners.splice(0)) notify(status)
   }
-  context.streamedExport = streamedExport
-  context.bytes = 0
+  context.response.streamedExport = streamedExport
+  context.response.bytes = 0
   // A stream that was interrupted before its end counts as 499: the client closed the connection.
   yield* Effect.addFinalizer(() => Effect.sync(() => end(499)))
 
@@ -147,13 +147,13 @@ export const sendExport = Effect.fnUntraced(function* ({ format, results }: Expo
       )
     })
   const recordChunk = Effect.fnUntraced(function* (chunk: FileChunk) {
-    const bytes = (context.bytes ?? 0) + chunk.bytes.length
+    const bytes = (context.response.bytes ?? 0) + chunk.bytes.length
     if (bytes > streamedExport.maxBytes) return yield* abort(402, "it costs more than the prepaid balance.")
     if ((yield* Clock.currentTimeMillis) - startedAt > maxDurationMillis) {
       return yield* abort(499, "the client took more than an hour to read it.")
     }
-    context.bytes = bytes
-    context.records += chunk.results
+    context.response.bytes = bytes
+    context.response.records += chunk.results
     hash.update(chunk.bytes)
     return chunk.bytes
   })
@@ -175,7 +175,7 @@ export const sendExport = Effect.fnUntraced(function* ({ format, results }: Expo
   )
   const body = Stream.mapEffect(Stream.flatMap(chunks, Stream.fromIterable), recordChunk)
 
-  return makeResponse(body, format, makeHeaders(format, rowCount, context.route))
+  return makeResponse(body, format, makeHeaders(format, rowCount, context.response.route))
 })
 
 export const isHeadRequest = Effect.map(HttpServerRequest.HttpServerRequest, ({ method }) => method === "HEAD")

@@ -165,7 +165,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       }
 
       const open = Effect.fnUntraced(function* (options: CursorOptions) {
-        const { account_id } = yield* RequestContext
+        const { response: { account_id } } = yield* RequestContext
         yield* acquireScoped(String(account_id))
         return yield* Effect.suspend(() => declareAnywhere(options)).pipe(
           Effect.catchIf(isStatementTimeout, () => Effect.fail(makeTimeoutError())),

@@ -206,7 +206,7 @@ export const makeListQueryFactory = Effect.gen(function* () {
       const context = yield* RequestContext
       if (context.purpose === "estimate") {
         const [found] = yield* readValues(compileCount(query))
-        context.totalRecords = Number(found?.[0] ?? 0)
+        context.response.totalRecords = Number(found?.[0] ?? 0)
       }
       return yield* readValues(compilePage(query))
     })

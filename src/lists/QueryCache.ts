@@ -149,8 +149,8 @@ export class QueryCache extends Context.Service<QueryCache, {
           const key = `${handlerId} ${JSON.stringify(query)}`
           const cached = results.get(key)
           if (cached?.version === version) {
-            context.cached = true
-            context.isCurrent = () => tableVersions.current() === version
+            context.response.cached = true
+            context.response.isCurrent = () => tableVersions.current() === version
             return yield* respond(cached)
           }
           return yield* respond(yield* readOnce(key, query, version))
@@ -170,13 +170,13 @@ const respond = Effect.fnUntraced(function* (result: CachedResult) {
   const match = context.purpose === "answer" ? matchIfNoneMatch(headers["if-none-match"], etag) : undefined
   const validators = { "Cache-Control": "private, no-cache", ETag: match ?? etag }
   if (match !== undefined) {
-    context.cached = true
+    context.response.cached = true
     return HttpServerResponse.empty({ status: 304, headers: validators })
   }
-  context.bytes = body.contentLength
+  context.response.bytes = body.contentLength
   const responseHeaders = result.file === undefined
     ? validators
-    : { ...validators, ...getFileHeaders(result, context.route) }
+    : { ...validators, ...getFileHeaders(result, context.response.route) }
   return HttpServerResponse.setBody(HttpServerResponse.empty({ status: 200, headers: responseHeaders }), body)
 })
 
@@ -185,7 +185,7 @@ export const respondUncached = Effect.fnUntraced(function* (content: ResponseCon
   yield* setPageMetadata(content)
   if (content.file === undefined) return HttpServerResponse.uint8Array(content.body, { contentType: contentTypes.json })
   const result = makeResult(content, undefined)
-  const { route } = yield* RequestContext
+  const { response: { route } } = yield* RequestContext
   return HttpServerResponse.setBody(
     HttpServerResponse.empty({ status: 200, headers: getFileHeaders(result, route) }),
     result.body,

@@ -87,7 +87,8 @@ export class RequestMetrics extends Context.Service<RequestMetrics, {
       }
 
       const recordFromContext = (method: string, status: number, request: RequestContext, milliseconds: number) => {
-        const { account_id, bytes = 0, cached, id: request_id, purpose, route: endpoint, target } = request
+        const { id: request_id, purpose, response, target } = request
+        const { account_id, bytes = 0, cached, route: endpoint } = response
         if (purpose === "estimate") return
         record({ request_id, method, target, endpoint, account_id, status, bytes, cached, milliseconds })
       }

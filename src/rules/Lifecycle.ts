@@ -91,7 +91,7 @@ export const failIfRemoved = Effect.fnUntraced(function* (deprecation: Deprecati
 export const makeLifecycleCheck = ({ annotations, path }: Pick<HttpApiEndpoint.Top, "annotations" | "path">) => {
   const deprecation = Option.getOrUndefined(getDeprecation(annotations))
   return Effect.flatMap(RequestContext, (context) => {
-    context.route = path
+    context.response.route = path
     return deprecation === undefined
       ? Effect.void
       : Effect.andThen(addDeprecationHeaders(deprecation), failIfRemoved(deprecation, path))

@@ -139,8 +139,8 @@ export const encodePage = (
 /** Sets the number of results and the `Link` to the next page in the request context. */
 export const setPageMetadata = ({ nextPage, records }: Pick<ResponseContent, "nextPage" | "records">) =>
   Effect.map(RequestContext, (context) => {
-    context.records = records
+    context.response.records = records
     if (nextPage !== undefined) {
-      context.links.push({ path: makePageTarget(context.target, nextPage), attributes: `rel="next"` })
+      context.response.links.push({ path: makePageTarget(context.target, nextPage), attributes: `rel="next"` })
     }
   })

@@ -65,6 +65,9 @@ const checkPool = (mark: string) =>
     assert.deepStrictEqual(yield* readValues("select 1"), [[1]])
   })
 
+const requestContext = makeRequestContext({ id: "", target: "/" })
+requestContext.response.route = "/v1/property"
+
 layer(database, { excludeTestServices: true })("Reading values", (it) => {
   it.effect("returns what SqlClient returns, prepared or not", () =>
     Effect.gen(function* () {
@@ -174,10 +177,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
         yield* Effect.forEach(fibers, Fiber.interrupt, { concurrency: "unbounded" })
         yield* waitUntilRunning(mark, 0)
         yield* checkPool(`${mark}, check`)
-      }).pipe(Effect.provideService(RequestContext, {
-        ...makeRequestContext({ id: "", target: "/" }),
-        route: "/v1/property",
-      })),
+      }).pipe(Effect.provideService(RequestContext, requestContext)),
     { arbitrary: { runs: inputs(40) } },
   )
 })

@@ -22,8 +22,8 @@ const storeAndFind = Effect.fnUntraced(function* (headers: Readonly<Record<strin
   const { find, store } = yield* makeResponseStore
   const body = Buffer.from("{}")
   const context = makeRequestContext({ id: "one", target })
-  context.endpoint = { path: target, required_tier: "basic" }
-  context.isCurrent = () => true
+  context.response.endpoint = { path: target, required_tier: "basic" }
+  context.response.isCurrent = () => true
   store(
     HttpServerRequest.fromWeb(new Request(`http://localhost${target}`)),
     HttpServerResponse.uint8Array(body, { headers: { ETag: computeEtag(body), ...headers } }),

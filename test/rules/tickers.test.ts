@@ -21,7 +21,7 @@ const read = Effect.fnUntraced(function* (sent: string) {
     Effect.result,
     Effect.provideService(RequestContext, exchange),
   )
-  const { "X-Dropped-Tickers": header, ...others } = exchange.headers
+  const { "X-Dropped-Tickers": header, ...others } = exchange.response.headers
   assert.deepStrictEqual(others, {})
   // A header value may contain only printable ASCII.
   assert.match(header ?? "", /^[!-~]*$/)
@@ -178,7 +178,7 @@ describe("A list of tickers", () => {
       const exchange = makeRequestContext({ id: "request", target: "/" })
       const hostile = Array.from({ length: 50 }, () => "😀".repeat(100)).join(",")
       yield* Effect.provideService(Schema.decodeEffect(TickerList)(`A,${hostile}`), RequestContext, exchange)
-      assert.isBelow(exchange.headers["X-Dropped-Tickers"]?.length ?? Infinity, 8192)
+      assert.isBelow(exchange.response.headers["X-Dropped-Tickers"]?.length ?? Infinity, 8192)
     }))
 
   it.effect("drops an unpaired surrogate and encodes the header correctly (D5)", () =>
@@ -194,7 +194,7 @@ describe("A list of tickers", () => {
     Effect.gen(function* () {
       const exchange = makeRequestContext({ id: "request", target: "/" })
       yield* Effect.provideService(Schema.decodeEffect(TickerList)("A,,B,a"), RequestContext, exchange)
-      assert.deepStrictEqual(exchange.headers, {})
+      assert.deepStrictEqual(exchange.response.headers, {})
     }))
 })
 
