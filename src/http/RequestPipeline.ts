@@ -3,7 +3,7 @@
  * Why: docs/decisions/0090-request-pipeline.md
  */
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
-import { FindMyWay, HttpPlatform, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
+import { FindMyWay, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
 import { makeAuthorizer, makeBilling } from "../accounts/AuthorizationMiddleware.ts"
 import { Billing } from "../accounts/Authorization.ts"
@@ -69,7 +69,7 @@ const listDeclaredEndpoints = () => {
 type Handler = (parameters: SearchParameters) => HttpApp
 
 export class RequestPipeline extends Context.Service<RequestPipeline, {
-  /** Returns the app that serves the data endpoints, and passes all other requests to the router. */
+  /** Returns the app that serves the endpoints of the pipeline, and passes all other requests to the router. */
   readonly dispatch: <E, R>(router: HttpApp<E, R>) => HttpApp<E, R>
 }>()("tickerline/http/RequestPipeline") {
   static readonly layer = <E, R>(endpoints: Effect.Effect<ReadonlyArray<PipelineEndpoint>, E, R>) =>
@@ -80,7 +80,6 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const authorize = yield* makeAuthorizer
         const { limitExport, requireCredit } = yield* makeBilling
         const wrap = yield* makeRequestMiddleware(new Set())
-        const platform = yield* HttpPlatform.HttpPlatform
         const served = new Map((yield* endpoints).map((endpoint) => [`/v1${endpoint.path}`, endpoint]))
         const handlers = FindMyWay.make<Handler>(yield* HttpRouter.RouterConfig)
 
@@ -112,9 +111,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const dispatch = <E, R>(router: HttpApp<E, R>): HttpApp<E, R> =>
           Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ method, url }) => {
             const found = method === "GET" || method === "HEAD" ? handlers.find("GET", url) : undefined
-            return found === undefined ? router : Effect.interruptible(
-              Effect.provideService(wrap(found.handler(found.searchParams)), HttpPlatform.HttpPlatform, platform),
-            )
+            return found === undefined ? router : Effect.interruptible(wrap(found.handler(found.searchParams)))
           })
         return RequestPipeline.of({ dispatch })
       }),
