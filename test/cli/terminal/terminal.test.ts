@@ -65,7 +65,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
     () =>
       Effect.gen(function* () {
         const { code, out } = yield* Effect.flatMap(
-          onTerminal(70, `generate ${yield* folder}/market --scale 20`),
+          onTerminal(70, `generate ${yield* folder}/market --scale 8`),
           ended,
         )
         assert.strictEqual(code, 0, out)
@@ -108,7 +108,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
     () =>
       Effect.gen(function* () {
         const market = yield* folder
-        const inCi = yield* Effect.flatMap(onTerminal(70, `generate ${market}/a --scale 20`, { CI: "true" }), ended)
+        const inCi = yield* Effect.flatMap(onTerminal(70, `generate ${market}/a --scale 8`, { CI: "true" }), ended)
         assert.notInclude(inCi.out, clear)
         const help = (environment: Readonly<Record<string, string>>) =>
           Effect.map(Effect.flatMap(onTerminal(70, "keys --help", environment), ended), ({ out }) => out)
