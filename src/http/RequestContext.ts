@@ -1,4 +1,4 @@
-/** Facts and state of one request, shared by all steps that answer it. `Middleware.ts` turns the state into headers. */
+/** Facts and state of one request, shared by all steps that answer it. `Middleware.ts` turns it into headers. */
 import { Context, Effect } from "effect"
 import type { Tier } from "../rules/EndpointAnnotations.ts"
 
