@@ -2,7 +2,7 @@
 import { Context, Effect } from "effect"
 import type { Tier } from "../rules/EndpointAnnotations.ts"
 
-/** An export (`limit=all`), streamed from the database. The response builder's `records` and `bytes` count what was sent. */
+/** An export (`limit=all`), streamed from the database. `records` and `bytes` of the response count what was sent. */
 export interface StreamedExport {
   /** Estimated size, extrapolated from the first chunk. */
   readonly expectedBytes: number
