@@ -2,7 +2,7 @@
  * The fast path: responds to a repeated request before it reaches Effect (D17, caching).
  * It applies the same checks as the regular middleware: docs/decisions/0032-response-cache-before-effect.md.
  */
-import { Clock, Context, Effect, type Exit, Layer, Tracer } from "effect"
+import { Clock, Context, Effect, Layer, Tracer } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
 import type { IncomingMessage, ServerResponse } from "node:http"
@@ -225,14 +225,13 @@ export class ResponseCache extends Context.Service<ResponseCache, {
         const account = cached === undefined ? undefined : authorize(request, cached)
         if (cached === undefined || account === undefined) return next()
         const startedAt = now()
-        const proceed = (exit: Exit.Exit<RateLimitResult>) =>
-          exit._tag === "Failure" || exit.value.refusal !== undefined
-            ? next()
-            : send(request, response, cached, account, exit.value.headers, startedAt, arrivedAt)
-        const fiber = Effect.runForkWith(context)(rateLimit.countRequest(account))
-        const exit = fiber.pollUnsafe()
-        if (exit === undefined) fiber.addObserver(proceed)
-        else proceed(exit)
+        const proceed = ({ headers, refusal }: RateLimitResult) =>
+          refusal === undefined ? send(request, response, cached, account, headers, startedAt, arrivedAt) : next()
+        const counted = rateLimit.countRequestNow(account)
+        if (counted !== undefined) return proceed(counted)
+        Effect.runForkWith(context)(rateLimit.countRequest(account)).addObserver((exit) =>
+          exit._tag === "Failure" ? next() : proceed(exit.value)
+        )
       }
       return ResponseCache.of({ store, respond })
     }),

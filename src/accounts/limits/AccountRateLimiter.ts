@@ -52,8 +52,10 @@ export interface RateLimitResult {
 
 export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
   readonly getRequestsPerMinute: (tier: Tier) => number
-  /** Takes a token, unless the request is refused. Completes synchronously if this process holds a token. */
+  /** Takes a token, unless the request is refused. */
   readonly countRequest: (account: typeof CurrentAccount.Service) => Effect.Effect<RateLimitResult>
+  /** The same without waiting. Returns undefined, and takes no token, if the result depends on PostgreSQL. */
+  readonly countRequestNow: (account: typeof CurrentAccount.Service) => RateLimitResult | undefined
   /** Whether PostgreSQL is unavailable, so that each process counts only its own requests. */
   readonly isCountingLocally: () => boolean
 }>()("tickerline/account/RateLimit") {
@@ -76,16 +78,27 @@ export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
         return { isAllowed, tokens }
       })
 
-      const count = ({ account_id, tier }: typeof CurrentAccount.Service) => {
+      const countRequestNow = ({ account_id, tier }: typeof CurrentAccount.Service) => {
         const limit = limits[tier]
-        return Effect.map(
-          Effect.catch(buckets.consume(account_id, limit), () => consumeLocally(account_id, limit)),
-          (result) => makeResult(result, limit),
-        )
+        const result = buckets.consumeHeld(account_id, limit)
+        return result === undefined ? undefined : makeResult(result, limit)
       }
+
+      const countRequest = (account: typeof CurrentAccount.Service) =>
+        Effect.suspend(() => {
+          const counted = countRequestNow(account)
+          if (counted !== undefined) return Effect.succeed(counted)
+          const { account_id, tier } = account
+          const limit = limits[tier]
+          return Effect.map(
+            Effect.catch(buckets.consume(account_id, limit), () => consumeLocally(account_id, limit)),
+            (result) => makeResult(result, limit),
+          )
+        })
       return AccountRateLimiter.of({
         getRequestsPerMinute: (tier) => limits[tier],
-        countRequest: count,
+        countRequest,
+        countRequestNow,
         isCountingLocally: buckets.isUnavailable,
       })
     }),

@@ -185,15 +185,20 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     return share
   }
 
+  /** Takes a token that this process holds; undefined if PostgreSQL has to decide. */
+  const consumeHeld = (account_id: number, limit: number) => {
+    const now = getMillis()
+    const share = getShare(account_id, limit)
+    const result = decideLocally(share, limit, now)
+    if (result?.isAllowed === true && isRunningLow(share, now)) requestSync(share)
+    return result
+  }
+
   const consume = (account_id: number, limit: number): Effect.Effect<TokenBucketResult, TokenStoreUnavailable> =>
     Effect.suspend(() => {
-      const now = getMillis()
+      const result = consumeHeld(account_id, limit)
+      if (result !== undefined) return Effect.succeed(result)
       const share = getShare(account_id, limit)
-      const result = decideLocally(share, limit, now)
-      if (result !== undefined) {
-        if (result.isAllowed && isRunningLow(share, now)) requestSync(share)
-        return Effect.succeed(result)
-      }
       share.limit = limit
       const nextSync = requestSync(share)
       if (unavailable !== undefined) return Effect.fail(unavailable)
@@ -213,5 +218,5 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
   yield* Effect.ignore(Effect.timeout(requestTokens([]), "2 seconds"))
   yield* forkUntraced(Effect.forever(worker))
   yield* repeatInBackground(releaseIdleShares, Duration.millis(shareTtlMillis / 2))
-  return { consume, isUnavailable: () => unavailable !== undefined }
+  return { consume, consumeHeld, isUnavailable: () => unavailable !== undefined }
 })
