@@ -1,7 +1,7 @@
 /** Measures one server with one case, mode and number of connections. */
 import { authorizationHeaders, mapConcurrently, sendRequest } from "./httpClient.ts"
 import { type Case, type Mode, requestTarget } from "./cases.ts"
-import { runWrk } from "./wrk.ts"
+import { runWrk, type WrkResult } from "./wrk.ts"
 import { readCpu, readTreeCpu } from "./processStats.ts"
 import { options } from "./options.ts"
 import { runPgbench } from "./pgbench.ts"
@@ -38,6 +38,7 @@ export interface Timer {
 }
 
 const plans = new Map<string, Plan>()
+/** Number of requests sent so far, by server, case and mode. */
 const cursors = new Map<string, number>()
 
 const planOf = (
@@ -74,6 +75,18 @@ const checkSize = ({ mode }: Task, perResponse: number, verified: number) => {
   }
 }
 
+/** Sends requests until the server has answered enough of them: V8 compiles functions only after many calls. */
+const warmUp = async (
+  send: (seconds: number, connections: number) => Promise<WrkResult>,
+  connections: number,
+) => {
+  let { cursor, perSecond } = await send(options.warmup, connections)
+  while (cursor < options.warmupRequests) {
+    const missing = options.warmupRequests - cursor
+    ;({ cursor, perSecond } = await send(Math.ceil(missing / perSecond), 32))
+  }
+}
+
 export const time = async (
   server: Server,
   task: Task,
@@ -86,22 +99,14 @@ export const time = async (
     await warm(server, of, timer.key)
   }
   const place = `${server.pid} ${of.name} ${mode}`
-  const sent = async (duration: number) => {
-    const cursor = cursors.get(place) ?? 0
-    const sent = await runWrk({
-      port: server.port,
-      plan,
-      cursor,
-      connections,
-      seconds: duration,
-    })
+  const send = async (seconds: number, connections: number) => {
+    const sent = await runWrk({ port: server.port, plan, cursor: cursors.get(place) ?? 0, connections, seconds })
     cursors.set(place, sent.cursor)
     return sent
   }
-  // The first warm-up is longer, because V8 optimises code while it runs.
-  await sent(cursors.has(place) ? options.warmup : 5 * options.warmup)
+  await warmUp(send, connections)
   const before = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
-  const found = await sent(seconds)
+  const found = await send(seconds, connections)
   const after = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
   checkSize(task, found.bytesPerResponse, timer.bytes(server.name, of))
   return {
