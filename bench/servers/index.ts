@@ -15,7 +15,10 @@ export const names = [
   "tickerline",
   "tickerline-deno",
   "fastify",
+  "fastify-our-sql",
+  "fastify-gzip",
   "express",
+  "express-gzip",
   "floor",
   "floor-headers",
   "postgraphile",
@@ -26,7 +29,10 @@ export const titles: Readonly<Record<Name | "pgbench", string>> = {
   tickerline: "Tickerline on Node",
   "tickerline-deno": "Tickerline on Deno",
   fastify: "Fastify + pg",
+  "fastify-our-sql": "Fastify + pg, our SQL",
+  "fastify-gzip": "Fastify + pg + @fastify/compress",
   express: "Express + pg",
+  "express-gzip": "Express + pg + compression",
   floor: "node:http from memory",
   "floor-headers": "node:http, all headers",
   postgraphile: "PostGraphile",
@@ -47,6 +53,7 @@ export interface ServerEnvironment {
 }
 
 export const isTickerline = (name: string) => name.startsWith("tickerline")
+const isCompressing = (name: string) => name.endsWith("-gzip")
 export const isFloor = (name: string) => name.startsWith("floor")
 
 /** Servers without a cache need the same time for popular requests, so only Fastify is measured with them. */
@@ -60,6 +67,8 @@ export const isMeasured = (
   if (isTickerline(name)) {
     return name === "tickerline" || connections === 32 || mode === "hit"
   }
+  if (isCompressing(name) || of.isCompressed) return isCompressing(name) && of.isCompressed
+  if (name === "fastify-our-sql") return (isMain || of.name === "runners-0") && mode === "miss" && connections === 32
   if (isFloor(name)) return isMain && (mode === "304" || mode === "hit")
   if (mode === "304") return false
   if (name === "fastify") return true
@@ -68,6 +77,10 @@ export const isMeasured = (
   }
   return name !== "postgraphile" || PostGraphile.expresses(of)
 }
+
+/** Whether the server is measured with a mode of the case. */
+export const isMeasuredWith = (name: Name | "pgbench", of: Case) =>
+  of.modes.some((mode) => isMeasured(name, of, mode, 32))
 
 /** Path of the Deno binary. The command of the npm package is a wrapper that does not forward signals. */
 const deno = () => {
@@ -131,7 +144,10 @@ const commandOf: Readonly<Record<Name, (environment: ServerEnvironment) => Comma
   tickerline: () => tickerline(process.execPath, started("package.json", "scripts", 1)),
   "tickerline-deno": () => tickerline(deno(), started("deno.json", "tasks", 2)),
   fastify: () => rival("fastify.ts"),
+  "fastify-our-sql": () => rival("fastify.ts", { SQL: "tickerline" }),
+  "fastify-gzip": () => rival("fastify.ts", { COMPRESS: "gzip" }),
   express: () => rival("express.ts"),
+  "express-gzip": () => rival("express.ts", { COMPRESS: "gzip" }),
   floor: (environment) => floor(environment, "few"),
   "floor-headers": (environment) => floor(environment, "all"),
   postgraphile: () => rival("postgraphile.ts"),
