@@ -6,6 +6,8 @@ import { readCpu, readTreeCpu } from "./processStats.ts"
 import { options } from "./options.ts"
 import { runPgbench } from "./pgbench.ts"
 import type { Postgres } from "./postgres.ts"
+import { sleep } from "./processes.ts"
+import { checkCounters, readRequestCounters } from "./requestCounters.ts"
 import { type Plan, writePlan } from "./requestFiles.ts"
 import { isTickerline, type Server } from "./servers/index.ts"
 
@@ -87,6 +89,17 @@ const warmUp = async (
   }
 }
 
+/** Time for the requests that the load generator left behind, in milliseconds. */
+const settling = 250
+
+/** Returns a function that fails if the requests since then were not counted as this task. */
+const watchCounters = async ({ metricsPort }: Server, task: Task) => {
+  if (metricsPort === undefined) return () => Promise.resolve()
+  const read = () => sleep(settling).then(() => readRequestCounters(metricsPort))
+  const before = await read()
+  return async (requests: number) => checkCounters(before, await read(), { ...task, requests })
+}
+
 export const time = async (
   server: Server,
   task: Task,
@@ -105,9 +118,11 @@ export const time = async (
     return sent
   }
   await warmUp(send, connections)
+  const checkWay = await watchCounters(server, task)
   const before = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
   const found = await send(seconds, connections)
   const after = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
+  await checkWay(found.requests)
   checkSize(task, found.bytesPerResponse, timer.bytes(server.name, of))
   return {
     ...found,

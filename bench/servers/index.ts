@@ -42,6 +42,8 @@ export const titles: Readonly<Record<Name | "pgbench", string>> = {
 export interface Server extends Running {
   readonly name: Name
   readonly port: number
+  /** Port of `/metrics`; undefined for servers other than Tickerline. */
+  readonly metricsPort: number | undefined
   readonly write: RequestFormatter
 }
 
@@ -159,9 +161,11 @@ export const startServer = async (
   environment: ServerEnvironment,
 ): Promise<Server> => {
   const [port, log] = [await findFreePort(), join(home, `${name}.log`)]
+  const metricsPort = isTickerline(name) ? await findFreePort() : undefined
   const command = commandOf[name](environment)
   const env = {
     ...command.env,
+    ...(metricsPort === undefined ? {} : { METRICS_PORT: String(metricsPort) }),
     PORT: String(port),
     DATABASE_URL: environment.databaseUrl,
   }
@@ -177,6 +181,7 @@ export const startServer = async (
     ...running,
     name,
     port,
+    metricsPort,
     write: name === "postgraphile" ? PostGraphile.write : formatRestRequest(environment.key),
   }
 }
