@@ -14,6 +14,8 @@ export interface Case {
   readonly misses: ReadonlyArray<QueryParameters>
   /** Requests of `hit` and `304`, the most popular first. */
   readonly popular: ReadonlyArray<QueryParameters>
+  /** Whether the client accepts gzip, and the servers compress. */
+  readonly isCompressed: boolean
 }
 
 /** Placeholder for ten digits that are different in every request. */
@@ -26,12 +28,12 @@ const popularity = 1000
 const draws = 20_000
 export const tickers = 5000
 
-/** Random tickers. */
-const randomTickers = (among: number, seed: number) => {
+/** Random tickers, from the number `first` on. */
+const randomTickers = (among: number, seed: number, first = 1) => {
   const chance = random(seed)
   return Array.from(
     { length: draws },
-    () => ticker(1 + Math.floor(chance() * among)),
+    () => ticker(first + Math.floor(chance() * among)),
   )
 }
 
@@ -56,6 +58,7 @@ const runners = (
     min_gap_percentage: belowAll,
   })),
   popular: popularAmong(among).map((ticker) => ({ ticker, ...rest })),
+  isCompressed: false,
 })
 
 const dayOf = (number: number) => new Date(Date.UTC(2017, 0, 1 + number)).toISOString().slice(0, 10)
@@ -96,6 +99,7 @@ const lineage = (
     modes: ["miss", "hit"],
     misses: mixed.slice(popularity),
     popular: mixed.slice(0, popularity),
+    isCompressed: false,
   }
 }
 
@@ -147,8 +151,19 @@ export const runners100Small = runners("runners-100", ["miss"], {
   limit: "100",
 }, 500)
 
+/** Tickers without runners. */
+const runners0: Case = {
+  ...runners10,
+  name: "runners-0",
+  modes: ["miss"],
+  misses: randomTickers(tickers, 2, 1 + tickers).map((ticker) => ({ ticker, min_gap_percentage: belowAll })),
+  popular: numbers(1 + tickers, popularity).map((number) => ({ ticker: ticker(number) })),
+}
+
 export const cases: ReadonlyArray<Case> = [
+  runners0,
   runners10,
+  { ...runners10, name: "runners-10-gzip", modes: ["miss"], isCompressed: true },
   runners("runners-100", answered, { limit: "100" }),
   {
     name: "runners-range",
@@ -156,6 +171,7 @@ export const cases: ReadonlyArray<Case> = [
     modes: answered,
     misses: ranges(3, `.0000${counter}`, draws),
     popular: ranges(4, "", popularity),
+    isCompressed: false,
   },
   lineage("lineage-3", chainsOf3, 5),
   lineage("lineage-12", chainsOf12, 6),
@@ -165,6 +181,7 @@ export const cases: ReadonlyArray<Case> = [
     modes: answered,
     misses: shuffle(screens(belowAll), random(7)),
     popular: shuffle(screens("-9000"), random(8)).slice(0, popularity),
+    isCompressed: false,
   },
   {
     name: "float",
@@ -175,6 +192,7 @@ export const cases: ReadonlyArray<Case> = [
       min_float: `-${counter}`,
     })),
     popular: popularTickers.map((ticker) => ({ ticker })),
+    isCompressed: false,
   },
 ]
 

@@ -10,6 +10,7 @@ const { values } = parseArgs({
     rounds: { type: "string" },
     seconds: { type: "string" },
     warmup: { type: "string" },
+    "warmup-requests": { type: "string" },
     connections: { type: "string" },
     tickerline: { type: "string" },
     "skip-memory": { type: "boolean", default: false },
@@ -39,9 +40,12 @@ const wants = (extra: string, skipped: boolean) => !skipped && (only === undefin
 export const options = {
   only,
   servers: list(values.servers),
-  rounds: number("rounds", values.rounds, values.quick ? 1 : 3),
+  rounds: number("rounds", values.rounds, values.quick ? 1 : 5),
   seconds: number("seconds", values.seconds, values.quick ? 1 : 3),
+  /** Seconds of warm-up before each measurement. */
   warmup: number("warmup", values.warmup, 1),
+  /** Requests that each server answers before the first measurement of a case. */
+  warmupRequests: number("warmup-requests", values["warmup-requests"], values.quick ? 1000 : 10_000),
   connections: list(values.connections)?.map((text) => number("connections", text, 1)),
   memory: wants("memory", values["skip-memory"] || values.quick),
   growth: wants("growth", values["skip-growth"] || values.quick),

@@ -5,13 +5,14 @@ import { sorts } from "./cases.ts"
 import type { WrkResult } from "./wrk.ts"
 import { home, type Postgres } from "./postgres.ts"
 import { run } from "./processes.ts"
-import { historicalFloat, intradayRunner, screenerRow } from "./servers/columns.ts"
+import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./servers/columns.ts"
 
 type PgbenchResult = Pick<WrkResult, "perSecond" | "requests"> & {
   readonly average: number
 }
 
-const selected = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
+const listed = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
+const selected = (columns: Columns) => `row(${listed(Object.keys(columns))})`
 
 /** SQL expression for the symbol of the number m, the same as in `data.sql`. */
 const letters = (length: number) =>
@@ -19,9 +20,13 @@ const letters = (length: number) =>
     " || ",
   )
 
-const setTicker = "\\set n random(1, 5000)\n\\set m (:n * 7919) % 456976\n\\set c random(1000000000, 1999999999)\n"
+const setTicker = (first = 1) =>
+  `\\set n random(${first}, ${first + 4999})
+\\set m (:n * 7919) % 456976
+\\set c random(1000000000, 1999999999)
+`
 const runners = (rows: number, conditions: ReadonlyArray<string>) =>
-  `select ${selected(Object.keys(intradayRunner))} from intraday_runners
+  `select ${selected(intradayRunner)} from intraday_runners
 where ${
     ["(anomaly_flagged and daily_volume_ratio > 9)", ...conditions].join(
       " and ",
@@ -31,8 +36,9 @@ order by date desc, ticker limit ${rows};`
 
 const belowEveryGap = `('-9000.' || (:c)::text)::text::numeric`
 
-const runnersOfTicker = (limit: number) =>
-  setTicker + runners(limit + 1, [`"ticker" in (${letters(4)})`, `"gap_percentage" >= (select ${belowEveryGap})`])
+const runnersOfTicker = (limit: number, first = 1) =>
+  setTicker(first) +
+  runners(limit + 1, [`"ticker" in (${letters(4)})`, `"gap_percentage" >= (select ${belowEveryGap})`])
 
 const setRange = `\\set start random(0, 3499)
 \\set gap random(0, 99)
@@ -78,7 +84,7 @@ const screener = (sort: string) =>
 \\set s random(1, 5)
 \\set price random(1, 12)
 \\set c random(1000000000, 1999999999)
-select ${selected(Object.keys(screenerRow))} from screener
+select ${selected(screenerRow)} from screener
 where "exchange" in ((array['NASDAQ', 'NYSE', 'AMEX'])[:e])
 and "sector" in ((array['Healthcare', 'Technology', 'Energy', 'Industrials', 'Utilities'])[:s])
 and "price" >= (:price)::text::bigint and "price" >= ((:price)::text || '.25')::numeric
@@ -88,22 +94,33 @@ order by ${sort.startsWith("-") ? `"${sort.slice(1)}" desc` : `"${sort}"`} nulls
 limit 11;`
 
 const marketCap = `(
-  select round(close * filing.outstanding_shares, 2) from daily_prices as price
-  where price.ticker = filing.ticker and price.date <= filing.reported_date
-  order by price.date desc limit 1
+  select case
+    when price.date = filing.reported_date or filing.reported_date is distinct from (
+      select traded.date from daily_prices as traded
+      where traded.date >= filing.reported_date order by traded.date limit 1
+    ) then round(price.close * filing.outstanding_shares, 2)
+  end
+  from (
+    select date, close from daily_prices
+    where daily_prices.ticker = filing.ticker and daily_prices.date <= filing.reported_date
+    order by daily_prices.date desc limit 1
+  ) as price
 )`
 const newest = "reported_date desc nulls last, filed_at desc, ticker, form_type, document_url"
-const float = `${setTicker}select ${selected(Object.keys(historicalFloat))} from (
-  select ${selected(Object.keys(historicalFloat).filter((name) => name !== "market_cap"))} from (
-    select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
-    from historical_float_pro as filing
-  ) as computed
-  where "ticker" in (${letters(4)}) and "float" >= (select ('-' || (:c)::text)::numeric)
+const float = `${setTicker()}select ${selected(historicalFloat)} from (
+  select * from (
+    select ${listed(Object.keys(historicalFloat).filter((name) => name !== "market_cap"))} from (
+      select *, "float" - restricted_shares as tradable_float, ${marketCap} as market_cap
+      from historical_float_pro as filing
+    ) as computed
+    where "ticker" in (${letters(4)}) and "float" >= (select ('-' || (:c)::text)::text::numeric)
+  ) as matching
   order by ${newest} limit 11
 ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
 order by ${newest};`
 
 const scripts: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "runners-0": [runnersOfTicker(10, 5001)],
   "runners-10": [runnersOfTicker(10)],
   "runners-100": [runnersOfTicker(100)],
   "runners-range": [runnersOfRange],

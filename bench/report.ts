@@ -147,6 +147,7 @@ const describeEnvironment = async () => {
     rounds: options.rounds,
     seconds: options.seconds,
     warmup: options.warmup,
+    warmupRequests: options.warmupRequests,
   }
 }
 

@@ -29,6 +29,7 @@ export const formatRestRequest = (key: string): RequestFormatter => (of, paramet
     "Host: 127.0.0.1",
     "Accept: application/json",
     `Authorization: Bearer ${key}`,
+    ...(of.isCompressed ? ["Accept-Encoding: gzip"] : []),
     ...(tag === undefined ? [] : [`If-None-Match: ${tag}`]),
     "",
     "",

@@ -7,7 +7,7 @@ import { options } from "./options.ts"
 import { startPostgres } from "./postgres.ts"
 import { report, type Result } from "./report.ts"
 import { checkRequirements } from "./requirements.ts"
-import { isFloor, isMeasured, names, type Server, startServer } from "./servers/index.ts"
+import { isFloor, isMeasured, isMeasuredWith, names, type Server, startServer } from "./servers/index.ts"
 import { type Figures, measurePgbench, type Task, time, type Timer } from "./timing.ts"
 import { readETags, verify } from "./verify.ts"
 
@@ -98,7 +98,8 @@ const main = async () => {
   const servers: Array<Server> = []
   for (const name of tasks.length === 0 ? [] : names) {
     const origin = servers.find(({ name }) => name === "tickerline")?.port ?? 0
-    if (!isChosen(name) || (isFloor(name) && origin === 0)) continue
+    const isNeeded = isChosen(name) && chosen.some((of) => isMeasuredWith(name, of))
+    if (!isNeeded || (isFloor(name) && origin === 0)) continue
     const server = await startServer(name, {
       databaseUrl: postgres.url("bench"),
       key: keys.bench,

@@ -1,11 +1,13 @@
 /** Measures one server with one case, mode and number of connections. */
 import { authorizationHeaders, mapConcurrently, sendRequest } from "./httpClient.ts"
 import { type Case, type Mode, requestTarget } from "./cases.ts"
-import { runWrk } from "./wrk.ts"
+import { runWrk, type WrkResult } from "./wrk.ts"
 import { readCpu, readTreeCpu } from "./processStats.ts"
 import { options } from "./options.ts"
 import { runPgbench } from "./pgbench.ts"
 import type { Postgres } from "./postgres.ts"
+import { sleep } from "./processes.ts"
+import { checkCounters, readRequestCounters } from "./requestCounters.ts"
 import { type Plan, writePlan } from "./requestFiles.ts"
 import { isTickerline, type Server } from "./servers/index.ts"
 
@@ -38,7 +40,14 @@ export interface Timer {
 }
 
 const plans = new Map<string, Plan>()
+/** Number of requests sent so far, by server, case and mode. */
 const cursors = new Map<string, number>()
+
+/**
+ * Requests of a plan, which wrk holds in memory. A lineage may be sent again after so many others: by then Tickerline has
+ * forgotten it, which the request counters show.
+ */
+const maxRequests = 100_000
 
 const planOf = (
   server: Server,
@@ -49,7 +58,8 @@ const planOf = (
   const name = `${writer} ${of.name} ${mode}`
   const known = plans.get(name)
   if (known !== undefined) return known
-  const made = writePlan(writer, of, mode, server.write, tags)
+  const some = { ...of, misses: of.misses.slice(0, maxRequests) }
+  const made = { ...writePlan(writer, some, mode, server.write, tags), most: Infinity }
   plans.set(name, made)
   return made
 }
@@ -74,6 +84,29 @@ const checkSize = ({ mode }: Task, perResponse: number, verified: number) => {
   }
 }
 
+/** Sends requests until the server has answered enough of them: V8 compiles functions only after many calls. */
+const warmUp = async (
+  send: (seconds: number, connections: number) => Promise<WrkResult>,
+  connections: number,
+) => {
+  let { cursor, perSecond } = await send(options.warmup, connections)
+  while (cursor < options.warmupRequests) {
+    const missing = options.warmupRequests - cursor
+    ;({ cursor, perSecond } = await send(Math.ceil(missing / perSecond), 32))
+  }
+}
+
+/** Time for the requests that the load generator left behind, in milliseconds. */
+const settling = 250
+
+/** Returns a function that fails if the requests since then were not counted as this task. */
+const watchCounters = async ({ metricsPort }: Server, task: Task) => {
+  if (metricsPort === undefined) return () => Promise.resolve()
+  const read = () => sleep(settling).then(() => readRequestCounters(metricsPort))
+  const before = await read()
+  return async (requests: number) => checkCounters(before, await read(), { ...task, requests })
+}
+
 export const time = async (
   server: Server,
   task: Task,
@@ -86,23 +119,17 @@ export const time = async (
     await warm(server, of, timer.key)
   }
   const place = `${server.pid} ${of.name} ${mode}`
-  const sent = async (duration: number) => {
-    const cursor = cursors.get(place) ?? 0
-    const sent = await runWrk({
-      port: server.port,
-      plan,
-      cursor,
-      connections,
-      seconds: duration,
-    })
+  const send = async (seconds: number, connections: number) => {
+    const sent = await runWrk({ port: server.port, plan, cursor: cursors.get(place) ?? 0, connections, seconds })
     cursors.set(place, sent.cursor)
     return sent
   }
-  // The first warm-up is longer, because V8 optimises code while it runs.
-  await sent(cursors.has(place) ? options.warmup : 5 * options.warmup)
+  await warmUp(send, connections)
+  const checkWay = await watchCounters(server, task)
   const before = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
-  const found = await sent(seconds)
+  const found = await send(seconds, connections)
   const after = [readCpu(server.pid), readTreeCpu(timer.postgres.pid)] as const
+  await checkWay(found.requests)
   checkSize(task, found.bytesPerResponse, timer.bytes(server.name, of))
   return {
     ...found,

@@ -1,7 +1,8 @@
 /** Checks before the measurements that all servers send the same responses. */
+import { gunzipSync } from "node:zlib"
 import { authorizationHeaders, getHeader, sendRequest } from "./httpClient.ts"
 import { type Case, fillCounter, type QueryParameters, requestTarget } from "./cases.ts"
-import { isFloor, isMeasured, isTickerline, type Server } from "./servers/index.ts"
+import { isFloor, isMeasured, isMeasuredWith, isTickerline, type Server } from "./servers/index.ts"
 import * as PostGraphile from "./servers/queries.ts"
 
 const sampled = 16
@@ -24,18 +25,19 @@ const firstDifference = (left: string, right: string) => {
   return `  …${left.slice(from, from + 160)}…\n  …${right.slice(from, from + 160)}…`
 }
 
+/** Returns the text of a response, and its size as it was sent. */
 const bodyOf = async (server: Server, of: Case, parameters: QueryParameters, key: string) => {
-  const { body, status } = await sendRequest(
+  const response = await sendRequest(
     server.port,
     requestTarget(of, parameters),
-    authorizationHeaders(key),
+    { ...authorizationHeaders(key), ...(of.isCompressed ? { "accept-encoding": "gzip" } : {}) },
   )
-  if (status !== 200) {
-    throw new Error(
-      `${server.name} answers ${status} to ${requestTarget(of, parameters)}: ${body.toString()}`,
-    )
-  }
-  return body.toString()
+  const { body, status } = response
+  const what = `to ${requestTarget(of, parameters)}`
+  if (status !== 200) throw new Error(`${server.name} answers ${status} ${what}: ${body.toString()}`)
+  if (!of.isCompressed) return { text: body.toString(), size: body.length }
+  if (getHeader(response, "content-encoding") !== "gzip") throw new Error(`${server.name} does not compress ${what}`)
+  return { text: gunzipSync(body).toString(), size: body.length }
 }
 
 export interface Verified {
@@ -50,26 +52,32 @@ const verifyCase = async (
   key: string,
   bytes: Map<string, number>,
 ) => {
-  const [first, ...others] = servers.filter(({ name }) => name !== "postgraphile")
+  const [first, ...others] = servers.filter(({ name }) => name !== "postgraphile" && isMeasuredWith(name, of))
   const sample = sampleOf(of)
-  let length = 0
+  const requests = sample.popular.length + sample.misses.length
+  const countBytes = ({ name }: Server, size: number) => {
+    const key = `${name} ${of.name}`
+    bytes.set(key, (bytes.get(key) ?? 0) + size / requests)
+  }
   for (const [at, parameters] of [...sample.popular, ...sample.misses].entries()) {
     if (first === undefined) return
     const expected = await bodyOf(first, of, parameters, key)
-    length += expected.length
+    countBytes(first, expected.size)
     for (const other of others) {
       const kept = isMeasured(other.name, of, "hit", 32) &&
         at < sample.popular.length
-      if (isFloor(other.name) && !kept) continue
+      if (isFloor(other.name) && !kept) {
+        countBytes(other, expected.size)
+        continue
+      }
       const found = await bodyOf(other, of, parameters, key)
-      if (found !== expected) {
+      countBytes(other, found.size)
+      if (found.text !== expected.text) {
         const what = `${other.name} differs from ${first.name} on ${requestTarget(of, parameters)}`
-        throw new Error(`${what}:\n${firstDifference(expected, found)}`)
+        throw new Error(`${what}:\n${firstDifference(expected.text, found.text)}`)
       }
     }
   }
-  const average = length / (sample.popular.length + sample.misses.length)
-  for (const { name } of servers) bytes.set(`${name} ${of.name}`, average)
 }
 
 /** Compares all servers with the first chosen one, which is Tickerline unless it is excluded. */
@@ -83,7 +91,7 @@ export const verify = async (
   for (const of of chosen) {
     await verifyCase(of, servers, key, bytes)
     const graphql = servers.find(({ name }) => name === "postgraphile")
-    if (graphql !== undefined && PostGraphile.expresses(of)) {
+    if (graphql !== undefined && isMeasuredWith("postgraphile", of)) {
       const compared = await PostGraphile.compare(
         graphql.port,
         servers[0]?.port ?? 0,

@@ -1,11 +1,16 @@
-/** The Express server: validates queries with the same JSON Schemas and encodes responses with `JSON.stringify`. */
+/**
+ * The Express server: validates queries with the same JSON Schemas and encodes responses with `JSON.stringify`.
+ * COMPRESS=gzip adds its middleware.
+ */
 import { Ajv } from "ajv"
+import compression from "compression"
 import express from "express"
 import process from "node:process"
-import { endpoints } from "./handwritten.ts"
+import { endpoints, gzipLevel } from "./handwritten.ts"
 import { Refused } from "./lineage.ts"
 
 const app = express()
+if (process.env["COMPRESS"] === "gzip") app.use(compression({ level: gzipLevel }))
 const ajv = new Ajv({ coerceTypes: true, useDefaults: true })
 
 for (const { handle, path, query } of endpoints) {

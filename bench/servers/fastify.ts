@@ -1,10 +1,13 @@
-/** The Fastify server: validates queries and encodes responses with JSON Schemas. */
+/** The Fastify server: validates queries and encodes responses with JSON Schemas. COMPRESS=gzip adds its plugin. */
+import compress from "@fastify/compress"
 import Fastify from "fastify"
 import process from "node:process"
-import { endpoints } from "./handwritten.ts"
+import { endpoints, gzipLevel as level } from "./handwritten.ts"
 import { Refused } from "./lineage.ts"
 
 const app = Fastify({ logger: false })
+
+if (process.env["COMPRESS"] === "gzip") await app.register(compress, { encodings: ["gzip"], zlibOptions: { level } })
 
 for (const { answer, handle, path, query } of endpoints) {
   app.get<{ Querystring: Readonly<Record<string, unknown>> }>(path, {

@@ -1,8 +1,15 @@
-/** The hand-written endpoints for Fastify and Express: parameters, SQL and handlers. */
+/**
+ * The hand-written endpoints for Fastify and Express: parameters, SQL and handlers. With SQL=tickerline the runners are
+ * read with Tickerline's statement.
+ */
+import process from "node:process"
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
 import { read, type Row } from "./database.ts"
 import { lineage } from "./lineage.ts"
 import { eastern, newYork } from "./times.ts"
+
+/** The level of Tickerline, so that no server does more work than another. */
+export const gzipLevel = 4
 
 export type Query = Readonly<Record<string, unknown>>
 
@@ -62,26 +69,31 @@ interface List {
     Record<string, readonly [schema: object, condition: string]>
   >
   readonly sorts?: ReadonlyArray<string>
+  /** Whether limit and offset are literals of the statement instead of parameters. */
+  readonly hasLiteralPage?: boolean
   /** Builds the complete statement. */
   readonly text: (conditions: string, page: string, sort: string) => string
 }
 
+const parameterPage = (parameters: number) => `limit $${parameters + 1} offset $${parameters + 2}`
+const literalPage = (limit: number, offset: number) => `limit ${limit}${offset === 0 ? "" : ` offset ${offset}`}`
+
 /** Caches one named statement per set of filters. */
-const statementOf = ({ filters, text }: List) => {
+const statementOf = ({ filters, hasLiteralPage = false, text }: List) => {
   const known = new Map<
     string,
     { readonly name: string; readonly text: string }
   >()
-  return (query: Query, names: ReadonlyArray<string>, path: string) => {
+  return (query: Query, names: ReadonlyArray<string>, path: string, limit: number, offset: number) => {
     const several = String(query["ticker"] ?? "").includes(",")
-    const key = `${several} ${query["sort"]} ${names}`
+    const page = hasLiteralPage ? literalPage(limit, offset) : parameterPage(names.length)
+    const key = `${several} ${query["sort"]} ${names} ${page}`
     const found = known.get(key)
     if (found !== undefined) return found
     const conditions = names.map((name, at) => {
       const condition = several && name === "ticker" ? "ticker = any (string_to_array(?, ','))" : filters[name]?.[1]
       return (condition ?? "true").replace("?", `$${at + 1}`)
     })
-    const page = `limit $${names.length + 1} offset $${names.length + 2}`
     const statement = {
       name: `${path} ${known.size}`,
       text: text(
@@ -124,12 +136,10 @@ const list = (of: List): Endpoint => {
     handle: async (query) => {
       const sent = names.filter((name) => query[name] !== undefined)
       const [page, limit] = [Number(query["page"]), Number(query["limit"])]
-      const { name, text } = statement(query, sent, of.path)
-      const rows = await read(name, text, [
-        ...sent.map((name) => query[name]),
-        limit + 1,
-        (page - 1) * limit,
-      ])
+      const range = [limit + 1, (page - 1) * limit] as const
+      const { name, text } = statement(query, sent, of.path, ...range)
+      const values = sent.map((name) => query[name])
+      const rows = await read(name, text, of.hasLiteralPage === true ? values : [...values, ...range])
       const results = rows.slice(0, limit).map(print)
       return {
         count: results.length,
@@ -172,20 +182,36 @@ const wholeBounds = (...names: ReadonlyArray<string>) =>
 const ofTicker = { ticker: [tickers, "ticker = ?"] as const }
 const newestFiling = "reported_date desc nulls last, filed_at desc, ticker, form_type, document_url"
 
+const runners: List = {
+  path: "/v1/intraday-runners",
+  columns: intradayRunner,
+  filters: {
+    ...ofTicker,
+    date: [day, "date = ?::date"],
+    ...days("date"),
+    ...bounds("gap_percentage"),
+  },
+  text: (conditions, page) =>
+    `select ${selected(intradayRunner)} from intraday_runners
+     where anomaly_flagged and daily_volume_ratio > 9 and ${conditions} order by date desc, ticker ${page}`,
+}
+
+/** Tickerline's statement for the runners of a ticker. Its subqueries hide the bounds from the planner. */
+const runnersWithTickerlineSql: List = {
+  ...runners,
+  filters: {
+    ticker: [tickers, `"ticker" in (?)`],
+    date: [day, `"date" = (select ?::text::date)`],
+    date_from: [day, `"date" >= (select ?::text::date)`],
+    date_to: [day, `"date" <= (select ?::text::date)`],
+    min_gap_percentage: [number, `"gap_percentage" >= (select ?::text::numeric)`],
+    max_gap_percentage: [number, `"gap_percentage" <= (select ?::text::numeric)`],
+  },
+  hasLiteralPage: true,
+}
+
 export const endpoints: ReadonlyArray<Endpoint> = [
-  list({
-    path: "/v1/intraday-runners",
-    columns: intradayRunner,
-    filters: {
-      ...ofTicker,
-      date: [day, "date = ?::date"],
-      ...days("date"),
-      ...bounds("gap_percentage"),
-    },
-    text: (conditions, page) =>
-      `select ${selected(intradayRunner)} from intraday_runners
-       where anomaly_flagged and daily_volume_ratio > 9 and ${conditions} order by date desc, ticker ${page}`,
-  }),
+  list(process.env["SQL"] === "tickerline" ? runnersWithTickerlineSql : runners),
   list({
     path: "/v1/screener",
     columns: screenerRow,

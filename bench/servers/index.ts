@@ -15,7 +15,10 @@ export const names = [
   "tickerline",
   "tickerline-deno",
   "fastify",
+  "fastify-our-sql",
+  "fastify-gzip",
   "express",
+  "express-gzip",
   "floor",
   "floor-headers",
   "postgraphile",
@@ -26,7 +29,10 @@ export const titles: Readonly<Record<Name | "pgbench", string>> = {
   tickerline: "Tickerline on Node",
   "tickerline-deno": "Tickerline on Deno",
   fastify: "Fastify + pg",
+  "fastify-our-sql": "Fastify + pg, our SQL",
+  "fastify-gzip": "Fastify + pg + @fastify/compress",
   express: "Express + pg",
+  "express-gzip": "Express + pg + compression",
   floor: "node:http from memory",
   "floor-headers": "node:http, all headers",
   postgraphile: "PostGraphile",
@@ -36,6 +42,8 @@ export const titles: Readonly<Record<Name | "pgbench", string>> = {
 export interface Server extends Running {
   readonly name: Name
   readonly port: number
+  /** Port of `/metrics`; undefined for servers other than Tickerline. */
+  readonly metricsPort: number | undefined
   readonly write: RequestFormatter
 }
 
@@ -47,6 +55,7 @@ export interface ServerEnvironment {
 }
 
 export const isTickerline = (name: string) => name.startsWith("tickerline")
+const isCompressing = (name: string) => name.endsWith("-gzip")
 export const isFloor = (name: string) => name.startsWith("floor")
 
 /** Servers without a cache need the same time for popular requests, so only Fastify is measured with them. */
@@ -60,6 +69,8 @@ export const isMeasured = (
   if (isTickerline(name)) {
     return name === "tickerline" || connections === 32 || mode === "hit"
   }
+  if (isCompressing(name) || of.isCompressed) return isCompressing(name) && of.isCompressed
+  if (name === "fastify-our-sql") return (isMain || of.name === "runners-0") && mode === "miss" && connections === 32
   if (isFloor(name)) return isMain && (mode === "304" || mode === "hit")
   if (mode === "304") return false
   if (name === "fastify") return true
@@ -68,6 +79,10 @@ export const isMeasured = (
   }
   return name !== "postgraphile" || PostGraphile.expresses(of)
 }
+
+/** Whether the server is measured with a mode of the case. */
+export const isMeasuredWith = (name: Name | "pgbench", of: Case) =>
+  of.modes.some((mode) => isMeasured(name, of, mode, 32))
 
 /** Path of the Deno binary. The command of the npm package is a wrapper that does not forward signals. */
 const deno = () => {
@@ -131,7 +146,10 @@ const commandOf: Readonly<Record<Name, (environment: ServerEnvironment) => Comma
   tickerline: () => tickerline(process.execPath, started("package.json", "scripts", 1)),
   "tickerline-deno": () => tickerline(deno(), started("deno.json", "tasks", 2)),
   fastify: () => rival("fastify.ts"),
+  "fastify-our-sql": () => rival("fastify.ts", { SQL: "tickerline" }),
+  "fastify-gzip": () => rival("fastify.ts", { COMPRESS: "gzip" }),
   express: () => rival("express.ts"),
+  "express-gzip": () => rival("express.ts", { COMPRESS: "gzip" }),
   floor: (environment) => floor(environment, "few"),
   "floor-headers": (environment) => floor(environment, "all"),
   postgraphile: () => rival("postgraphile.ts"),
@@ -143,9 +161,11 @@ export const startServer = async (
   environment: ServerEnvironment,
 ): Promise<Server> => {
   const [port, log] = [await findFreePort(), join(home, `${name}.log`)]
+  const metricsPort = isTickerline(name) ? await findFreePort() : undefined
   const command = commandOf[name](environment)
   const env = {
     ...command.env,
+    ...(metricsPort === undefined ? {} : { METRICS_PORT: String(metricsPort) }),
     PORT: String(port),
     DATABASE_URL: environment.databaseUrl,
   }
@@ -161,6 +181,7 @@ export const startServer = async (
     ...running,
     name,
     port,
+    metricsPort,
     write: name === "postgraphile" ? PostGraphile.write : formatRestRequest(environment.key),
   }
 }

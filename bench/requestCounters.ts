@@ -1,0 +1,55 @@
+/** Reads Tickerline's request counters, to check which way the measured requests took. */
+import type { Case, Mode } from "./cases.ts"
+import { sendRequest } from "./httpClient.ts"
+
+/** Number of requests by endpoint, status and origin, such as `/v1/screener 200 cached`. */
+export type RequestCounters = ReadonlyMap<string, number>
+
+const sample = /^tickerline_http_requests_total\{(.*)\} (\d+)$/gm
+
+const labelOf = (labels: string, name: string) => new RegExp(`${name}="([^"]*)"`).exec(labels)?.[1] ?? ""
+
+export const readRequestCounters = async (metricsPort: number): Promise<RequestCounters> => {
+  const { body, status } = await sendRequest(metricsPort, "/metrics")
+  if (status !== 200) throw new Error(`/metrics answers ${status}`)
+  const counters = new Map<string, number>()
+  for (const [, labels = "", count] of body.toString().matchAll(sample)) {
+    const origin = labelOf(labels, "cached") === "true" ? "cached" : "uncached"
+    counters.set(`${labelOf(labels, "endpoint")} ${labelOf(labels, "status")} ${origin}`, Number(count))
+  }
+  return counters
+}
+
+/** Responses of a cached case that may come from a query: a part of the requests, for example after midnight. */
+const maxUncachedShare = 0.01
+
+interface Sent {
+  readonly of: Case
+  readonly mode: Mode
+  readonly connections: number
+  /** Number of responses that the load generator received. */
+  readonly requests: number
+}
+
+/**
+ * Fails if requests took another way than intended: misses must all be queried, and hits and 304 must come from the cache.
+ * At its end the load generator closes its connections, so that each of them may have one more request of any kind.
+ */
+export const checkCounters = (
+  before: RequestCounters,
+  after: RequestCounters,
+  { connections, mode, of, requests }: Sent,
+) => {
+  const counted = Array.from(after, ([key, count]) => ({ key, count: count - (before.get(key) ?? 0) }))
+    .filter(({ count }) => count > 0)
+  const intended = `${of.path} ${mode === "304" ? 304 : 200} ${mode === "miss" ? "uncached" : "cached"}`
+  const others = counted.filter(({ key }) => key !== intended)
+  const maxOthers = connections + (mode === "miss" ? 0 : Math.ceil(maxUncachedShare * requests))
+  const found = counted.find(({ key }) => key === intended)?.count ?? 0
+  const isWrong = others.some(({ key }) => mode === "miss" && / 200 /.test(key)) ||
+    others.reduce((sum, { count }) => sum + count, 0) > maxOthers || found + maxOthers < requests
+  if (isWrong) {
+    const list = counted.map(({ count, key }) => `${count} × ${key}`).join(", ")
+    throw new Error(`the ${requests} requests must be counted as "${intended}", but the service counted ${list}`)
+  }
+}
