@@ -6,6 +6,8 @@ import { SqlClient } from "effect/sql"
 import { hash } from "node:crypto"
 import { Api } from "../../src/Api.ts"
 import { findEndpoint } from "../../src/catalogue/Endpoints.ts"
+import { datasets } from "../../src/load/Datasets.ts"
+import { readColumns } from "../../src/load/LoadingTable.ts"
 import { makeQueryError } from "../../src/rules/Validation.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { buildUrl, documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
@@ -17,7 +19,30 @@ import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { inputs } from "../support/Thoroughness.ts"
 
-const service = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
+/** Values that the encoders treat specially, by column type. */
+const unusualValues: Readonly<Record<string, string>> = {
+  text: `E'=SUM(A1),"é😀"\\\\\\n\\u0001 '`,
+  bigint: "-9007199254740991",
+  numeric: "-1234567890.1200",
+}
+
+/** Stores nulls and unusual values in every column whose constraints allow them. */
+const storeUnusualValues = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  for (const { key, table } of datasets) {
+    for (const { is_list, name, type } of yield* readColumns(table)) {
+      if (key.includes(name) || is_list) continue
+      const unusual = unusualValues[type.replace(/\(.*/, "")]
+      for (const [value, remainder] of [["null", 0], [unusual ?? "null", 1]] as const) {
+        const update =
+          `update ${table} set "${name}" = ${value} where abs(hashtext('${name}' || ctid::text)) % 9 = ${remainder}`
+        yield* Effect.ignore(sql.withTransaction(sql.unsafe(update)))
+      }
+    }
+  }
+})
+
+const service = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(300), storeUnusualValues)).pipe(
   Layer.provideMerge(ServiceInstances.databaseWithKeys),
 )
 
