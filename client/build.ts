@@ -11,7 +11,7 @@ import { join, relative } from "node:path"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
 import { rolldown } from "rolldown"
-import { renderPromiseContract } from "./EndpointTypes.ts"
+import { renderPromiseContract } from "./PromiseDeclarations.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 const [folder = join(root, "client/dist")] = process.argv.slice(2)

@@ -1,20 +1,20 @@
 /** Checks that the changelog has an entry for every difference of the contract: §9.6 (notification). */
-import { releases } from "../src/changelog/Changelog.ts"
-import { type ChangelogEntry, concernsPath } from "../src/changelog/ChangelogEntry.ts"
+import { changelogReleases } from "../src/changelog/Changelog.ts"
+import { type ChangelogEntry, doesEntryAffectPath } from "../src/changelog/ChangelogEntry.ts"
 import type { ContractDifference } from "./Difference.ts"
 
 /** The entries of releases after `release`; throws if the changelog does not contain that release. */
 export const entriesSince = (release: string, entries: ReadonlyArray<ChangelogEntry>) => {
-  const index = releases.findIndex((one) => one.release === release)
+  const index = changelogReleases.findIndex((one) => one.release === release)
   if (index === -1) throw new Error(`The contract is that of release ${release}, which is not in the changelog`)
-  const later = new Set(releases.slice(0, index).map((one) => one.release))
+  const later = new Set(changelogReleases.slice(0, index).map((one) => one.release))
   return entries.filter((entry) => later.has(entry.release))
 }
 
 const documents = (entry: ChangelogEntry, { addedValue, kind, name, path }: ContractDifference) => {
   if (name === null) return entry.paths.includes(path) && entry.type === kind
   const isNamed = entry.names.includes(name) || (name === "deprecated" && entry.type === "deprecated")
-  return (concernsPath(entry, path) && isNamed) ||
+  return (doesEntryAffectPath(entry, path) && isNamed) ||
     // A new path in an enum of paths is documented by the entry of that endpoint.
     (addedValue !== undefined && entry.paths.includes(addedValue))
 }

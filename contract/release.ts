@@ -1,8 +1,8 @@
 /** `npm run release`: writes today's OpenAPI document to `contract/v1.json`, the baseline for later changes. */
 import { readFileSync, writeFileSync } from "node:fs"
 import packageJson from "../package.json" with { type: "json" }
-import { openApiDocument } from "../src/catalogue/OpenApiDocument.ts"
-import { changelog, releases } from "../src/changelog/Changelog.ts"
+import { defaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
+import { changelogEntries, changelogReleases } from "../src/changelog/Changelog.ts"
 import { describeProblems, entriesSince, reviewDifferences } from "./ChangelogCoverage.ts"
 import { compareContracts, makeReleasedContract, readReleaseVersion } from "./CompareContracts.ts"
 import { toObject } from "./Json.ts"
@@ -10,8 +10,8 @@ import { toObject } from "./Json.ts"
 const file = new URL("v1.json", import.meta.url)
 const before: unknown = JSON.parse(readFileSync(file, "utf8"))
 const today = new Date().toISOString().slice(0, 10)
-const differences = compareContracts(before, openApiDocument, today)
-const [newest] = releases
+const differences = compareContracts(before, defaultOpenApiDocument, today)
+const [newest] = changelogReleases
 
 const problems = [
   ...(newest?.release === packageJson.version ? [] : [
@@ -23,9 +23,10 @@ const problems = [
   ...(newest !== undefined && newest.date > today
     ? [`The date of ${newest.release}, ${newest.date}, is in the future.`]
     : []),
-  ...[describeProblems(reviewDifferences(differences, entriesSince(readReleaseVersion(before), changelog)))].filter((
-    text,
-  ) => text !== ""),
+  ...[describeProblems(reviewDifferences(differences, entriesSince(readReleaseVersion(before), changelogEntries)))]
+    .filter((
+      text,
+    ) => text !== ""),
 ]
 
 if (problems.length > 0) {
@@ -34,7 +35,7 @@ if (problems.length > 0) {
 } else {
   writeFileSync(
     file,
-    `${JSON.stringify(makeReleasedContract(toObject(openApiDocument), packageJson.version), null, 2)}\n`,
+    `${JSON.stringify(makeReleasedContract(toObject(defaultOpenApiDocument), packageJson.version), null, 2)}\n`,
   )
   console.log(
     `contract/v1.json is now the contract of ${packageJson.version}: ${differences.length} changes. ` +

@@ -5,7 +5,7 @@ import { Authentication } from "./accounts/keys/Authentication.ts"
 import { CatalogueApiGroup } from "./catalogue/Api.ts"
 import { ChangelogApiGroup } from "./changelog/Api.ts"
 import { queryParseOptions, UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validation.ts"
-import { LifecycleMiddleware } from "./rules/Lifecycle.ts"
+import { DeprecationMiddleware } from "./rules/Deprecation.ts"
 import { AccountApiGroup } from "./v1/account/Api.ts"
 import { AfterhoursStatsApiGroup } from "./v1/afterhours-stats/Api.ts"
 import { DatasetsApiGroup } from "./v1/datasets/Api.ts"
@@ -33,7 +33,7 @@ export class PublicApi extends HttpApi.make("tickerline-public")
   .add(CatalogueApiGroup, ChangelogApiGroup)
   .middleware(ValidationMiddleware)
   .middleware(UnexpectedErrorMiddleware)
-  .middleware(LifecycleMiddleware)
+  .middleware(DeprecationMiddleware)
   .annotate(HttpApi.QueryParseOptions, queryParseOptions) {}
 
 /**
@@ -67,7 +67,7 @@ export class Api extends HttpApi.make("tickerline")
   .middleware(Authentication)
   .middleware(ValidationMiddleware)
   .middleware(UnexpectedErrorMiddleware)
-  .middleware(LifecycleMiddleware)
+  .middleware(DeprecationMiddleware)
   .addHttpApi(PublicApi)
   .annotate(HttpApi.QueryParseOptions, queryParseOptions)
   .annotateMerge(OpenApi.annotations({

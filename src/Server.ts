@@ -6,14 +6,14 @@ import { HttpApiBuilder } from "effect/http-api"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { authorizationLayer } from "./accounts/AuthorizationMiddleware.ts"
 import { authenticationLayer, Authenticator } from "./accounts/keys/AuthenticationMiddleware.ts"
-import { Metering } from "./accounts/billing/Metering.ts"
+import { UsageMetering } from "./accounts/billing/UsageMetering.ts"
 import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
-import { RateLimit } from "./accounts/limits/RateLimit.ts"
+import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
 import { PublicApi } from "./Api.ts"
 import { QueryCache } from "./lists/QueryCache.ts"
 import { RequestPipeline } from "./http/RequestPipeline.ts"
 import { ResponseCache } from "./http/ResponseCache.ts"
-import { RecentKeys } from "./accounts/keys/RecentKeys.ts"
+import { ApiKeyCache } from "./accounts/keys/ApiKeyCache.ts"
 import { DatasetVersions } from "./lists/DatasetVersions.ts"
 import { catalogueHandlers } from "./catalogue/Http.ts"
 import { priceListLayer } from "./catalogue/PriceList.ts"
@@ -29,7 +29,7 @@ import { sendEmailsJob } from "./mail/EmailSender.ts"
 import { RequestMetrics } from "./observability/RequestMetrics.ts"
 import * as Tracing from "./observability/Tracing.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validation.ts"
-import { LifecycleMiddleware } from "./rules/Lifecycle.ts"
+import { DeprecationMiddleware } from "./rules/Deprecation.ts"
 import { makeTrustedProxiesMiddleware } from "./http/TrustedProxies.ts"
 import * as Site from "./site/Http.ts"
 import { getSpanName } from "./http/RequestTarget.ts"
@@ -88,18 +88,18 @@ const apiMiddleware = Layer.mergeAll(
   authorizationLayer,
   ValidationMiddleware.layer,
   UnexpectedErrorMiddleware.layer,
-  LifecycleMiddleware.layer,
+  DeprecationMiddleware.layer,
 )
 
 /** Rate limits, usage and prices. */
-const accounting = Layer.mergeAll(RateLimit.layer, Metering.layer, priceListLayer)
+const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, priceListLayer)
 
 const caches = Layer.provideMerge(QueryCache.layer, DatasetVersions.layer)
 
 const lists = Layer.provide(ListEndpoints.layer, ExportCursors.layer)
 
 /** The documentation pages. The middleware needs their paths to choose between 404 and 405. */
-const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SiteAddresses).pipe(Layer.provide(Site.layer))
+const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SitePaths).pipe(Layer.provide(Site.layer))
 
 /** Background jobs, each of which runs in one process at a time. */
 export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob])
@@ -116,7 +116,7 @@ const services = RequestPipeline.layer(pipelineEndpoints).pipe(
   Layer.provideMerge(lists),
   Layer.provideMerge(ResponseCache.layer),
   Layer.provideMerge(Authenticator.layer),
-  Layer.provideMerge(RecentKeys.layer),
+  Layer.provideMerge(ApiKeyCache.layer),
   Layer.provideMerge(RequestMetrics.layer),
   Layer.provideMerge(accounting),
   Layer.provideMerge(caches),

@@ -4,8 +4,8 @@ import { Context, Effect, Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Authentication } from "../src/accounts/keys/Authentication.ts"
 import { Api } from "../src/Api.ts"
-import { openApiDocument } from "../src/catalogue/OpenApiDocument.ts"
-import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../src/rows/Timestamps.ts"
+import { defaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
+import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../src/rows/Timestamps.ts"
 import { buildUrl, freeEndpointPaths, isQueryParameter, pickSampleValue } from "./support/DocumentedEndpoints.ts"
 import * as Service from "./support/Service.ts"
 import { someOf } from "./support/Thoroughness.ts"
@@ -23,7 +23,7 @@ const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) 
 const entriesOf = (value: unknown): ReadonlyArray<readonly [string, unknown]> =>
   Predicate.isObject(value) ? Object.entries(value) : []
 
-const spec: unknown = openApiDocument
+const spec: unknown = defaultOpenApiDocument
 
 const resolved = (schema: unknown): unknown => {
   const reference = valueAt(schema, "$ref")
@@ -514,7 +514,7 @@ const selfExplanatoryNames = new Set([
 ])
 
 /** The descriptions of the three column types for times (D15). */
-const timeDescriptions = [EasternWallClock, UtcInstant, NewYorkWallClock].map(({ schemas }) =>
+const timeDescriptions = [FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn].map(({ schemas }) =>
   keywordValue(Schema.toJsonSchemaDocument(schemas.json).schema, "description")
 )
 

@@ -4,17 +4,17 @@
  */
 import { HttpApiMiddleware } from "effect/http-api"
 import { DatabasePoolTimeout } from "../rules/Errors.ts"
-import type { Account } from "./keys/Authentication.ts"
+import type { CurrentAccount } from "./keys/Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, RateLimitExceeded } from "./AccountErrors.ts"
 
 /** For endpoints that require a key: records the request, applies the rate limit, and checks the tier and the paths. */
-export class Authorization extends HttpApiMiddleware.Service<Authorization, { requires: Account }>()(
+export class Authorization extends HttpApiMiddleware.Service<Authorization, { requires: CurrentAccount }>()(
   "tickerline/account/Admission",
   { error: [RateLimitExceeded, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
 ) {}
 
 /** For priced endpoints: checks the balance and sets the price. Endpoints without this middleware are free (D27). */
-export class Billing extends HttpApiMiddleware.Service<Billing, { requires: Account }>()(
+export class Billing extends HttpApiMiddleware.Service<Billing, { requires: CurrentAccount }>()(
   "tickerline/account/Charged",
   { error: InsufficientCredits },
 ) {}

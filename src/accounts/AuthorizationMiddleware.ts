@@ -2,24 +2,24 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { HttpEffect, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
-import { meetsTier, RequiredTier } from "../rules/EndpointAnnotations.ts"
+import { isTierSufficient, RequiredTier } from "../rules/EndpointAnnotations.ts"
 import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
 import { Authorization } from "./Authorization.ts"
-import { Account, hasCredit, isPathAllowed } from "./keys/Authentication.ts"
+import { canKeyAccessPath, CurrentAccount, hasCredit } from "./keys/Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier } from "./AccountErrors.ts"
-import { Metering } from "./billing/Metering.ts"
-import { computeAffordableBytes, computeCost, PriceLookup } from "./billing/Pricing.ts"
-import { RateLimit } from "./limits/RateLimit.ts"
+import { UsageMetering } from "./billing/UsageMetering.ts"
+import { computeAffordableBytes, computeDataCost, PriceLookup } from "./billing/Pricing.ts"
+import { AccountRateLimiter } from "./limits/AccountRateLimiter.ts"
 
 /** Fails with 403 if the account's tier does not include the endpoint (D3), or the key is limited to other paths. */
-const checkAccess = (account: typeof Account.Service, { annotations, path }: HttpApiEndpoint.Top) => {
+const checkAccess = (account: typeof CurrentAccount.Service, { annotations, path }: HttpApiEndpoint.Top) => {
   const { endpoints, tier } = account
   const required_tier = Context.get(annotations, RequiredTier)
-  if (!meetsTier(tier, required_tier)) {
+  if (!isTierSufficient(tier, required_tier)) {
     const message = `This endpoint requires the tier ${required_tier}; the account has ${tier}.`
     return Effect.fail(new InsufficientTier({ error: { message, details: { required_tier, tier } } }))
   }
-  if (endpoints !== null && !isPathAllowed(account, path)) {
+  if (endpoints !== null && !canKeyAccessPath(account, path)) {
     const message = `This API key is not allowed to use ${path}. It may use: ${endpoints.join(", ")}.`
     return Effect.fail(
       new EndpointNotAllowed({ error: { message, details: { endpoint: path, allowed: endpoints } } }),
@@ -32,12 +32,16 @@ const costHeader = "X-Cost-Microdollars"
 
 /** Returns the function that admits an authenticated request to an endpoint. */
 export const makeAuthorizer = Effect.gen(function* () {
-  const metering = yield* Metering
-  const rateLimit = yield* RateLimit
+  const metering = yield* UsageMetering
+  const rateLimit = yield* AccountRateLimiter
   const clock = yield* Clock.Clock
 
   /** Adds the cost header and records the request before the response is sent, or when a streamed export ends. */
-  const recordUsage = (context: RequestContext, { account_id, key_id }: typeof Account.Service, endpoint: string) => {
+  const recordUsage = (
+    context: RequestContext,
+    { account_id, key_id }: typeof CurrentAccount.Service,
+    endpoint: string,
+  ) => {
     const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
       metering.record({
         requested_at: context.startedAt,
@@ -57,7 +61,7 @@ export const makeAuthorizer = Effect.gen(function* () {
     const recordAtEnd = (streamed: StreamedExport) => {
       streamed.endListeners.push((status) => {
         const bytes = context.bytes ?? 0
-        const cost_microdollars = status < 500 ? computeCost(bytes, context.price) : 0
+        const cost_microdollars = status < 500 ? computeDataCost(bytes, context.price) : 0
         streamed.trailers[costHeader] = String(cost_microdollars)
         record(status, bytes, cost_microdollars, context.records)
       })
@@ -70,20 +74,20 @@ export const makeAuthorizer = Effect.gen(function* () {
       }
       // A response to HEAD has no body, so it costs nothing.
       const bytes = request.method === "HEAD" ? 0 : context.bytes ?? 0
-      const cost_microdollars = response.status === 200 ? computeCost(bytes, context.price) : 0
+      const cost_microdollars = response.status === 200 ? computeDataCost(bytes, context.price) : 0
       record(response.status, bytes, cost_microdollars, response.status === 200 ? context.records : 0)
       return Effect.succeed(HttpServerResponse.setHeader(response, costHeader, String(cost_microdollars)))
     })
   }
 
   /** Counts and records the request, unless it is an estimate, and checks the account's rights. */
-  return Effect.fnUntraced(function* (account: typeof Account.Service, endpoint: HttpApiEndpoint.Top) {
+  return Effect.fnUntraced(function* (account: typeof CurrentAccount.Service, endpoint: HttpApiEndpoint.Top) {
     const context = yield* RequestContext
     context.account_id = account.account_id
     if (context.purpose === "answer") {
       yield* metering.requireCapacity
       yield* recordUsage(context, account, endpoint.path)
-      const { headers, refusal } = yield* rateLimit.count(account)
+      const { headers, refusal } = yield* rateLimit.countRequest(account)
       Object.assign(context.headers, headers)
       if (refusal !== undefined) return yield* refusal
     }
@@ -97,7 +101,7 @@ export const authorizationLayer = Layer.effect(
     makeAuthorizer,
     (authorize) =>
       Authorization.of((next, { endpoint }) =>
-        Effect.flatMap(Account, (account) => Effect.andThen(authorize(account, endpoint), next))
+        Effect.flatMap(CurrentAccount, (account) => Effect.andThen(authorize(account, endpoint), next))
       ),
   ),
 )
@@ -108,8 +112,8 @@ export const authorizationLayer = Layer.effect(
  */
 const limitToBalance = Effect.fnUntraced(
   function* (streamed: StreamedExport, balance_microdollars: number, price: number) {
-    if (computeCost(streamed.expectedBytes, price) > balance_microdollars / 2) {
-      const cost = computeCost(yield* streamed.measureBytes, price)
+    if (computeDataCost(streamed.expectedBytes, price) > balance_microdollars / 2) {
+      const cost = computeDataCost(yield* streamed.measureBytes, price)
       if (cost > balance_microdollars) {
         const message = `The export costs ${cost} microdollars, more than the remaining prepaid balance. ` +
           "Add credit, or reduce the export."
@@ -128,7 +132,7 @@ export const makeBilling = Effect.gen(function* () {
    * Sets the price, and fails with 402 if the account has no credit left. The balance is up to half a second old and
    * excludes unrecorded requests, so requests may take it below zero.
    */
-  const requireCredit = (account: typeof Account.Service, { annotations, path }: HttpApiEndpoint.Top) =>
+  const requireCredit = (account: typeof CurrentAccount.Service, { annotations, path }: HttpApiEndpoint.Top) =>
     Effect.flatMap(RequestContext, (context) => {
       const { balance_microdollars } = account
       context.price = prices.getPricePerGigabyte(path)
@@ -139,7 +143,7 @@ export const makeBilling = Effect.gen(function* () {
     })
 
   /** Limits the response to the balance, if it is an export. */
-  const limitExport = ({ balance_microdollars }: typeof Account.Service) =>
+  const limitExport = ({ balance_microdollars }: typeof CurrentAccount.Service) =>
     Effect.flatMap(
       RequestContext,
       ({ price, purpose, streamedExport }) =>

@@ -4,11 +4,11 @@
  */
 import { Effect, Schema } from "effect"
 import { Headers, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { computeCost } from "../accounts/billing/Pricing.ts"
+import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import { ValidationError } from "../rules/Errors.ts"
 import { RequestPipeline } from "../http/RequestPipeline.ts"
 import { makeRequestContext, RequestContext, setRecordCount } from "../http/RequestContext.ts"
-import { TickerList } from "../rules/Tickers.ts"
+import { TickerListParameter } from "../rules/Tickers.ts"
 import { findEndpoint, suggestEndpoint } from "./Endpoints.ts"
 
 const estimatePath = "/estimate"
@@ -32,7 +32,7 @@ const countSymbols = Effect.fnUntraced(function* (target: string) {
   const ticker = new URLSearchParams(getQueryString(target)).get("ticker")
   if (ticker === null) return 0
   // Some free endpoints ignore parameters, so `ticker` may be invalid. It then counts as no symbol.
-  return (yield* Effect.orElseSucceed(Schema.decodeEffect(TickerList)(ticker), () => [])).length
+  return (yield* Effect.orElseSucceed(Schema.decodeEffect(TickerListParameter)(ticker), () => [])).length
 })
 
 /** The estimate for `/estimate` itself, which is not run. */
@@ -100,7 +100,7 @@ export const makeCostEstimator = Effect.gen(function* () {
         records_total: context.totalRecords ?? records_returned,
         rows_sampled: records_returned,
         estimated_bytes,
-        estimated_cost_microdollars: computeCost(estimated_bytes, context.price),
+        estimated_cost_microdollars: computeDataCost(estimated_bytes, context.price),
         price_per_gb_microdollars: context.price,
       }] as const,
       ...(isFreeError

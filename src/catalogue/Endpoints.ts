@@ -5,7 +5,7 @@ import { Billing } from "../accounts/Authorization.ts"
 import { Authentication } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
 import { RequiredTier } from "../rules/EndpointAnnotations.ts"
-import { type Deprecation, documentationPath, getDeprecation } from "../rules/Lifecycle.ts"
+import { type Deprecation, documentationPath, getDeprecation } from "../rules/Deprecation.ts"
 import { findNearestName, formatSuggestion } from "../rules/Suggestions.ts"
 import { ResultUnit } from "../rules/Paging.ts"
 import type { EndpointRow } from "./Api.ts"
@@ -62,21 +62,21 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
   return found
 }
 
-export const endpoints: ReadonlyArray<CatalogueEndpoint> = [...listDeclaredEndpoints(), documentationPage]
+export const catalogueEndpoints: ReadonlyArray<CatalogueEndpoint> = [...listDeclaredEndpoints(), documentationPage]
 
-export const pricedPaths = endpoints.filter(({ isPriced }) => isPriced).map(({ row }) => row.path)
+export const pricedPaths = catalogueEndpoints.filter(({ isPriced }) => isPriced).map(({ row }) => row.path)
 
 /** Finds the endpoint at a path, with or without a trailing slash. */
 export const findEndpoint = (path: string): Option.Option<CatalogueEndpoint> => {
   const normalized = path.length > 1 ? path.replace(/\/$/, "") : path
-  return Option.fromUndefinedOr(endpoints.find(({ row }) => row.path === normalized))
+  return Option.fromUndefinedOr(catalogueEndpoints.find(({ row }) => row.path === normalized))
 }
 
 /** Removes prefix, version and query: `/v1/news`, `/v2/news?limit=1`, `/api/v1/news` and `/news` become `news`. */
 const toName = (path: string) =>
   path.slice(0, 100).trim().replace(/[?#].*/s, "").replace(/^\/?(?:(?:api|enterprise)\/)?(?:v\d+\/)?/, "")
 
-const paths = new Map(endpoints.map(({ row }) => [toName(row.path), row.path]))
+const paths = new Map(catalogueEndpoints.map(({ row }) => [toName(row.path), row.path]))
 const names = Array.from(paths.keys())
 
 /** Finds the endpoint for a misspelt path, a path of another version, or a path below an endpoint. */

@@ -1,19 +1,19 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { PublicApi } from "../Api.ts"
-import { makeConditionalResponder, staticCacheHeaders } from "../http/ConditionalRequests.ts"
-import { cacheCompressedForms } from "../http/Compression.ts"
+import { makeStaticBodyResponder, staticCacheHeaders } from "../http/ConditionalRequests.ts"
+import { enableCompressionCache } from "../http/Compression.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { setRecordCount } from "../http/RequestContext.ts"
-import { endpoints } from "./Endpoints.ts"
+import { catalogueEndpoints } from "./Endpoints.ts"
 import { makeCostEstimator } from "./CostEstimator.ts"
-import { openApiDocumentFor } from "./OpenApiDocument.ts"
+import { makeOpenApiDocument } from "./OpenApiDocument.ts"
 import { makeReadinessCheck } from "./Readiness.ts"
 
 /** Serves a document that changes only with a release, so it is encoded and compressed only once. */
 const makeStaticResponder = (document: unknown) =>
-  makeConditionalResponder(
-    cacheCompressedForms(new TextEncoder().encode(JSON.stringify(document))),
+  makeStaticBodyResponder(
+    enableCompressionCache(new TextEncoder().encode(JSON.stringify(document))),
     "application/json",
     staticCacheHeaders,
   )
@@ -23,11 +23,11 @@ export const catalogueHandlers = HttpApiBuilder.group(
   "catalogue",
   Effect.fnUntraced(function* (handlers) {
     const ready = yield* makeReadinessCheck
-    const results = endpoints.map(({ row }) => row)
+    const results = catalogueEndpoints.map(({ row }) => row)
     const estimate = yield* makeCostEstimator
     const catalogue = makeStaticResponder({ count: results.length, results })
     // Without BASE_URL, the server in the document is `/`: the origin from which a client fetched the document.
-    const openapi = makeStaticResponder(openApiDocumentFor((yield* BaseUrl) || "/"))
+    const openapi = makeStaticResponder(makeOpenApiDocument((yield* BaseUrl) || "/"))
 
     return handlers.handleAll({
       endpoints: ({ request }) => Effect.as(setRecordCount(results.length), catalogue(request)),

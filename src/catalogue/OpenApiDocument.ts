@@ -8,12 +8,12 @@ import examples from "../../samples/examples.json" with { type: "json" }
 import { Billing } from "../accounts/Authorization.ts"
 import { Authentication } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
-import { contentTypes } from "../rows/Formats.ts"
+import { listContentTypes } from "../rows/ListFormats.ts"
 import { HasEtag } from "../rules/EndpointAnnotations.ts"
 import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
-import { type Deprecation, documentationPath, getDeprecation } from "../rules/Lifecycle.ts"
-import { type HeaderName, responseHeaders } from "../rules/ResponseHeaders.ts"
-import { endpoints } from "./Endpoints.ts"
+import { type Deprecation, documentationPath, getDeprecation } from "../rules/Deprecation.ts"
+import { openApiResponseHeaders, type ResponseHeaderName } from "../rules/ResponseHeaders.ts"
+import { catalogueEndpoints } from "./Endpoints.ts"
 
 type JsonObject = Record<string, unknown>
 
@@ -116,7 +116,7 @@ const describeEstimateParameters = (spec: JsonObject) => {
   const operation = getIn(spec, "paths", "/estimate", "get")
   const parameters = getIn(operation, "parameters")
   if (!Predicate.isObject(operation) || !Array.isArray(parameters)) return
-  const paths = endpoints.map(({ row }) => row.path)
+  const paths = catalogueEndpoints.map(({ row }) => row.path)
   Object.assign(operation, {
     parameters: [
       ...parameters.map((parameter) => ({ ...Object(parameter), schema: { type: "string", enum: paths } })),
@@ -140,11 +140,11 @@ const fileContent = (description: string) => ({ schema: { type: "string", descri
 
 /** The formats of a list other than JSON: D8 (pages). */
 const fileContents = {
-  [contentTypes.csv]: fileContent(
+  [listContentTypes.csv]: fileContent(
     "RFC 4180, UTF-8 with a byte order mark. The first record has the field names, null is an empty cell, and a list " +
       "is JSON.",
   ),
-  [contentTypes.ndjson]: fileContent("One element of `results` per line."),
+  [listContentTypes.ndjson]: fileContent("One element of `results` per line."),
 }
 
 const addFileFormats = (spec: JsonObject) => {
@@ -215,7 +215,7 @@ const isDeprecatedResponse = ({ deprecation, status }: ResponseKind) =>
   status === 410 || (Option.isSome(deprecation) && !malformedStatuses.has(status))
 
 /** D14, D17, D18, D27 and §9.4 (headers): which responses carry each header. */
-const headerPresence: Readonly<Record<HeaderName, (response: ResponseKind) => Presence>> = {
+const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKind) => Presence>> = {
   "X-API-Version": () => "always",
   "X-Request-Id": () => "always",
   "X-Content-Type-Options": () => "always",
@@ -256,15 +256,15 @@ const headerPresence: Readonly<Record<HeaderName, (response: ResponseKind) => Pr
   "Trailer": filePresence,
 }
 
-const isHeaderName = (name: string): name is HeaderName => name in responseHeaders
+const isHeaderName = (name: string): name is ResponseHeaderName => name in openApiResponseHeaders
 
 /** Describes each header by a reference to its shared definition, or repeats the definition if `required` differs. */
 const describeHeaders = (response: ResponseKind): JsonObject =>
   Object.fromEntries(
-    Object.keys(responseHeaders).filter(isHeaderName).flatMap((name) => {
+    Object.keys(openApiResponseHeaders).filter(isHeaderName).flatMap((name) => {
       const presence = headerPresence[name](response)
       if (presence === undefined) return []
-      const header = responseHeaders[name]
+      const header = openApiResponseHeaders[name]
       const required = presence === "always"
       const isShared = header.required === required
       return [[name, isShared ? { $ref: `#/components/headers/${name}` } : { ...header, required }]]
@@ -379,7 +379,7 @@ const completeResponses = (spec: JsonObject, declarations: Declarations) => {
   )
   Object.assign(Object(spec["components"]), {
     schemas: Object.assign({}, getIn(spec, "components", "schemas"), ...errors),
-    headers: responseHeaders,
+    headers: openApiResponseHeaders,
     responses: Object.fromEntries(Array.fromIterable(names).map(([{ response }, name]) => [name, response])),
   })
 }
@@ -460,11 +460,11 @@ const spec = OpenApi.fromApi(Api.annotate(OpenApi.Transform, completeDocument))
 export const defaultServerUrl = "http://127.0.0.1:8080"
 
 /** The document of a service at `baseUrl`. With `/`, clients send requests to the origin of the document. */
-export const openApiDocumentFor = (baseUrl: string) => {
+export const makeOpenApiDocument = (baseUrl: string) => {
   const contact = { name: "Tickerline", ...(baseUrl === "/" ? {} : { url: baseUrl + documentationPath }) }
   const servers = [{ url: baseUrl, description: "The address at which clients reach the service." }]
   return { ...spec, info: { ...spec.info, contact }, servers }
 }
 
 /** The document of a service at its default address. */
-export const openApiDocument = openApiDocumentFor(defaultServerUrl)
+export const defaultOpenApiDocument = makeOpenApiDocument(defaultServerUrl)

@@ -1,7 +1,7 @@
 /** The readiness check for load balancers: whether the service can serve data, and which part prevents it. */
 import { Context, Effect } from "effect"
-import { Metering } from "../accounts/billing/Metering.ts"
-import { RateLimit } from "../accounts/limits/RateLimit.ts"
+import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
+import { AccountRateLimiter } from "../accounts/limits/AccountRateLimiter.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import { HealthProbe } from "../db/health/HealthProbe.ts"
 import { NotReadyError } from "./Api.ts"
@@ -14,8 +14,8 @@ export const ShutdownState = Context.Reference<{ begun: boolean }>("tickerline/c
 /** Returns a check of the last known state of each part. It runs no query, so that a busy service stays ready. */
 export const makeReadinessCheck = Effect.gen(function* () {
   const healthProbe = yield* HealthProbe
-  const metering = yield* Metering
-  const rateLimit = yield* RateLimit
+  const metering = yield* UsageMetering
+  const rateLimit = yield* AccountRateLimiter
   const versions = yield* DatasetVersions
   const shutdown = yield* ShutdownState
 

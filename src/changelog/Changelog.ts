@@ -3,8 +3,8 @@
  * deprecations that endpoints declare. New entries belong to the version that will release them.
  */
 import { Option, Schema } from "effect"
-import { endpoints } from "../catalogue/Endpoints.ts"
-import type { Deprecation } from "../rules/Lifecycle.ts"
+import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import type { Deprecation } from "../rules/Deprecation.ts"
 import source from "./entries.json" with { type: "json" }
 import { type ChangelogEntry, ChangelogRelease, type ChangelogSourceEntry } from "./ChangelogEntry.ts"
 
@@ -14,7 +14,7 @@ const decodeReleases = Schema.decodeUnknownSync(Schema.Array(ChangelogRelease), 
 })
 
 /** Throws on import if an entry is invalid, so that neither the tests nor the service start. */
-export const releases = decodeReleases(source)
+export const changelogReleases = decodeReleases(source)
 
 const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSourceEntry): ChangelogEntry => ({
   id: entry.id,
@@ -33,7 +33,8 @@ const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSou
 })
 
 /** The first release on or after the day, or the newest release if there is none. */
-const findRelease = (day: string) => releases.findLast(({ date }) => date >= day)?.release ?? releases[0]?.release ?? ""
+const findRelease = (day: string) =>
+  changelogReleases.findLast(({ date }) => date >= day)?.release ?? changelogReleases[0]?.release ?? ""
 
 const fromDeprecation = (path: string, { announced, note, successor, sunset }: Deprecation): ChangelogEntry => ({
   id: `${path.slice(1).replaceAll(/[^a-z0-9]+/g, "-")}-deprecated`,
@@ -54,7 +55,7 @@ const fromDeprecation = (path: string, { announced, note, successor, sunset }: D
   names: [],
 })
 
-const deprecations = endpoints.flatMap(({ deprecation, row }) =>
+const deprecations = catalogueEndpoints.flatMap(({ deprecation, row }) =>
   Option.match(deprecation, { onNone: () => [], onSome: (one) => [fromDeprecation(row.path, one)] })
 )
 
@@ -69,8 +70,8 @@ const requireUniqueIds = (entries: ReadonlyArray<ChangelogEntry>) => {
 const typeOrder = { deprecated: 0, removed: 1, changed: 2, added: 3, fixed: 4 } as const
 
 /** Every entry, newest first. */
-export const changelog: ReadonlyArray<ChangelogEntry> = requireUniqueIds([
-  ...releases.flatMap((release) => release.entries.map(fromSource(release))),
+export const changelogEntries: ReadonlyArray<ChangelogEntry> = requireUniqueIds([
+  ...changelogReleases.flatMap((release) => release.entries.map(fromSource(release))),
   ...deprecations,
 ]).toSorted((left, right) =>
   right.date.localeCompare(left.date) || Number(right.breaking) - Number(left.breaking) ||
@@ -78,7 +79,7 @@ export const changelog: ReadonlyArray<ChangelogEntry> = requireUniqueIds([
 )
 
 const significantIds = new Set(
-  releases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),
+  changelogReleases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),
 )
 
 /** Whether customers get an email even if they have turned news off, because existing clients are affected. */

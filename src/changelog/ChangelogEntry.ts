@@ -1,7 +1,7 @@
 /** The schema of a changelog entry: §9.6 (notification). */
 import { Schema } from "effect"
 import { CalendarDate } from "../rules/Dates.ts"
-import { documentationPath } from "../rules/Lifecycle.ts"
+import { documentationPath } from "../rules/Deprecation.ts"
 
 /** Path of the page with all entries. The id of an entry is its anchor on the page. */
 export const changelogPagePath = `${documentationPath}/changelog`
@@ -78,5 +78,5 @@ export const ChangelogRelease = Schema.Struct({
 export type ChangelogRelease = typeof ChangelogRelease.Type
 
 /** Whether an entry affects the path. A path of the entry that ends in `*` matches all paths with that prefix. */
-export const concernsPath = ({ paths }: Pick<ChangelogEntry, "paths">, path: string) =>
+export const doesEntryAffectPath = ({ paths }: Pick<ChangelogEntry, "paths">, path: string) =>
   paths.some((pattern) => pattern.endsWith("*") ? path.startsWith(pattern.slice(0, -1)) : pattern === path)

@@ -7,20 +7,20 @@ import { BaseUrl } from "../http/BaseUrl.ts"
 import { setRecordCount } from "../http/RequestContext.ts"
 import { atomContentType, type ChangelogQuery } from "./Api.ts"
 import { renderAtomFeed } from "./AtomFeed.ts"
-import { changelog } from "./Changelog.ts"
-import { type ChangelogEntry, concernsPath } from "./ChangelogEntry.ts"
+import { changelogEntries } from "./Changelog.ts"
+import { type ChangelogEntry, doesEntryAffectPath } from "./ChangelogEntry.ts"
 
 const filterEntries = ({ breaking, path, since, type }: ChangelogQuery): ReadonlyArray<ChangelogEntry> =>
-  changelog.filter((entry) =>
+  changelogEntries.filter((entry) =>
     (type === undefined || type.includes(entry.type)) &&
     (breaking === undefined || entry.breaking === breaking) &&
     (since === undefined || entry.date >= since) &&
-    (path === undefined || concernsPath(entry, path))
+    (path === undefined || doesEntryAffectPath(entry, path))
   )
 
 const respond = Effect.fnUntraced(function* (text: string, contentType: string) {
   const request = yield* HttpServerRequest.HttpServerRequest
-  return ConditionalRequests.makeConditionalResponder(
+  return ConditionalRequests.makeStaticBodyResponder(
     new TextEncoder().encode(text),
     contentType,
     ConditionalRequests.staticCacheHeaders,
@@ -48,7 +48,7 @@ export const changelogHandlers = HttpApiBuilder.group(
         const feed = renderAtomFeed(filterEntries(query), {
           baseUrl,
           search: toQueryString(query),
-          newestDate: changelog[0]?.date ?? "2026-11-01",
+          newestDate: changelogEntries[0]?.date ?? "2026-11-01",
         })
         return respond(feed, atomContentType)
       },

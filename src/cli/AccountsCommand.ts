@@ -6,11 +6,11 @@ import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { migratedConnectionLayer } from "../db/Connection.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeBooleanFlag, makeExample, makeSilentExample, PlainName } from "./CommandParts.ts"
-import { printTable } from "./terminal/Table.ts"
+import { makeBooleanFlag, makeExample, makeSilentExample, TrimmedName } from "./CommandParts.ts"
+import { printTable } from "./terminal/TextTable.ts"
 
 const name = Argument.String("name").pipe(
-  Argument.withSchema(PlainName),
+  Argument.withSchema(TrimmedName),
   Argument.withDescription("Name of the account"),
 )
 
@@ -87,7 +87,7 @@ const creditCommand = Command.make(
       Flag.withDescription("Amount to add to the balance, in USD; --usd=-5 subtracts five"),
     ),
     reference: Flag.String("reference").pipe(
-      Flag.withSchema(PlainName),
+      Flag.withSchema(TrimmedName),
       Flag.withDescription("Reference of the payment; a reference is credited only once per account"),
       Flag.optional,
     ),

@@ -7,32 +7,32 @@ import { type Config, Console, Data, Effect, Layer, Option } from "effect"
 import { Command } from "effect/cli"
 import process from "node:process"
 import packageJson from "../../package.json" with { type: "json" }
-import { endpoints } from "../catalogue/Endpoints.ts"
-import { defaultServerUrl, openApiDocumentFor } from "../catalogue/OpenApiDocument.ts"
+import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import { defaultServerUrl, makeOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { serverConnectionLayer } from "../db/Connection.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
-import { datasets } from "../load/Datasets.ts"
+import { loadableDatasets } from "../load/Datasets.ts"
 import { exporterLayer } from "../observability/Tracing.ts"
 import { accountsCommand } from "./AccountsCommand.ts"
-import { announceCommand, announcementsCommand } from "./AnnounceCommand.ts"
-import { completionsLayer } from "./Completions.ts"
+import { announceCommand, announcementsCommand } from "./AnnouncementCommands.ts"
+import { completionsLayer } from "./ShellCompletions.ts"
 import { makeDoctorCommand } from "./doctor/DoctorCommand.ts"
 import { helpPresenterLayer, reportFailure } from "./ErrorReport.ts"
 import { makeExample, makeSilentExample } from "./CommandParts.ts"
 import { generateCommand } from "./GenerateCommand.ts"
 import { makeKeysCommand } from "./KeysCommand.ts"
-import { datasetsCommand, loadCommand } from "./LoadCommand.ts"
+import { datasetsCommand, loadCommand } from "./DatasetCommands.ts"
 import { loggingLayer } from "./Logging.ts"
-import { grantCommand, migrateCommand } from "./MigrateCommand.ts"
+import { grantCommand, migrateCommand } from "./DatabaseCommands.ts"
 import { makeQueryCommand } from "./query/QueryCommand.ts"
 import { apiBaseUrl, serveUntilInterrupted } from "./ServeCommand.ts"
-import { formatSettingProblems, invalidSettings, warnOfMisspeltSettings } from "./Settings.ts"
+import { findInvalidSettings, formatSettingProblems, warnOfMisspeltSettings } from "./Settings.ts"
 
 class InvalidSettings extends Data.TaggedError("InvalidSettings")<{ readonly message: string }> {}
 
 /** The service uses all settings, so `serve` reports every invalid setting before it starts anything. */
 const validateSettings = Effect.flatMap(
-  invalidSettings,
+  findInvalidSettings,
   (invalid) =>
     invalid.length === 0 ? Effect.void : Effect.fail(new InvalidSettings({ message: formatSettingProblems(invalid) })),
 )
@@ -54,15 +54,15 @@ const openapiCommand = Command.make(
     Effect.flatMap(
       BaseUrlConfig,
       (baseUrl) =>
-        Console.log(JSON.stringify(openApiDocumentFor(Option.getOrElse(baseUrl, () => defaultServerUrl)), null, 2)),
+        Console.log(JSON.stringify(makeOpenApiDocument(Option.getOrElse(baseUrl, () => defaultServerUrl)), null, 2)),
     ),
 ).pipe(
   Command.withDescription("Print the OpenAPI 3.1 document, with BASE_URL as its server"),
   Command.withExamples([makeSilentExample("openapi > openapi.json", "Write the document to a file")]),
 )
 
-const paths = endpoints.map(({ row }) => row.path)
-const keyedPaths = endpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)
+const paths = catalogueEndpoints.map(({ row }) => row.path)
+const keyedPaths = catalogueEndpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)
 
 /** Warns of misspelt settings before the command runs. */
 const withWarnings = <const Name extends string, Input, ContextInput, E, R>(
@@ -91,14 +91,14 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
   )
 
 const completions = completionsLayer({
-  dataset: datasets.map(({ table }) => table.replaceAll("_", "-")),
+  dataset: loadableDatasets.map(({ table }) => table.replaceAll("_", "-")),
   path: paths,
 })
 
 /** Reports all invalid settings, although a command fails at the first invalid setting that it reads. */
 const reportAllInvalidSettings = (error: Config.ConfigError) =>
   Effect.flatMap(
-    invalidSettings,
+    findInvalidSettings,
     (invalid) =>
       Effect.fail(invalid.length > 1 ? new InvalidSettings({ message: formatSettingProblems(invalid) }) : error),
   )

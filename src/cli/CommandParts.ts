@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { Flag } from "effect/cli"
 
 /** The name of an account or a key, or the reference of a payment. */
-export const PlainName = Schema.String.check(
+export const TrimmedName = Schema.String.check(
   Schema.makeFilter((name: string) => name !== "" && name.trim() === name && !/\p{Cc}/u.test(name), {
     message: "must not be empty, start or end with white space, or contain control characters",
   }),

@@ -6,8 +6,8 @@ import { SqlError } from "effect/sql"
 import { isConnectionLost } from "../db/SqlState.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { formatSettingProblems, readSettingText, toSettingProblems } from "./Settings.ts"
-import { stderrScreen } from "./terminal/Screen.ts"
-import { escapeLines } from "./terminal/Text.ts"
+import { stderrCapabilities } from "./terminal/OutputCapabilities.ts"
+import { escapeLines } from "./terminal/TerminalText.ts"
 
 const getText = (error: unknown, name: string) => Predicate.hasProperty(error, name) ? String(error[name]) : undefined
 
@@ -84,7 +84,7 @@ export const reportFailure = Effect.fnUntraced(function* (cause: Cause.Cause<unk
   // If the connection is lost, the rollback fails with a defect. Only the lost connection is reported.
   const isDefect = Cause.hasDies(cause) && !isConnectionLost(error)
   const description = isDefect ? undefined : yield* describeError(error)
-  const { paint } = yield* stderrScreen
+  const { paint } = yield* stderrCapabilities
   yield* Console.error(
     description === undefined ? Cause.pretty(cause) : `${paint("red", "tickerline:")} ${escapeLines(description)}`,
   )
@@ -142,7 +142,7 @@ export const helpPresenterLayer = Layer.unwrap(Effect.map(
           return CliOutput.defaultPresenter.present(event)
         }
         return Effect.gen(function* () {
-          const { colors } = yield* stderrScreen
+          const { hasColors: colors } = yield* stderrCapabilities
           const { formatErrors, formatHelpDoc } = CliOutput.defaultFormatter({ colors })
           if (event._tag === "Help") return yield* Console.error(formatHelpDoc(event.helpDoc))
           yield* Console.error(formatHelpDoc(shortenHelp(event)).trim())

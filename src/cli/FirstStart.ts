@@ -3,11 +3,11 @@ import { Effect, FileSystem, Option, Path, Redacted, Ref, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { SqlClient } from "effect/sql"
 import { ensureAccount, type NewAccount } from "../accounts/Accounts.ts"
-import { makeApiKeyHasher } from "../accounts/keys/ApiKey.ts"
-import { createApiKey } from "../accounts/keys/ApiKeys.ts"
-import { loadLockName } from "../db/AdvisoryLocks.ts"
+import { makeApiKeyHasher } from "../accounts/keys/ApiKeyFormat.ts"
+import { createApiKey } from "../accounts/keys/ApiKeyManagement.ts"
+import { tableLoadLockName } from "../db/AdvisoryLocks.ts"
 import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
-import { datasets } from "../load/Datasets.ts"
+import { loadableDatasets } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadFile } from "../load/Load.ts"
 import { Progress } from "../observability/Progress.ts"
@@ -89,7 +89,7 @@ const ensureDemoKey = Effect.fnUntraced(function* (home: string) {
 /** Whether the database contains neither accounts nor data. */
 const isUnused = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const tables = ["accounts", ...datasets.map(({ table }) => table)]
+  const tables = ["accounts", ...loadableDatasets.map(({ table }) => table)]
   const rows = yield* Effect.forEach(tables, (table) => sql`select 1 from ${sql(table)} limit 1`)
   return rows.flat().length === 0
 })
@@ -99,7 +99,9 @@ const lockLoads = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`
   yield* sql`set local lock_timeout = 0`
-  for (const { table } of datasets) yield* sql`select pg_advisory_xact_lock(hashtext(${loadLockName(table)}))`
+  for (const { table } of loadableDatasets) {
+    yield* sql`select pg_advisory_xact_lock(hashtext(${tableLoadLockName(table)}))`
+  }
 })
 
 /** Loads the sample market in one transaction, so that an interrupted start leaves nothing behind. */

@@ -3,12 +3,12 @@ import { Console, Duration, Effect, Option, Schema, SchemaGetter, SchemaIssue, S
 import { Argument, Command, Flag } from "effect/cli"
 import { ensureAccountForKey } from "../accounts/Accounts.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
-import * as Keys from "../accounts/keys/ApiKeys.ts"
+import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
 import { migratedConnectionLayer } from "../db/Connection.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeExample, makeSilentExample, PlainName } from "./CommandParts.ts"
-import { printTable } from "./terminal/Table.ts"
+import { makeExample, makeSilentExample, TrimmedName } from "./CommandParts.ts"
+import { printTable } from "./terminal/TextTable.ts"
 
 const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: Duration.days }
 
@@ -49,7 +49,7 @@ const makeCreateCommand = (paths: ReadonlyArray<string>) =>
     "create",
     {
       account: Flag.String("account").pipe(
-        Flag.withSchema(PlainName),
+        Flag.withSchema(TrimmedName),
         Flag.withDescription("Name of the account; with --tier, it is created if it does not exist"),
       ),
       tier: Flag.Literals("tier", tiers).pipe(
@@ -62,7 +62,7 @@ const makeCreateCommand = (paths: ReadonlyArray<string>) =>
         Flag.optional,
       ),
       name: Flag.String("name").pipe(
-        Flag.withSchema(PlainName),
+        Flag.withSchema(TrimmedName),
         Flag.withDescription("Name of the key, such as its purpose"),
         Flag.withDefault("default"),
       ),

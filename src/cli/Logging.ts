@@ -1,7 +1,7 @@
 /** Logs to standard error. `LOG_FORMAT` sets the format, `LOG_LEVEL` the minimum level. */
 import { Config, Effect, Layer, Logger, References } from "effect"
-import { LogsProgress } from "./terminal/ProgressDisplay.ts"
-import { stderrScreen } from "./terminal/Screen.ts"
+import { IsProgressLogged } from "./terminal/ProgressDisplay.ts"
+import { stderrCapabilities } from "./terminal/OutputCapabilities.ts"
 
 const levels = { error: "Error", warning: "Warn", info: "Info", debug: "Debug" } as const
 
@@ -14,12 +14,12 @@ export const LogFormatConfig = Config.Literals(["pretty", "json"], "LOG_FORMAT")
 
 export const loggingLayer = Layer.unwrap(Effect.gen(function* () {
   const format = yield* LogFormatConfig
-  const { colors } = yield* stderrScreen
+  const { hasColors: colors } = yield* stderrCapabilities
   return Logger.layer([
     format === "json" ? Logger.withConsoleError(Logger.formatJson) : Logger.consolePretty({ colors }),
   ])
 })).pipe(
   Layer.merge(Layer.succeed(Logger.LogToStderr, true)),
-  Layer.merge(Layer.effect(LogsProgress, Effect.map(LogFormatConfig, (format) => format === "json"))),
+  Layer.merge(Layer.effect(IsProgressLogged, Effect.map(LogFormatConfig, (format) => format === "json"))),
   Layer.merge(Layer.effect(References.MinimumLogLevel, LogLevelConfig)),
 )

@@ -6,11 +6,11 @@ import type { ListenOptions } from "node:net"
 import { BaseUrl, BaseUrlConfig } from "../http/BaseUrl.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
 import { ShutdownState } from "../catalogue/Readiness.ts"
-import { EmbeddedHome, withDirectConnection } from "../db/Connection.ts"
+import { EmbeddedHomeDirectory, withDirectConnection } from "../db/Connection.ts"
 import * as Migrations from "../db/migrations/Migrations.ts"
 import * as FirstStart from "./FirstStart.ts"
 import * as Prometheus from "../observability/PrometheusServer.ts"
-import { documentationPath } from "../rules/Lifecycle.ts"
+import { documentationPath } from "../rules/Deprecation.ts"
 import { jobs, RequestListener } from "../Server.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
@@ -67,7 +67,7 @@ const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>) =>
 /** Applies migrations and prepares an embedded database for its first start. Returns the demo key, if there is one. */
 const prepareDatabase = Effect.gen(function* () {
   yield* withDirectConnection(Migrations.runMigrations)
-  const { folder } = yield* EmbeddedHome
+  const { folder } = yield* EmbeddedHomeDirectory
   return yield* Effect.transposeOption(Option.map(folder, FirstStart.prepareFirstStart))
 })
 

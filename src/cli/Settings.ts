@@ -3,22 +3,36 @@
  * See docs/decisions/0042-one-table-of-settings.md.
  */
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
-import { UsageBufferConfig } from "../accounts/billing/Metering.ts"
+import { UsageBufferConfig } from "../accounts/billing/UsageMetering.ts"
 import { UsageRetentionConfig } from "../accounts/billing/UsagePartitions.ts"
 import { WrongKeysLimitConfig } from "../accounts/keys/BruteForceGuard.ts"
-import { RateLimitBasicConfig, RateLimitProConfig, RateLimitUltimateConfig } from "../accounts/limits/RateLimit.ts"
+import {
+  RateLimitBasicConfig,
+  RateLimitProConfig,
+  RateLimitUltimateConfig,
+} from "../accounts/limits/AccountRateLimiter.ts"
 import { EndpointPrices, PricePerGbMicrodollars } from "../catalogue/PriceList.ts"
-import { PoolSize } from "../db/Database.ts"
+import { PoolSizeConfig } from "../db/Database.ts"
 import { poolWait } from "../db/ReadPolicies.ts"
-import { TickerlineHome } from "../db/embedded/EmbeddedPostgres.ts"
-import { DatabaseUrl, DirectUrl, PoolerPreparedStatementsConfig } from "../db/pool/Session.ts"
-import { ReplicaUrls } from "../db/replicas/ReadRouter.ts"
+import { TickerlineHomeConfig } from "../db/embedded/EmbeddedPostgres.ts"
+import {
+  DatabaseUrlConfig,
+  DirectDatabaseUrlConfig,
+  PoolerPreparedStatementsConfig,
+} from "../db/pool/ConnectionSettings.ts"
+import { ReplicaUrlsConfig } from "../db/replicas/ReadRouter.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
 import { TrustedProxiesConfig } from "../http/TrustedProxies.ts"
 import { MaxExportsConfig } from "../lists/ExportCursors.ts"
 import { CacheBytesConfig } from "../lists/QueryCache.ts"
-import { MailFrom, MailPerMinute, MailRetryAfter, MailUnsubscribe, SmtpUrl } from "../mail/MailSettings.ts"
+import {
+  MailFromConfig,
+  MailPerMinuteConfig,
+  MailRetryAfterConfig,
+  MailUnsubscribeConfig,
+  SmtpUrlConfig,
+} from "../mail/MailSettings.ts"
 import { MetricsHostConfig, MetricsPortConfig } from "../observability/PrometheusServer.ts"
 import { OtlpEndpointConfig } from "../observability/Tracing.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
@@ -45,7 +59,7 @@ const duration = "a duration"
 const boolean = `"true" or "false"`
 const requests = "a whole number of requests per minute from 1 to 1000000000"
 
-export const settings: Readonly<Record<string, Setting>> = {
+export const settingDefinitions: Readonly<Record<string, Setting>> = {
   HOST: { read: HostConfig, expected: "an address or host name of this machine", example: "127.0.0.1" },
   PORT: { read: PortConfig, expected: port, example: "8080" },
   BASE_URL: {
@@ -55,14 +69,14 @@ export const settings: Readonly<Record<string, Setting>> = {
     unset: "to use http://HOST:PORT",
   },
   DATABASE_URL: {
-    read: DatabaseUrl,
+    read: DatabaseUrlConfig,
     expected: "the URL of a PostgreSQL database",
     example: "postgres://user:password@host:5432/database",
     unset: "to use the embedded server",
     isSecret: true,
   },
   DATABASE_DIRECT_URL: {
-    read: DirectUrl,
+    read: DirectDatabaseUrlConfig,
     expected: "the URL of the PostgreSQL database behind the pooler",
     example: "postgres://user:password@host:5432/database",
     unset: "if there is no pooler",
@@ -70,14 +84,14 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   DATABASE_POOLER_PREPARES: { read: PoolerPreparedStatementsConfig, expected: boolean, example: "true" },
   DATABASE_READ_URLS: {
-    read: ReplicaUrls,
+    read: ReplicaUrlsConfig,
     expected: "URLs of PostgreSQL replicas, separated by spaces or commas",
     example: "postgres://user:password@replica1/database,postgres://user:password@replica2/database",
     unset: "to read from the primary",
     isSecret: true,
     hasRules: true,
   },
-  DATABASE_POOL_SIZE: { read: PoolSize, expected: "an integer between 1 and 1000", example: "10" },
+  DATABASE_POOL_SIZE: { read: PoolSizeConfig, expected: "an integer between 1 and 1000", example: "10" },
   DATABASE_POOL_TIMEOUT: { read: poolWait, expected: duration, example: "5 seconds" },
   WHOLE_LISTS: { read: MaxExportsConfig, expected: "an integer between 1 and 100", example: "4" },
   CACHE_MEGABYTES: {
@@ -118,7 +132,7 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
   USAGE_RETENTION: { read: UsageRetentionConfig, expected: "a duration of at least 31 days", example: "400 days" },
   TICKERLINE_HOME: {
-    read: TickerlineHome,
+    read: TickerlineHomeConfig,
     expected: "a folder",
     example: "/var/lib/tickerline",
     unset: "to use .tickerline next to package.json",
@@ -131,26 +145,26 @@ export const settings: Readonly<Record<string, Setting>> = {
     isSecret: true,
   },
   SMTP_URL: {
-    read: Config.option(SmtpUrl),
+    read: Config.option(SmtpUrlConfig),
     expected: "the URL of a mail server, either with user and password or without both",
     example: "smtp://user:password@host:587",
     unset: "to send no email",
     isSecret: true,
   },
   MAIL_FROM: {
-    read: Config.option(MailFrom),
+    read: Config.option(MailFromConfig),
     expected: "the sender of emails",
     example: "Tickerline <notices@example.com>",
     unset: "together with SMTP_URL",
   },
   MAIL_UNSUBSCRIBE: {
-    read: MailUnsubscribe,
+    read: MailUnsubscribeConfig,
     expected: "an email address",
     example: "unsubscribe@example.com",
     unset: "to offer no address",
   },
-  MAIL_PER_MINUTE: { read: MailPerMinute, expected: "an integer between 1 and 6000", example: "60" },
-  MAIL_RETRY_AFTER: { read: MailRetryAfter, expected: duration, example: "1 minute" },
+  MAIL_PER_MINUTE: { read: MailPerMinuteConfig, expected: "an integer between 1 and 6000", example: "60" },
+  MAIL_RETRY_AFTER: { read: MailRetryAfterConfig, expected: duration, example: "1 minute" },
   CORS_ORIGINS: {
     read: CorsOriginsConfig,
     expected: "origins of web pages, separated by commas",
@@ -175,7 +189,7 @@ export const settings: Readonly<Record<string, Setting>> = {
   },
 }
 
-export const settingNames: ReadonlyArray<string> = Object.keys(settings)
+export const settingNames: ReadonlyArray<string> = Object.keys(settingDefinitions)
 
 /** A setting that cannot be used. */
 interface SettingProblem {
@@ -224,7 +238,7 @@ export const readSettingText = (name: string) =>
   Effect.orElseSucceed(Config.option(Config.String(name)), () => Option.none<string>())
 
 const describeProblem = Effect.fnUntraced(function* (name: string, rule: string) {
-  const setting = settings[name]
+  const setting = settingDefinitions[name]
   if (setting === undefined) return { name, problem: `${name}: ${rule}.`, fix: "Correct it." }
   const value = Option.match(yield* readSettingText(name), {
     onNone: () => "is not set",
@@ -262,7 +276,7 @@ export const formatSettingProblems = (problems: ReadonlyArray<SettingProblem>) =
   ].join("\n")
 
 const findMissingSender = Effect.map(
-  Effect.all([Config.option(SmtpUrl), Config.option(MailFrom)]),
+  Effect.all([Config.option(SmtpUrlConfig), Config.option(MailFromConfig)]),
   ([smtpUrl, from]): ReadonlyArray<SettingProblem> =>
     Option.isNone(smtpUrl) || Option.isSome(from) ? [] : [{
       name: "MAIL_FROM",
@@ -282,8 +296,8 @@ const findSharedPort = Effect.map(
 )
 
 /** Finds every setting that prevents the service from starting. */
-export const invalidSettings = Effect.gen(function* () {
-  const results = yield* Effect.forEach(Object.values(settings), ({ read }) => Effect.result(read))
+export const findInvalidSettings = Effect.gen(function* () {
+  const results = yield* Effect.forEach(Object.values(settingDefinitions), ({ read }) => Effect.result(read))
   const invalid = yield* Effect.forEach(
     results.filter(Result.isFailure),
     ({ failure }) => toSettingProblems(failure),
@@ -321,7 +335,7 @@ export const findMisspeltSettings = (
 }
 
 /** Advice about a misspelt setting. */
-export const suggestSetting = ({ similar }: MisspeltSetting) =>
+export const formatSettingSuggestion = ({ similar }: MisspeltSetting) =>
   Option.match(similar, {
     onNone: () => "docs/operations/settings.md lists all settings.",
     onSome: (name) => `Did you mean ${name}?`,
@@ -332,6 +346,8 @@ export const warnOfMisspeltSettings = (environment: Readonly<Record<string, stri
   Effect.forEach(
     findMisspeltSettings(environment),
     (variable) =>
-      Effect.logWarning(`${variable.name} is set, but is not a setting and has no effect. ${suggestSetting(variable)}`),
+      Effect.logWarning(
+        `${variable.name} is set, but is not a setting and has no effect. ${formatSettingSuggestion(variable)}`,
+      ),
     { discard: true },
   )

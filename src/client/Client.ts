@@ -11,30 +11,36 @@
  */
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import { FetchHttpClient, type HttpClient } from "effect/http"
-import { type CallEndpoint, type ClientOptions, makeEndpointCaller, nextPageQuery, rowsOfPage } from "./Call.ts"
+import {
+  type CallEndpoint,
+  type ClientOptions,
+  getPageRows,
+  makeEndpointCaller,
+  nextPageQuery,
+} from "./EndpointCaller.ts"
 import type { CallFailure, InvalidOptions } from "./ClientErrors.ts"
 import {
   type AnyQuery,
   type EndpointName,
-  endpointNameOf,
   type ErrorOf,
   type JsonEndpoint,
   type QueryOf,
   type ResponseBodyOf,
   type ResultPage,
-} from "./Contract.ts"
+  toEndpointName,
+} from "./EndpointTypes.ts"
 import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 export * from "../accounts/AccountErrors.ts"
 export * from "../rules/Errors.ts"
-export type { ClientOptions } from "./Call.ts"
+export type { ClientOptions } from "./EndpointCaller.ts"
 export { type CallFailure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 export type { RetryOptions } from "./RetryPolicy.ts"
 
 // The names of these types in release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).
-export type { ClientOptions as Options } from "./Call.ts"
+export type { ClientOptions as Options } from "./EndpointCaller.ts"
 export type { CallFailure as Failure } from "./ClientErrors.ts"
 export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "./ResponseMetadata.ts"
 export type { RetryOptions as Retries } from "./RetryPolicy.ts"
@@ -95,7 +101,7 @@ const makeResource = (endpoint: EndpointDecoder, call: CallEndpoint): UntypedRes
       (query) =>
         Effect.map(get(query), (body) => [[body], Option.fromUndefinedOr(nextPageQuery(query, body))] as const),
     )
-  const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), rowsOfPage))
+  const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), getPageRows))
   return { get, getWithHeaders, pages, rows }
 }
 
@@ -106,7 +112,7 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, Invali
     // The compiler cannot check that the values match the types, although both are derived from the contract.
     (call) =>
       Object.fromEntries(
-        endpointDecoders.map((endpoint) => [endpointNameOf(endpoint.path), makeResource(endpoint, call)]),
+        endpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, call)]),
       ) as Client,
   )
 

@@ -10,10 +10,16 @@
  */
 import { Cause, DateTime, Effect, Exit, Redacted, Result, Schema } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
-import { UtcInstant } from "../rows/Timestamps.ts"
-import { type CallOutcome, formatDeprecationWarning, isResultPage, makeEndpointCaller, nextPageQuery } from "./Call.ts"
+import { InstantColumn } from "../rows/Timestamps.ts"
+import {
+  type CallOutcome,
+  formatDeprecationWarning,
+  isResultPage,
+  makeEndpointCaller,
+  nextPageQuery,
+} from "./EndpointCaller.ts"
 import type { NoAnswer } from "./ClientErrors.ts"
-import { type AnyQuery, endpointNameOf, type ResultPage } from "./Contract.ts"
+import { type AnyQuery, type ResultPage, toEndpointName } from "./EndpointTypes.ts"
 import type { TickerlineClient } from "./PromiseContract.ts"
 import type { CallOptions } from "./PromiseResource.ts"
 import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
@@ -53,7 +59,7 @@ export interface PromiseClientOptions {
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => void) | undefined
 }
 
-const encodeDateTime = Schema.encodeSync(UtcInstant.schemas.json)
+const encodeDateTime = Schema.encodeSync(InstantColumn.schemas.json)
 
 /** Replaces every `DateTime` with the text that the service sent. */
 const toJson = (value: unknown): unknown => {
@@ -136,6 +142,6 @@ export const createClient = (options: PromiseClientOptions): TickerlineClient =>
     )
   // The compiler cannot check that the values match the types, although both are derived from the contract.
   return Object.fromEntries(
-    endpointDecoders.map((endpoint) => [endpointNameOf(endpoint.path), makeResource(endpoint, runCall)]),
+    endpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, runCall)]),
   ) as TickerlineClient
 }

@@ -2,35 +2,35 @@
 import { PgClient } from "@effect/sql-pg"
 import { Context, Effect, Layer, Option } from "effect"
 import { databaseClientLayer } from "./Database.ts"
-import { startEmbeddedPostgres, TickerlineHome } from "./embedded/EmbeddedPostgres.ts"
+import { startEmbeddedPostgres, TickerlineHomeConfig } from "./embedded/EmbeddedPostgres.ts"
 import { migrationsLayer } from "./migrations/Migrations.ts"
 import {
-  checkBothConnections,
   checkDirectConnection,
+  checkPooledAndDirectConnections,
   DatabaseUrlError,
   sessionSettingsGuardLayer,
 } from "./pool/PoolerCheck.ts"
-import { DatabaseUrl, DirectConnection, DirectUrl } from "./pool/Session.ts"
+import { DatabaseUrlConfig, DirectConnection, DirectDatabaseUrlConfig } from "./pool/ConnectionSettings.ts"
 
 /** The embedded server's home directory; `None` if the database is external. */
-export class EmbeddedHome extends Context.Service<EmbeddedHome, {
+export class EmbeddedHomeDirectory extends Context.Service<EmbeddedHomeDirectory, {
   readonly folder: Option.Option<string>
 }>()("tickerline/db/EmbeddedHome") {}
 
-const noEmbeddedHome = Layer.succeed(EmbeddedHome, { folder: Option.none() })
+const noEmbeddedHome = Layer.succeed(EmbeddedHomeDirectory, { folder: Option.none() })
 
 const embeddedLayer = (applicationName: string) =>
   Layer.unwrap(Effect.gen(function* () {
-    const folder = yield* TickerlineHome
+    const folder = yield* TickerlineHomeConfig
     const { url } = yield* startEmbeddedPostgres(folder)
     return Layer.merge(
       databaseClientLayer({ url, applicationName }),
-      Layer.succeed(EmbeddedHome, { folder: Option.some(folder) }),
+      Layer.succeed(EmbeddedHomeDirectory, { folder: Option.some(folder) }),
     )
   }))
 
 const databaseUrls = Effect.gen(function* () {
-  const [url, directUrl] = [yield* DatabaseUrl, yield* DirectUrl]
+  const [url, directUrl] = [yield* DatabaseUrlConfig, yield* DirectDatabaseUrlConfig]
   if (Option.isNone(url) && Option.isSome(directUrl)) {
     return yield* new DatabaseUrlError({
       message:
@@ -60,7 +60,7 @@ export const serverConnectionLayer = (applicationName: string) =>
       yield* checkDirectConnection("DATABASE_URL", url.value)
       return Layer.merge(databaseClientLayer({ url: url.value, applicationName }), noEmbeddedHome)
     }
-    yield* checkBothConnections(url.value, directUrl.value)
+    yield* checkPooledAndDirectConnections(url.value, directUrl.value)
     const client = databaseClientLayer({ url: url.value, direct: directUrl.value, applicationName })
     return Layer.merge(Layer.provideMerge(sessionSettingsGuardLayer, client), noEmbeddedHome)
   }))

@@ -8,13 +8,13 @@ import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { CompiledStatement } from "./CompiledStatement.ts"
 import { pooledClientLayer, toSqlConnection } from "./pool/PooledClient.ts"
 import { makePoolQueue } from "./pool/PoolQueue.ts"
-import { DirectConnection, makeSessionConfig } from "./pool/Session.ts"
+import { DirectConnection, makeConnectionConfig } from "./pool/ConnectionSettings.ts"
 import {
+  type DatabaseReadError,
   makePoolTimeoutError,
   makeReadPolicies,
   poolWait,
   type Read,
-  type ReadFailure,
   retryCounters,
 } from "./ReadPolicies.ts"
 
@@ -25,7 +25,7 @@ export interface DatabaseClientOptions {
   readonly direct?: Redacted.Redacted
 }
 
-export const PoolSize = Config.schema(
+export const PoolSizeConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
   "DATABASE_POOL_SIZE",
 ).pipe(Config.withDefault(10))
@@ -33,18 +33,18 @@ export const PoolSize = Config.schema(
 /** Provides the pool, also as `SqlClient`, and `DirectConnection` for work that needs a session. */
 export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseClientOptions) =>
   Layer.unwrap(Effect.gen(function* () {
-    const pool = yield* makeSessionConfig({ url, applicationName, pooled: direct !== undefined })
+    const pool = yield* makeConnectionConfig({ url, applicationName, pooled: direct !== undefined })
     const connection = direct === undefined
       ? { ...pool, pooler: undefined }
-      : { ...yield* makeSessionConfig({ url: direct, applicationName, pooled: false }), pooler: pool }
+      : { ...yield* makeConnectionConfig({ url: direct, applicationName, pooled: false }), pooler: pool }
     return Layer.merge(
-      pooledClientLayer({ ...pool.config, maxConnections: yield* PoolSize }),
+      pooledClientLayer({ ...pool.config, maxConnections: yield* PoolSizeConfig }),
       Layer.succeed(DirectConnection, connection),
     )
   }))
 
 /** A query on one connection of any server. */
-export type SessionQuery<A, R> = (session: PgConnection.PgConnection) => Effect.Effect<A, ReadFailure, R>
+export type SessionQuery<A, R> = (session: PgConnection.PgConnection) => Effect.Effect<A, DatabaseReadError, R>
 
 /** Runs `query` on a replica, in the pool partition of `route`. If no replica can run it, runs `primary`. */
 export type ReplicaReader = <A, R>(query: SessionQuery<A, R>, route: string, primary: Read<A, R>) => Read<A, R>
@@ -64,7 +64,7 @@ export class Database extends Context.Service<Database, {
    * Work for several endpoints has its own partition, so that it never waits for an endpoint with a locked table.
    */
   readonly read: <A, R>(
-    query: Effect.Effect<A, ReadFailure, R>,
+    query: Effect.Effect<A, DatabaseReadError, R>,
     partition?: string,
   ) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
   /** Like `read`, for the values of one statement. It costs less, because it uses the pool without `SqlClient`. */
@@ -81,7 +81,7 @@ export class Database extends Context.Service<Database, {
       const pool = yield* PgPool.PgPool
       const withReadPolicies = yield* makeReadPolicies
       // Queues in front of the driver's pool, with one permit per connection, because that pool waits without a limit.
-      const permits = yield* PoolSize
+      const permits = yield* PoolSizeConfig
       let timeouts = 0
       const { permitsInUse, waiterCount, withPermit } = yield* makePoolQueue({
         permits,
@@ -113,7 +113,7 @@ export class Database extends Context.Service<Database, {
       })
 
       const readFrom = <A, R>(
-        onPrimary: Effect.Effect<A, ReadFailure, R>,
+        onPrimary: Effect.Effect<A, DatabaseReadError, R>,
         onReplica: SessionQuery<A, R>,
         partition: string | undefined,
       ) =>
@@ -127,7 +127,7 @@ export class Database extends Context.Service<Database, {
           )
         })
 
-      const read = <A, R>(query: Effect.Effect<A, ReadFailure, R>, partition?: string) =>
+      const read = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition?: string) =>
         readFrom(
           query,
           (session) => Effect.provideService(query, sql.transactionService, [toSqlConnection(session), 0]),

@@ -1,11 +1,11 @@
 /** Limits how long operations take. One fiber serves all of them, because a timer for each costs more than a query. */
 import { Duration, Effect } from "effect"
 import { forkUntraced } from "../observability/BackgroundFibers.ts"
-import { monotonicMillis } from "../observability/MonotonicTime.ts"
+import { monotonicClock } from "../observability/MonotonicTime.ts"
 
 /** Calls functions when `limit` has passed since they were added, unless they are removed before. */
 export const makeDeadlines = Effect.fnUntraced(function* (limit: Duration.Duration) {
-  const now = yield* monotonicMillis
+  const now = yield* monotonicClock
   const limitMillis = Duration.toMillis(limit)
   /** The time at which each function was added, oldest first. */
   const pending = new Map<() => void, number>()

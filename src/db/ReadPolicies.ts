@@ -2,7 +2,7 @@
 import { Config, type Context, Duration, Effect, Fiber, Metric, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import { monotonicMillis } from "../observability/MonotonicTime.ts"
+import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { makeDeadlines } from "./Deadlines.ts"
 import { describeSqlError, isConnectionLost, isLockTimeout, isStatementTimeout } from "./SqlState.ts"
 
@@ -44,16 +44,16 @@ export const makePoolTimeoutError = () =>
     error: { message: "Database connections are temporarily saturated. Retry in a few seconds." },
   })
 
-export type ReadFailure = SqlError.SqlError | Schema.SchemaError
+export type DatabaseReadError = SqlError.SqlError | Schema.SchemaError
 
 /** A read whose failures have not been converted yet. */
-export type Read<A, R> = Effect.Effect<A, ReadFailure | DataRefreshing | DatabasePoolTimeout, R>
+export type Read<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>
 
-const isReadFailure = (error: unknown): error is ReadFailure =>
+const isReadFailure = (error: unknown): error is DatabaseReadError =>
   SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
 /** Errors that may be gone when the client retries become 503 responses. All others are bugs. */
-const toApiError = (error: ReadFailure) =>
+const toApiError = (error: DatabaseReadError) =>
   isLockTimeout(error) || isStatementTimeout(error)
     ? Effect.fail(makeDataRefreshingError())
     : SqlError.isSqlError(error) && isConnectionLost(error)
@@ -85,7 +85,7 @@ const retryLocked = withRetry({ counter: lockRetries, schedule: lockRetry, when:
 
 /** Makes the function that runs a read with all policies except `poolWait`, which the queue of its pool applies. */
 export const makeReadPolicies = Effect.gen(function* () {
-  const now = yield* monotonicMillis
+  const now = yield* monotonicClock
   const caps = yield* makeDeadlines(queryCap)
 
   const retryLostConnection = <A, E, R>(query: Effect.Effect<A, E, R>, startedAt: number) =>

@@ -43,7 +43,7 @@ export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string):
 export const staticCacheHeaders = { "Cache-Control": "public, max-age=300" }
 
 /** Returns a function that responds to a request with the bytes and their ETag, or with 304 if the client has them. */
-export const makeConditionalResponder = (
+export const makeStaticBodyResponder = (
   bytes: Uint8Array,
   contentType: string,
   headers: Readonly<Record<string, string>>,

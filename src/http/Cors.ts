@@ -1,7 +1,7 @@
 /** CORS (D10): web pages of the origins in `CORS_ORIGINS` may call the API. By default no origin may. */
 import { Config, Effect, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { exposedHeaders } from "../rules/ResponseHeaders.ts"
+import { corsExposedHeaders } from "../rules/ResponseHeaders.ts"
 
 /** The methods that every endpoint supports. */
 export const allowedMethods = "GET, HEAD"
@@ -30,7 +30,7 @@ const makeCorsHeaders = (origins: ReadonlyArray<string>, origin: string | undefi
     "Access-Control-Allow-Origin": origin,
     "Access-Control-Allow-Methods": allowedMethods,
     "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match",
-    "Access-Control-Expose-Headers": exposedHeaders.join(", "),
+    "Access-Control-Expose-Headers": corsExposedHeaders.join(", "),
     "Access-Control-Max-Age": "86400",
   }
 

@@ -1,10 +1,10 @@
 /** The outermost middleware: the request id (D12), the headers (D14) and the compression of every response. */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
-import { getBodyBytes } from "../accounts/billing/Pricing.ts"
-import { monotonicMillis } from "../observability/MonotonicTime.ts"
+import { getUncompressedBodySize } from "../accounts/billing/Pricing.ts"
+import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { RequestMetrics } from "../observability/RequestMetrics.ts"
-import * as Lifecycle from "../rules/Lifecycle.ts"
+import * as Deprecation from "../rules/Deprecation.ts"
 import { resolveRequestId } from "../rules/RequestIds.ts"
 import { BaseUrl } from "./BaseUrl.ts"
 import { makeCompressionMiddleware } from "./Compression.ts"
@@ -12,7 +12,7 @@ import { addEncodingToValidators } from "./ConditionalRequests.ts"
 import { allowedMethods, makeCorsHeaderSetter } from "./Cors.ts"
 import { makeRequestContext, RequestContext } from "./RequestContext.ts"
 import { ResponseCache } from "./ResponseCache.ts"
-import { withTrailers } from "./Trailers.ts"
+import { addExportTrailers } from "./Trailers.ts"
 import * as UnroutedResponses from "./UnroutedResponses.ts"
 
 /** Paths of the documentation pages, which accept the same methods as endpoints (D10). */
@@ -38,7 +38,7 @@ const encodeLongText = (response: HttpServerResponse.HttpServerResponse) => {
 }
 
 const addHeaders = (context: RequestContext, base: string, response: HttpServerResponse.HttpServerResponse) => {
-  context.bytes ??= getBodyBytes(response)
+  context.bytes ??= getUncompressedBodySize(response)
   const links = context.links.map(({ attributes, path }) => `<${base}${path}>; ${attributes}`)
   return HttpServerResponse.setHeaders(encodeLongText(response), {
     ...statusHeaders[response.status],
@@ -59,8 +59,8 @@ export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: Readonl
   const responseCache = yield* ResponseCache
   const metrics = yield* RequestMetrics
   const clock = yield* Clock.Clock
-  const monotonicNow = yield* monotonicMillis
-  Option.map(yield* Lifecycle.VersionDeprecation, Lifecycle.validateDeprecation)
+  const monotonicNow = yield* monotonicClock
+  Option.map(yield* Deprecation.VersionDeprecation, Deprecation.validateDeprecation)
 
   const makeContext = (request: HttpServerRequest.HttpServerRequest) =>
     makeRequestContext({
@@ -81,7 +81,7 @@ export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: Readonl
       metrics.recordFromContext(request.method, status, context, monotonicNow() - arrivedAt)
     if (context.streamedExport === undefined) record(completed.status)
     else context.streamedExport.endListeners.push(record)
-    return withTrailers(request, completed, context)
+    return addExportTrailers(request, completed, context)
   }
 
   return <E, R>(httpApp: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>

@@ -7,10 +7,10 @@ import { FindMyWay, HttpPlatform, HttpRouter, HttpServerRequest, type HttpServer
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
 import { makeAuthorizer, makeBilling } from "../accounts/AuthorizationMiddleware.ts"
 import { Billing } from "../accounts/Authorization.ts"
-import type { Account } from "../accounts/keys/Authentication.ts"
+import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { Authenticator } from "../accounts/keys/AuthenticationMiddleware.ts"
 import { Api, PublicApi } from "../Api.ts"
-import { makeLifecycleCheck } from "../rules/Lifecycle.ts"
+import { makeDeprecationCheck } from "../rules/Deprecation.ts"
 import { makeQueryError, queryParseOptions, type SearchParameters } from "../rules/Validation.ts"
 import { type ApiError, respondToFailures } from "./ErrorResponses.ts"
 import { makeRequestMiddleware } from "./Middleware.ts"
@@ -22,7 +22,7 @@ type HttpApp<E = never, R = never> = Effect.Effect<
 >
 
 /** Responds to a request of the account. */
-type Responder = (account: typeof Account.Service) => HttpApp<ApiError>
+type Responder = (account: typeof CurrentAccount.Service) => HttpApp<ApiError>
 
 /** An endpoint that the pipeline serves. */
 export interface PipelineEndpoint {
@@ -36,7 +36,7 @@ export interface PipelineEndpoint {
 export const makePipelineEndpoint = <Query>(
   { path }: { readonly path: string },
   query: Schema.Codec<Query, unknown>,
-  respond: (query: Query, account: typeof Account.Service) => HttpApp<ApiError>,
+  respond: (query: Query, account: typeof CurrentAccount.Service) => HttpApp<ApiError>,
 ): PipelineEndpoint => {
   const decode = Schema.decodeUnknownEffect(
     Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(query)),
@@ -85,7 +85,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const handlers = FindMyWay.make<Handler>(yield* HttpRouter.RouterConfig)
 
         const makeHandler = ({ decode }: PipelineEndpoint, { endpoint, isPriced }: DeclaredEndpoint): Handler => {
-          const checkLifecycle = makeLifecycleCheck(endpoint)
+          const checkLifecycle = makeDeprecationCheck(endpoint)
           const respond = Effect.fnUntraced(function* (parameters: SearchParameters) {
             yield* checkLifecycle
             const account = yield* authenticate(yield* HttpServerRequest.HttpServerRequest)

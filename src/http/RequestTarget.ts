@@ -36,7 +36,7 @@ export const normalizeTarget = (request: IncomingMessage) => {
 }
 
 /** Whether all percent escapes are valid UTF-8. */
-export const isDecodable = (target: string) => {
+export const isDecodableUrl = (target: string) => {
   if (!target.includes("%")) return true
   try {
     decodeURIComponent(target.replaceAll("+", " "))
@@ -49,7 +49,7 @@ export const isDecodable = (target: string) => {
 /** Returns the decoded path without the query. A path that cannot be decoded is returned unchanged. */
 export const decodePath = (target: string) => {
   const path = target.split("?", 1)[0] ?? target
-  return isDecodable(path) ? decodeURI(path) : path
+  return isDecodableUrl(path) ? decodeURI(path) : path
 }
 
 /** The old prefix of all paths, which redirects to `/v1/` (§9.1, redirects). */

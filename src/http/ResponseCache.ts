@@ -6,24 +6,24 @@ import { Clock, Context, Effect, type Exit, Layer, Tracer } from "effect"
 import type { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { LRUCache } from "lru-cache"
 import type { IncomingMessage, ServerResponse } from "node:http"
-import { Metering } from "../accounts/billing/Metering.ts"
-import { computeCost } from "../accounts/billing/Pricing.ts"
-import { type Account, hasCredit, isPathAllowed } from "../accounts/keys/Authentication.ts"
+import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
+import { computeDataCost } from "../accounts/billing/Pricing.ts"
+import { canKeyAccessPath, type CurrentAccount, hasCredit } from "../accounts/keys/Authentication.ts"
 import { conflictingCredentials, parseCredential } from "../accounts/keys/Credentials.ts"
-import { RecentKeys } from "../accounts/keys/RecentKeys.ts"
-import { RateLimit, type RateLimitResult } from "../accounts/limits/RateLimit.ts"
+import { ApiKeyCache } from "../accounts/keys/ApiKeyCache.ts"
+import { AccountRateLimiter, type RateLimitResult } from "../accounts/limits/AccountRateLimiter.ts"
 import { CacheBytesConfig } from "../lists/QueryCache.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { getMonotonicMillis } from "../observability/MonotonicTime.ts"
 import { RequestMetrics } from "../observability/RequestMetrics.ts"
-import { negotiateFormat } from "../rows/Formats.ts"
+import { negotiateListFormat } from "../rows/ListFormats.ts"
 import { getNextDateChange } from "../rules/Dates.ts"
-import { meetsTier, type Tier } from "../rules/EndpointAnnotations.ts"
+import { isTierSufficient, type Tier } from "../rules/EndpointAnnotations.ts"
 import { resolveRequestId } from "../rules/RequestIds.ts"
-import { perRequestHeaders, sharedHeaders } from "../rules/ResponseHeaders.ts"
+import { accountIndependentHeaders, perRequestHeaders } from "../rules/ResponseHeaders.ts"
 import type { RequestContext } from "./RequestContext.ts"
 
-type AuthenticatedAccount = typeof Account.Service
+type AuthenticatedAccount = typeof CurrentAccount.Service
 
 export interface CachedResponse {
   /** Whether the query result in the response is still current. */
@@ -47,7 +47,7 @@ export interface CachedResponse {
 
 /** Whether all headers of the response are known as safe to cache. Unknown headers may be specific to an account. */
 const isStorable = ({ headers }: HttpServerResponse.HttpServerResponse) =>
-  Object.keys(headers).every((name) => sharedHeaders.has(name) || perRequestHeaders.has(name))
+  Object.keys(headers).every((name) => accountIndependentHeaders.has(name) || perRequestHeaders.has(name))
 
 /** Headers that a 304 omits. */
 const bodyHeader = /^(content-.*|x-row-count|unencoded-digest)$/
@@ -56,11 +56,13 @@ const selectHeaders = (
   { headers }: HttpServerResponse.HttpServerResponse,
   isIncluded: (name: string) => boolean,
 ) =>
-  Object.entries(headers).flatMap(([name, value]) => sharedHeaders.has(name) && isIncluded(name) ? [name, value] : [])
+  Object.entries(headers).flatMap(([name, value]) =>
+    accountIndependentHeaders.has(name) && isIncluded(name) ? [name, value] : []
+  )
 
 /** The cache key: the accepted encodings, the negotiated format, and the target byte for byte. */
 const makeKey = (target: string, acceptEncoding: string | undefined, accept: string | undefined) => {
-  const format = negotiateFormat(accept)
+  const format = negotiateListFormat(accept)
   return `${acceptEncoding ?? ""} ${format === "json" ? "" : format}${target}`
 }
 
@@ -151,10 +153,10 @@ export class ResponseCache extends Context.Service<ResponseCache, {
   static readonly layer = Layer.effect(
     ResponseCache,
     Effect.gen(function* () {
-      const recentKeys = yield* RecentKeys
+      const recentKeys = yield* ApiKeyCache
       const { find, store } = yield* makeResponseStore
-      const metering = yield* Metering
-      const rateLimit = yield* RateLimit
+      const metering = yield* UsageMetering
+      const rateLimit = yield* AccountRateLimiter
       const metrics = yield* RequestMetrics
       const context = yield* Effect.context<never>()
       const clock = yield* Clock.Clock
@@ -166,7 +168,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
         const key = parseCredential(request.rawHeaders)
         const account = key === conflictingCredentials ? undefined : recentKeys.find(key)
         if (account === undefined || !metering.hasCapacity()) return undefined
-        const isAuthorized = meetsTier(account.tier, required_tier) && isPathAllowed(account, path) &&
+        const isAuthorized = isTierSufficient(account.tier, required_tier) && canKeyAccessPath(account, path) &&
           hasCredit(account)
         return isAuthorized ? account : undefined
       }
@@ -183,7 +185,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
         const isFull = condition === undefined
         const status = isFull ? 200 : 304
         const bytes = isFull ? cached.bytes : 0
-        const cost_microdollars = isFull ? computeCost(bytes, cached.price) : 0
+        const cost_microdollars = isFull ? computeDataCost(bytes, cached.price) : 0
         const request_id = resolveRequestId(typeof id === "string" ? id : undefined)
         metering.record({
           requested_at: startedAt,
@@ -227,7 +229,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
           exit._tag === "Failure" || exit.value.refusal !== undefined
             ? next()
             : send(request, response, cached, account, exit.value.headers, startedAt, arrivedAt)
-        const fiber = Effect.runForkWith(context)(rateLimit.count(account))
+        const fiber = Effect.runForkWith(context)(rateLimit.countRequest(account))
         const exit = fiber.pollUnsafe()
         if (exit === undefined) fiber.addObserver(proceed)
         else proceed(exit)

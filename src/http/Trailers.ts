@@ -2,7 +2,7 @@
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Predicate, Stream } from "effect"
 import { HttpBody, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { digestHeaderName } from "../rows/Formats.ts"
+import { digestHeaderName } from "../rows/ListFormats.ts"
 import type { RequestContext } from "./RequestContext.ts"
 
 const trailerNames = `${digestHeaderName}, X-Cost-Microdollars`
@@ -12,7 +12,7 @@ const supportsTrailers = ({ method, source }: HttpServerRequest.HttpServerReques
   method !== "HEAD" && !(Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.0")
 
 /** Announces the trailers of an export in the header `Trailer`, and sends them after the body. */
-export const withTrailers = (
+export const addExportTrailers = (
   request: HttpServerRequest.HttpServerRequest,
   response: HttpServerResponse.HttpServerResponse,
   { streamedExport }: RequestContext,

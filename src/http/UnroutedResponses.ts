@@ -3,11 +3,11 @@ import { Effect, Layer, Option, Predicate } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { findEndpoint, suggestEndpoint } from "../catalogue/Endpoints.ts"
 import { BadRequest, MethodNotAllowed, NotFound } from "../rules/Errors.ts"
-import * as Lifecycle from "../rules/Lifecycle.ts"
+import * as Deprecation from "../rules/Deprecation.ts"
 import { BaseUrl, getBasePath } from "./BaseUrl.ts"
 import { allowedMethods } from "./Cors.ts"
 import { respondWithError } from "./ErrorResponses.ts"
-import { decodePath, isDecodable, isLegacyTarget, legacyPrefix } from "./RequestTarget.ts"
+import { decodePath, isDecodableUrl, isLegacyTarget, legacyPrefix } from "./RequestTarget.ts"
 
 type HttpApp<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 type ErrorResponse = HttpApp<never, never>
@@ -51,7 +51,7 @@ const respondBeforeRouting = (
 ): Option.Option<ErrorResponse> => {
   const { method, url } = request
   if (lacksHost(request)) return refuseRequest("The header Host is missing.")
-  if (!isDecodable(url)) {
+  if (!isDecodableUrl(url)) {
     return refuseRequest("The URL cannot be decoded: a % must be followed by two hexadecimal digits of valid UTF-8.")
   }
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflightResponse))
@@ -64,12 +64,12 @@ const respondBeforeRouting = (
 const addEndpointDeprecation = (path: string) =>
   Option.match(Option.flatMap(findEndpoint(path), ({ deprecation }) => deprecation), {
     onNone: () => Effect.void,
-    onSome: Lifecycle.addDeprecationHeaders,
+    onSome: Deprecation.addDeprecationHeaders,
   })
 
 /** Fails with 410 after the sunset of the API version (D26, version retirement). */
-const respondUnlessRemoved = <E, R>(deprecation: Lifecycle.Deprecation, httpApp: HttpApp<E, R>) =>
-  Effect.matchEffect(Lifecycle.failIfRemoved(deprecation, "Version v1"), {
+const respondUnlessRemoved = <E, R>(deprecation: Deprecation.Deprecation, httpApp: HttpApp<E, R>) =>
+  Effect.matchEffect(Deprecation.failAfterSunset(deprecation, "Version v1"), {
     onFailure: respondWithError,
     onSuccess: (): HttpApp<E, R> => httpApp,
   })
@@ -80,13 +80,13 @@ export const respondOrRoute = <E, R>(
   pages: ReadonlySet<string>,
   httpApp: HttpApp<E, R>,
 ): HttpApp<E, R> =>
-  Effect.flatMap(Lifecycle.VersionDeprecation, (versionDeprecation) => {
+  Effect.flatMap(Deprecation.VersionDeprecation, (versionDeprecation) => {
     const path = decodePath(request.url)
     const unrouted = respondBeforeRouting(request, path, pages)
     const response = Option.isSome(unrouted) ? Effect.andThen(addEndpointDeprecation(path), unrouted.value) : undefined
     if (Option.isNone(versionDeprecation) || !path.startsWith("/v1/")) return response ?? httpApp
     return Effect.andThen(
-      Lifecycle.addDeprecationHeaders(versionDeprecation.value),
+      Deprecation.addDeprecationHeaders(versionDeprecation.value),
       response ?? respondUnlessRemoved(versionDeprecation.value, httpApp),
     )
   })

@@ -9,13 +9,13 @@ import { decodeRows } from "../db/DecodeRows.ts"
 
 /** How long a lease is valid after its last renewal. Then another process may take it. */
 const leaseDuration = Duration.seconds(5)
-export const renewalInterval = Duration.seconds(1)
+export const leaseRenewalInterval = Duration.seconds(1)
 
 /**
  * How long the holder relies on a lease, counted from just before the renewal, in milliseconds (monotonic clock).
  * It is one second shorter than the lease, so a promoted standby's clock may be wrong by a second.
  */
-export const holderTtl = Duration.toMillis(Duration.seconds(4))
+export const leaseHolderTtlMillis = Duration.toMillis(Duration.seconds(4))
 
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 

@@ -5,11 +5,11 @@
 import { DateTime, Duration, Effect, Latch, Layer, Metric, Option, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HealthProbe } from "../db/health/HealthProbe.ts"
-import { monotonicMillis } from "../observability/MonotonicTime.ts"
+import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { addForkedFinalizer, forkUntraced } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
-import type { Job, JobRun, ReleaseDuration } from "./Job.ts"
-import { holderTtl, makeLeaseStatements, renewalInterval } from "./JobLease.ts"
+import type { Job, JobRun, LeaseReleaseDuration } from "./Job.ts"
+import { leaseHolderTtlMillis, leaseRenewalInterval, makeLeaseStatements } from "./JobLease.ts"
 
 /** The state of one job in this process. Times are monotonic milliseconds. */
 interface JobState {
@@ -44,7 +44,7 @@ const onLost = (job: JobState) =>
 const [minRetryDelay, maxRetryDelay] = [Duration.seconds(5), Duration.minutes(1)]
 
 /** The delay after a number of consecutive failures: doubles from 5 seconds to a minute, but never exceeds `every`. */
-export const retryDelay = (every: Duration.Duration, failures: number) =>
+export const computeJobRetryDelay = (every: Duration.Duration, failures: number) =>
   Duration.min(every, Duration.min(maxRetryDelay, Duration.times(minRetryDelay, 2 ** Math.min(failures - 1, 10))))
 
 const failureCounter = (job: string) =>
@@ -56,7 +56,7 @@ const failureCounter = (job: string) =>
 
 /** Runs a job repeatedly while this process holds its lease. `release` makes the lease free for other processes. */
 const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
-  const now = yield* monotonicMillis
+  const now = yield* monotonicClock
   const { every, name } = job
   const failureCount = failureCounter(name)
   yield* initializeCounters(failureCount)
@@ -76,13 +76,13 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
 
   const onFailure = Effect.fnUntraced(function* (message: string) {
     failures += 1
-    const delay = retryDelay(every, failures)
+    const delay = computeJobRetryDelay(every, failures)
     yield* Metric.update(failureCount, 1)
     yield* Effect.logWarning(`The job ${name} failed and will be retried in ${Duration.format(delay)}: ${message}`)
     return delay
   })
 
-  const onSuccess = Effect.fnUntraced(function* (releaseFor: ReleaseDuration | void) {
+  const onSuccess = Effect.fnUntraced(function* (releaseFor: LeaseReleaseDuration | void) {
     failures = 0
     lastRunSeconds = DateTime.toEpochMillis(yield* DateTime.now) / 1000
     if (releaseFor !== undefined && !Duration.isZero(releaseFor)) {
@@ -114,7 +114,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
   { declare, take }: Pick<ReturnType<typeof makeLeaseStatements>, "declare" | "take">,
   jobs: ReadonlyArray<JobState>,
 ) {
-  const now = yield* monotonicMillis
+  const now = yield* monotonicClock
   let [areDeclared, isFailing] = [false, false]
 
   const renew = Effect.gen(function* () {
@@ -129,7 +129,7 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
       if (job.releasedUntil > now()) continue
       if (held.includes(job.name)) {
         if (!job.isHolder.isOpen()) yield* Effect.logInfo(`This process now runs the job ${job.name}.`)
-        job.leaseExpiresAt = requestedAt + holderTtl
+        job.leaseExpiresAt = requestedAt + leaseHolderTtlMillis
         job.isHolder.openUnsafe()
       } else if (job.isHolder.isOpen()) yield* onLost(job)
     }
@@ -142,14 +142,17 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
     yield* Effect.forEach(expired, onLost, { discard: true })
   })
 
-  return Effect.repeat(Effect.catch(Effect.timeout(renew, "3 seconds"), onFailure), Schedule.spaced(renewalInterval))
+  return Effect.repeat(
+    Effect.catch(Effect.timeout(renew, "3 seconds"), onFailure),
+    Schedule.spaced(leaseRenewalInterval),
+  )
 })
 
 /** Competes for the jobs until the layer is closed, and then releases all leases at once. */
 export const jobsLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const { sql } = yield* HealthProbe
-    const now = yield* monotonicMillis
+    const now = yield* monotonicClock
     const holder = SecureRandom.uuidV4Unsafe()
     const { holderCondition, release, ...statements } = makeLeaseStatements(sql, holder)
     const states: Array<JobState> = []

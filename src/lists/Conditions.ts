@@ -1,8 +1,13 @@
-/** Compiles the filters of a query (`rules/FilterOperators.ts`) to SQL conditions. */
+/** Compiles the filters of a query (`rules/FilterDeclarations.ts`) to SQL conditions. */
 import { BigDecimal, Predicate } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import { Parameter } from "../db/CompiledStatement.ts"
-import { type ColumnOperator, type DecodedQuery, getFilter, type QuerySchema } from "../rules/FilterOperators.ts"
+import {
+  type DecodedQuery,
+  type FilterOperator,
+  getFilterDeclaration,
+  type QuerySchema,
+} from "../rules/FilterDeclarations.ts"
 import { type PageQuery, PagingParameters } from "../rules/Paging.ts"
 
 type Fragments = ReadonlyArray<Statement.Fragment | string>
@@ -67,9 +72,9 @@ const listElements = (list: QueryParameter, { listParameters = 1 }: ConditionOpt
 }
 
 /** Returns the condition builders by operator, also for statements that write their own `where` clause. */
-export const makeColumnConditions = (
+export const makeConditionBuilders = (
   sql: SqlClient.SqlClient,
-): Readonly<Record<ColumnOperator, ConditionBuilder>> => {
+): Readonly<Record<FilterOperator, ConditionBuilder>> => {
   /**
    * Hides the value from the planner in a subquery, so that PostgreSQL reuses one generic plan, which uses the index
    * on the ticker. Planning each execution would take longer than the execution itself.
@@ -141,10 +146,10 @@ export const compileConditions = (
   sql: SqlClient.SqlClient,
   { fields }: Pick<QuerySchema, "fields">,
 ): (query: object) => Fragments => {
-  const operators = makeColumnConditions(sql)
+  const operators = makeConditionBuilders(sql)
   const compiled = Object.entries(fields).flatMap(([name, field]): ReadonlyArray<CompiledFilter> => {
     if (name in PagingParameters) return []
-    const filter = getFilter(field)
+    const filter = getFilterDeclaration(field)
     if (filter === undefined) throw new Error(`The parameter ${name} declares no filter`)
     if (filter.operator === "statement") return []
     if (filter.operator === "literal") {
@@ -172,7 +177,7 @@ export const compileConditions = (
 /** Returns a function that describes the literal conditions of a request. */
 export const makeLiteralDescriber = ({ fields }: Pick<QuerySchema, "fields">): (query: DecodedQuery) => string => {
   const literals = Object.entries(fields).flatMap(([name, field]) => {
-    const filter = getFilter(field)
+    const filter = getFilterDeclaration(field)
     return filter?.operator === "literal" ? [{ name, condition: filter.condition }] : []
   })
   return (query) =>

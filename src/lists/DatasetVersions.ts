@@ -5,10 +5,16 @@
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Duration, Effect, Layer, Metric, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
-import { makePoll, pollTimeout, type ServerState, stateTtl, versionOf } from "../db/replicas/ServerState.ts"
-import { monotonicMillis } from "../observability/MonotonicTime.ts"
+import {
+  makeServerPoll,
+  makeVersionReader,
+  serverPollTimeout,
+  type ServerState,
+  serverStateTtlMillis,
+} from "../db/replicas/ServerState.ts"
+import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
-import { DirectConnection } from "../db/pool/Session.ts"
+import { DirectConnection } from "../db/pool/ConnectionSettings.ts"
 import { repeatInBackground } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 
@@ -23,7 +29,7 @@ const failedPolls = Metric.counter("tickerline_cache_versions_unknown_total", {
 })
 
 /** The combined version of several tables. */
-export interface TableVersions {
+export interface CombinedTableVersion {
   /** Changes with every committed write to one of the tables; undefined while it is unknown. */
   readonly current: () => string | undefined
 }
@@ -32,16 +38,16 @@ export interface TableVersions {
 class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string }> {}
 
 export class DatasetVersions extends Context.Service<DatasetVersions, {
-  readonly watchTables: (tables: ReadonlyArray<string>) => TableVersions
+  readonly watchTables: (tables: ReadonlyArray<string>) => CombinedTableVersion
   /** Whether a poll has succeeded within the last three seconds. */
   readonly isPolling: () => boolean
 }>()("tickerline/lists/DatasetVersions") {
   static readonly layer = Layer.effect(
     DatasetVersions,
     Effect.gen(function* () {
-      const now = yield* monotonicMillis
+      const now = yield* monotonicClock
       const { config } = yield* DirectConnection
-      const readState = makePoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
+      const readState = makeServerPoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
       const readRouter = yield* ReadRouter
       yield* initializeCounters(failedPolls)
       const scope = yield* Effect.scope
@@ -81,15 +87,15 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
         isFailing = true
       })
 
-      const tryPoll = Effect.catch(Effect.timeout(poll, pollTimeout), reportFailure)
+      const tryPoll = Effect.catch(Effect.timeout(poll, serverPollTimeout), reportFailure)
       yield* tryPoll
       yield* repeatInBackground(tryPoll, pollInterval)
 
       const isYounger = (ageMillis: number) => state !== undefined && now() - state.polledAt <= ageMillis
 
-      const watchTables = (tables: ReadonlyArray<string>): TableVersions => {
-        const combine = versionOf(tables)
-        return { current: () => state !== undefined && isYounger(stateTtl) ? combine(state) : undefined }
+      const watchTables = (tables: ReadonlyArray<string>): CombinedTableVersion => {
+        const combine = makeVersionReader(tables)
+        return { current: () => state !== undefined && isYounger(serverStateTtlMillis) ? combine(state) : undefined }
       }
       return DatasetVersions.of({ watchTables, isPolling: () => isYounger(maxGapMillis) })
     }),

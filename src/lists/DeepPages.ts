@@ -30,7 +30,7 @@ export interface DeepPageOptions {
 }
 
 /** Returns a function that builds the SQL after `from`, including the conditions, order and limit of the page. */
-export const makeDeepPage = (sql: SqlClient.SqlClient) => {
+export const makeDeepPageBuilder = (sql: SqlClient.SqlClient) => {
   const listColumns = (key: ReadonlyArray<string>, prefix: string) =>
     sql.literal(key.map((column) => `${prefix}${column}`).join(", "))
   return ({ clauses, key, order, table, where }: DeepPageOptions) => {

@@ -3,7 +3,7 @@ import { Clock, Data, Duration, Effect, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createHash } from "node:crypto"
 import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
-import { contentTypes, digestHeaderName, formatDigest, makeFileHeaders } from "../rows/Formats.ts"
+import { digestHeaderName, formatDigest, listContentTypes, makeFileHeaders } from "../rows/ListFormats.ts"
 import { makeFileWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import { reportDefect } from "../rules/Validation.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
@@ -95,7 +95,7 @@ const makeResponse = (
   body: Stream.Stream<Uint8Array, ExportAborted>,
   format: ExportOptions["format"],
   headers: Record<string, string>,
-) => HttpServerResponse.stream(body, { contentType: contentTypes[format], headers })
+) => HttpServerResponse.stream(body, { contentType: listContentTypes[format], headers })
 
 /** Responds to HEAD without reading the list. The number of rows is unknown, so `X-Row-Count` is missing. */
 export const respondToHead = Effect.fnUntraced(function* ({ format }: ExportOptions) {

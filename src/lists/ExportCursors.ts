@@ -7,10 +7,10 @@ import { Config, Context, Duration, Effect, Exit, Layer, Schema, Scope } from "e
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
-import { makeReadPolicies, poolWait, queryCap, type ReadFailure } from "../db/ReadPolicies.ts"
-import { swapLockName } from "../db/AdvisoryLocks.ts"
+import { type DatabaseReadError, makeReadPolicies, poolWait, queryCap } from "../db/ReadPolicies.ts"
+import { tableSwapLockName } from "../db/AdvisoryLocks.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
-import { DirectConnection } from "../db/pool/Session.ts"
+import { DirectConnection } from "../db/pool/ConnectionSettings.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
 import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
@@ -45,7 +45,7 @@ interface CursorOptions {
   readonly statement: CompiledStatement
 }
 
-type Session = Effect.Effect<PgClient.PgClient, ReadFailure, Scope.Scope | Reactivity.Reactivity>
+type Session = Effect.Effect<PgClient.PgClient, DatabaseReadError, Scope.Scope | Reactivity.Reactivity>
 
 /** Closes the connection of a failed attempt immediately, before the next attempt opens one. */
 const closeOnError = <A, E, R>(acquire: Effect.Effect<A, E, R>) =>
@@ -124,7 +124,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
         yield* sql`set local cursor_tuple_fraction = 1`
         yield* Effect.forEach(
           tables.toSorted(),
-          (table) => sql`select pg_advisory_xact_lock_shared(hashtext(${swapLockName(table)}))`,
+          (table) => sql`select pg_advisory_xact_lock_shared(hashtext(${tableSwapLockName(table)}))`,
           { discard: true },
         )
         const { parameters, text } = statement

@@ -1,18 +1,18 @@
 /** List endpoints: each responds with a page or an export, in the negotiated format (D8). */
 import { Context, Effect, Layer, type Schema, type Scope } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
-import type { Account } from "../accounts/keys/Authentication.ts"
+import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
 import { setResponseHeaders } from "../http/RequestContext.ts"
-import { type ListFormat, negotiateFormat } from "../rows/Formats.ts"
-import { type AnnotatedEndpoint, getTables } from "../rules/EndpointAnnotations.ts"
+import { type ListFormat, negotiateListFormat } from "../rows/ListFormats.ts"
+import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
 import { type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import type { PageQuery } from "../rules/Paging.ts"
 import { exportNeedsFileFormat } from "../rules/ParameterCombinations.ts"
-import { DatasetVersions, type TableVersions } from "./DatasetVersions.ts"
+import { type CombinedTableVersion, DatasetVersions } from "./DatasetVersions.ts"
 import * as Export from "./Export.ts"
 import { ExportCursors } from "./ExportCursors.ts"
-import { type ListDefinition, type ListQuery, makeListQueryFactory } from "./ListQuery.ts"
+import { type ListDefinition, type ListQuery, makeListQueryCompiler } from "./ListQuery.ts"
 import { QueryCache, respondUncached } from "./QueryCache.ts"
 
 type Response = Effect.Effect<
@@ -29,7 +29,7 @@ const resolveFormat = Effect.fnUntraced(function* ({ format }: PageQuery) {
   if (format !== undefined) return format
   const { headers } = yield* HttpServerRequest.HttpServerRequest
   yield* setResponseHeaders({ Vary: "Accept" })
-  return negotiateFormat(headers["accept"])
+  return negotiateListFormat(headers["accept"])
 })
 
 const jsonExportError = new ValidationError({
@@ -55,7 +55,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
   static readonly layer = Layer.effect(
     ListEndpoints,
     Effect.gen(function* () {
-      const makeListQuery = yield* makeListQueryFactory
+      const makeListQuery = yield* makeListQueryCompiler
       const queryCache = yield* QueryCache
       const versions = yield* DatasetVersions
       const cursors = yield* ExportCursors
@@ -65,7 +65,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         format: ListFormat,
         { compileExport, results }: ListQuery<Query>,
         tables: ReadonlyArray<string>,
-        tableVersions?: TableVersions,
+        tableVersions?: CombinedTableVersion,
       ) {
         if (format === "json") return yield* jsonExportError
         if (yield* Export.isHeadRequest) return yield* Export.respondToHead({ results, format })
@@ -79,7 +79,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
       ) => {
         const list = makeListQuery(definition)
-        const tables = getTables(endpoint)
+        const tables = getEndpointTables(endpoint)
         const tableVersions = versions.watchTables(tables)
         const makePageHandler = (format: ListFormat) =>
           queryCache.makeHandler(endpoint, (query: Query) => list.readPage(query, format))
@@ -104,7 +104,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         definition: ListDefinition<WithAccount<Query>>,
       ) => {
         const list = makeListQuery(definition)
-        const respond = Effect.fnUntraced(function* (query: Query, { account_id }: typeof Account.Service) {
+        const respond = Effect.fnUntraced(function* (query: Query, { account_id }: typeof CurrentAccount.Service) {
           const format = yield* resolveFormat(query)
           const accountQuery = { ...query, account_id }
           if (query.limit === "all") return yield* respondWithExport(accountQuery, format, list, [])

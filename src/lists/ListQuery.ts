@@ -5,13 +5,13 @@ import { LRUCache } from "lru-cache"
 import { type CompiledStatement, compileStatement, Parameter } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
-import type { ListFormat } from "../rows/Formats.ts"
+import type { ListFormat } from "../rows/ListFormats.ts"
 import { makeRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
 import type { RowModels } from "../rows/RowEncoder.ts"
 import { type RowRecord, toRecords } from "../rows/RowRecord.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import type { DecodedQuery, QuerySchema } from "../rules/FilterOperators.ts"
-import { allRows, encodePage, getRowRange, type PageQuery, type ResponseContent } from "../rules/Paging.ts"
+import type { DecodedQuery, QuerySchema } from "../rules/FilterDeclarations.ts"
+import { encodeListPage, getRowRange, type PageQuery, type ResponseContent, unlimitedRows } from "../rules/Paging.ts"
 import {
   compileConditions,
   countListParameters,
@@ -19,7 +19,7 @@ import {
   makeLiteralDescriber,
   type QueryParameter,
 } from "./Conditions.ts"
-import { type DeepPageOptions, makeDeepPage, minDeepOffset, type PageClauses } from "./DeepPages.ts"
+import { type DeepPageOptions, makeDeepPageBuilder, minDeepOffset, type PageClauses } from "./DeepPages.ts"
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
 export interface ListClauses extends PageClauses {
@@ -128,11 +128,11 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
   ) as QueryShape<Query, ShapedBy>
 
 /** Makes the function that compiles list definitions. */
-export const makeListQueryFactory = Effect.gen(function* () {
+export const makeListQueryCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { readValues } = yield* Database
   const empty = sql.literal("")
-  const makeFromPage = makeDeepPage(sql)
+  const makeFromPage = makeDeepPageBuilder(sql)
   const shapes = new LRUCache<string, (query: DecodedListQuery) => CompiledStatement>({
     maxSize: maxStatementBytes,
     maxEntrySize: maxBytesPerStatement,
@@ -170,7 +170,7 @@ export const makeListQueryFactory = Effect.gen(function* () {
       const limitAndOffset = sql`${sql.literal(`limit ${limit}`)}${hasOffset ? sql` offset ${offset}` : empty}`
       const page: PageClauses = {
         orderBy,
-        orderAndLimit: (order) => limit === allRows ? orderBy(order) : sql`${orderBy(order)} ${limitAndOffset}`,
+        orderAndLimit: (order) => limit === unlimitedRows ? orderBy(order) : sql`${orderBy(order)} ${limitAndOffset}`,
         limit,
         offset: hasOffset ? offset : noOffset,
         isDeep,
@@ -213,7 +213,10 @@ export const makeListQueryFactory = Effect.gen(function* () {
 
     return {
       readPage: (query, format) =>
-        Effect.map(readRows(query), (rows) => encodePage(query, { results, format, rows: toRecords(rows), message })),
+        Effect.map(
+          readRows(query),
+          (rows) => encodeListPage(query, { results, format, rows: toRecords(rows), message }),
+        ),
       compilePage,
       compileExport: (query) => compile(query, "export"),
       compileCount,

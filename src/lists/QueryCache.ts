@@ -11,9 +11,9 @@ import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { computeEtag, matchIfNoneMatch } from "../http/ConditionalRequests.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
-import { contentTypes, digestHeaderName, formatDigest, makeFileHeaders } from "../rows/Formats.ts"
-import { type AnnotatedEndpoint, getTables } from "../rules/EndpointAnnotations.ts"
-import { makeSingleContent, type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
+import { digestHeaderName, formatDigest, listContentTypes, makeFileHeaders } from "../rows/ListFormats.ts"
+import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
+import { makeSingleResultContent, type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
 import { DatasetVersions } from "./DatasetVersions.ts"
 
 /** The maximum size of each cache, query and response: half of `CACHE_MEGABYTES`. 0 turns both off. */
@@ -38,7 +38,7 @@ const makeResult = (content: ResponseContent, version: string | undefined): Cach
   return {
     nextPage,
     records,
-    body: HttpBody.uint8Array(bytes, contentTypes[file?.format ?? "json"]),
+    body: HttpBody.uint8Array(bytes, listContentTypes[file?.format ?? "json"]),
     etag: computeEtag(bytes),
     version,
     ...(file === undefined ? {} : { file, digest: formatDigest(hash("sha256", bytes, "base64")) }),
@@ -98,7 +98,7 @@ export class QueryCache extends Context.Service<QueryCache, {
         endpoint: AnnotatedEndpoint,
         read: (query: Query) => Effect.Effect<ResponseContent, E>,
       ) => {
-        const tables = getTables(endpoint)
+        const tables = getEndpointTables(endpoint)
         const tableVersions = versions.watchTables(tables)
         const handlerId = handlerCount++
         const pendingReads = new Map<string, Listeners<E>>()
@@ -183,7 +183,9 @@ const respond = Effect.fnUntraced(function* (result: CachedResult) {
 /** Responds without caching and without an `ETag`. */
 export const respondUncached = Effect.fnUntraced(function* (content: ResponseContent) {
   yield* setPageMetadata(content)
-  if (content.file === undefined) return HttpServerResponse.uint8Array(content.body, { contentType: contentTypes.json })
+  if (content.file === undefined) {
+    return HttpServerResponse.uint8Array(content.body, { contentType: listContentTypes.json })
+  }
   const result = makeResult(content, undefined)
   const { route } = yield* RequestContext
   return HttpServerResponse.setBody(
@@ -196,5 +198,5 @@ export const respondUncached = Effect.fnUntraced(function* (content: ResponseCon
 export const makeObjectResponder = <Value>(schema: Schema.Codec<Value, unknown>) => {
   const encode = Schema.encodeEffect(Schema.toCodecJson(schema))
   return (value: Value) =>
-    Effect.flatMap(Effect.orDie(encode(value)), (encoded) => respondUncached(makeSingleContent(encoded, 1)))
+    Effect.flatMap(Effect.orDie(encode(value)), (encoded) => respondUncached(makeSingleResultContent(encoded, 1)))
 }

@@ -1,6 +1,6 @@
 /** Describes the file format of a dataset: its columns and an example row. */
 import { SchemaAST } from "effect"
-import type { Dataset } from "./Datasets.ts"
+import type { LoadableDataset } from "./Datasets.ts"
 import { findRequiredColumns } from "./RowValidation.ts"
 
 interface ColumnDescription {
@@ -21,7 +21,7 @@ const findExample = (ast: SchemaAST.AST) => {
   return SchemaAST.resolveTitle(ast)?.split(" | ")[0] ?? ""
 }
 
-const describeColumns = ({ row }: Dataset): ReadonlyArray<ColumnDescription> => {
+const describeColumns = ({ row }: LoadableDataset): ReadonlyArray<ColumnDescription> => {
   const required = findRequiredColumns(row)
   return Object.entries(row.fields).map(([name, field]) => {
     const ast = unwrap(field.ast)
@@ -36,11 +36,11 @@ const describeColumns = ({ row }: Dataset): ReadonlyArray<ColumnDescription> => 
 }
 
 /** Maps each column to the name of its type. */
-export const describeColumnTypes = (dataset: Dataset): Readonly<Record<string, string>> =>
+export const describeColumnTypes = (dataset: LoadableDataset): Readonly<Record<string, string>> =>
   Object.fromEntries(describeColumns(dataset).map(({ name, type }) => [name, type]))
 
 /** Returns the cells of a valid row. Cells that are invalid in combination with others are left empty. */
-const makeExampleRow = (dataset: Dataset, columns: ReadonlyArray<ColumnDescription>) => {
+const makeExampleRow = (dataset: LoadableDataset, columns: ReadonlyArray<ColumnDescription>) => {
   const cells = Object.fromEntries(columns.map(({ example, name }) => [name, example]))
   const findInvalidColumn = () => {
     const row = Object.fromEntries(Object.entries(cells).map(([name, cell]) => [name, cell === "" ? null : cell]))
@@ -61,7 +61,7 @@ const alignColumns = (rows: ReadonlyArray<ReadonlyArray<string>>) => {
 }
 
 /** Lists the columns of a table, followed by an example CSV file with one row. */
-export const describeDataset = (dataset: Dataset): string => {
+export const describeDatasetFormat = (dataset: LoadableDataset): string => {
   const columns = describeColumns(dataset)
   return [
     `${dataset.table} (one row for each ${dataset.key.join(", ")})`,

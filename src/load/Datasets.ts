@@ -10,7 +10,7 @@ import { HistoricalTickerRow } from "../v1/historical-tickers/Api.ts"
 import { IntradayRunner } from "../v1/intraday-runners/Api.ts"
 import { ComplianceNotice } from "../v1/nasdaq-compliance/Api.ts"
 import { NewsItem } from "../v1/news/Api.ts"
-import { holdingColumns, OwnershipRow } from "../v1/ownership/Api.ts"
+import { ownershipHoldingColumns, OwnershipRow } from "../v1/ownership/Api.ts"
 import { PremarketStat } from "../v1/premarket-stats/Api.ts"
 import { PumpAndDumpSuspect } from "../v1/pump-and-dump-tracker/Api.ts"
 import { Registration } from "../v1/registrations/Api.ts"
@@ -20,7 +20,7 @@ import { SplitStatus } from "../v1/split-status/Api.ts"
 import { TickerChange } from "../v1/ticker-changes/Api.ts"
 import type { RowCells } from "./FileReader.ts"
 
-export interface Dataset {
+export interface LoadableDataset {
   /** The table; also the dataset's name on the command line, with `_` or with `-`. */
   readonly table: string
   readonly row: Schema.Codec<RowCells, RowCells> & { readonly fields: Schema.Struct.Fields }
@@ -35,7 +35,7 @@ export interface Dataset {
 /** `/v1/ticker-changes` accepts symbols of 1 to 6 characters (D6, symbols). */
 const isTooLong = (cell: RowCells[string]): cell is string => typeof cell === "string" && cell.length > 6
 
-export const datasets: ReadonlyArray<Dataset> = [
+export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   {
     table: "ticker_changes",
     row: TickerChange.insert,
@@ -70,20 +70,20 @@ export const datasets: ReadonlyArray<Dataset> = [
   {
     table: "ownership",
     row: OwnershipRow.insert,
-    key: ["ticker", "accession_number", ...holdingColumns],
+    key: ["ticker", "accession_number", ...ownershipHoldingColumns],
   },
   { table: "screener", row: ScreenerRow.insert, key: ["ticker"] },
 ]
 
 /** Finds a dataset by the name of its table or endpoint. */
-export const findDataset = (name: string) => datasets.find(({ table }) => table === name.replaceAll("-", "_"))
+export const findDataset = (name: string) => loadableDatasets.find(({ table }) => table === name.replaceAll("-", "_"))
 
 export class UnknownDataset
   extends Schema.TaggedError<UnknownDataset>()("UnknownDataset", { message: Schema.String }) {}
 
 /** Finds a dataset by name, or fails with a suggestion. */
-export const getDataset = (name: string) => {
-  const known = datasets.map(({ table }) => table)
+export const requireDataset = (name: string) => {
+  const known = loadableDatasets.map(({ table }) => table)
   const suggestion = suggestName(name.replaceAll("-", "_"), known)
   return Effect.fromNullishOr(findDataset(name)).pipe(
     Effect.mapError(() =>

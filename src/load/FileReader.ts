@@ -28,7 +28,7 @@ export type CheckHeader = (names: ReadonlyArray<string>) => ReadonlyArray<CellPr
 export class UnreadableFile
   extends Schema.TaggedError<UnreadableFile>()("UnreadableFile", { message: Schema.String }) {}
 
-export const notAListReason = `must be a JSON array of strings, like ["8-K","S-3"]`
+export const invalidListReason = `must be a JSON array of strings, like ["8-K","S-3"]`
 
 /** Parses the JSON array in a CSV cell of a list column. */
 const parseList = (text: string): ReadonlyArray<string> | undefined => {
@@ -56,7 +56,7 @@ const parseCsvRow = (
     if (listColumns.has(column)) {
       if (text === "") continue
       const list = parseList(text)
-      if (list === undefined) return { line, cells, problem: { column, reason: notAListReason } }
+      if (list === undefined) return { line, cells, problem: { column, reason: invalidListReason } }
       cells[column] = list
     } else cells[column] = text === "" ? null : text
   }
@@ -225,7 +225,7 @@ const readText = Effect.fnUntraced(function* (path: string, size: number) {
 }, Stream.unwrap)
 
 /** Reads the rows of a file. `checkHeader` runs before the first row of a CSV file. */
-export const readRows = (
+export const readFileRows = (
   path: string,
   listColumns: ReadonlySet<string>,
   checkHeader: CheckHeader = () => [],

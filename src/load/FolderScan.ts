@@ -1,6 +1,6 @@
 /** Finds the files in a folder that are named after a dataset's table. */
 import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
-import { datasets, findDataset } from "./Datasets.ts"
+import { findDataset, loadableDatasets } from "./Datasets.ts"
 
 export class InvalidFolder extends Schema.TaggedError<InvalidFolder>()("InvalidFolder", { message: Schema.String }) {}
 
@@ -8,7 +8,7 @@ const filePattern = /^(.+?)\.(?:csv|ndjson|jsonl)(?:\.gz)?$/
 
 const findTable = (file: string) => findDataset(filePattern.exec(file)?.[1] ?? "")?.table
 
-/** Returns at most one file per table, in the order of `datasets`, and the names of all other files. */
+/** Returns at most one file per table, in the order of `loadableDatasets`, and the names of all other files. */
 export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -25,7 +25,10 @@ export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
     })
   }
   const names = yield* Effect.mapError(fs.readDirectory(folder), toFolderError)
-  const found = datasets.map(({ table }) => ({ table, files: names.filter((name) => findTable(name) === table) }))
+  const found = loadableDatasets.map(({ table }) => ({
+    table,
+    files: names.filter((name) => findTable(name) === table),
+  }))
   const ambiguous = found.find(({ files }) => files.length > 1)
   if (ambiguous !== undefined) {
     return yield* new InvalidFolder({
@@ -39,7 +42,7 @@ export const findDatasetFiles = Effect.fnUntraced(function* (folder: string) {
   )
   if (tasks.length === 0) {
     return yield* new InvalidFolder({
-      message: `No file in ${folder} is named after a table, such as ${datasets[0]?.table}.csv. ` +
+      message: `No file in ${folder} is named after a table, such as ${loadableDatasets[0]?.table}.csv. ` +
         "To list the tables, run: tickerline datasets",
     })
   }

@@ -4,10 +4,10 @@
  */
 import { Array, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import { formatCount } from "../cli/terminal/Text.ts"
+import { formatCount } from "../cli/terminal/TerminalText.ts"
 import { Progress } from "../observability/Progress.ts"
-import { type Dataset, getDataset } from "./Datasets.ts"
-import { readRows } from "./FileReader.ts"
+import { type LoadableDataset, requireDataset } from "./Datasets.ts"
+import { readFileRows } from "./FileReader.ts"
 import {
   acquireLoadLock,
   createReplacementTable,
@@ -19,10 +19,16 @@ import {
   makeRowInserter,
   type MergeCounts,
   mergeRows,
-  readColumns,
-  swapTables,
+  readTableColumns,
+  swapInReplacementTable,
 } from "./LoadingTable.ts"
-import { makeBadRowsError, makeRowValidator, maxBadRows, type RowError, type ValidRow } from "./RowValidation.ts"
+import {
+  makeInvalidRowsError,
+  makeRowValidator,
+  maxReportedRows,
+  type RowError,
+  type ValidRow,
+} from "./RowValidation.ts"
 
 /** Rows per insert statement. */
 const batchSize = 5_000
@@ -66,7 +72,7 @@ interface UnreachableRows {
 
 const maxExamples = 3
 
-const formatWarning = ({ count, examples }: UnreachableRows, { table }: Dataset) => {
+const formatWarning = ({ count, examples }: UnreachableRows, { table }: LoadableDataset) => {
   if (count === 0) return undefined
   const list = `${examples.join(", ")}${count > examples.length ? ", …" : ""}`
   return `Warning: ${formatCount(count, "row")} of ${table} with symbols longer than 6 characters (${list}). ` +
@@ -74,9 +80,9 @@ const formatWarning = ({ count, examples }: UnreachableRows, { table }: Dataset)
 }
 
 /** The file has no rows. It is refused, because loading it by mistake would empty the table. */
-export class NoRows extends Schema.TaggedError<NoRows>()("NoRows", { message: Schema.String }) {}
+export class EmptyLoadFile extends Schema.TaggedError<EmptyLoadFile>()("EmptyLoadFile", { message: Schema.String }) {}
 
-const failWithNoRows = Effect.fnUntraced(function* ({ table }: Dataset, { append, file }: LoadTask) {
+const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, { append, file }: LoadTask) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly count: number }>`
     select count(*)::int as count from ${sql("public")}.${sql(table)}
@@ -84,18 +90,18 @@ const failWithNoRows = Effect.fnUntraced(function* ({ table }: Dataset, { append
   const count = found?.count ?? 0
   const rows = `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`
   const consequence = append ? "It would have added nothing." : `It would have removed all ${rows} from the table.`
-  return yield* new NoRows({
+  return yield* new EmptyLoadFile({
     message: `${file} has no rows, so it was refused and ${table} is unchanged. ${consequence} ` +
       "If that is intended, add --allow-empty.",
   })
 })
 
-/** Streams the file into the target table. Fails with `BadRows` if a row is invalid. */
+/** Streams the file into the target table. Fails with `InvalidRows` if a row is invalid. */
 const fillTable = Effect.fnUntraced(
   function* (
     target: string,
     columns: ReadonlyArray<LoadColumn>,
-    dataset: Dataset,
+    dataset: LoadableDataset,
     task: LoadTask,
     insertedRows: Ref.Ref<number>,
   ) {
@@ -131,15 +137,15 @@ const fillTable = Effect.fnUntraced(
     )
 
     const listColumns = new Set(columns.filter(({ is_list }) => is_list).map(({ name }) => name))
-    yield* readRows(task.file, listColumns, checkHeader).pipe(
+    yield* readFileRows(task.file, listColumns, checkHeader).pipe(
       Stream.grouped(batchSize),
       Stream.map((rows) => Array.separate(rows.map(validateRow))),
       // Reads and validates the next batch while PostgreSQL inserts this one.
       Stream.buffer({ capacity: 1 }),
-      Stream.takeWhile(() => badRows.length <= maxBadRows),
+      Stream.takeWhile(() => badRows.length <= maxReportedRows),
       Stream.runForEach(insertBatch),
     )
-    if (badRows.length > 0) return yield* makeBadRowsError(task.file, dataset.table, badRows)
+    if (badRows.length > 0) return yield* makeInvalidRowsError(task.file, dataset.table, badRows)
     if (counts.rows === 0 && task.allowEmpty !== true) return yield* failWithNoRows(dataset, task)
     return { ...counts, warning: formatWarning(unreachable, dataset) }
   },
@@ -156,42 +162,46 @@ const startNextStep = (name: string) =>
     Object.assign(progress, { label: `${progress.label}: ${name}`, done: 0, total: undefined, count: 0 })
   })
 
-const replaceRows = Effect.fnUntraced(function* (dataset: Dataset, task: LoadTask, insertedRows: Ref.Ref<number>) {
-  const { table } = dataset
-  yield* createReplacementTable(table)
-  yield* ensureUniqueKey(dataset)
-  const columns = yield* readColumns(`loading.${table}`)
-  const counts = yield* fillTable(`loading.${table}`, columns, dataset, task, insertedRows)
-  if (task.check === true) return counts
-  yield* startNextStep("indexes")
-  yield* finishReplacementTable(table)
-  yield* swapTables(table)
-  return counts
-})
+const replaceRows = Effect.fnUntraced(
+  function* (dataset: LoadableDataset, task: LoadTask, insertedRows: Ref.Ref<number>) {
+    const { table } = dataset
+    yield* createReplacementTable(table)
+    yield* ensureUniqueKey(dataset)
+    const columns = yield* readTableColumns(`loading.${table}`)
+    const counts = yield* fillTable(`loading.${table}`, columns, dataset, task, insertedRows)
+    if (task.check === true) return counts
+    yield* startNextStep("indexes")
+    yield* finishReplacementTable(table)
+    yield* swapInReplacementTable(table)
+    return counts
+  },
+)
 
-const appendRows = Effect.fnUntraced(function* (dataset: Dataset, task: LoadTask, insertedRows: Ref.Ref<number>) {
-  const sql = yield* SqlClient.SqlClient
-  const { table } = dataset
-  const columns = yield* readColumns(`public.${table}`)
-  yield* createStagingTable(table)
-  yield* ensureUniqueKey(dataset)
-  // Inserts null instead of defaults, so that the merge can recognize cells that the file omits.
-  const columnsWithoutDefaults = columns.map((column) => ({ ...column, default_value: null }))
-  const counts = yield* fillTable(`loading.${table}`, columnsWithoutDefaults, dataset, task, insertedRows)
-  yield* startNextStep("merging")
-  const merged = yield* mergeRows(`loading.${table}`, `public.${table}`, columns, dataset).pipe(
-    Effect.filterOrFail(({ added, updated }) => added + updated > 0, (merged) => new MergeUnneeded({ merged })),
-    sql.withTransaction,
-    Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed(merged)),
-  )
-  yield* dropStagingTable(table)
-  return { ...counts, merged }
-})
+const appendRows = Effect.fnUntraced(
+  function* (dataset: LoadableDataset, task: LoadTask, insertedRows: Ref.Ref<number>) {
+    const sql = yield* SqlClient.SqlClient
+    const { table } = dataset
+    const columns = yield* readTableColumns(`public.${table}`)
+    yield* createStagingTable(table)
+    yield* ensureUniqueKey(dataset)
+    // Inserts null instead of defaults, so that the merge can recognize cells that the file omits.
+    const columnsWithoutDefaults = columns.map((column) => ({ ...column, default_value: null }))
+    const counts = yield* fillTable(`loading.${table}`, columnsWithoutDefaults, dataset, task, insertedRows)
+    yield* startNextStep("merging")
+    const merged = yield* mergeRows(`loading.${table}`, `public.${table}`, columns, dataset).pipe(
+      Effect.filterOrFail(({ added, updated }) => added + updated > 0, (merged) => new MergeUnneeded({ merged })),
+      sql.withTransaction,
+      Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed(merged)),
+    )
+    yield* dropStagingTable(table)
+    return { ...counts, merged }
+  },
+)
 
 /** Loads a file into a dataset, and updates `insertedRows` while the load runs. */
 export const loadFile = Effect.fnUntraced(function* (task: LoadTask, insertedRows: Ref.Ref<number>) {
   const sql = yield* SqlClient.SqlClient
-  const dataset = yield* getDataset(task.dataset)
+  const dataset = yield* requireDataset(task.dataset)
   const { table } = dataset
   Object.assign(yield* Progress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
   return yield* Effect.gen(function* () {

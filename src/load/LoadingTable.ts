@@ -4,10 +4,10 @@
  */
 import { Array, Console, Effect, Schedule, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { loadLockName, swapLockName } from "../db/AdvisoryLocks.ts"
+import { tableLoadLockName, tableSwapLockName } from "../db/AdvisoryLocks.ts"
 import { arrayParameter, OID } from "../db/ArrayParameters.ts"
 import { isLockTimeout } from "../db/SqlState.ts"
-import type { Dataset } from "./Datasets.ts"
+import type { LoadableDataset } from "./Datasets.ts"
 import type { RowCells } from "./FileReader.ts"
 import type { ValidRow } from "./RowValidation.ts"
 
@@ -22,7 +22,7 @@ export interface LoadColumn {
 }
 
 /** Reads the columns of a table that accept values. */
-export const readColumns = Effect.fnUntraced(function* (table: string) {
+export const readTableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<LoadColumn>`
     select attname as name, format_type(atttypid, atttypmod) as type, atttypid::regtype::text like '%[]' as is_list,
@@ -41,10 +41,10 @@ export const acquireLoadLock = Effect.fnUntraced(function* (table: string) {
   yield* sql`set local lock_timeout = 0`
   const [attempt] = yield* sql<
     { readonly acquired: boolean }
-  >`select pg_try_advisory_xact_lock(hashtext(${loadLockName(table)})) as acquired`
+  >`select pg_try_advisory_xact_lock(hashtext(${tableLoadLockName(table)})) as acquired`
   if (attempt?.acquired === true) return
   yield* Console.error(`Another load of ${table} is running. Waiting for it to finish.`)
-  yield* sql`select pg_advisory_xact_lock(hashtext(${loadLockName(table)}))`
+  yield* sql`select pg_advisory_xact_lock(hashtext(${tableLoadLockName(table)}))`
 })
 
 /** Runs the statements that a query of PostgreSQL's catalogs generates. */
@@ -99,7 +99,7 @@ export const dropStagingTable = Effect.fnUntraced(function* (table: string) {
 })
 
 /** Adds a unique constraint on the dataset's key to the table in `loading`, unless it already has one. */
-export const ensureUniqueKey = Effect.fnUntraced(function* ({ key, table }: Dataset) {
+export const ensureUniqueKey = Effect.fnUntraced(function* ({ key, table }: LoadableDataset) {
   const sql = yield* SqlClient.SqlClient
   const indexes = yield* sql<{ readonly columns: ReadonlyArray<string> }>`
     select array_agg(attname::text) as columns
@@ -134,7 +134,7 @@ const convertCell = ({ default_value, is_list, name, type }: LoadColumn) => {
  * last one wins (D22, corrections). Counts added keys, rows superseded by a later row, and dropped identical rows.
  */
 export const makeRowInserter = Effect.fnUntraced(
-  function* (target: string, columns: ReadonlyArray<LoadColumn>, { key }: Dataset) {
+  function* (target: string, columns: ReadonlyArray<LoadColumn>, { key }: LoadableDataset) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
     const otherNames = names.filter((name) => !key.includes(name))
@@ -187,7 +187,7 @@ export interface MergeCounts {
  * the default, and an existing row keeps its value.
  */
 export const mergeRows = Effect.fnUntraced(
-  function* (source: string, target: string, columns: ReadonlyArray<LoadColumn>, { key }: Dataset) {
+  function* (source: string, target: string, columns: ReadonlyArray<LoadColumn>, { key }: LoadableDataset) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
     const otherColumns = columns.filter(({ name }) => !key.includes(name))
@@ -259,13 +259,13 @@ const swapRetries = { schedule: Schedule.spaced("50 millis"), times: 600 }
  * Replaces the dataset's table with the table in `loading`. Fails with `TableBusy` if the table stays in use.
  * The advisory lock blocks new exports, because overlapping exports of up to 30 seconds could occupy the table forever.
  */
-export const swapTables = Effect.fnUntraced(function* (table: string) {
+export const swapInReplacementTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   const busy = new TableBusy({
     message: `${table} was in use for more than a minute without a pause, so it is unchanged. ` +
       "End the queries or transactions that read it, then try again.",
   })
-  yield* sql`select pg_advisory_xact_lock(hashtext(${swapLockName(table)}))`
+  yield* sql`select pg_advisory_xact_lock(hashtext(${tableSwapLockName(table)}))`
   yield* sql.unsafe(`set local lock_timeout = '${swapLockTimeout}'`)
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* sql`drop table ${sql("public")}.${sql(table)}`

@@ -1,12 +1,12 @@
 /** Validates parsed rows against the dataset's schema, and reports errors by line and column (D31, load). */
 import { Option, Result, Schema } from "effect"
 import { findNearestName } from "../rules/Suggestions.ts"
-import { type FieldReason, makeReasonFormatter } from "../rules/ValidationMessages.ts"
-import type { Dataset } from "./Datasets.ts"
-import { type CheckHeader, notAListReason, type ParsedRow, type RowCells } from "./FileReader.ts"
+import { type FieldErrorReason, makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
+import type { LoadableDataset } from "./Datasets.ts"
+import { type CheckHeader, invalidListReason, type ParsedRow, type RowCells } from "./FileReader.ts"
 
 /** Number of bad rows that an error message lists. Reading stops once more bad rows are found. */
-export const maxBadRows = 20
+export const maxReportedRows = 20
 
 /** One error in one cell of a file. */
 export interface RowError {
@@ -16,7 +16,7 @@ export interface RowError {
   readonly reason: string
 }
 
-export class BadRows extends Schema.TaggedError<BadRows>()("BadRows", { message: Schema.String }) {}
+export class InvalidRows extends Schema.TaggedError<InvalidRows>()("InvalidRows", { message: Schema.String }) {}
 
 /** A row that matches the dataset's schema. */
 export interface ValidRow {
@@ -30,24 +30,25 @@ const wording = {
   wrongType: "must not be empty",
 }
 
-const formatReasons = makeReasonFormatter(wording)
+const formatReasons = makeValidationReasonFormatter(wording)
 
 /** The schema reports an array in a text column like an empty cell. This describes the actual error. */
-const formatWrongType = (cell: RowCells[string]) => Array.isArray(cell) ? "must be text, not an array" : notAListReason
+const formatWrongType = (cell: RowCells[string]) =>
+  Array.isArray(cell) ? "must be text, not an array" : invalidListReason
 
 /** A row with null in every nullable column. */
-const makeNullCells = ({ fields }: Dataset["row"]) =>
+const makeNullCells = ({ fields }: LoadableDataset["row"]) =>
   Object.fromEntries(Object.entries(fields).filter(([, field]) => Schema.is(field)(null)).map(([name]) => [name, null]))
 
 /** Names of the columns that every row must fill. */
-export const findRequiredColumns = (row: Dataset["row"]): ReadonlyArray<string> =>
+export const findRequiredColumns = (row: LoadableDataset["row"]): ReadonlyArray<string> =>
   Result.match(Schema.decodeUnknownResult(row, { errors: "all" })(makeNullCells(row)), {
     onSuccess: () => [],
     onFailure: ({ issue }) => formatReasons(issue).map(({ name }) => name),
   })
 
 /** Returns the validators of a dataset: one for the header of a CSV file, one for each row. */
-export const makeRowValidator = ({ row, validateRow: validateCombination }: Dataset) => {
+export const makeRowValidator = ({ row, validateRow: validateCombination }: LoadableDataset) => {
   const decode = Schema.decodeUnknownResult(row, { onExcessProperty: "error", errors: "all" })
   const nullCells = makeNullCells(row)
   const requiredColumns = findRequiredColumns(row)
@@ -74,7 +75,7 @@ export const makeRowValidator = ({ row, validateRow: validateCombination }: Data
     ]
   }
 
-  const toCellProblem = (cells: RowCells) => ({ name, reason }: FieldReason) => {
+  const toCellProblem = (cells: RowCells) => ({ name, reason }: FieldErrorReason) => {
     if (reason === wording.unexpected) return { column: name, reason: formatUnknownColumn(name, Object.keys(cells)) }
     const cell = Object.hasOwn(cells, name) ? cells[name] : null
     return { column: name, reason: reason === wording.wrongType && cell !== null ? formatWrongType(cell) : reason }
@@ -99,11 +100,11 @@ const isRepeatedColumn = ({ column, reason }: RowError, index: number, errors: R
   errors.findIndex((error) => error.column === column && error.reason === reason) < index
 
 /** Lists the errors of the first bad rows. */
-export const makeBadRowsError = (path: string, table: string, badRows: ReadonlyArray<ReadonlyArray<RowError>>) => {
-  const errors = badRows.slice(0, maxBadRows).flat()
+export const makeInvalidRowsError = (path: string, table: string, badRows: ReadonlyArray<ReadonlyArray<RowError>>) => {
+  const errors = badRows.slice(0, maxReportedRows).flat()
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((
     { column, line, reason },
   ) => `  line ${line}: ${column === "" ? "the row" : column} ${reason}`)
-  const more = badRows.length > maxBadRows ? `\n  … only the first ${maxBadRows} bad rows are shown` : ""
-  return new BadRows({ message: `${path} was refused and ${table} is unchanged:\n${lines.join("\n")}${more}` })
+  const more = badRows.length > maxReportedRows ? `\n  … only the first ${maxReportedRows} bad rows are shown` : ""
+  return new InvalidRows({ message: `${path} was refused and ${table} is unchanged:\n${lines.join("\n")}${more}` })
 }

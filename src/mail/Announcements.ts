@@ -2,23 +2,23 @@
 import { Data, DateTime, Effect, Option, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { isEmailAddress } from "../accounts/EmailAddress.ts"
-import { changelog, isAnnouncedByEmail } from "../changelog/Changelog.ts"
+import { changelogEntries, isAnnouncedByEmail } from "../changelog/Changelog.ts"
 import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
 import { todayInNewYork } from "../rules/Dates.ts"
-import { type EmailAddresses, EmailContent, renderEmail } from "./EmailTemplate.ts"
+import { EmailContent, type EmailLinks, renderEmail } from "./EmailTemplate.ts"
 
 class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ readonly message: string }> {}
 
 /** Finds the entries with the ids, or without ids all entries to announce. Excludes entries with a future date. */
 const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const today = yield* todayInNewYork
-  const due = changelog.filter(({ date }) => date <= today).toReversed()
+  const due = changelogEntries.filter(({ date }) => date <= today).toReversed()
   if (ids.length === 0) return due.filter(isAnnouncedByEmail)
   return yield* Effect.forEach(ids, (id) => {
     const entry = due.find((one) => one.id === id)
     return entry !== undefined ? Effect.succeed(entry) : Effect.fail(
       new UnknownChangelogEntry({
-        message: changelog.some((one) => one.id === id)
+        message: changelogEntries.some((one) => one.id === id)
           ? `The date of ${id} is in the future. Nothing was queued.`
           : `The changelog has no entry ${id}. It has: ${due.map((one) => one.id).join(", ")}`,
       }),
@@ -44,7 +44,7 @@ export interface PreparedAnnouncement {
 }
 
 /** Returns the stored content if the entry was announced before, otherwise renders it. */
-const loadOrRenderEmail = Effect.fnUntraced(function* (entry: ChangelogEntry, addresses: EmailAddresses) {
+const loadOrRenderEmail = Effect.fnUntraced(function* (entry: ChangelogEntry, addresses: EmailLinks) {
   const sql = yield* SqlClient.SqlClient
   const stored = yield* SqlSchema.findOneOption({
     Request: Schema.Void,
@@ -113,7 +113,7 @@ const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedA
   `
 })
 
-interface AnnouncementOptions extends EmailAddresses {
+interface AnnouncementOptions extends EmailLinks {
   /** Empty: every entry that is announced by email. */
   readonly entryIds: ReadonlyArray<string>
   /** Includes accounts created after the day of the entry. */
@@ -179,11 +179,11 @@ export const readUndeliveredEmails = Effect.gen(function* () {
   })(undefined)
 })
 
-export const retryableStatuses = ["failed", "unknown"] as const
+export const retryableEmailStatuses = ["failed", "unknown"] as const
 
 /** Requeues emails with the status `failed` or `unknown`, for one entry or for all. Returns their number. */
 export const requeueEmails = Effect.fnUntraced(
-  function* (status: typeof retryableStatuses[number], entryId: Option.Option<string>) {
+  function* (status: typeof retryableEmailStatuses[number], entryId: Option.Option<string>) {
     const sql = yield* SqlClient.SqlClient
     const rows = yield* sql`
       update announcement_mails set status = 'queued', attempts = 0, next_attempt_at = now(), claimed_by = null

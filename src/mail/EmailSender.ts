@@ -8,7 +8,7 @@ import type { Job, JobLease } from "../jobs/Job.ts"
 import { addForkedFinalizer } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
 import { loadMailSettings } from "./MailSettings.ts"
-import { composeMimeMessage, type DeliveryError, makeSmtpDelivery } from "./SmtpDelivery.ts"
+import { composeMimeMessage, type EmailDeliveryError, makeSmtpDelivery } from "./SmtpDelivery.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Outbox
@@ -35,7 +35,7 @@ const OutboxState = Schema.Struct({ waiting: Schema.Int, due: Schema.Boolean })
  * The SQL statements of one sender. An email is claimed and handed over only while `holder` has the lease, so that a
  * suspended process cannot send an email that another process has taken over.
  */
-export const makeOutbox = Effect.fnUntraced(function* (holder: string) {
+export const makeOutboxStatements = Effect.fnUntraced(function* (holder: string) {
   const sql = yield* SqlClient.SqlClient
   const until = sql.literal(`now() + interval '${outboxLeaseSeconds} seconds'`)
   const hasLease = sql`exists (select from announcement_sender where holder = ${holder}::text::uuid and until > now())`
@@ -161,7 +161,7 @@ const mailsSent = Metric.counter("tickerline_mails_sent_total", {
   description: "Customer emails that the mail server accepted.",
   incremental: true,
 })
-const mailsNotSent = (why: DeliveryError["outcome"]) =>
+const mailsNotSent = (why: EmailDeliveryError["outcome"]) =>
   Metric.counter("tickerline_mails_not_sent_total", {
     description: "Failed attempts to send a customer email, by outcome.",
     attributes: { why },
@@ -179,7 +179,7 @@ type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>
  */
 const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: string) {
   const { from, retryAfter, unsubscribe, url } = settings
-  const { giveUp, markHanded, markSent, postpone } = yield* makeOutbox(holder)
+  const { giveUp, markHanded, markSent, postpone } = yield* makeOutboxStatements(holder)
   const deliver = makeSmtpDelivery(url)
   const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
   let failedConnections = 0
@@ -188,7 +188,7 @@ const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: st
   const record = <A, E, R>(statement: Effect.Effect<A, E, R>) =>
     Effect.retry(statement, { schedule: Schedule.spaced("1 second") })
 
-  const handleFailure = Effect.fnUntraced(function* (email: ClaimedEmail, error: DeliveryError) {
+  const handleFailure = Effect.fnUntraced(function* (email: ClaimedEmail, error: EmailDeliveryError) {
     const { attempts, entry_id, mail_id } = email
     const { code, message, outcome } = error
     const name = `Email ${mail_id} (${entry_id})`
@@ -233,7 +233,7 @@ const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: st
 })
 
 const makeRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, isHeld }: JobLease) {
-  const { acquireLease, claimNext, readState, recoverAbandoned, releaseLease } = yield* makeOutbox(holder)
+  const { acquireLease, claimNext, readState, recoverAbandoned, releaseLease } = yield* makeOutboxStatements(holder)
   const send = yield* makeSend(settings, holder)
   yield* initializeCounters(
     mailsSent,

@@ -3,7 +3,7 @@ import { Option, Schema } from "effect"
 import { escapeXml } from "../changelog/AtomFeed.ts"
 import { isMandatoryNotice } from "../changelog/Changelog.ts"
 import { type ChangelogEntry, changelogPagePath } from "../changelog/ChangelogEntry.ts"
-import { documentationPath } from "../rules/Lifecycle.ts"
+import { documentationPath } from "../rules/Deprecation.ts"
 
 export const EmailContent = Schema.Struct({
   subject: Schema.String,
@@ -14,7 +14,7 @@ export const EmailContent = Schema.Struct({
 })
 export type EmailContent = typeof EmailContent.Type
 
-export interface EmailAddresses {
+export interface EmailLinks {
   /** URL of the service, for links. */
   readonly baseUrl: Option.Option<string>
   readonly unsubscribeAddress: Option.Option<string>
@@ -62,7 +62,7 @@ const explainRecipient = (operational: boolean, unsubscribeAddress: Option.Optio
 
 export const renderEmail = (
   entry: ChangelogEntry,
-  { baseUrl, unsubscribeAddress }: EmailAddresses,
+  { baseUrl, unsubscribeAddress }: EmailLinks,
 ): EmailContent => {
   const operational = isMandatoryNotice(entry)
   const paragraphs = [entry.text, ...(entry.migration === null ? [] : [`What to do: ${entry.migration}`])]

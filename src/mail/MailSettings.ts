@@ -12,7 +12,7 @@ const parseMailbox = (text: string): Mailbox | undefined => {
   return isEmailAddress(address) ? { name, address } : undefined
 }
 
-export const MailFrom = Config.schema(
+export const MailFromConfig = Config.schema(
   Schema.String.check(Schema.makeFilter((text: string) => parseMailbox(text) !== undefined, {
     message: "must be an email address, such as Tickerline <notices@example.com>",
   })),
@@ -20,7 +20,7 @@ export const MailFrom = Config.schema(
 ).pipe(Config.map((text) => parseMailbox(text) ?? { name: "", address: text }))
 
 /** The address to which customers write to unsubscribe from news. */
-export const MailUnsubscribe = Config.option(Config.schema(EmailAddress, "MAIL_UNSUBSCRIBE"))
+export const MailUnsubscribeConfig = Config.option(Config.schema(EmailAddress, "MAIL_UNSUBSCRIBE"))
 
 const isSmtpUrl = (text: string) => {
   try {
@@ -33,32 +33,32 @@ const isSmtpUrl = (text: string) => {
   }
 }
 
-export const SmtpUrl = Config.schema(
+export const SmtpUrlConfig = Config.schema(
   Schema.String.check(Schema.makeFilter(isSmtpUrl, {
     message: "must be the URL of a mail server: smtp://user:password@host:587, or smtps:// for implicit TLS",
   })),
   "SMTP_URL",
 ).pipe(Config.map((text) => Redacted.make(text)))
 
-export const MailPerMinute = Config.schema(
+export const MailPerMinuteConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 6_000 })),
   "MAIL_PER_MINUTE",
 ).pipe(Config.withDefault(60))
 
-export const MailRetryAfter = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
+export const MailRetryAfterConfig = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
 
 /** None if `SMTP_URL` is not set. */
 export const loadMailSettings = Effect.gen(function* () {
-  const url = yield* Config.option(SmtpUrl)
+  const url = yield* Config.option(SmtpUrlConfig)
   if (Option.isNone(url)) return Option.none()
-  const pace = Duration.divideUnsafe(Duration.minutes(1), yield* MailPerMinute)
+  const pace = Duration.divideUnsafe(Duration.minutes(1), yield* MailPerMinuteConfig)
   return Option.some({
     url: url.value,
-    from: yield* MailFrom,
-    unsubscribe: yield* MailUnsubscribe,
+    from: yield* MailFromConfig,
+    unsubscribe: yield* MailUnsubscribeConfig,
     /** Delay between two emails. */
     pace,
     /** Delay before the first retry. Each further retry doubles the delay. */
-    retryAfter: yield* MailRetryAfter,
+    retryAfter: yield* MailRetryAfterConfig,
   })
 })

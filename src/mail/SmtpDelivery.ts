@@ -10,7 +10,7 @@ import type { Mailbox } from "./MailSettings.ts"
 // Message
 // ---------------------------------------------------------------------------------------------------------------------
 
-export interface Email extends EmailContent {
+export interface OutgoingEmail extends EmailContent {
   readonly mail_id: string
   readonly recipient: string
 }
@@ -24,7 +24,7 @@ interface SenderAddresses {
 const getDomain = ({ address }: Mailbox) => new URL(`http://${address.slice(address.lastIndexOf("@") + 1)}`).hostname
 
 /** The Message-ID stays the same when an email is sent again, so that servers and mail programs recognize it. */
-export const composeMimeMessage = (email: Email, { from, unsubscribe }: SenderAddresses) =>
+export const composeMimeMessage = (email: OutgoingEmail, { from, unsubscribe }: SenderAddresses) =>
   Effect.promise(() =>
     new MailComposer({
       from,
@@ -50,7 +50,7 @@ export const composeMimeMessage = (email: Email, { from, unsubscribe }: SenderAd
 // Delivery
 // ---------------------------------------------------------------------------------------------------------------------
 
-export class DeliveryError extends Data.TaggedError("DeliveryError")<{
+export class EmailDeliveryError extends Data.TaggedError("EmailDeliveryError")<{
   /**
    * `away`: no usable server; `later`: refused temporarily; `refused`: refused permanently;
    * `unknown`: the server received the complete message but did not reply.
@@ -103,7 +103,7 @@ const makeDeliveryError = (error: SmtpFailure, isHandedOver: boolean) => {
     : responseCode >= 500
     ? "refused"
     : "later"
-  return new DeliveryError({
+  return new EmailDeliveryError({
     outcome,
     message: toSingleLine(error?.response ?? message ?? "The connection ended without a reply."),
     code: [code ?? "ESMTP", command?.split(" ", 1)[0], responseCode].filter((part) => part !== undefined).join(" "),
@@ -130,7 +130,7 @@ export const makeSmtpDelivery = (url: Redacted.Redacted) => {
         const error = Object.assign(new Error("The server took too long."), { code: "ETIMEDOUT" })
         return Effect.fail(makeDeliveryError(error, isHandedOver))
       }
-      return Effect.callback<void, DeliveryError>((resume) => {
+      return Effect.callback<void, EmailDeliveryError>((resume) => {
         const connection = new SMTPConnection(options)
         const fail = (error: SmtpFailure) => {
           resume(Effect.fail(makeDeliveryError(error, isHandedOver)))

@@ -6,7 +6,7 @@ import { Context, Effect, Layer, LogLevel, Metric } from "effect"
 import { redactKeys } from "../rules/Errors.ts"
 import type { RequestContext } from "../http/RequestContext.ts"
 
-export interface AnsweredRequest {
+export interface CompletedRequest {
   readonly request_id: string
   readonly method: string
   /** Path and query, byte for byte. */
@@ -56,7 +56,7 @@ const makeEndpointMetrics = (endpoint: string) => {
 }
 
 export class RequestMetrics extends Context.Service<RequestMetrics, {
-  readonly record: (request: AnsweredRequest) => void
+  readonly record: (request: CompletedRequest) => void
   /** Records a request from its context. Skips the request that an estimate runs internally (D28, estimates). */
   readonly recordFromContext: (method: string, status: number, context: RequestContext, milliseconds: number) => void
 }>()("tickerline/observability/RequestMetrics") {
@@ -73,12 +73,12 @@ export class RequestMetrics extends Context.Service<RequestMetrics, {
         return metrics
       }
 
-      const log = ({ target, ...request }: AnsweredRequest) =>
+      const log = ({ target, ...request }: CompletedRequest) =>
         Effect.runForkWith(context)(
           Effect.annotateLogs(Effect.logDebug("Request completed"), { ...request, target: redactKeys(target) }),
         )
 
-      const record = (request: AnsweredRequest) => {
+      const record = (request: CompletedRequest) => {
         const { cached, endpoint = "other", milliseconds, status } = request
         const metrics = metricsByEndpoint.get(endpoint) ?? addEndpoint(endpoint)
         metrics.getCounter(status, cached).updateUnsafe(1, context)

@@ -114,14 +114,14 @@ const InstantText = Schema.String.check(
 )
 
 /** A `timestamp` column with the wall-clock time at -05:00, printed as stored (`dtV`, §2.1). */
-export const EasternWallClock = Model.Field({
+export const FixedOffsetTimeColumn = Model.Field({
   select: makeWallClockSchema(eastern).annotate({ fieldEncoder: makeTimeEncoder(fieldTypes.timestamp, () => 0) }),
   insert: WallClockText.annotate({ title: "time on the Eastern clock", examples: ["2026-06-01 20:05:00"] }),
   json: makeJsonSchema("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
 })
 
 /** A `timestamptz` column with an instant, converted to -05:00 (`dtU`, §2.1). */
-export const UtcInstant = Model.Field({
+export const InstantColumn = Model.Field({
   select: Schema.DateTimeUtcFromDate.annotate({
     fieldEncoder: makeTimeEncoder(fieldTypes.timestamptz, () => -fiveHours),
   }),
@@ -130,7 +130,7 @@ export const UtcInstant = Model.Field({
 })
 
 /** A `timestamp` column with New York's wall-clock time, converted to -05:00: 09:30 in June is 08:30 (`dtN`, §2.1). */
-export const NewYorkWallClock = Model.Field({
+export const NewYorkTimeColumn = Model.Field({
   select: makeWallClockSchema(newYork).annotate({
     fieldEncoder: makeTimeEncoder(fieldTypes.timestamp, makeNewYorkShift()),
   }),

@@ -9,7 +9,7 @@ export const Tier = Schema.Literals(tiers).annotate({ identifier: "Tier" })
 export type Tier = typeof Tier.Type
 
 /** Whether `tier` is `required` or higher. */
-export const meetsTier = (tier: Tier, required: Tier) => tiers.indexOf(tier) >= tiers.indexOf(required)
+export const isTierSufficient = (tier: Tier, required: Tier) => tiers.indexOf(tier) >= tiers.indexOf(required)
 
 /** The lowest tier that may use the endpoint. */
 export const RequiredTier = Context.Reference<Tier>("tickerline/rules/RequiredTier", { defaultValue: () => "basic" })
@@ -29,7 +29,7 @@ export interface AnnotatedEndpoint {
 }
 
 /** Returns the tables that the endpoint declares. Throws during startup if it declares none. */
-export const getTables = ({ annotations, path }: AnnotatedEndpoint): ReadonlyArray<string> => {
+export const getEndpointTables = ({ annotations, path }: AnnotatedEndpoint): ReadonlyArray<string> => {
   const tables = Context.get(annotations, ReadsTables)
   if (tables.length === 0) throw new Error(`The endpoint ${path} does not declare the tables that it reads`)
   return tables

@@ -1,7 +1,7 @@
 /** Filter parameters, which endpoints combine into query schemas (D7, D9). Each declares its column and operator. */
 import { Schema, SchemaTransformation } from "effect"
 import { CalendarDate, NonFutureDate } from "./Dates.ts"
-import type { ColumnOperator, FilterDeclaration } from "./FilterOperators.ts"
+import type { FilterDeclaration, FilterOperator } from "./FilterDeclarations.ts"
 
 /** The error message for an unknown parameter (D4), which follows the parameter's name. */
 export const unknownParameterReason = "is not a parameter of this endpoint"
@@ -21,11 +21,11 @@ const formattedParameter = <To extends Schema.Codec<string, string>>(
   description: string,
 ) => Schema.optionalKey(Schema.String.annotate({ description, format }).pipe(Schema.decodeTo(to)).annotate({ filter }))
 
-const nonFutureDateFilter = (operator: ColumnOperator, column: string, description: string) =>
+const nonFutureDateFilter = (operator: FilterOperator, column: string, description: string) =>
   formattedParameter(NonFutureDate, "date", { operator, column }, `${description}; not in the future.`)
 
 /** Either one day (`date`), or a range of days (`date_from` and `date_to`) of the column. */
-export const dateFilters = (column: string) => ({
+export const makeDateFilters = (column: string) => ({
   date: formattedParameter(
     NonFutureDate,
     "date",
@@ -37,7 +37,7 @@ export const dateFilters = (column: string) => ({
 })
 
 /** `date`, `date_from` and `date_to` for the column `date`. */
-export const DateFilters = dateFilters("date")
+export const defaultDateFilters = makeDateFilters("date")
 
 type FieldByName<Names extends ReadonlyArray<string>, Prefix extends string, Suffix extends string, Field> = {
   readonly [Name in Names[number] as `${Prefix}${Name}${Suffix}`]: Field
@@ -147,7 +147,7 @@ const NonEmptyText = Schema.String.check(
   }),
 )
 
-const makeTextListFilter = (operator: ColumnOperator, suffix: string) => (column: string) =>
+const makeTextListFilter = (operator: FilterOperator, suffix: string) => (column: string) =>
   listFilter(NonEmptyText, `Rows whose ${column} is one of these comma-separated values${suffix}.`, {
     operator,
     column,

@@ -1,7 +1,7 @@
 /** Paging of lists (§1, D8): the parameters, the JSON envelope, and the encoding of a page. */
 import { Context, Effect, Schema, SchemaGetter } from "effect"
 import { RequestContext } from "../http/RequestContext.ts"
-import { type ListFormat, listFormats } from "../rows/Formats.ts"
+import { type ListFormat, listFormats } from "../rows/ListFormats.ts"
 import { output } from "../rows/OutputBuffer.ts"
 import { makeFileWriter, type ResultEncoder, splitResults, writeResults } from "../rows/ResultWriter.ts"
 import type { RowRecord } from "../rows/RowRecord.ts"
@@ -50,7 +50,7 @@ export interface PageQuery {
 export const ResultCount = Schema.Int.annotate({ description: "The length of `results`." })
 
 /** `{ count, results, message?, page, limit, has_more }`. */
-export const ListEnvelope = <Row extends Schema.Top>(row: Row) =>
+export const makeListEnvelope = <Row extends Schema.Top>(row: Row) =>
   Schema.Struct({
     count: ResultCount,
     results: Schema.Array(row).annotate({ description: "The rows of the page." }),
@@ -66,11 +66,11 @@ export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/
 })
 
 /** A limit that is greater than the number of rows in any table. */
-export const allRows = Number.MAX_SAFE_INTEGER
+export const unlimitedRows = Number.MAX_SAFE_INTEGER
 
 /** Returns the rows to select: the rows of the page, and one more that shows whether a next page exists. */
 export const getRowRange = ({ limit, page }: PageQuery) =>
-  limit === "all" ? { limit: allRows, offset: 0 } : { limit: limit + 1, offset: (page - 1) * limit }
+  limit === "all" ? { limit: unlimitedRows, offset: 0 } : { limit: limit + 1, offset: (page - 1) * limit }
 
 const makePageTarget = (target: string, page: number) => {
   const [path = "/", ...search] = target.split("?")
@@ -98,7 +98,7 @@ export interface ResponseContent {
 }
 
 /** The content of a response that is not a list. */
-export const makeSingleContent = (encoded: Schema.Json, records: number): ResponseContent => ({
+export const makeSingleResultContent = (encoded: Schema.Json, records: number): ResponseContent => ({
   body: new TextEncoder().encode(JSON.stringify(encoded)),
   records,
   nextPage: undefined,
@@ -114,7 +114,7 @@ interface Page {
 }
 
 /** Encodes a page as JSON with its envelope, or as CSV or NDJSON, which have no envelope and no `message`. */
-export const encodePage = (
+export const encodeListPage = (
   { limit, page }: PageQuery,
   { format, message, results, rows }: Page,
 ): ResponseContent => {

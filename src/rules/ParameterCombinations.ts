@@ -1,6 +1,6 @@
 /** Rules for parameters that depend on each other: dates (D7), paging (D8) and ranges (D9). */
 import { BigDecimal, Schema } from "effect"
-import type { DecodedQuery } from "./FilterOperators.ts"
+import type { DecodedQuery } from "./FilterDeclarations.ts"
 
 const isLater = (from: string, to: string) => from > to
 

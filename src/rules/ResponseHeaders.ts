@@ -90,22 +90,22 @@ const declarations = {
   )),
 } satisfies Readonly<Record<string, HeaderDeclaration>>
 
-export type HeaderName = keyof typeof declarations
+export type ResponseHeaderName = keyof typeof declarations
 
 /** The headers in the form in which OpenAPI describes them. */
-export const responseHeaders = Record.map(declarations, Struct.pick(["description", "required", "schema"]))
+export const openApiResponseHeaders = Record.map(declarations, Struct.pick(["description", "required", "schema"]))
 
 const selectNames = (isSelected: (header: HeaderDeclaration) => boolean) =>
   Object.entries<HeaderDeclaration>(declarations).flatMap(([name, header]) => isSelected(header) ? [name] : [])
 
 /** Headers that browser code may read. */
-export const exposedHeaders = selectNames(({ isExposed }) => isExposed).toSorted()
+export const corsExposedHeaders = selectNames(({ isExposed }) => isExposed).toSorted()
 
 const selectLowerCaseNames = (caching: HeaderDeclaration["caching"]) =>
   selectNames((header) => header.caching === caching).map((name) => name.toLowerCase())
 
 /** Headers whose value is the same for every account, in lower case. */
-export const sharedHeaders: ReadonlySet<string> = new Set([
+export const accountIndependentHeaders: ReadonlySet<string> = new Set([
   "content-encoding",
   "content-length",
   "content-type",

@@ -2,7 +2,7 @@
 import { Array, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { setResponseHeaders } from "../http/RequestContext.ts"
 import { redactKeys } from "./Errors.ts"
-import type { FilterDeclaration } from "./FilterOperators.ts"
+import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
 /** The format of a ticker in requests, data files and tables. */
 export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
@@ -49,7 +49,7 @@ const parseTickers = Effect.fnUntraced(function* (text: string) {
 })
 
 /** A comma-separated list of tickers. Invalid ones are dropped and listed in a header; at least one must be valid. */
-export const TickerList = Schema.String.annotate({
+export const TickerListParameter = Schema.String.annotate({
   description: "Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`; " +
     "when none is valid the request is refused.",
   examples: ["META,BYON"],
@@ -76,8 +76,10 @@ const makeTickerSchema = (maxLength: number) =>
   ))
 
 /** One ticker of up to 6 characters; a comma or space inside makes it invalid (D6). */
-export const Ticker = makeTickerSchema(6).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })
+export const TickerParameter = makeTickerSchema(6).annotate({
+  filter: { operator: "statement" } satisfies FilterDeclaration,
+})
 
 /** One ticker of up to 16 characters, the maximum in the tables. */
-export const LongTicker = makeTickerSchema(16)
+export const LongTickerParameter = makeTickerSchema(16)
   .annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })

@@ -7,7 +7,7 @@ import { RequestContext } from "../http/RequestContext.ts"
 import { InternalError, ValidationError } from "./Errors.ts"
 import { unknownParameterReason } from "./Filters.ts"
 import { suggestName } from "./Suggestions.ts"
-import { makeReasonFormatter } from "./ValidationMessages.ts"
+import { makeValidationReasonFormatter } from "./ValidationMessages.ts"
 
 const maxFields = 20
 
@@ -21,7 +21,7 @@ const namelessParameter = "The query string contains a parameter without a name;
 const repeatedParameter = "is sent more than once; send it once"
 
 /** All parameters are text. The only wrong type is an array, which a repeated parameter produces (D4). */
-const getReasons = makeReasonFormatter({
+const getReasons = makeValidationReasonFormatter({
   missing: "is required",
   unexpected: unknownParameterReason,
   wrongType: repeatedParameter,

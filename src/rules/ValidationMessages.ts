@@ -1,13 +1,13 @@
 /** Formats schema errors of parameters (D11) and data file cells (D31). A reason follows its name: "page must be …". */
 import { SchemaIssue } from "effect"
 
-export interface FieldReason {
+export interface FieldErrorReason {
   readonly name: string
   readonly reason: string
 }
 
 /** The reasons that are worded differently for parameters and for cells. */
-export interface MessageWording {
+export interface ValidationWording {
   readonly missing: string
   readonly unexpected: string
   readonly wrongType: string
@@ -20,7 +20,7 @@ const toPredicate = (message: string) =>
     .replace(`"true" | "false"`, "true or false")
 
 /** Returns a function that lists the reasons in an issue, each with the name of its parameter or column. */
-export const makeReasonFormatter = ({ missing, unexpected, wrongType }: MessageWording) => {
+export const makeValidationReasonFormatter = ({ missing, unexpected, wrongType }: ValidationWording) => {
   const format = SchemaIssue.makeFormatterStandardSchemaV1({
     leafHook: (issue) =>
       issue._tag === "MissingKey"
@@ -31,7 +31,7 @@ export const makeReasonFormatter = ({ missing, unexpected, wrongType }: MessageW
         ? wrongType
         : SchemaIssue.defaultLeafHook(issue),
   })
-  return (issue: SchemaIssue.Issue): ReadonlyArray<FieldReason> =>
+  return (issue: SchemaIssue.Issue): ReadonlyArray<FieldErrorReason> =>
     format(issue).issues.map(({ message, path }) => ({
       name: path?.[0] === undefined ? "" : String(path[0]),
       reason: toPredicate(message),

@@ -1,8 +1,8 @@
 /** §9.6 (changelog): every entry of the changelog on one page, newest release first. */
-import { changelog } from "../changelog/Changelog.ts"
+import { changelogEntries } from "../changelog/Changelog.ts"
 import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
-import { escape, inlineCode, renderProse, textElement } from "./browser/markup.js"
-import { type Page, pagePath } from "./Page.ts"
+import { escapeMarkup, renderInlineCode, renderProse, renderTextElement } from "./browser/markup.js"
+import { pagePath, type SitePage } from "./Page.ts"
 
 const renderBadges = ({ breaking, type }: ChangelogEntry) =>
   `<span class="badge ${type === "deprecated" || type === "removed" ? "warn" : "good"}">${type}</span>` +
@@ -12,18 +12,20 @@ const renderField = (label: string, text: string | null) =>
   text === null ? "" : `<p><strong>${label}:</strong> ${renderProse(text)}</p>`
 
 const renderEntry = (entry: ChangelogEntry) =>
-  `<section class="entry">${textElement("h3", { id: entry.id }, entry.title)}
-<p>${renderBadges(entry)} <time datetime="${escape(entry.date)}">${escape(entry.date)}</time></p>
+  `<section class="entry">${renderTextElement("h3", { id: entry.id }, entry.title)}
+<p>${renderBadges(entry)} <time datetime="${escapeMarkup(entry.date)}">${escapeMarkup(entry.date)}</time></p>
 <p>${renderProse(entry.text)}</p>
 ${renderField("What to do", entry.migration)}${renderField("Takes effect", entry.takes_effect)}${
     renderField("Sunset", entry.sunset)
   }
-<p class="paths">${entry.paths.map(inlineCode).join(" ")}</p></section>`
+<p class="paths">${entry.paths.map(renderInlineCode).join(" ")}</p></section>`
 
 const render = () => {
-  const releases = Array.from(new Set(changelog.map(({ release }) => release)), (release) => {
-    const entries = changelog.filter((entry) => entry.release === release)
-    return `<h2 id="${escape(`v${release}`)}">Release ${escape(release)}</h2>\n${entries.map(renderEntry).join("\n")}`
+  const releases = Array.from(new Set(changelogEntries.map(({ release }) => release)), (release) => {
+    const entries = changelogEntries.filter((entry) => entry.release === release)
+    return `<h2 id="${escapeMarkup(`v${release}`)}">Release ${escapeMarkup(release)}</h2>\n${
+      entries.map(renderEntry).join("\n")
+    }`
   })
   return {
     description: "Every change, addition, deprecation and fix, newest first.",
@@ -38,7 +40,7 @@ ${releases.join("\n")}
   }
 }
 
-export const changelogPage: Page = {
+export const changelogPage: SitePage = {
   path: pagePath("changelog"),
   title: "Changelog",
   section: "Reference",

@@ -1,9 +1,9 @@
 /** Renders special fenced blocks in guides. They show values from the code, so that no guide repeats a value. */
 import { DateTime, Effect, Option } from "effect"
-import { endpoints } from "../catalogue/Endpoints.ts"
+import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { renderLineage } from "./browser/lineage-figure.js"
-import { escape, inlineCode, renderProse, renderTable } from "./browser/markup.js"
-import type { GuideBlocks } from "./Markdown.ts"
+import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
+import type { GuideBlockRenderers } from "./Markdown.ts"
 import { pagePath } from "./Page.ts"
 import { makeReferenceTables } from "./ReferenceTables.ts"
 
@@ -41,7 +41,7 @@ const timestampConverter = `<div id="converter" class="converter" hidden>
 <noscript><p>Enable JavaScript to use the timestamp converter here.</p></noscript>
 `
 
-const deprecated = endpoints.flatMap(({ deprecation, row }) =>
+const deprecated = catalogueEndpoints.flatMap(({ deprecation, row }) =>
   Option.match(deprecation, { onNone: () => [], onSome: (details) => [{ path: row.path, ...details }] })
 )
 
@@ -50,9 +50,11 @@ const renderDeprecations = (variant: string) => {
   if (deprecated.length === 0) return `<p>No endpoint is deprecated.</p>\n`
   if (variant === "short") {
     return deprecated.map(({ announced, note, path, successor, sunset }) => {
-      const end = sunset === undefined ? "No end date is set." : `It may stop responding after ${escape(sunset)}.`
-      return `<div class="notice"><p><strong>${inlineCode(path)} is deprecated</strong> since ${escape(announced)}. ` +
-        `${end} Use ${inlineCode(successor)}. ${renderProse(note)} ` +
+      const end = sunset === undefined ? "No end date is set." : `It may stop responding after ${escapeMarkup(sunset)}.`
+      return `<div class="notice"><p><strong>${renderInlineCode(path)} is deprecated</strong> since ${
+        escapeMarkup(announced)
+      }. ` +
+        `${end} Use ${renderInlineCode(successor)}. ${renderProse(note)} ` +
         `<a href="${pagePath("deprecations")}">How to migrate</a></p></div>\n`
     }).join("")
   }
@@ -61,18 +63,18 @@ const renderDeprecations = (variant: string) => {
     deprecated.map((
       { announced, note, path, successor, sunset },
     ) => [
-      inlineCode(path),
-      escape(announced),
-      sunset === undefined ? "not set" : escape(sunset),
-      inlineCode(successor),
+      renderInlineCode(path),
+      escapeMarkup(announced),
+      sunset === undefined ? "not set" : escapeMarkup(sunset),
+      renderInlineCode(successor),
       renderProse(note),
     ]),
   )
 }
 
-export const makeGuideBlocks = Effect.map(
+export const makeGuideBlockRenderers = Effect.map(
   makeReferenceTables,
-  (renderReferenceTable): GuideBlocks => ({
+  (renderReferenceTable): GuideBlockRenderers => ({
     table: (_, name) => renderReferenceTable(name),
     chain: renderLineageBlock,
     converter: () => timestampConverter,

@@ -2,9 +2,9 @@
 import { Effect, FileSystem, Path } from "effect"
 import { defaultServerUrl } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
-import { makeGuideBlocks } from "./GuideBlocks.ts"
-import { guideTitle, renderGuide } from "./Markdown.ts"
-import { type Page, pagePath } from "./Page.ts"
+import { makeGuideBlockRenderers } from "./GuideBlocks.ts"
+import { parseGuideTitle, renderGuide } from "./Markdown.ts"
+import { pagePath, type SitePage } from "./Page.ts"
 
 const folder = new URL("../../docs/guides/", import.meta.url)
 
@@ -24,7 +24,7 @@ const order = [
 ]
 
 /** Guides that are not in the section "Guides". */
-const sections: Readonly<Record<string, Page["section"]>> = {
+const sections: Readonly<Record<string, SitePage["section"]>> = {
   index: "Start",
   "first-steps": "Start",
   client: "Start",
@@ -43,7 +43,7 @@ export const loadGuides = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const directory = yield* path.fromFileUrl(folder)
-  const blocks = yield* makeGuideBlocks
+  const blocks = yield* makeGuideBlockRenderers
   const baseUrl = yield* BaseUrl
   const names = (yield* fs.readDirectory(directory)).filter((file) => file.endsWith(".md"))
     .map((file) => file.slice(0, -".md".length))
@@ -51,12 +51,12 @@ export const loadGuides = Effect.gen(function* () {
   return yield* Effect.forEach(
     names,
     (name) =>
-      Effect.map(fs.readFileString(path.join(directory, `${name}.md`)), (text): Page => {
+      Effect.map(fs.readFileString(path.join(directory, `${name}.md`)), (text): SitePage => {
         const file = `guides/${name}.md`
         const source = baseUrl === "" ? text : text.replaceAll(defaultServerUrl, baseUrl)
         return {
           path: pagePath(name),
-          title: guideTitle(file, source),
+          title: parseGuideTitle(file, source),
           section: sections[name] ?? "Guides",
           scripts: scripts[name] ?? [],
           render: () => renderGuide(file, source, blocks),

@@ -4,18 +4,18 @@
  */
 import { Context, Effect, FileSystem, Layer, Option, Path } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { cacheCompressedForms } from "../http/Compression.ts"
-import { makeConditionalResponder } from "../http/ConditionalRequests.ts"
+import { enableCompressionCache } from "../http/Compression.ts"
+import { makeStaticBodyResponder } from "../http/ConditionalRequests.ts"
 import { BaseUrl, getBasePath } from "../http/BaseUrl.ts"
 import { respondNotFound } from "../http/UnroutedResponses.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
-import { escape } from "./browser/markup.js"
+import { escapeMarkup } from "./browser/markup.js"
 import { changelogPage } from "./ChangelogPage.ts"
 import { loadGuides } from "./Guides.ts"
-import { renderLayout } from "./Layout.ts"
-import { assetPath, type Page, pagePath } from "./Page.ts"
+import { renderHtmlPage } from "./Layout.ts"
+import { assetPath, pagePath, type SitePage } from "./Page.ts"
 import { makeReferencePages } from "./ReferencePages.ts"
-import { searchEntriesOf } from "./SearchIndex.ts"
+import { makeSearchEntries } from "./SearchIndex.ts"
 import { toolPages } from "./ToolPages.ts"
 
 interface SiteFile {
@@ -53,7 +53,7 @@ const securityHeaders = {
 
 /** Every page, in the order of the navigation. */
 const loadPages = Effect.gen(function* () {
-  const pages: ReadonlyArray<Page> = [
+  const pages: ReadonlyArray<SitePage> = [
     ...(yield* loadGuides),
     ...toolPages,
     changelogPage,
@@ -84,19 +84,19 @@ const loadAssets = Effect.gen(function* () {
   )
 }).pipe(Effect.orDie)
 
-const pageFile = (page: Page, pages: ReadonlyArray<Page>): SiteFile => ({
+const pageFile = (page: SitePage, pages: ReadonlyArray<SitePage>): SiteFile => ({
   path: page.path,
   contentType: htmlType,
-  render: Effect.sync(() => renderLayout(page, pages)),
+  render: Effect.sync(() => renderHtmlPage(page, pages)),
   headers: securityHeaders,
 })
 
 /** The search index. Rendering every page takes long, so the fiber yields to other requests between two pages. */
-const searchIndexFile = (pages: ReadonlyArray<Page>): SiteFile => ({
+const searchIndexFile = (pages: ReadonlyArray<SitePage>): SiteFile => ({
   path: assetPath("search.json"),
   contentType: "application/json",
   render: Effect.map(
-    Effect.forEach(pages, (page) => Effect.andThen(Effect.yieldNow, Effect.sync(() => searchEntriesOf(page)))),
+    Effect.forEach(pages, (page) => Effect.andThen(Effect.yieldNow, Effect.sync(() => makeSearchEntries(page)))),
     (entries) => JSON.stringify({ entries: entries.flat() }),
   ),
   headers: {},
@@ -108,14 +108,15 @@ const fileRoute = Effect.fnUntraced(function* ({ contentType, headers, path, ren
   const responder = yield* Effect.cached(
     Effect.map(
       render,
-      (text) => makeConditionalResponder(cacheCompressedForms(new TextEncoder().encode(text)), contentType, allHeaders),
+      (text) =>
+        makeStaticBodyResponder(enableCompressionCache(new TextEncoder().encode(text)), contentType, allHeaders),
     ),
   )
   return HttpRouter.route("GET", path, (request) => Effect.map(responder, (respond) => respond(request)))
 })
 
 /** At most five pages with similar names, the most similar first. */
-const findSimilarPages = (path: string, pages: ReadonlyArray<Page>) => {
+const findSimilarPages = (path: string, pages: ReadonlyArray<SitePage>) => {
   const nameOf = (path: string) => path.split("/").at(-1) ?? ""
   const requested = nameOf(path.replace(/\/+$/, "")).replace(/\.(md|html?)$/, "").toLowerCase()
   const nearest = Option.getOrUndefined(findNearestName(requested, pages.map(({ path }) => nameOf(path))))
@@ -126,9 +127,9 @@ const findSimilarPages = (path: string, pages: ReadonlyArray<Page>) => {
   return Array.from(new Set([...pages.filter(({ path }) => nameOf(path) === nearest), ...similar])).slice(0, 5)
 }
 
-const notFoundPage = (path: string, pages: ReadonlyArray<Page>): Page => {
+const notFoundPage = (path: string, pages: ReadonlyArray<SitePage>): SitePage => {
   const links = findSimilarPages(path, pages).map(({ path, title }) =>
-    `<li><a href="${escape(path)}">${escape(title)}</a></li>`
+    `<li><a href="${escapeMarkup(path)}">${escapeMarkup(title)}</a></li>`
   )
   return {
     path: pagePath("not-found"),
@@ -138,7 +139,7 @@ const notFoundPage = (path: string, pages: ReadonlyArray<Page>): Page => {
     render: () => ({
       description: "The documentation has no page at this address.",
       body: `<h1>Page not found</h1>
-<p>The documentation has no page at <code>${escape(path.slice(0, 200))}</code>.</p>
+<p>The documentation has no page at <code>${escapeMarkup(path.slice(0, 200))}</code>.</p>
 ${links.length === 0 ? "" : `<p>Did you mean:</p><ul>${links.join("")}</ul>`}
 <p>Go to the <a href="${pagePath("index")}">start page</a>, or use the search.</p>`,
     }),
@@ -149,11 +150,11 @@ ${links.length === 0 ? "" : `<p>Did you mean:</p><ul>${links.join("")}</ul>`}
 const acceptsHtml = ({ headers }: HttpServerRequest.HttpServerRequest) =>
   /\btext\/html\b/i.test(headers["accept"] ?? "")
 
-const handleUnknownPage = (pages: ReadonlyArray<Page>) => (request: HttpServerRequest.HttpServerRequest) => {
+const handleUnknownPage = (pages: ReadonlyArray<SitePage>) => (request: HttpServerRequest.HttpServerRequest) => {
   const [path = ""] = request.url.split("?", 1)
   if (!acceptsHtml(request)) return respondNotFound(path)
   return Effect.sync(() =>
-    HttpServerResponse.text(renderLayout(notFoundPage(path, pages), pages), {
+    HttpServerResponse.text(renderHtmlPage(notFoundPage(path, pages), pages), {
       status: 404,
       contentType: htmlType,
       headers: { "Cache-Control": "no-store", Vary: "Accept", ...securityHeaders },
@@ -172,11 +173,10 @@ const redirectToStart = (baseUrl: string) =>
   })
 
 /** Every path of the site that can be requested with GET. */
-export class SiteAddresses
-  extends Context.Service<SiteAddresses, ReadonlySet<string>>()("tickerline/site/SiteAddresses") {}
+export class SitePaths extends Context.Service<SitePaths, ReadonlySet<string>>()("tickerline/site/SiteAddresses") {}
 
 export const layer = Layer.effect(
-  SiteAddresses,
+  SitePaths,
   Effect.gen(function* () {
     const router = yield* HttpRouter.HttpRouter
     const redirect = Effect.succeed(redirectToStart(yield* BaseUrl))

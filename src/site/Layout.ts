@@ -1,6 +1,13 @@
 /** The layout of every page. It works without scripts, on phones, in light and dark themes, and in print. */
-import { escape, stripTags } from "./browser/markup.js"
-import { assetPath, contentOf, navigationSections, type Page, pagePath, referenceOverviewPath } from "./Page.ts"
+import { escapeMarkup, stripTags } from "./browser/markup.js"
+import {
+  assetPath,
+  getPageContent,
+  navigationSections,
+  pagePath,
+  referenceOverviewPath,
+  type SitePage,
+} from "./Page.ts"
 
 /** Inlined, so that the icon needs no request. */
 const favicon = "data:image/svg+xml," +
@@ -12,7 +19,7 @@ const favicon = "data:image/svg+xml," +
 const logo = `<svg class="logo" viewBox="0 0 16 16" aria-hidden="true"><path d="M3 15V9M8 15V2M13 15V6"/></svg>`
 
 const link = (path: string, title: string, currentPath: string) =>
-  `<a href="${escape(path)}"${path === currentPath ? ` aria-current="page"` : ""}>${escape(title)}</a>`
+  `<a href="${escapeMarkup(path)}"${path === currentPath ? ` aria-current="page"` : ""}>${escapeMarkup(title)}</a>`
 
 /** The long list of endpoints is expanded only on the reference pages. */
 const renderSection = (section: string, links: string, currentPath: string) => {
@@ -21,7 +28,7 @@ const renderSection = (section: string, links: string, currentPath: string) => {
   return `<details class="endpoints"${open}><summary class="section">${section}</summary>${links}</details>`
 }
 
-const renderNavigation = (pages: ReadonlyArray<Page>, currentPath: string) =>
+const renderNavigation = (pages: ReadonlyArray<SitePage>, currentPath: string) =>
   navigationSections.map((section) => {
     const items = pages.filter((page) => page.section === section)
       .map(({ label, path, title }) => `<li>${link(path, label ?? title, currentPath)}</li>`)
@@ -57,23 +64,25 @@ const linkHeadings = (body: string) =>
       title.includes("<a ") ? heading : `<${tag} id="${id}"><a class="anchor" href="#${id}">${title}</a></${tag}>`,
   )
 
-const renderPreviousAndNext = (currentPath: string, pages: ReadonlyArray<Page>) => {
+const renderPreviousAndNext = (currentPath: string, pages: ReadonlyArray<SitePage>) => {
   const ordered = navigationSections.flatMap((section) => pages.filter((page) => page.section === section))
   const index = ordered.findIndex(({ path }) => path === currentPath)
   if (index < 0) return ""
-  const neighbour = (page: Page | undefined, rel: string, name: string) =>
+  const neighbour = (page: SitePage | undefined, rel: string, name: string) =>
     page === undefined
       ? ""
-      : `<a rel="${rel}" href="${escape(page.path)}"><span>${name}</span> ${escape(page.label ?? page.title)}</a>`
+      : `<a rel="${rel}" href="${escapeMarkup(page.path)}"><span>${name}</span> ${
+        escapeMarkup(page.label ?? page.title)
+      }</a>`
   return `<nav class="steps" aria-label="Previous and next page">${neighbour(ordered[index - 1], "prev", "Previous")}${
     neighbour(ordered[index + 1], "next", "Next")
   }</nav>`
 }
 
 /** Renders a complete HTML document. `pages` are the entries of the navigation. */
-export const renderLayout = (page: Page, pages: ReadonlyArray<Page>) => {
+export const renderHtmlPage = (page: SitePage, pages: ReadonlyArray<SitePage>) => {
   const { path, scripts, title } = page
-  const { body, description } = contentOf(page)
+  const { body, description } = getPageContent(page)
   const home = pagePath("index")
   const navigation = renderNavigation(pages, path)
   const tableOfContents = renderTableOfContents(body)
@@ -82,11 +91,11 @@ export const renderLayout = (page: Page, pages: ReadonlyArray<Page>) => {
 <html lang="en">
 <head>
 <meta charset="utf-8">
-<title>${path === home ? "Tickerline" : `${escape(title)} · Tickerline`}</title>
-<meta name="description" content="${escape(description)}">
+<title>${path === home ? "Tickerline" : `${escapeMarkup(title)} · Tickerline`}</title>
+<meta name="description" content="${escapeMarkup(description)}">
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
-<link rel="icon" href="${escape(favicon)}">
+<link rel="icon" href="${escapeMarkup(favicon)}">
 <script src="${assetPath("theme.js")}"></script>
 <link rel="stylesheet" href="${assetPath("style.css")}">
 ${modules.map((name) => `<script type="module" src="${assetPath(name)}"></script>`).join("\n")}

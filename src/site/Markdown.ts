@@ -5,7 +5,7 @@ import json from "highlight.js/lib/languages/json"
 import python from "highlight.js/lib/languages/python"
 import typescript from "highlight.js/lib/languages/typescript"
 import { Marked, type Tokens } from "marked"
-import { escape, renderCodeBlock, renderTable, stripTags } from "./browser/markup.js"
+import { escapeMarkup, renderCodeBlock, renderTable, stripTags } from "./browser/markup.js"
 import { pagePath } from "./Page.ts"
 
 highlight.registerLanguage("sh", bash)
@@ -26,14 +26,14 @@ const languageNames: Readonly<Record<string, string>> = {
 export const renderHighlightedCode = (language: string, text: string) =>
   renderCodeBlock(
     languageNames[language] ?? language,
-    highlight.getLanguage(language) === undefined ? escape(text) : highlight.highlight(text, { language }).value,
+    highlight.getLanguage(language) === undefined ? escapeMarkup(text) : highlight.highlight(text, { language }).value,
   )
 
 /** Renders a fenced block as HTML. `argument` is the text that follows the block's name on the opening line. */
 type RenderBlock = (text: string, argument: string) => string
 
 /** Renderers of special fenced blocks, by name. All other blocks are code. */
-export type GuideBlocks = Readonly<Record<string, RenderBlock>>
+export type GuideBlockRenderers = Readonly<Record<string, RenderBlock>>
 
 interface RenderedGuide {
   readonly title: string
@@ -43,7 +43,7 @@ interface RenderedGuide {
 }
 
 /** The anchor of a heading, as GitHub generates it: `## Retry, or not` is `#retry-or-not`. */
-export const headingSlug = (heading: string) =>
+export const makeHeadingAnchor = (heading: string) =>
   heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s/g, "-")
 
 /** Resolves a link to a neighbouring file, such as `lineage.md#candidates`, to its page. */
@@ -55,15 +55,15 @@ const linkAddress = (href: string) => {
 const plainText = (markdown: string) => markdown.replace(/[`*]/g, "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
 
 /** The title in the first line of a guide: `# Title`. */
-export const guideTitle = (file: string, source: string) => {
+export const parseGuideTitle = (file: string, source: string) => {
   const [, title] = /^# (.+)\n/.exec(source) ?? []
   if (title === undefined) throw new Error(`docs/${file}: the first line must be the title, "# Title"`)
   return plainText(title)
 }
 
 /** Throws if the guide contains HTML or two headings with the same anchor. */
-export const renderGuide = (file: string, source: string, blocks: GuideBlocks): RenderedGuide => {
-  const title = guideTitle(file, source)
+export const renderGuide = (file: string, source: string, blocks: GuideBlockRenderers): RenderedGuide => {
+  const title = parseGuideTitle(file, source)
   let description = ""
   const slugs = new Set<string>()
   const marked = new Marked({
@@ -75,7 +75,7 @@ export const renderGuide = (file: string, source: string, blocks: GuideBlocks): 
       heading({ depth, tokens }: Tokens.Heading) {
         const inner = this.parser.parseInline(tokens)
         if (depth === 1) return `<h1>${inner}</h1>\n`
-        const slug = headingSlug(stripTags(inner))
+        const slug = makeHeadingAnchor(stripTags(inner))
         if (slugs.has(slug)) throw new Error(`docs/${file}: two headings have the anchor #${slug}`)
         slugs.add(slug)
         return `<h${depth} id="${slug}">${inner}</h${depth}>\n`
@@ -87,7 +87,7 @@ export const renderGuide = (file: string, source: string, blocks: GuideBlocks): 
       },
       link({ href, tokens }: Tokens.Link) {
         const rel = /^https?:/.test(href) ? ` rel="noreferrer"` : ""
-        return `<a href="${escape(linkAddress(href))}"${rel}>${this.parser.parseInline(tokens)}</a>`
+        return `<a href="${escapeMarkup(linkAddress(href))}"${rel}>${this.parser.parseInline(tokens)}</a>`
       },
       code({ lang = "", text }: Tokens.Code) {
         const [name = "", ...argument] = lang.split(" ")

@@ -1,11 +1,11 @@
 /** A page of the documentation, and the addresses of pages and assets. */
 import { Function } from "effect"
-import { documentationPath } from "../rules/Lifecycle.ts"
+import { documentationPath } from "../rules/Deprecation.ts"
 
 /** Groups of the navigation, in order. */
 export const navigationSections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
 
-export interface Page {
+export interface SitePage {
   /** `/v1/docs/lineage` */
   readonly path: `/${string}`
   readonly title: string
@@ -14,7 +14,7 @@ export interface Page {
   readonly section: typeof navigationSections[number]
   /** Scripts in `browser/` that the page loads. */
   readonly scripts: ReadonlyArray<string>
-  /** Renders the content. Call `contentOf` instead, which caches the result. */
+  /** Renders the content. Call `getPageContent` instead, which caches the result. */
   readonly render: () => PageContent
 }
 
@@ -28,7 +28,7 @@ interface PageContent {
 }
 
 /** Renders a page when it is first needed (docs/decisions/0060-pages-are-rendered-on-first-request.md). */
-export const contentOf = Function.memoize((page: Page) => page.render())
+export const getPageContent = Function.memoize((page: SitePage) => page.render())
 
 /** The address of a page; `index` is the first page. */
 export const pagePath = (name: string): `/${string}` =>

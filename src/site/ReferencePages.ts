@@ -1,24 +1,24 @@
 /** The API reference: an overview, and a page for each endpoint in the OpenAPI document. */
 import { Effect } from "effect"
-import { type CatalogueEndpoint, endpoints } from "../catalogue/Endpoints.ts"
-import { defaultServerUrl, openApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import { defaultOpenApiDocument, defaultServerUrl } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
-import { at, listAt, textAt } from "./browser/json.js"
-import { escape, inlineCode, renderProse, renderTable } from "./browser/markup.js"
+import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
+import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import { renderHighlightedCode } from "./Markdown.ts"
-import { type Page, pagePath, referenceOverviewPath, referencePagePath } from "./Page.ts"
+import { pagePath, referenceOverviewPath, referencePagePath, type SitePage } from "./Page.ts"
 import { renderEndpointTable } from "./ReferenceTables.ts"
 import {
-  allowedValues,
   describeAllowedValues,
   describeBounds,
   describeFields,
   entriesAt,
-  followReference,
+  listAllowedValues,
+  listOperationResponses,
   nonNullAlternatives,
+  renderSchemaType,
   renderSentences,
-  renderType,
-  responsesOf,
+  resolveSchemaReference,
 } from "./SchemaDescriptions.ts"
 import { apiKeyForm } from "./ToolPages.ts"
 
@@ -27,36 +27,38 @@ const section = (id: string, title: string, body: string) =>
 
 /** The examples of an operation, ordered by status. */
 const examplesOf = (operation: unknown) =>
-  responsesOf(operation).flatMap(([status, response]) =>
+  listOperationResponses(operation).flatMap(([status, response]) =>
     entriesAt(response, "content", "application/json", "examples").map(([name, example]) => ({
       name,
       status: Number(status),
-      request: textAt(example, "summary") ?? "",
-      body: renderHighlightedCode("json", JSON.stringify(at(example, "value"), null, 2)),
+      request: getTextAt(example, "summary") ?? "",
+      body: renderHighlightedCode("json", JSON.stringify(getValueAt(example, "value"), null, 2)),
     }))
   ).toSorted((left, right) => left.status - right.status)
 
-const takesAnyParameter = (schema: unknown) => at(followReference(schema), "type") === "object"
+const takesAnyParameter = (schema: unknown) => getValueAt(resolveSchemaReference(schema), "type") === "object"
 
 /** The choices of a select element. Empty for an array, because its description lists the values. */
 const optionsOf = (schema: unknown) => {
   const types = nonNullAlternatives(schema)
-  if (types.some((type) => at(type, "type") === "boolean")) return ["true", "false"]
-  return types.every((type) => at(type, "type") !== "array" && allowedValues(type).length > 0)
-    ? allowedValues(schema)
+  if (types.some((type) => getValueAt(type, "type") === "boolean")) return ["true", "false"]
+  return types.every((type) => getValueAt(type, "type") !== "array" && listAllowedValues(type).length > 0)
+    ? listAllowedValues(schema)
     : []
 }
 
 const parameterField = (name: string, schema: unknown, value: string) => {
-  const attributes = `id="p-${escape(name)}" name="${escape(name)}" form="try"`
+  const attributes = `id="p-${escapeMarkup(name)}" name="${escapeMarkup(name)}" form="try"`
   const options = optionsOf(schema)
   if (options.length === 0) {
     const marker = takesAnyParameter(schema) ? ` data-parameters="all"` : ""
-    return `<input type="text" ${attributes}${marker} value="${escape(value)}" autocomplete="off" spellcheck="false">`
+    return `<input type="text" ${attributes}${marker} value="${
+      escapeMarkup(value)
+    }" autocomplete="off" spellcheck="false">`
   }
   const choices = ["", ...options].map((option) =>
-    `<option value="${escape(option)}"${option === value ? " selected" : ""}>${
-      option === "" ? "not sent" : escape(option)
+    `<option value="${escapeMarkup(option)}"${option === value ? " selected" : ""}>${
+      option === "" ? "not sent" : escapeMarkup(option)
     }</option>`
   )
   return `<select ${attributes}>${choices.join("")}</select>`
@@ -64,11 +66,11 @@ const parameterField = (name: string, schema: unknown, value: string) => {
 
 /** The parameters as a table of form fields, filled in from the example request. */
 const renderParameters = (operation: unknown, example: URLSearchParams) => {
-  const parameters = listAt(operation, "parameters").map((parameter) => ({
-    name: textAt(parameter, "name") ?? "",
-    description: textAt(parameter, "description") ?? "",
-    schema: at(parameter, "schema"),
-    isRequired: at(parameter, "required") === true,
+  const parameters = getListAt(operation, "parameters").map((parameter) => ({
+    name: getTextAt(parameter, "name") ?? "",
+    description: getTextAt(parameter, "description") ?? "",
+    schema: getValueAt(parameter, "schema"),
+    isRequired: getValueAt(parameter, "required") === true,
   }))
   const names = new Set(parameters.map(({ name }) => name))
   const others = new URLSearchParams(Array.from(example).filter(([name]) => !names.has(name))).toString()
@@ -77,7 +79,7 @@ const renderParameters = (operation: unknown, example: URLSearchParams) => {
     const badge = isRequired ? ` <span class="badge warn">required</span>` : ""
     const isBoolean = optionsOf(schema)[0] === "true"
     return [
-      `<label for="p-${escape(name)}">${inlineCode(name)}</label> ${renderType(schema)}${badge}`,
+      `<label for="p-${escapeMarkup(name)}">${renderInlineCode(name)}</label> ${renderSchemaType(schema)}${badge}`,
       parameterField(name, schema, value),
       renderSentences(description, isBoolean ? "" : describeAllowedValues(optionsOf(schema)), describeBounds(schema)),
     ]
@@ -88,17 +90,21 @@ const renderParameters = (operation: unknown, example: URLSearchParams) => {
 }
 
 const errorCodesOf = (response: unknown) => {
-  const schema = at(response, "content", "application/json", "schema")
+  const schema = getValueAt(response, "content", "application/json", "schema")
   const codes = nonNullAlternatives(schema).flatMap((body) =>
-    allowedValues(at(followReference(at(body, "properties", "error")), "properties", "code"))
+    listAllowedValues(getValueAt(resolveSchemaReference(getValueAt(body, "properties", "error")), "properties", "code"))
   )
   return Array.from(new Set(codes))
 }
 
 const renderErrors = (operation: unknown) => {
-  const rows = responsesOf(operation).filter(([status]) => Number(status) >= 400).map((
+  const rows = listOperationResponses(operation).filter(([status]) => Number(status) >= 400).map((
     [status, response],
-  ) => [status, errorCodesOf(response).map(inlineCode).join(" "), renderProse(textAt(response, "description") ?? "")])
+  ) => [
+    status,
+    errorCodesOf(response).map(renderInlineCode).join(" "),
+    renderProse(getTextAt(response, "description") ?? ""),
+  ])
   return rows.length === 0 ? "" : renderTable(["Status", "Code", "Meaning"], rows, { label: "Errors" }) +
     `<p><a href="${pagePath("errors")}">Errors and retries</a> explains what to do about each error.</p>`
 }
@@ -106,20 +112,20 @@ const renderErrors = (operation: unknown) => {
 const renderHeaders = (response: unknown) => {
   const rows = entriesAt(response, "headers").map((
     [name, header],
-  ) => [inlineCode(name), renderProse(textAt(followReference(header), "description") ?? "")])
+  ) => [renderInlineCode(name), renderProse(getTextAt(resolveSchemaReference(header), "description") ?? "")])
   return rows.length === 0 ? "" : renderTable(["Header", "Meaning"], rows, { label: "Response headers" })
 }
 
 const renderDeprecation = ({ deprecation, row }: CatalogueEndpoint) => {
   if (deprecation._tag === "None") return ""
   const { announced, note, successor } = deprecation.value
-  const end = row.sunset === null ? "No end date is set." : `It may stop responding after ${escape(row.sunset)}.`
-  return `<div class="notice"><p><strong>Deprecated</strong> since ${escape(announced)}. Use <a href="${
+  const end = row.sunset === null ? "No end date is set." : `It may stop responding after ${escapeMarkup(row.sunset)}.`
+  return `<div class="notice"><p><strong>Deprecated</strong> since ${escapeMarkup(announced)}. Use <a href="${
     referencePagePath(successor)
-  }">${inlineCode(successor)}</a>. ${renderProse(note)} ${end}</p></div>`
+  }">${renderInlineCode(successor)}</a>. ${renderProse(note)} ${end}</p></div>`
 }
 
-const operationOf = ({ row }: CatalogueEndpoint) => at(openApiDocument, "paths", row.path, "get")
+const operationOf = ({ row }: CatalogueEndpoint) => getValueAt(defaultOpenApiDocument, "paths", row.path, "get")
 
 const titleOf = ({ row }: CatalogueEndpoint) => row.label.replace("DEPRECATED ", "")
 
@@ -127,8 +133,8 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
   const { isPriced, row } = endpoint
   const title = titleOf(endpoint)
   const operation = operationOf(endpoint)
-  const success = followReference(at(operation, "responses", "200"))
-  const fields = describeFields(at(success, "content", "application/json", "schema"))
+  const success = resolveSchemaReference(getValueAt(operation, "responses", "200"))
+  const fields = describeFields(getValueAt(success, "content", "application/json", "schema"))
   const examples = examplesOf(operation)
   const firstExample = examples.find(({ status }) => status === 200)
   const request = firstExample?.request ?? row.path
@@ -144,8 +150,8 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
   const moreExamples = examples.filter((example) => example !== firstExample)
     .map(({ body, name, request, status }) =>
       `<details class="example"><summary><span class="badge ${status < 400 ? "good" : "bad"}">${status}</span> ${
-        escape(name)
-      }: ${inlineCode(request)}</summary>${body}</details>`
+        escapeMarkup(name)
+      }: ${renderInlineCode(request)}</summary>${body}</details>`
     )
   const sections = [
     section("parameters", "Parameters", parameters),
@@ -166,20 +172,20 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
       title: `${title}, ${row.path}`,
       text: [
         row.description,
-        ...listAt(operation, "parameters").map((parameter) => textAt(parameter, "name") ?? ""),
+        ...getListAt(operation, "parameters").map((parameter) => getTextAt(parameter, "name") ?? ""),
         ...fields.map(({ path }) => path.split(".").at(-1) ?? ""),
       ].join(" "),
     },
-    body: `<h1>${escape(title)}</h1>
+    body: `<h1>${escapeMarkup(title)}</h1>
 <p>${renderProse(row.description)}</p>
 ${renderDeprecation(endpoint)}
-<p class="endpoint"><span class="badge good">GET</span> ${inlineCode(row.path)}</p>
+<p class="endpoint"><span class="badge good">GET</span> ${renderInlineCode(row.path)}</p>
 <p class="quiet">${access} ${price}</p>
 <h2 id="try-it">Try it</h2>
 ${row.tier === null ? "" : apiKeyForm}
 <p class="quiet" id="without-scripts">Enable JavaScript to send requests from this page.</p>
 <div id="request">${renderHighlightedCode("sh", `curl ${authorization}"${serviceUrl}${request}"`)}</div>
-<form id="try" data-path="${escape(row.path)}" data-key="${row.tier === null ? "no" : "yes"}" hidden>
+<form id="try" data-path="${escapeMarkup(row.path)}" data-key="${row.tier === null ? "no" : "yes"}" hidden>
 <p class="field"><button class="main">Send</button>${
       parameters === "" ? "" : ` <a href="#parameters">Change the parameters</a>`
     }</p></form>
@@ -189,7 +195,7 @@ ${sections.join("")}`,
   }
 }
 
-const overview: Page = {
+const overview: SitePage = {
   path: referenceOverviewPath,
   title: "API reference",
   section: "Reference",
@@ -208,8 +214,10 @@ ${renderEndpointTable({ isPriced: false })}`,
   }),
 }
 
-export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<Page> => {
-  const pages = endpoints.filter((endpoint) => operationOf(endpoint) !== undefined).map((endpoint): Page => ({
+export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<SitePage> => {
+  const pages = catalogueEndpoints.filter((endpoint) => operationOf(endpoint) !== undefined).map((
+    endpoint,
+  ): SitePage => ({
     path: referencePagePath(endpoint.row.path),
     title: titleOf(endpoint),
     section: "Endpoints",

@@ -2,12 +2,12 @@
 import { Effect, Option, Schema } from "effect"
 import * as AccountErrors from "../accounts/AccountErrors.ts"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
-import { RateLimit } from "../accounts/limits/RateLimit.ts"
-import { endpoints, pricedPaths } from "../catalogue/Endpoints.ts"
-import { meetsTier, tiers } from "../rules/EndpointAnnotations.ts"
+import { AccountRateLimiter } from "../accounts/limits/AccountRateLimiter.ts"
+import { catalogueEndpoints, pricedPaths } from "../catalogue/Endpoints.ts"
+import { isTierSufficient, tiers } from "../rules/EndpointAnnotations.ts"
 import * as Errors from "../rules/Errors.ts"
-import { documentationPath } from "../rules/Lifecycle.ts"
-import { inlineCode, renderProse, renderTable } from "./browser/markup.js"
+import { documentationPath } from "../rules/Deprecation.ts"
+import { renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import { formatInteger } from "./browser/number-format.js"
 import { referencePagePath } from "./Page.ts"
 
@@ -52,15 +52,15 @@ const errorTable = () =>
     ["Status", "Code", "Meaning", "What to do", "Retry"],
     errorReference.map((
       { action, code, description, retry, status },
-    ) => [String(status), inlineCode(code), ...[description, action, retry].map(renderProse)]),
+    ) => [String(status), renderInlineCode(code), ...[description, action, retry].map(renderProse)]),
   )
 
 export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }) =>
   renderTable(
     ["Path", "Description", "Tier"],
-    endpoints.filter((endpoint) => endpoint.isPriced === isPriced && endpoint.row.path !== documentationPath)
+    catalogueEndpoints.filter((endpoint) => endpoint.isPriced === isPriced && endpoint.row.path !== documentationPath)
       .map(({ row }) => [
-        `<a href="${referencePagePath(row.path)}">${inlineCode(row.path)}</a>` +
+        `<a href="${referencePagePath(row.path)}">${renderInlineCode(row.path)}</a>` +
         (row.deprecated ? ` <span class="badge warn">deprecated</span>` : ""),
         renderProse(row.description),
         row.tier ?? "no key",
@@ -68,19 +68,19 @@ export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }
   )
 
 const makeTierTable = Effect.map(
-  RateLimit,
-  ({ perMinute }) => () =>
+  AccountRateLimiter,
+  ({ getRequestsPerMinute: perMinute }) => () =>
     renderTable(
       ["Tier", "Requests per minute", "Endpoints"],
       tiers.map((tier) => {
-        const closed = endpoints.filter(({ row }) => {
+        const closed = catalogueEndpoints.filter(({ row }) => {
           const required = Option.fromUndefinedOr(tiers.find((one) => one === row.tier))
-          return Option.exists(required, (required) => !meetsTier(tier, required))
+          return Option.exists(required, (required) => !isTierSufficient(tier, required))
         })
         const access = closed.length === 0
           ? "all"
-          : `all except ${closed.map(({ row }) => inlineCode(row.path)).join(", ")}`
-        return [inlineCode(tier), formatInteger(perMinute(tier)), access]
+          : `all except ${closed.map(({ row }) => renderInlineCode(row.path)).join(", ")}`
+        return [renderInlineCode(tier), formatInteger(perMinute(tier)), access]
       }),
     ),
 )
@@ -102,7 +102,7 @@ const makePriceTable = Effect.map(PriceLookup, ({ getPricePerGigabyte }) => () =
   ) => [data, formatPrice(price), `${formatInteger(Math.ceil(price * 10_000 / 1_000_000_000))} µ$`]
   return renderTable(["Data", "1 GB (1,000,000,000 bytes)", "A response of 10,000 bytes"], [
     row("all endpoints", usual),
-    ...prices.filter(({ price }) => price !== usual).map(({ path, price }) => row(inlineCode(path), price)),
+    ...prices.filter(({ price }) => price !== usual).map(({ path, price }) => row(renderInlineCode(path), price)),
   ])
 })
 

@@ -1,65 +1,65 @@
 /** Describes parameters and response fields, from the schemas in the OpenAPI document. */
 import { Predicate } from "effect"
-import { openApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { at, listAt, textAt } from "./browser/json.js"
-import { inlineCode, renderProse, textElement } from "./browser/markup.js"
+import { defaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
+import { renderInlineCode, renderProse, renderTextElement } from "./browser/markup.js"
 
 export const entriesAt = (
   value: unknown,
   ...path: ReadonlyArray<string>
 ): ReadonlyArray<readonly [string, unknown]> => {
-  const found = at(value, ...path)
+  const found = getValueAt(value, ...path)
   return Predicate.isObject(found) ? Object.entries(found) : []
 }
 
 /** Replaces a `$ref` with the component that it points to. */
-export const followReference = (part: unknown): unknown => {
-  const [, section = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(textAt(part, "$ref") ?? "") ?? []
-  return name === "" ? part : followReference(at(openApiDocument, "components", section, name))
+export const resolveSchemaReference = (part: unknown): unknown => {
+  const [, section = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(getTextAt(part, "$ref") ?? "") ?? []
+  return name === "" ? part : resolveSchemaReference(getValueAt(defaultOpenApiDocument, "components", section, name))
 }
 
 /** The responses of an operation with their statuses. */
-export const responsesOf = (operation: unknown) =>
-  entriesAt(operation, "responses").map(([status, response]) => [status, followReference(response)] as const)
+export const listOperationResponses = (operation: unknown) =>
+  entriesAt(operation, "responses").map(([status, response]) => [status, resolveSchemaReference(response)] as const)
 
 const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
-  const resolved = followReference(schema)
-  const options = [...listAt(resolved, "anyOf"), ...listAt(resolved, "oneOf")]
+  const resolved = resolveSchemaReference(schema)
+  const options = [...getListAt(resolved, "anyOf"), ...getListAt(resolved, "oneOf")]
   return options.length === 0 ? [resolved] : options.flatMap(alternatives)
 }
 
-const isNull = (schema: unknown) => at(schema, "type") === "null"
+const isNull = (schema: unknown) => getValueAt(schema, "type") === "null"
 
 export const nonNullAlternatives = (schema: unknown) => alternatives(schema).filter((option) => !isNull(option))
 
 /** Finds a keyword in a schema, in the schema that it refers to, in its alternatives, or in their `allOf`. */
 const keywordOf = (schema: unknown, keyword: string): unknown =>
-  [schema, followReference(schema), ...nonNullAlternatives(schema)]
-    .flatMap((option) => [option, ...listAt(option, "allOf")])
-    .map((option) => at(option, keyword)).find((value) => value !== undefined)
+  [schema, resolveSchemaReference(schema), ...nonNullAlternatives(schema)]
+    .flatMap((option) => [option, ...getListAt(option, "allOf")])
+    .map((option) => getValueAt(option, keyword)).find((value) => value !== undefined)
 
 /** Tuples are described by their first item. */
-const itemsOf = (array: unknown) => listAt(array, "prefixItems")[0] ?? at(array, "items")
+const itemsOf = (array: unknown) => getListAt(array, "prefixItems")[0] ?? getValueAt(array, "items")
 
 /** The fixed values that a schema allows. For an array, they are the values of its items. */
-export const allowedValues = (schema: unknown): ReadonlyArray<string> =>
+export const listAllowedValues = (schema: unknown): ReadonlyArray<string> =>
   nonNullAlternatives(schema).flatMap((option) => {
-    if (at(option, "type") === "array") return allowedValues(itemsOf(option))
-    const constant = at(option, "const")
-    return (constant === undefined ? listAt(option, "enum") : [constant]).map(String)
+    if (getValueAt(option, "type") === "array") return listAllowedValues(itemsOf(option))
+    const constant = getValueAt(option, "const")
+    return (constant === undefined ? getListAt(option, "enum") : [constant]).map(String)
   })
 
 const typeName = (schema: unknown): string => {
   const names = nonNullAlternatives(schema).map((option) =>
-    at(option, "type") === "array"
+    getValueAt(option, "type") === "array"
       ? `array of ${typeName(itemsOf(option))}`
-      : textAt(option, "format") ?? textAt(option, "type") ?? "any"
+      : getTextAt(option, "format") ?? getTextAt(option, "type") ?? "any"
   )
   const nullable = alternatives(schema).some(isNull) ? ["null"] : []
   return Array.from(new Set([...names, ...nullable])).join(" or ")
 }
 
-export const renderType = (schema: unknown) => textElement("span", { class: "type" }, typeName(schema))
+export const renderSchemaType = (schema: unknown) => renderTextElement("span", { class: "type" }, typeName(schema))
 
 /** Describes the range and the default: `1 to 100. Default: 20.` */
 export const describeBounds = (schema: unknown) => {
@@ -89,12 +89,15 @@ export const describeFields = (schema: unknown): ReadonlyArray<FieldDescription>
     nonNullAlternatives(schema).flatMap((option) => {
       if (ancestors.includes(option)) return []
       const inside = [...ancestors, option]
-      if (at(option, "type") === "array") return visit(itemsOf(option), `${prefix}[]`, inside)
+      if (getValueAt(option, "type") === "array") return visit(itemsOf(option), `${prefix}[]`, inside)
       return entriesAt(option, "properties").flatMap(([name, field]) => {
         const path = prefix === "" ? name : `${prefix}.${name}`
         const description = String(keywordOf(field, "description") ?? "")
-        const meaning = renderSentences(description, describeAllowedValues(allowedValues(field)))
-        return [{ path, cells: [`${inlineCode(path)} ${renderType(field)}`, meaning] }, ...visit(field, path, inside)]
+        const meaning = renderSentences(description, describeAllowedValues(listAllowedValues(field)))
+        return [
+          { path, cells: [`${renderInlineCode(path)} ${renderSchemaType(field)}`, meaning] },
+          ...visit(field, path, inside),
+        ]
       })
     })
   return Array.from(new Map(visit(schema, "", []).map((field) => [field.cells[0], field]))

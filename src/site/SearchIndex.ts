@@ -1,5 +1,5 @@
 /** The search index for `browser/search-dialog.js`: one entry for each page and each heading. */
-import { contentOf, type Page, referenceOverviewPath } from "./Page.ts"
+import { getPageContent, referenceOverviewPath, type SitePage } from "./Page.ts"
 
 interface SearchEntry {
   readonly path: string
@@ -22,9 +22,9 @@ const searchableText = (html: string) =>
 const maxTextLength = 1500
 
 /** The entries of a page, which is rendered if it has not been rendered yet. */
-export const searchEntriesOf = (page: Page): ReadonlyArray<SearchEntry> => {
+export const makeSearchEntries = (page: SitePage): ReadonlyArray<SearchEntry> => {
   const { path, section, title } = page
-  const { body, description, search } = contentOf(page)
+  const { body, description, search } = getPageContent(page)
   if (search !== undefined) return [{ path, page: search.title, heading: "", text: search.text }]
   // The overview has a single entry, because the endpoints in its tables have their own entries.
   if (path === referenceOverviewPath) return [{ path, page: title, heading: "", text: description }]

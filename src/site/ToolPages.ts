@@ -1,8 +1,8 @@
 /** Pages whose scripts call the API with the visitor's key. Without scripts, they show an equivalent command. */
-import { endpoints } from "../catalogue/Endpoints.ts"
+import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { datasetEndpoints } from "../v1/datasets/DatasetEndpoints.ts"
-import { escape, inlineCode, renderCodeBlock, renderTable } from "./browser/markup.js"
-import { type Page, pagePath, referencePagePath } from "./Page.ts"
+import { escapeMarkup, renderCodeBlock, renderInlineCode, renderTable } from "./browser/markup.js"
+import { pagePath, referencePagePath, type SitePage } from "./Page.ts"
 
 /** The form for the visitor's key, activated by `browser/api-key.js`. */
 export const apiKeyForm = `<form id="key-form" class="key" hidden>
@@ -21,7 +21,7 @@ export const apiKeyForm = `<form id="key-form" class="key" hidden>
 const withoutScripts = (feature: string, path: string) =>
   `<div id="without-scripts"><div class="notice">
 <p>${feature} needs JavaScript. This command requests the same data:</p></div>${
-    renderCodeBlock("Shell", escape(`curl -H "Authorization: Bearer $TICKERLINE_KEY" "$TICKERLINE_URL${path}"`))
+    renderCodeBlock("Shell", escapeMarkup(`curl -H "Authorization: Bearer $TICKERLINE_KEY" "$TICKERLINE_URL${path}"`))
   }</div>`
 
 const state = `<div id="state" class="state" role="status"></div>`
@@ -35,7 +35,7 @@ const sampleSymbols = [
   ["BMR1", "replaced, then used again"],
 ] as const
 
-const explorer: Page = {
+const explorer: SitePage = {
   path: pagePath("explorer"),
   title: "Lineage explorer",
   section: "Tools",
@@ -63,7 +63,7 @@ ${state}
   }),
 }
 
-const account: Page = {
+const account: SitePage = {
   path: pagePath("account"),
   title: "Your account",
   section: "Tools",
@@ -95,21 +95,21 @@ ${state}
 }
 
 const renderDatasetTable = () => {
-  const labels = new Map(endpoints.map(({ row }) => [row.path, row.label]))
+  const labels = new Map(catalogueEndpoints.map(({ row }) => [row.path, row.label]))
   const link = (path: string) =>
-    `<a href="${referencePagePath(path)}">${inlineCode(path)}</a> ${escape(labels.get(path) ?? "")}`
+    `<a href="${referencePagePath(path)}">${renderInlineCode(path)}</a> ${escapeMarkup(labels.get(path) ?? "")}`
   return renderTable(
     ["Dataset", "Endpoints", "Last changed (-05:00)"],
-    datasetEndpoints.map(({ dataset, endpoints }) => [inlineCode(dataset), endpoints.map(link).join("<br>"), ""]),
+    datasetEndpoints.map(({ dataset, endpoints }) => [renderInlineCode(dataset), endpoints.map(link).join("<br>"), ""]),
     {
       label: "All datasets",
       attributes: (row, column) =>
-        column === 2 ? ` data-dataset="${escape(datasetEndpoints[row]?.dataset ?? "")}"` : "",
+        column === 2 ? ` data-dataset="${escapeMarkup(datasetEndpoints[row]?.dataset ?? "")}"` : "",
     },
   )
 }
 
-const datasets: Page = {
+const datasets: SitePage = {
   path: pagePath("datasets"),
   title: "Datasets",
   section: "Tools",
@@ -131,4 +131,4 @@ ${state}
   }),
 }
 
-export const toolPages: ReadonlyArray<Page> = [explorer, account, datasets]
+export const toolPages: ReadonlyArray<SitePage> = [explorer, account, datasets]

@@ -334,7 +334,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
 
   it.effect("exactly the endpoints that read a dataset have a price (D27, D28)", () =>
     Effect.sync(() => {
-      const charged = Endpoints.endpoints.filter((endpoint) => endpoint.isPriced).map(({ row }) => row.path)
+      const charged = Endpoints.catalogueEndpoints.filter((endpoint) => endpoint.isPriced).map(({ row }) => row.path)
       assert.sameMembers(charged, priced.map(({ path }) => path))
       assert.isAtLeast(charged.length, 20)
     }))
@@ -690,7 +690,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  const free = Endpoints.endpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
+  const free = Endpoints.catalogueEndpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
 
   it.effect.each(free)("a free endpoint is estimated at 0: %s (D28)", (path) =>
     Effect.gen(function* () {

@@ -3,10 +3,15 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
-import { endpoints } from "../../src/catalogue/Endpoints.ts"
+import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
 import { escapeXml, renderAtomFeed } from "../../src/changelog/AtomFeed.ts"
-import { changelog, isAnnouncedByEmail, isMandatoryNotice, releases } from "../../src/changelog/Changelog.ts"
-import { ChangelogRelease, concernsPath } from "../../src/changelog/ChangelogEntry.ts"
+import {
+  changelogEntries,
+  changelogReleases,
+  isAnnouncedByEmail,
+  isMandatoryNotice,
+} from "../../src/changelog/Changelog.ts"
+import { ChangelogRelease, doesEntryAffectPath } from "../../src/changelog/ChangelogEntry.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt } = Service
@@ -28,26 +33,28 @@ const isInvalidEntry = (more: object) => {
 
 describe("changelog entries", () => {
   it("releases are in descending order, and entry ids are unique (§9.6)", () => {
-    const numbers = releases.map(({ release }) => release.split(".").map((part) => part.padStart(4, "0")).join("."))
+    const numbers = changelogReleases.map(({ release }) =>
+      release.split(".").map((part) => part.padStart(4, "0")).join(".")
+    )
     assert.deepStrictEqual(numbers, numbers.toSorted().toReversed())
-    const days = releases.map(({ date }) => date)
+    const days = changelogReleases.map(({ date }) => date)
     assert.deepStrictEqual(days, days.toSorted().toReversed())
-    const ids = changelog.map(({ id }) => id)
+    const ids = changelogEntries.map(({ id }) => id)
     assert.strictEqual(new Set(ids).size, ids.length)
-    const dates = changelog.map(({ date }) => date)
+    const dates = changelogEntries.map(({ date }) => date)
     assert.deepStrictEqual(dates, dates.toSorted().toReversed())
   })
 
   it("the guide lists the breaking changes of v1, and later releases have none (§9.2, §9.3, §9.5)", () => {
     const guide = readFileSync(new URL("../../docs/guides/deprecations.md", import.meta.url), "utf8")
     const listed = Array.from(guide.matchAll(/\]\(\/v1\/docs\/changelog#([a-z0-9-]+)\)/g), ([, id]) => id)
-    const breaking = changelog.filter((entry) => entry.breaking && entry.type !== "fixed")
+    const breaking = changelogEntries.filter((entry) => entry.breaking && entry.type !== "fixed")
     assert.sameMembers(listed, breaking.map(({ id }) => id))
     assert.deepStrictEqual(Array.from(new Set(breaking.map(({ release }) => release))), ["0.1.0"])
   })
 
   it("the five breaking changes have migration instructions and are emailed to customers (§9.5)", () => {
-    const breaking = changelog.filter((entry) => entry.breaking && entry.release === "0.1.0")
+    const breaking = changelogEntries.filter((entry) => entry.breaking && entry.release === "0.1.0")
     assert.strictEqual(breaking.length, 5)
     for (const entry of breaking) {
       assert.isNotNull(entry.migration, entry.id)
@@ -56,10 +63,10 @@ describe("changelog entries", () => {
   })
 
   it("each deprecated endpoint, and no other, has a deprecation entry with the declared dates (D24)", () => {
-    const declared = endpoints.flatMap(({ deprecation: life, row }) =>
+    const declared = catalogueEndpoints.flatMap(({ deprecation: life, row }) =>
       Option.match(life, { onNone: () => [], onSome: (one) => [{ path: row.path, ...one }] })
     )
-    const deprecations = changelog.filter(({ type }) => type === "deprecated")
+    const deprecations = changelogEntries.filter(({ type }) => type === "deprecated")
     assert.deepStrictEqual(
       deprecations.map(({ date, paths, successor, sunset }) => ({ date, paths, successor, sunset })),
       declared.map(({ announced, path, successor, sunset }) => ({
@@ -74,11 +81,12 @@ describe("changelog entries", () => {
   })
 
   it("every path in an entry exists (§9.6)", () => {
-    const known = endpoints.map(({ row }) => row.path)
-    const unknownPaths = changelog.flatMap(({ id, paths }) =>
-      paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => concernsPath({ paths: [path] }, one))).map((
-        path,
-      ) => `${id}: ${path}`)
+    const known = catalogueEndpoints.map(({ row }) => row.path)
+    const unknownPaths = changelogEntries.flatMap(({ id, paths }) =>
+      paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => doesEntryAffectPath({ paths: [path] }, one)))
+        .map((
+          path,
+        ) => `${id}: ${path}`)
     )
     assert.deepStrictEqual(unknownPaths, [])
   })
@@ -106,7 +114,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
     Effect.gen(function* () {
       const { body, headers, status } = yield* requestJson("/v1/changelog", withoutKey)
       assert.strictEqual(status, 200)
-      assert.deepStrictEqual(body, { count: changelog.length, results: changelog })
+      assert.deepStrictEqual(body, { count: changelogEntries.length, results: changelogEntries })
       assert.match(String(headers["content-type"]), /^application\/json/)
       assert.strictEqual(headers["cache-control"], "public, max-age=300")
       assert.isUndefined(headers["x-cost-microdollars"])
@@ -119,8 +127,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
           assert.strictEqual(status, 200, text)
           return toList(valueAt(body, "results")).map((entry) => valueAt(entry, "id"))
         })
-      const expected = (holds: (entry: typeof changelog[number]) => boolean) =>
-        changelog.filter(holds).map(({ id }) => id)
+      const expected = (holds: (entry: typeof changelogEntries[number]) => boolean) =>
+        changelogEntries.filter(holds).map(({ id }) => id)
       assert.deepStrictEqual(yield* idsOf("type=deprecated"), ["v1-historical-tickers-deprecated"])
       assert.deepStrictEqual(
         yield* idsOf("type=fixed,removed"),
@@ -182,7 +190,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog", (it) =>
 })
 
 const renderFeed = (search = "", base = "https://api.example.com") =>
-  renderAtomFeed(changelog, { baseUrl: base, search, newestDate: changelog[0]?.date ?? "" })
+  renderAtomFeed(changelogEntries, { baseUrl: base, search, newestDate: changelogEntries[0]?.date ?? "" })
 
 const findIds = (text: string) => Array.from(text.matchAll(/<id>(.*?)<\/id>/g), ([, id]) => id)
 
@@ -206,7 +214,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/changelog.atom", (i
       }
       for (const one of ["a:id", "a:title", "a:updated", "a:content"]) {
         const found = yield* readXPath(declared, `/a:feed/a:entry/${one}/text()`)
-        assert.strictEqual(found.length, changelog.length, one)
+        assert.strictEqual(found.length, changelogEntries.length, one)
       }
       const ids = yield* readXPath(declared, "//a:id/text()")
       assert.strictEqual(new Set(ids).size, ids.length)

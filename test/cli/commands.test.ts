@@ -8,7 +8,7 @@ import { createHash } from "node:crypto"
 import { inject } from "vitest"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
-import { displayWidth } from "../../src/cli/terminal/Text.ts"
+import { displayWidth } from "../../src/cli/terminal/TerminalText.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
 import {
   type EndedProcess,

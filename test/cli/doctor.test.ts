@@ -6,7 +6,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { createServer, type Socket } from "node:net"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { type Finding, runCheck } from "../../src/cli/doctor/Finding.ts"
+import { type DoctorFinding, runDoctorCheck } from "../../src/cli/doctor/DoctorFinding.ts"
 import * as DatabaseChecks from "../../src/cli/doctor/DatabaseChecks.ts"
 import { settingNames } from "../../src/cli/Settings.ts"
 import { type Environment, findFreePort, projectRoot, runCommandProcess } from "../support/Processes.ts"
@@ -43,10 +43,10 @@ type NodeService = Layer.Success<typeof NodeServices.layer>
 /** Runs one check in this process, over the connection that `doctor` uses. */
 const runDatabaseCheck = <E>(
   url: Redacted.Redacted,
-  effect: Effect.Effect<Finding | ReadonlyArray<Finding>, E, SqlClient.SqlClient | NodeService>,
+  effect: Effect.Effect<DoctorFinding | ReadonlyArray<DoctorFinding>, E, SqlClient.SqlClient | NodeService>,
 ) =>
   Effect.map(
-    Effect.provide(runCheck({ name: "check", effect }), DatabaseChecks.readOnlyConnection(url)),
+    Effect.provide(runDoctorCheck({ name: "check", effect }), DatabaseChecks.readOnlyConnectionLayer(url)),
     ([first]) => first,
   )
 
@@ -95,7 +95,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.include(of("datasets")[0]?.advice ?? "", "tickerline load")
       const refused = yield* Effect.flip(
         Effect.flatMap(SqlClient.SqlClient, (sql) => sql`create table mine (a int)`).pipe(
-          Effect.provide(DatabaseChecks.readOnlyConnection(url)),
+          Effect.provide(DatabaseChecks.readOnlyConnectionLayer(url)),
         ),
       )
       assert.include(String(refused.reason.cause), "read-only")

@@ -6,9 +6,9 @@ import { TestClock } from "effect/testing"
 import { fileURLToPath } from "node:url"
 import { inject } from "vitest"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { loadLockName } from "../../src/db/AdvisoryLocks.ts"
+import { tableLoadLockName } from "../../src/db/AdvisoryLocks.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
-import { datasets } from "../../src/load/Datasets.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { findDatasetFiles } from "../../src/load/FolderScan.ts"
 import { loadFile } from "../../src/load/Load.ts"
 import * as Logging from "../../src/cli/Logging.ts"
@@ -365,7 +365,7 @@ describe("the first start", () => {
   const rowCounts = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     return yield* Effect.forEach(
-      datasets,
+      loadableDatasets,
       ({ table }) =>
         Effect.map(
           sql`select count(*)::int as rows from ${sql(table)}`,
@@ -384,7 +384,7 @@ describe("the first start", () => {
       yield* FirstStart.prepareFirstStart(home)
       const loaded = yield* rowCounts
       const { others, tasks } = yield* findDatasetFiles(`${home}/samples`)
-      assert.deepStrictEqual([tasks.length, others], [datasets.length, []])
+      assert.deepStrictEqual([tasks.length, others], [loadableDatasets.length, []])
       for (const task of tasks) yield* loadFile({ ...task, append: false }, yield* Ref.make(0))
       assert.deepStrictEqual(yield* rowCounts, loaded)
       // The example request in the README.
@@ -409,7 +409,7 @@ describe("the first start", () => {
     `
     const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
     const holding = Effect.andThen(
-      sql`select pg_advisory_xact_lock(hashtext(${loadLockName("news")}))`,
+      sql`select pg_advisory_xact_lock(hashtext(${tableLoadLockName("news")}))`,
       Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released)),
     )
     yield* Effect.forkChild(sql.withTransaction(holding))
@@ -454,7 +454,9 @@ describe("the first start", () => {
       const url = new URL(inject("databaseUrl"))
       url.pathname = `/${valueAt(found, "name")}`
       const environment = { DATABASE_URL: url.href, TICKERLINE_HOME: home }
-      for (const { table } of [datasets[8], datasets.at(-1)].filter((dataset) => dataset !== undefined)) {
+      for (
+        const { table } of [loadableDatasets[8], loadableDatasets.at(-1)].filter((dataset) => dataset !== undefined)
+      ) {
         const { child, ended } = yield* startProgram(
           process.execPath,
           ["--input-type=module", "--eval", firstStart],

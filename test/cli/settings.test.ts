@@ -6,12 +6,12 @@ import { HttpServerError } from "effect/http"
 import { createServer } from "node:net"
 import { describeListenError } from "../../src/cli/ErrorReport.ts"
 import {
+  findInvalidSettings,
   findMisspeltSettings,
   formatSettingProblem,
   formatSettingProblems,
-  invalidSettings,
+  settingDefinitions,
   settingNames,
-  settings,
 } from "../../src/cli/Settings.ts"
 import * as InProcessCommands from "../support/InProcessCommands.ts"
 import { findFreePort, runCommandProcess } from "../support/Processes.ts"
@@ -22,7 +22,7 @@ type Environment = Readonly<Record<string, string>>
 
 const configOf = (env: Environment) => ConfigProvider.layer(ConfigProvider.fromEnv({ env }))
 
-const findProblems = (env: Environment) => Effect.provide(invalidSettings, configOf(env))
+const findProblems = (env: Environment) => Effect.provide(findInvalidSettings, configOf(env))
 
 /** An invalid value of each setting, except those that accept any text. Secrets contain `geheim`. */
 const invalidValues: Environment = {
@@ -73,7 +73,7 @@ const foreignVariables = `
 describe("Settings", () => {
   it.effect("accepts the example of every setting (operations/settings)", () =>
     Effect.gen(function* () {
-      for (const [name, { example, read }] of Object.entries(settings)) {
+      for (const [name, { example, read }] of Object.entries(settingDefinitions)) {
         const result = yield* Effect.result(Effect.provide(read, configOf({ [name]: example })))
         assert.isTrue(Result.isSuccess(result), `${name}=${example}`)
       }
@@ -87,7 +87,7 @@ describe("Settings", () => {
         const problems = yield* findProblems({ [name]: value })
         assert.deepStrictEqual(problems.map((problem) => problem.name), [name])
         const message = problems.map(formatSettingProblem).join("")
-        const { expected, isSecret } = settings[name] ?? { expected: "?" }
+        const { expected, isSecret } = settingDefinitions[name] ?? { expected: "?" }
         assert.isTrue(message.startsWith(`${name} `), message)
         assert.include(message, `must be ${expected}`)
         assert.include(message, `for example ${name}=`)
@@ -124,7 +124,9 @@ describe("Settings", () => {
   it.effect("messages show no password, however malformed the URL is (SECURITY.md)", () =>
     Effect.gen(function* () {
       const secret = "hunter2"
-      const secrets = settingNames.filter((name) => settings[name]?.isSecret === true && name !== "TICKERLINE_KEY")
+      const secrets = settingNames.filter((name) =>
+        settingDefinitions[name]?.isSecret === true && name !== "TICKERLINE_KEY"
+      )
       assert.isAtLeast(secrets.length, 4)
       for (const name of secrets) {
         for (const url of [`x://a:${secret}@b/c`, `x://b?p=${secret}`, `x://:${secret}@`, `//a:${secret}@b`, secret]) {

@@ -9,7 +9,7 @@ import {
   type ResponseMetadata,
 } from "../../src/client/Client.ts"
 import { createServer } from "node:http"
-import { endpointNameOf } from "../../src/client/Contract.ts"
+import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
 import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"
@@ -44,7 +44,7 @@ const queryOf = (endpoint: DocumentedEndpoints.DocumentedEndpoint) =>
   Object.fromEntries(DocumentedEndpoints.requiredQuery(endpoint))
 
 const method = (client: object, path: string, name: string) => {
-  const resource: unknown = Reflect.get(client, endpointNameOf(path))
+  const resource: unknown = Reflect.get(client, toEndpointName(path))
   const found: unknown = Predicate.isObject(resource) ? Reflect.get(resource, name) : undefined
   return Predicate.isFunction(found) ? found : undefined
 }
@@ -55,7 +55,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("client calls", (i
       const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient({ onDeprecated: () => {} })]
       // The clients have no method for the feed, which is not JSON.
       const jsonEndpoints = DocumentedEndpoints.documentedEndpoints.filter(({ path }) => !path.endsWith(".atom"))
-      const names = jsonEndpoints.map(({ path }) => endpointNameOf(path)).toSorted()
+      const names = jsonEndpoints.map(({ path }) => toEndpointName(path)).toSorted()
       assert.deepStrictEqual(Object.keys(effects).toSorted(), names)
       assert.deepStrictEqual(Object.keys(promises).toSorted(), names)
       for (const endpoint of jsonEndpoints) {

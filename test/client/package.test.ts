@@ -17,7 +17,7 @@ import {
 import { createRequire } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { clientVersion } from "../../src/client/Call.ts"
+import { clientVersion } from "../../src/client/EndpointCaller.ts"
 import { runProgram } from "../support/DocumentExamples.ts"
 import { readCodeBlocks } from "../support/CodeBlocks.ts"
 import { candidatePaths, projectRoot } from "../support/Processes.ts"

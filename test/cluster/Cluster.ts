@@ -2,7 +2,7 @@
 import { NodeCrypto } from "@effect/platform-node"
 import { Context, Data, Effect, Layer, Redacted, Schedule } from "effect"
 import * as Accounts from "../../src/accounts/Accounts.ts"
-import * as ApiKeys from "../../src/accounts/keys/ApiKeys.ts"
+import * as ApiKeys from "../../src/accounts/keys/ApiKeyManagement.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import * as CommitCounter from "./CommitCounter.ts"

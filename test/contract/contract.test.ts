@@ -5,15 +5,15 @@ import { describeProblems, entriesSince, reviewDifferences } from "../../contrac
 import type { ContractDifference } from "../../contract/Difference.ts"
 import { compareContracts, readReleaseVersion } from "../../contract/CompareContracts.ts"
 import packageJson from "../../package.json" with { type: "json" }
-import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { changelog, releases } from "../../src/changelog/Changelog.ts"
+import { defaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { changelogEntries, changelogReleases } from "../../src/changelog/Changelog.ts"
 import type { ChangelogEntry } from "../../src/changelog/ChangelogEntry.ts"
 
 const contract: unknown = JSON.parse(readFileSync(new URL("../../contract/v1.json", import.meta.url), "utf8"))
 
 const today = new Date().toISOString().slice(0, 10)
 
-const [first] = changelog
+const [first] = changelogEntries
 
 const entry = (more: Partial<ChangelogEntry>): ChangelogEntry => {
   if (first === undefined) throw new Error("the changelog is empty")
@@ -32,14 +32,16 @@ const endpoint: ContractDifference = { ...field, name: null }
 
 describe("the contract", () => {
   it("breaks nothing that was released, and lists every change in the changelog (§9.2, §9.6)", () => {
-    const entries = entriesSince(readReleaseVersion(contract), changelog)
-    const wrong = describeProblems(reviewDifferences(compareContracts(contract, openApiDocument, today), entries))
+    const entries = entriesSince(readReleaseVersion(contract), changelogEntries)
+    const wrong = describeProblems(
+      reviewDifferences(compareContracts(contract, defaultOpenApiDocument, today), entries),
+    )
     // vitest shows a long text in full only if it is the message of an error.
     if (wrong !== "") throw new Error(wrong)
   })
 
   it("belongs to a release in the changelog that is not later than the version in package.json (§9.6)", () => {
-    const order = releases.map(({ release }) => release)
+    const order = changelogReleases.map(({ release }) => release)
     const [released, current] = [order.indexOf(readReleaseVersion(contract)), order.indexOf(packageJson.version)]
     assert.isAtLeast(current, 0, "package.json's version has no release in the changelog")
     assert.isAtLeast(released, current)
@@ -87,12 +89,12 @@ describe("changelog coverage", () => {
   })
 
   it("entries of earlier releases do not count (§9.6)", () => {
-    const [newest] = releases
-    const last = releases.at(-1)
-    assert.deepStrictEqual(entriesSince(newest?.release ?? "", changelog), [])
-    assert.isAbove(entriesSince(last?.release ?? "", changelog).length, 0)
-    assert.isTrue(entriesSince(last?.release ?? "", changelog).every(({ release }) => release !== last?.release))
-    assert.throws(() => entriesSince("9.9.9", changelog), /9\.9\.9/)
+    const [newest] = changelogReleases
+    const last = changelogReleases.at(-1)
+    assert.deepStrictEqual(entriesSince(newest?.release ?? "", changelogEntries), [])
+    assert.isAbove(entriesSince(last?.release ?? "", changelogEntries).length, 0)
+    assert.isTrue(entriesSince(last?.release ?? "", changelogEntries).every(({ release }) => release !== last?.release))
+    assert.throws(() => entriesSince("9.9.9", changelogEntries), /9\.9\.9/)
   })
 
   it("the report names the broken part, the file to edit and the text to add (§9.6)", () => {

@@ -3,7 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Context, Deferred, Duration, Effect, Fiber, Layer, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
-import { makeKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
+import { makeApiKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
 import { Database } from "../../src/db/Database.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../src/rules/Errors.ts"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
@@ -155,7 +155,7 @@ layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }),
         const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))
         const context = yield* Layer.build(Layer.fresh(Database.layer).pipe(Layer.provide(config)))
         const { read } = Context.get(context, Database)
-        const findKey = yield* Effect.provideContext(makeKeyLookup, context)
+        const findKey = yield* Effect.provideContext(makeApiKeyLookup, context)
         const busy = { ...makeRequestContext({ id: "", target: "/" }), route: "/v1/busy" }
         yield* Effect.gen(function* () {
           for (let count = 0; count < 4; count++) {

@@ -3,8 +3,8 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path/posix"
-import { endpoints } from "../../src/catalogue/Endpoints.ts"
-import { headingSlug } from "../../src/site/Markdown.ts"
+import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
+import { makeHeadingAnchor } from "../../src/site/Markdown.ts"
 import { repositoryRoot } from "../support/CodeBlocks.ts"
 import * as Service from "../support/Service.ts"
 
@@ -18,13 +18,14 @@ const prose = (file: string) => readFileSync(repositoryRoot + file, "utf8").repl
 const anchorsOf = (file: string) =>
   new Set(
     Array.from(prose(file).matchAll(/^#+ (.+)$/gm), ([, heading = ""]) =>
-      headingSlug(heading.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1"))),
+      makeHeadingAnchor(heading.replace(/\[([^\]]*)\]\([^)]*\)/g, "$1"))),
   )
 
 const linksOf = (file: string) =>
   Array.from(prose(file).replace(/`[^`\n]*`/g, "").matchAll(/\]\(([^)\s]+)\)/g), ([, link = ""]) => link)
 
-const isServed = (path: string) => path.startsWith("/v1/docs") || endpoints.some(({ row }) => row.path === path)
+const isServed = (path: string) =>
+  path.startsWith("/v1/docs") || catalogueEndpoints.some(({ row }) => row.path === path)
 
 /** Links from documents to pages of the service. */
 const served = documents.flatMap((file) => linksOf(file).filter((link) => link.startsWith("/")))

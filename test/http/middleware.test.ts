@@ -7,7 +7,7 @@ import { TestConsole } from "effect/testing"
 import { type IncomingHttpHeaders, request } from "node:http"
 import { brotliDecompressSync, unzipSync } from "node:zlib"
 import * as Accounts from "../../src/accounts/Accounts.ts"
-import { EmbeddedHome } from "../../src/db/Connection.ts"
+import { EmbeddedHomeDirectory } from "../../src/db/Connection.ts"
 import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { serveUntilInterrupted } from "../../src/cli/ServeCommand.ts"
 import { exchangeText, findFreePort } from "../support/Processes.ts"
@@ -932,7 +932,7 @@ const serveLayer = Layer.effect(
       Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
     ),
   ),
-  Layer.provide(Layer.succeed(EmbeddedHome, { folder: Option.none() })),
+  Layer.provide(Layer.succeed(EmbeddedHomeDirectory, { folder: Option.none() })),
   Layer.provide(TestConsole.layer),
   Layer.provide(Layer.merge(NodeServices.layer, NodeCrypto.layer)),
 )

@@ -6,8 +6,8 @@ import { SqlClient } from "effect/sql"
 import { hash } from "node:crypto"
 import { Api } from "../../src/Api.ts"
 import { findEndpoint } from "../../src/catalogue/Endpoints.ts"
-import { datasets } from "../../src/load/Datasets.ts"
-import { readColumns } from "../../src/load/LoadingTable.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
+import { readTableColumns } from "../../src/load/LoadingTable.ts"
 import { makeQueryError } from "../../src/rules/Validation.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { buildUrl, documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
@@ -29,8 +29,8 @@ const unusualValues: Readonly<Record<string, string>> = {
 /** Stores nulls and unusual values in every column whose constraints allow them. */
 const storeUnusualValues = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  for (const { key, table } of datasets) {
-    for (const { is_list, name, type } of yield* readColumns(table)) {
+  for (const { key, table } of loadableDatasets) {
+    for (const { is_list, name, type } of yield* readTableColumns(table)) {
       if (key.includes(name) || is_list) continue
       const unusual = unusualValues[type.replace(/\(.*/, "")]
       for (const [value, remainder] of [["null", 0], [unusual ?? "null", 1]] as const) {

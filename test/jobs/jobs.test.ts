@@ -21,7 +21,7 @@ import { databaseClientLayer } from "../../src/db/Database.ts"
 import { HealthProbe } from "../../src/db/health/HealthProbe.ts"
 import type { Job, JobLease } from "../../src/jobs/Job.ts"
 import { makeLeaseStatements } from "../../src/jobs/JobLease.ts"
-import { jobsLayer, retryDelay } from "../../src/jobs/JobRunner.ts"
+import { computeJobRetryDelay, jobsLayer } from "../../src/jobs/JobRunner.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
 
@@ -220,7 +220,7 @@ describe("A failed job", () => {
     integersUpTo(1_000_000),
     integersUpTo(5_000),
   ], ([milliseconds, failures]) => {
-    const delay = Duration.toMillis(retryDelay(Duration.millis(milliseconds), failures))
+    const delay = Duration.toMillis(computeJobRetryDelay(Duration.millis(milliseconds), failures))
     assert.isAtMost(delay, Math.min(milliseconds, 60_000))
     assert.isAtLeast(delay, Math.min(milliseconds, 5_000))
   })

@@ -3,8 +3,8 @@ import { Effect, Layer, Random, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { DatasetVersions } from "../../src/lists/DatasetVersions.ts"
 import { ReadRouter } from "../../src/db/replicas/ReadRouter.ts"
-import { swapTables } from "../../src/load/LoadingTable.ts"
-import { datasets } from "../../src/load/Datasets.ts"
+import { swapInReplacementTable } from "../../src/load/LoadingTable.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
@@ -36,7 +36,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
     it.effect("exist for every dataset, and for daily_prices, on which market caps depend (D17)", () =>
       Effect.gen(function* () {
         const { watchTables: of } = yield* DatasetVersions
-        for (const { table } of datasets) assert.isDefined(of([table]).current(), table)
+        for (const { table } of loadableDatasets) assert.isDefined(of([table]).current(), table)
         assert.isUndefined(of(["accounts"]).current())
         assert.isUndefined(of(["ticker_changes", "nowhere"]).current())
       }))
@@ -82,7 +82,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
                 create trigger note_change after insert or update or delete or truncate on loading.ticker_changes
                 for each statement execute function note_change()
               `
-              yield* swapTables("ticker_changes")
+              yield* swapInReplacementTable("ticker_changes")
             })),
           ],
         ]

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
-import { datasets } from "../../src/load/Datasets.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
 import { ExportReadTimeout } from "../../src/lists/ExportCursors.ts"
 import * as Downloads from "../support/Downloads.ts"
@@ -266,7 +266,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       const exportPath = "/v1/screener?limit=all&format=ndjson"
       yield* sql`truncate screener`
       yield* Effect.forEach(
-        datasets.filter(({ table }) => table === "screener"),
+        loadableDatasets.filter(({ table }) => table === "screener"),
         (one) => GeneratedRows.fillTable(one, 20_000),
       )
       const response = yield* Downloads.beginDownload(port, exportPath, ultimate)

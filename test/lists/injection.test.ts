@@ -2,8 +2,8 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { datasets } from "../../src/load/Datasets.ts"
+import { defaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
 import {
   buildUrl,
   documentedDatasetEndpoints,
@@ -83,7 +83,13 @@ const everything = Effect.gen(function* () {
       select md5(string_agg((to_jsonb(t) - 'last_used_at' - 'last_charged_at')::text, '' order by t::text)) as digest
         from ${sql(table)} as t
     `
-  const names = [...datasets.map(({ table }) => table), "accounts", "api_keys", "credits", "tickerline_migrations"]
+  const names = [
+    ...loadableDatasets.map(({ table }) => table),
+    "accounts",
+    "api_keys",
+    "credits",
+    "tickerline_migrations",
+  ]
   const tables = yield* Effect.forEach(names, (name) => Effect.map(digestOf(name), ([row]) => `${name} ${row?.digest}`))
   const [schema] = yield* sql`
     select md5(string_agg(concat_ws(' ', table_schema, table_name, column_name, data_type), ',' order by table_name,
@@ -113,7 +119,9 @@ const ask = Effect.fnUntraced(function* (target: string, options: Service.TestRe
 /** The documented statuses of the endpoint, without 5xx. */
 const documented = (path: string) =>
   new Set(
-    Object.keys(Object(valueAt(openApiDocument, "paths", path, "get", "responses"))).filter((status) => status < "500"),
+    Object.keys(Object(valueAt(defaultOpenApiDocument, "paths", path, "get", "responses"))).filter((status) =>
+      status < "500"
+    ),
   )
 
 /** Sends all requests and returns the statements that the service sent to PostgreSQL. */
@@ -205,7 +213,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     Effect.gen(function* () {
       const before = yield* Before
       assert.isAbove(before.tables.length, 20)
-      assert.notMatch(before.tables.slice(0, datasets.length).join(), /undefined|null/)
+      assert.notMatch(before.tables.slice(0, loadableDatasets.length).join(), /undefined|null/)
       assert.deepStrictEqual(yield* everything, before)
       const sql = yield* SqlClient.SqlClient
       const known = new Set(documentedEndpoints.map(({ path }) => path))
@@ -223,7 +231,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
 
   /** The column that a parameter filters, and the type of its filter, from the parameter's description. */
   const columnOf = (path: string, name: string) => {
-    const parameters = valueAt(openApiDocument, "paths", path, "get", "parameters")
+    const parameters = valueAt(defaultOpenApiDocument, "paths", path, "get", "parameters")
     const own = Array.isArray(parameters)
       ? parameters.find((parameter) => valueAt(parameter, "name") === name)
       : undefined
@@ -249,7 +257,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
 
   const filters = documentedDatasetEndpoints.flatMap((endpoint) => {
     const { parameters, path } = endpoint
-    const table = datasets.map((dataset) => dataset.table).find((name) =>
+    const table = loadableDatasets.map((dataset) => dataset.table).find((name) =>
       path.replaceAll("-", "_").startsWith(`/v1/${name}`)
     )
     return parameters.filter(({ kind, name }) => kind === "text" && name !== "query")

@@ -196,7 +196,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to 
     Effect.gen(function* () {
       const { basic, ultimate } = yield* TestKeys
       const port = yield* startInstance()
-      const higher = Endpoints.endpoints.filter(({ isPriced: charged, row }) => charged && row.tier !== "basic")
+      const higher = Endpoints.catalogueEndpoints.filter(({ isPriced: charged, row }) =>
+        charged && row.tier !== "basic"
+      )
       for (const { row } of higher) {
         const documented = documentedDatasetEndpoints.find(({ path }) => path === row.path)
         const path = buildUrl(row.path, documented === undefined ? [] : requiredQuery(documented))

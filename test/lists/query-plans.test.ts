@@ -1,6 +1,6 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
-import { datasets } from "../../src/load/Datasets.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
 import {
   buildUrl,
   documentedDatasetEndpoints,
@@ -21,7 +21,7 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(rows)).pipe(
   Layer.provideMerge(StatementRecorder.layer),
 )
 
-const tables = new Set(datasets.map(({ table }) => table))
+const tables = new Set(loadableDatasets.map(({ table }) => table))
 
 /** A value for a parameter that few rows match, which is the usual case. */
 const rare = ({ kind, name, words }: DocumentedParameter): string => {

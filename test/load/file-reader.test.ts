@@ -2,7 +2,7 @@ import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, FileSystem, Layer, Schema, Stream } from "effect"
 import { gzipSync } from "node:zlib"
-import { type ParsedRow, readRows } from "../../src/load/FileReader.ts"
+import { type ParsedRow, readFileRows } from "../../src/load/FileReader.ts"
 
 /** The folder of the test files. */
 class Folder extends Context.Service<Folder, string>()("test/load/rows/Folder") {
@@ -17,7 +17,7 @@ const rowsOf = Effect.fnUntraced(
     const fs = yield* FileSystem.FileSystem
     const path = `${yield* Folder}/${name}`
     yield* fs.writeFile(path, typeof content === "string" ? new TextEncoder().encode(content) : content)
-    return yield* Stream.runCollect(readRows(path, new Set(lists)))
+    return yield* Stream.runCollect(readFileRows(path, new Set(lists)))
   },
 )
 

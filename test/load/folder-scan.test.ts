@@ -3,8 +3,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { datasets } from "../../src/load/Datasets.ts"
-import { describeDataset } from "../../src/load/DatasetDescription.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
+import { describeDatasetFormat } from "../../src/load/DatasetDescription.ts"
 import { findDatasetFiles } from "../../src/load/FolderScan.ts"
 import { loadFile } from "../../src/load/Load.ts"
 import * as Service from "../support/Service.ts"
@@ -25,11 +25,11 @@ const loaded = (task: Parameters<typeof loadFile>[0]) =>
   Effect.flatMap(Ref.make(0), (progress) => loadFile(task, progress))
 
 layer(TestLayer, { excludeTestServices: true })("load", (it) => {
-  it.effect.each(datasets)(
+  it.effect.each(loadableDatasets)(
     "accepts the example file that `datasets` prints for $table (operations/data)",
     (dataset) =>
       Effect.gen(function* () {
-        const [, shown = ""] = describeDataset(dataset).split(`${dataset.table}.csv:\n`)
+        const [, shown = ""] = describeDatasetFormat(dataset).split(`${dataset.table}.csv:\n`)
         const file = `${shown.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")}\n`
         const folder = yield* folderOf({ [`${dataset.table}.csv`]: file })
         const path = `${folder}/${dataset.table}.csv`

@@ -20,8 +20,8 @@ import { spawn } from "node:child_process"
 import { fileURLToPath } from "node:url"
 import { gzipSync } from "node:zlib"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { datasets } from "../../src/load/Datasets.ts"
-import { describeDataset } from "../../src/load/DatasetDescription.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
+import { describeDatasetFormat } from "../../src/load/DatasetDescription.ts"
 import { loadFile } from "../../src/load/Load.ts"
 import { compileCacheFolder } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -760,7 +760,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         const file = yield* writeTestFile("a.csv", header)
         const task = { dataset: "ticker_changes", file, append: false, check: true }
         const error = yield* Effect.flip(Effect.flatMap(Ref.make(0), (rows) => loadFile(task, rows)))
-        assert.strictEqual(error._tag, "NoRows")
+        assert.strictEqual(error._tag, "EmptyLoadFile")
       }))
 
     const separated = Object.keys(change)
@@ -907,8 +907,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       }))
 
     /** Returns the example row that `datasets` prints for a dataset. */
-    const exampleOf = (dataset: (typeof datasets)[number]): Cells => {
-      const [, shown = ""] = describeDataset(dataset).split(`${dataset.table}.csv:\n`)
+    const exampleOf = (dataset: (typeof loadableDatasets)[number]): Cells => {
+      const [, shown = ""] = describeDatasetFormat(dataset).split(`${dataset.table}.csv:\n`)
       const [names = "", cells = ""] = shown.split("\n").map((line) => line.trim())
       const list = Array.from(
         cells.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g),
@@ -919,7 +919,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     /** Finds a column outside the key, and a different valid value for it. */
     const differences = { last_updated: "2026-06-02 20:05:00", status: "reverted", close: "99.99" } as const
 
-    it.effect.each(datasets)(
+    it.effect.each(loadableDatasets)(
       "keeps the last row of a key in $table, in a file and with --append (D22)",
       (dataset) =>
         Effect.gen(function* () {
@@ -956,7 +956,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }),
     )
 
-    it.effect.each(datasets)(
+    it.effect.each(loadableDatasets)(
       "uses a unique constraint of $table as its key (D22)",
       ({ key, table }) =>
         Effect.gen(function* () {

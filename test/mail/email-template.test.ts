@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Effect, Option } from "effect"
 import { isEmailAddress } from "../../src/accounts/EmailAddress.ts"
-import { changelog } from "../../src/changelog/Changelog.ts"
+import { changelogEntries } from "../../src/changelog/Changelog.ts"
 import { type EmailContent, renderEmail } from "../../src/mail/EmailTemplate.ts"
 import { composeMimeMessage } from "../../src/mail/SmtpDelivery.ts"
 import * as MailServer from "../support/MailServer.ts"
@@ -26,7 +26,7 @@ const composeText = (content: EmailContent, from: Partial<typeof sender> = {}) =
   )
 
 const findEntry = (id: string) => {
-  const found = changelog.find((one) => one.id === id)
+  const found = changelogEntries.find((one) => one.id === id)
   if (found === undefined) throw new Error(`no entry ${id}`)
   return found
 }

@@ -28,8 +28,8 @@ import {
 import { makeFileWriter, makeGroupResultEncoder, makeRowResultEncoder } from "../../src/rows/ResultWriter.ts"
 import type { RowRecord } from "../../src/rows/RowRecord.ts"
 import { toRecords } from "../../src/rows/RowRecord.ts"
-import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../../src/rows/Timestamps.ts"
-import { encodePage } from "../../src/rules/Paging.ts"
+import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
+import { encodeListPage } from "../../src/rules/Paging.ts"
 import { ApiKeyRow } from "../../src/v1/account/Api.ts"
 import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
 import { AdvancedConvertible, AdvancedWarrant, Convertible, Warrant } from "../../src/v1/dilution-data/Api.ts"
@@ -257,9 +257,9 @@ layer(database)("Rows", (it) => {
     decimal: nullableColumn(priceColumn("")),
     flag: nullableColumn(booleanColumn("")),
     date: nullableColumn(dateColumn("")),
-    eastern: nullableColumn(EasternWallClock),
-    new_york: nullableColumn(NewYorkWallClock),
-    utc: nullableColumn(UtcInstant),
+    eastern: nullableColumn(FixedOffsetTimeColumn),
+    new_york: nullableColumn(NewYorkTimeColumn),
+    utc: nullableColumn(InstantColumn),
   }) {}
 
   const nulls: { readonly [column: string]: string } = {
@@ -473,7 +473,7 @@ layer(database)("Results", (it) => {
     Effect.gen(function* () {
       const rows = yield* readHoldings
       const page = (limit: number, shown = rows) =>
-        encodePage({ page: 2, limit }, { results: grouped, format: "json", rows: shown, message: () => `"é"` })
+        encodeListPage({ page: 2, limit }, { results: grouped, format: "json", rows: shown, message: () => `"é"` })
       const { body, nextPage, records } = page(3)
       const parsed: unknown = JSON.parse(show(body).replaceAll("}{", "},{"))
       assert.deepInclude(parsed, { count: 3, message: `"é"`, page: 2, limit: 3, has_more: true })

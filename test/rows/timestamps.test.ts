@@ -1,7 +1,7 @@
 /** Times in responses (§2.1, D15), compared with computations that are independent of the service. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { EasternWallClock, NewYorkWallClock, UtcInstant } from "../../src/rows/Timestamps.ts"
+import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 import { inputs } from "../support/Thoroughness.ts"
 
 /** A random time, to the millisecond, within the years of the data. */
@@ -13,15 +13,15 @@ const minute = 60_000
 const hour = 60 * minute
 
 /** Decodes the driver's `Date` and encodes it as JSON, like a column of a response. */
-const printer = (kind: typeof EasternWallClock | typeof UtcInstant | typeof NewYorkWallClock) => {
+const printer = (kind: typeof FixedOffsetTimeColumn | typeof InstantColumn | typeof NewYorkTimeColumn) => {
   const decode = Schema.decodeSync(kind.schemas.select)
   const encode = Schema.encodeSync(kind.schemas.json)
   return (millis: number) => encode(decode(new Date(millis)))
 }
 
-const eastern = printer(EasternWallClock)
-const utc = printer(UtcInstant)
-const newYork = printer(NewYorkWallClock)
+const eastern = printer(FixedOffsetTimeColumn)
+const utc = printer(InstantColumn)
+const newYork = printer(NewYorkTimeColumn)
 
 /** The time of the driver's `Date` for a wall-clock time: its UTC fields show that time. */
 const wall = (digits: string) => Date.parse(`${digits.replace(" ", "T")}Z`)
@@ -230,7 +230,7 @@ describe("A client", () => {
     "parses the printed time as the same instant (§2.1)",
     [moment],
     ([millis]) => {
-      for (const kind of [EasternWallClock, UtcInstant, NewYorkWallClock]) {
+      for (const kind of [FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn]) {
         const printed = utc(millis)
         const read = Schema.decodeSync(kind.schemas.json)(printed)
         assert.strictEqual(read.epochMilliseconds, millis)
@@ -246,9 +246,9 @@ describe("Times in a data file", () => {
     if (result._tag === "Success") assert.strictEqual(result.success, text)
     return result._tag === "Success"
   }
-  const wallClock = EasternWallClock.schemas.insert
-  const newYorkClock = NewYorkWallClock.schemas.insert
-  const instant = UtcInstant.schemas.insert
+  const wallClock = FixedOffsetTimeColumn.schemas.insert
+  const newYorkClock = NewYorkTimeColumn.schemas.insert
+  const instant = InstantColumn.schemas.insert
 
   const goodDigits = [
     "2026-06-01 09:30:00",

@@ -4,7 +4,7 @@ import { Effect, Schema, SchemaIssue } from "effect"
 import { TestClock } from "effect/testing"
 import { CalendarDate, NonFutureDate, todayInChicago, todayInNewYork } from "../../src/rules/Dates.ts"
 import { checkParameterCombinations } from "../../src/rules/ParameterCombinations.ts"
-import { DateFilters } from "../../src/rules/Filters.ts"
+import { defaultDateFilters } from "../../src/rules/Filters.ts"
 
 const isDay = Schema.is(CalendarDate)
 
@@ -333,7 +333,7 @@ describe("Ranges", () => {
   it.effect("are checked together with each date of an endpoint's query (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
-      const query = Schema.Struct(DateFilters).check(checkParameterCombinations)
+      const query = Schema.Struct(defaultDateFilters).check(checkParameterCombinations)
       const fields = (input: object) => Effect.map(reasons(query, input), (all) => all.map(({ field }) => field))
       assert.deepStrictEqual(yield* fields({ date: "2026-06-01" }), [])
       assert.deepStrictEqual(yield* fields({ date_from: "2026-05-31", date_to: "2026-06-01" }), [])

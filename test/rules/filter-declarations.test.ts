@@ -6,7 +6,7 @@ import { SqlClient } from "effect/sql"
 import { Billing } from "../../src/accounts/Authorization.ts"
 import { Api } from "../../src/Api.ts"
 import * as Datasets from "../../src/load/Datasets.ts"
-import { getTables, ReadsTables } from "../../src/rules/EndpointAnnotations.ts"
+import { getEndpointTables, ReadsTables } from "../../src/rules/EndpointAnnotations.ts"
 import { booleanFilters } from "../../src/rules/Filters.ts"
 import { PagingParameters } from "../../src/rules/Paging.ts"
 import { compileConditions } from "../../src/lists/Conditions.ts"
@@ -90,7 +90,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const tables = Array.from(new Set(readers.flatMap((reader) => reader.tables))).toSorted()
-      assert.deepStrictEqual(tables, Datasets.datasets.map(({ table }) => table).toSorted())
+      assert.deepStrictEqual(tables, Datasets.loadableDatasets.map(({ table }) => table).toSorted())
       const noted = yield* sql<{ readonly name: string }>`
         select distinct tgrelid::regclass::text as name from pg_trigger where tgname like 'note_change%' order by name
       `
@@ -164,6 +164,6 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
   it.effect("refuses an endpoint that declares no tables (D17)", () =>
     Effect.sync(() => {
       const bare = { path: "/v1/bare", annotations: Context.empty() }
-      assert.throws(() => getTables(bare), "The endpoint /v1/bare does not declare the tables")
+      assert.throws(() => getEndpointTables(bare), "The endpoint /v1/bare does not declare the tables")
     }))
 })

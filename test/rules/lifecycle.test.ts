@@ -7,10 +7,10 @@ import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from 
 import { TestClock } from "effect/testing"
 import { Authentication } from "../../src/accounts/keys/Authentication.ts"
 import * as AuthenticationMiddleware from "../../src/accounts/keys/AuthenticationMiddleware.ts"
-import { Metering } from "../../src/accounts/billing/Metering.ts"
-import { RateLimit } from "../../src/accounts/limits/RateLimit.ts"
+import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
+import { AccountRateLimiter } from "../../src/accounts/limits/AccountRateLimiter.ts"
 import { Database } from "../../src/db/Database.ts"
-import { RecentKeys } from "../../src/accounts/keys/RecentKeys.ts"
+import { ApiKeyCache } from "../../src/accounts/keys/ApiKeyCache.ts"
 import { ResponseCache } from "../../src/http/ResponseCache.ts"
 import * as Middleware from "../../src/http/Middleware.ts"
 import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
@@ -18,10 +18,10 @@ import { NotFound } from "../../src/rules/Errors.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../src/rules/Validation.ts"
 import {
   type Deprecation,
-  deprecationAnnotations,
-  LifecycleMiddleware,
+  DeprecationMiddleware,
+  makeDeprecationAnnotations,
   VersionDeprecation,
-} from "../../src/rules/Lifecycle.ts"
+} from "../../src/rules/Deprecation.ts"
 import * as Service from "../support/Service.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
 
@@ -36,10 +36,10 @@ const makeDeprecation = (announced: string, sunset?: string): Deprecation => ({
 
 describe("The declaration of a deprecation", () => {
   it("refuses a sunset less than twelve months after the announcement (§3, §8, D24)", () => {
-    assert.throws(() => deprecationAnnotations(makeDeprecation("2026-11-01", "2027-10-31")), /twelve months/)
-    assert.throws(() => deprecationAnnotations(makeDeprecation("2026-11-01", "2026-11-01")), /2027-11-01/)
-    assert.throws(() => deprecationAnnotations(makeDeprecation("2026-11-01", "2020-01-01")), /twelve months/)
-    assert.throws(() => deprecationAnnotations(makeDeprecation("2024-02-29", "2025-02-27")), /twelve months/)
+    assert.throws(() => makeDeprecationAnnotations(makeDeprecation("2026-11-01", "2027-10-31")), /twelve months/)
+    assert.throws(() => makeDeprecationAnnotations(makeDeprecation("2026-11-01", "2026-11-01")), /2027-11-01/)
+    assert.throws(() => makeDeprecationAnnotations(makeDeprecation("2026-11-01", "2020-01-01")), /twelve months/)
+    assert.throws(() => makeDeprecationAnnotations(makeDeprecation("2024-02-29", "2025-02-27")), /twelve months/)
   })
 
   it("accepts a sunset after exactly twelve months or later, or none (§3, §8, D24)", () => {
@@ -54,7 +54,7 @@ describe("The declaration of a deprecation", () => {
         ["2026-11-01", undefined],
       ] as const
     ) {
-      assert.doesNotThrow(() => deprecationAnnotations(makeDeprecation(announced, sunset)))
+      assert.doesNotThrow(() => makeDeprecationAnnotations(makeDeprecation(announced, sunset)))
     }
   })
 
@@ -69,7 +69,7 @@ describe("The declaration of a deprecation", () => {
       const [announced, sunset] = [day(sample.days), day(sample.days + sample.later)]
       const [year = "", ...rest] = announced.split("-")
       const sameDay = `${Number(year) + 1}-${rest.join("-").replace("02-29", "02-28")}`
-      const declare = () => deprecationAnnotations(makeDeprecation(announced, sunset))
+      const declare = () => makeDeprecationAnnotations(makeDeprecation(announced, sunset))
       if (sunset < sameDay) assert.throws(declare)
       else assert.doesNotThrow(declare)
     },
@@ -93,14 +93,14 @@ class Small extends HttpApi.make("small")
   .add(
     HttpApiGroup.make("small").add(
       endpoint("staying"),
-      endpoint("leaving").annotateMerge(deprecationAnnotations(makeDeprecation("2026-01-15", "2027-01-15"))),
-      endpoint("waning").annotateMerge(deprecationAnnotations(makeDeprecation("2026-11-01"))),
+      endpoint("leaving").annotateMerge(makeDeprecationAnnotations(makeDeprecation("2026-01-15", "2027-01-15"))),
+      endpoint("waning").annotateMerge(makeDeprecationAnnotations(makeDeprecation("2026-11-01"))),
     ),
   )
   .middleware(Authentication)
   .middleware(ValidationMiddleware)
   .middleware(UnexpectedErrorMiddleware)
-  .middleware(LifecycleMiddleware)
+  .middleware(DeprecationMiddleware)
   .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" }) {}
 
 const serve = ({ query }: { readonly query: typeof Query.Type }) =>
@@ -123,14 +123,14 @@ const routes = HttpApiBuilder.layer(Small).pipe(
       AuthenticationMiddleware.authenticationLayer,
       ValidationMiddleware.layer,
       UnexpectedErrorMiddleware.layer,
-      LifecycleMiddleware.layer,
+      DeprecationMiddleware.layer,
     ),
   ),
   Layer.merge(Middleware.layer),
   Layer.provide(AuthenticationMiddleware.Authenticator.layer),
   Layer.provide(ResponseCache.layer),
-  Layer.provide(RecentKeys.layer),
-  Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RequestMetrics.layer)),
+  Layer.provide(ApiKeyCache.layer),
+  Layer.provide(Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, RequestMetrics.layer)),
   Layer.provide(Database.layer),
 )
 

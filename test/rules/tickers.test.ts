@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Result, Schema, SchemaIssue } from "effect"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
-import { Ticker, TickerList } from "../../src/rules/Tickers.ts"
+import { TickerListParameter, TickerParameter } from "../../src/rules/Tickers.ts"
 
 const message = (error: Schema.SchemaError) =>
   SchemaIssue.makeFormatterStandardSchemaV1()(error.issue).issues.map((issue) => issue.message).join("; ")
@@ -17,7 +17,7 @@ interface Reading {
 /** Decodes the parameter `ticker` of one request, and returns the result with the header. */
 const read = Effect.fnUntraced(function* (sent: string) {
   const exchange = makeRequestContext({ id: "request", target: "/" })
-  const result = yield* Schema.decodeEffect(TickerList)(sent).pipe(
+  const result = yield* Schema.decodeEffect(TickerListParameter)(sent).pipe(
     Effect.result,
     Effect.provideService(RequestContext, exchange),
   )
@@ -34,7 +34,7 @@ const read = Effect.fnUntraced(function* (sent: string) {
 
 const readOne = (sent: string) =>
   Effect.map(
-    Effect.result(Schema.decodeEffect(Ticker)(sent)),
+    Effect.result(Schema.decodeEffect(TickerParameter)(sent)),
     (result) => Result.isSuccess(result) ? { ticker: result.success } : { refusal: message(result.failure) },
   )
 
@@ -177,7 +177,7 @@ describe("A list of tickers", () => {
     Effect.gen(function* () {
       const exchange = makeRequestContext({ id: "request", target: "/" })
       const hostile = Array.from({ length: 50 }, () => "😀".repeat(100)).join(",")
-      yield* Effect.provideService(Schema.decodeEffect(TickerList)(`A,${hostile}`), RequestContext, exchange)
+      yield* Effect.provideService(Schema.decodeEffect(TickerListParameter)(`A,${hostile}`), RequestContext, exchange)
       assert.isBelow(exchange.headers["X-Dropped-Tickers"]?.length ?? Infinity, 8192)
     }))
 
@@ -193,7 +193,7 @@ describe("A list of tickers", () => {
   it.effect("sends no header if no ticker was dropped (D5)", () =>
     Effect.gen(function* () {
       const exchange = makeRequestContext({ id: "request", target: "/" })
-      yield* Effect.provideService(Schema.decodeEffect(TickerList)("A,,B,a"), RequestContext, exchange)
+      yield* Effect.provideService(Schema.decodeEffect(TickerListParameter)("A,,B,a"), RequestContext, exchange)
       assert.deepStrictEqual(exchange.headers, {})
     }))
 })

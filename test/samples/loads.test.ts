@@ -4,7 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Ref } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { datasets } from "../../src/load/Datasets.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { loadFile } from "../../src/load/Load.ts"
 import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import * as Service from "../support/Service.ts"
@@ -22,7 +22,7 @@ layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
       const sql = yield* SqlClient.SqlClient
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-market-" })
       const counts: Readonly<Record<string, number>> = yield* writeMarketFiles({ folder, scale: 1, seed: 1 })
-      for (const { table } of datasets) {
+      for (const { table } of loadableDatasets) {
         const loaded = yield* loadFile(
           { dataset: table, file: `${folder}/${table}.csv`, append: false },
           yield* Ref.make(0),

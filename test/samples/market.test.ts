@@ -6,8 +6,8 @@ import { createHash } from "node:crypto"
 import { readdirSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
 import { makeRowValidator } from "../../src/load/RowValidation.ts"
-import { datasets } from "../../src/load/Datasets.ts"
-import { readRows } from "../../src/load/FileReader.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
+import { readFileRows } from "../../src/load/FileReader.ts"
 import { type MarketFilesOptions, writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import { rowBuilders, type TableName } from "../../samples/generator/Tables.ts"
 
@@ -32,7 +32,7 @@ const generateMarketFiles = Effect.fnUntraced(
 
 const readTable = (home: string, table: string) =>
   Effect.map(
-    Stream.runCollect(readRows(`${home}/${table}.csv`, lists)),
+    Stream.runCollect(readFileRows(`${home}/${table}.csv`, lists)),
     (rows): ReadonlyArray<Cells> => rows.map(({ cells }) => cells),
   )
 
@@ -146,7 +146,7 @@ layer(Market.layer)("the fictional market", (it) => {
     Effect.gen(function* () {
       const { counts, home } = yield* Market
       const names = readdirSync(home).map((name) => name.replace(/\.csv$/, "")).toSorted()
-      assert.deepStrictEqual(names, datasets.map(({ table }) => table).toSorted())
+      assert.deepStrictEqual(names, loadableDatasets.map(({ table }) => table).toSorted())
       assert.deepStrictEqual(Object.keys(counts).toSorted(), names)
       const size = readdirSync(home).reduce((sum, name) => sum + readFileSync(`${home}/${name}`).length, 0)
       assert.isBelow(size, 3_000_000)
@@ -155,13 +155,13 @@ layer(Market.layer)("the fictional market", (it) => {
       assert.isBelow(total, 40_000)
     }))
 
-  it.effect.each(datasets)(
+  it.effect.each(loadableDatasets)(
     "generates $table rows that pass the checks of load, with unique keys (D31)",
     (dataset) =>
       Effect.gen(function* () {
         const { counts, home } = yield* Market
         const { checkHeader, validateRow } = makeRowValidator(dataset)
-        const rows = yield* Stream.runCollect(readRows(`${home}/${dataset.table}.csv`, lists, checkHeader))
+        const rows = yield* Stream.runCollect(readFileRows(`${home}/${dataset.table}.csv`, lists, checkHeader))
         assert.deepStrictEqual(rows.map(validateRow).filter(Result.isFailure).slice(0, 3), [])
         const keys = rows.map(({ cells }) => JSON.stringify(dataset.key.map((column) => cells[column] ?? null)))
         assert.strictEqual(new Set(keys).size, rows.length)
@@ -170,7 +170,7 @@ layer(Market.layer)("the fictional market", (it) => {
       }),
   )
 
-  it.effect.each(datasets)(
+  it.effect.each(loadableDatasets)(
     "fills every column of $table, and leaves every nullable column empty in some row (samples/README)",
     (dataset) =>
       Effect.gen(function* () {

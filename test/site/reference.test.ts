@@ -1,8 +1,8 @@
 /** The API reference, generated from the OpenAPI document, against the sample data. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { endpoints } from "../../src/catalogue/Endpoints.ts"
-import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
+import { defaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { referencePagePath } from "../../src/site/Page.ts"
 import * as Service from "../support/Service.ts"
 
@@ -13,9 +13,9 @@ const open = (path: string) => Service.requestJson(path, { key: null })
 const textOf = (html: string) =>
   html.replaceAll("<wbr>", "").replace(/<[^>]+>/g, "").replaceAll("&quot;", `"`).replaceAll("&amp;", "&")
 
-const documented = Object.keys(openApiDocument.paths)
+const documented = Object.keys(defaultOpenApiDocument.paths)
 
-const charged = (path: string) => endpoints.some(({ isPriced: charged, row }) => charged && row.path === path)
+const charged = (path: string) => catalogueEndpoints.some(({ isPriced: charged, row }) => charged && row.path === path)
 
 layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 seconds" })("The API reference", (it) => {
   it.effect("has a page for every endpoint, with its parameters, statuses and error codes (§4.5)", () =>
@@ -27,7 +27,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
         const { status, text } = yield* open(referencePagePath(path))
         assert.strictEqual(status, 200, path)
         const page = text.replaceAll("<wbr>", "")
-        const operation = valueAt(openApiDocument, "paths", path, "get")
+        const operation = valueAt(defaultOpenApiDocument, "paths", path, "get")
         const parameters = valueAt(operation, "parameters")
         for (const parameter of Array.isArray(parameters) ? parameters : []) {
           const name = String(valueAt(parameter, "name"))

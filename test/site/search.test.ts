@@ -1,9 +1,9 @@
 /** The search of the documentation: its index, its ranking and its excerpts. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
-import { endpoints } from "../../src/catalogue/Endpoints.ts"
-import { excerpt, parseIndex, search, splitWords } from "../../src/site/browser/search-matching.js"
-import { documentationPath } from "../../src/rules/Lifecycle.ts"
+import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
+import { cutExcerpt, parseSearchIndex, searchEntries, splitWords } from "../../src/site/browser/search-matching.js"
+import { documentationPath } from "../../src/rules/Deprecation.ts"
 import { referencePagePath } from "../../src/site/Page.ts"
 import * as Service from "../support/Service.ts"
 
@@ -12,7 +12,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
     const { headers, body, status } = yield* Service.requestJson("/v1/docs/assets/search.json", { key: null })
     assert.strictEqual(status, 200)
     assert.strictEqual(headers["content-type"], "application/json")
-    return parseIndex(body)
+    return parseSearchIndex(body)
   })
 
   it.effect("leads to guides, operations pages, tools and endpoints (README, documentation)", () =>
@@ -26,14 +26,17 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
         ["pump dump", "/v1/docs/reference/pump-and-dump-tracker"],
         ["glossary", "/v1/docs/glossary"],
       ] as const
-      for (const [query, path] of queries) assert.strictEqual(search(entries, query)[0]?.path, path, query)
+      for (const [query, path] of queries) assert.strictEqual(searchEntries(entries, query)[0]?.path, path, query)
       // A field leads to the endpoints that have it.
-      assert.include(search(entries, "gap_percentage").map(({ path }) => path), "/v1/docs/reference/intraday-runners")
-      for (const { row } of endpoints.filter(({ row }) => row.path !== documentationPath)) {
-        assert.strictEqual(search(entries, row.path)[0]?.path, referencePagePath(row.path), row.path)
+      assert.include(
+        searchEntries(entries, "gap_percentage").map(({ path }) => path),
+        "/v1/docs/reference/intraday-runners",
+      )
+      for (const { row } of catalogueEndpoints.filter(({ row }) => row.path !== documentationPath)) {
+        assert.strictEqual(searchEntries(entries, row.path)[0]?.path, referencePagePath(row.path), row.path)
       }
-      assert.deepStrictEqual(search(entries, "no-such-word"), [])
-      assert.deepStrictEqual(search(entries, "  "), [])
+      assert.deepStrictEqual(searchEntries(entries, "no-such-word"), [])
+      assert.deepStrictEqual(searchEntries(entries, "  "), [])
     }))
 
   it.effect("links only to pages and headings that exist (README, documentation)", () =>
@@ -60,13 +63,13 @@ describe("The search", () => {
       entry("/c", "Paging", "", "text"),
       entry("/d", "Nothing", "", "text"),
     ]
-    assert.deepStrictEqual(search(entries, "paging").map(({ path }) => path), ["/c", "/b#x", "/a"])
-    assert.deepStrictEqual(search(entries, "paging LIMITS").map(({ path }) => path), ["/a"])
+    assert.deepStrictEqual(searchEntries(entries, "paging").map(({ path }) => path), ["/c", "/b#x", "/a"])
+    assert.deepStrictEqual(searchEntries(entries, "paging LIMITS").map(({ path }) => path), ["/a"])
   })
 
   it("ignores malformed entries and links to other sites (SECURITY.md, documentation pages)", () => {
-    assert.deepStrictEqual(parseIndex({ entries: [1, null, { path: "javascript:alert(1)", page: "x" }] }), [])
-    assert.deepStrictEqual(parseIndex("no"), [])
+    assert.deepStrictEqual(parseSearchIndex({ entries: [1, null, { path: "javascript:alert(1)", page: "x" }] }), [])
+    assert.deepStrictEqual(parseSearchIndex("no"), [])
   })
 
   const text = Arbitrary.schema(Schema.String)
@@ -77,7 +80,7 @@ describe("The search", () => {
     (
       [text, query],
     ) => {
-      const parts = excerpt(text, query)
+      const parts = cutExcerpt(text, query)
       assert.include(`…${text}…`, parts.join("").replace(/^…|…$/g, ""))
       const words = splitWords(query).map((word) => word.toUpperCase())
       for (const [at, part] of parts.entries()) if (at % 2 === 1) assert.include(words, part.toUpperCase())

@@ -1,8 +1,13 @@
 /** §2.1, D15 (timestamps): the converter in the documentation agrees with the API. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, DateTime, Schema } from "effect"
-import { formatTimestamp, fromNewYork, parseTimestamp, toNewYork } from "../../src/site/browser/timestamps.js"
-import { NewYorkWallClock, UtcInstant } from "../../src/rows/Timestamps.ts"
+import {
+  formatNewYorkTime,
+  formatTimestamp,
+  parseNewYorkTime,
+  parseTimestamp,
+} from "../../src/site/browser/timestamps.js"
+import { InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 
 const day = 86_400_000
 
@@ -25,11 +30,11 @@ const aroundSwitches = Arbitrary.map(
 
 const formatClock = (clock: number) => new Date(clock).toISOString().slice(0, 19).replace("T", " ")
 
-const read = Schema.decodeUnknownSync(NewYorkWallClock.schemas.select)
-const print = Schema.encodeUnknownSync(NewYorkWallClock.schemas.json)
+const read = Schema.decodeUnknownSync(NewYorkTimeColumn.schemas.select)
+const print = Schema.encodeUnknownSync(NewYorkTimeColumn.schemas.json)
 
 const assertSameAsApi = (clock: number) => {
-  const instant = fromNewYork(formatClock(clock))
+  const instant = parseNewYorkTime(formatClock(clock))
   assert.isDefined(instant)
   assert.strictEqual(formatTimestamp(instant ?? 0), print(read(new Date(clock))))
 }
@@ -47,18 +52,18 @@ describe("The timestamp converter", () => {
     "converts timestamps back to the same instant and New York time (§2.1, D15)",
     [instants],
     ([instant]) => {
-      const printed = Schema.encodeUnknownSync(UtcInstant.schemas.json)(DateTime.makeUnsafe(instant))
+      const printed = Schema.encodeUnknownSync(InstantColumn.schemas.json)(DateTime.makeUnsafe(instant))
       assert.strictEqual(formatTimestamp(instant), printed)
       assert.strictEqual(parseTimestamp(formatTimestamp(instant)), instant)
       assert.strictEqual(parseTimestamp(new Date(instant).toISOString()), instant)
       const shown = DateTime.makeZonedUnsafe(instant, { timeZone: "America/New_York" })
-      assert.strictEqual(toNewYork(instant), DateTime.formatIsoZoned(shown).slice(0, 19).replace("T", " "))
+      assert.strictEqual(formatNewYorkTime(instant), DateTime.formatIsoZoned(shown).slice(0, 19).replace("T", " "))
     },
     { arbitrary: { runs: 300 } },
   )
 
   it("prints the market opening as 08:30 in summer and 09:30 in winter (§2.1)", () => {
-    const opening = (date: string) => formatTimestamp(fromNewYork(`${date} 09:30`) ?? 0)
+    const opening = (date: string) => formatTimestamp(parseNewYorkTime(`${date} 09:30`) ?? 0)
     assert.strictEqual(opening("2026-07-01"), "2026-07-01T08:30:00-05:00")
     assert.strictEqual(opening("2026-12-01"), "2026-12-01T09:30:00-05:00")
   })
@@ -77,7 +82,7 @@ describe("The timestamp converter", () => {
     "9999-01-01 00:00",
     "12026-06-01 09:30",
   ])("rejects %j as a New York time (D15)", (text) => {
-    assert.isUndefined(fromNewYork(text))
+    assert.isUndefined(parseNewYorkTime(text))
   })
 
   it.each(["", "2026-06-01 09:30", "2026-06-01T09:30:00", "2026-06-01T09:30:00-5:00", "2026-02-30T09:30:00Z"])(

@@ -1,8 +1,8 @@
 /** A PostgreSQL server that a test may kill, stop and start again, with the same data. */
 import { NodeServices } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
-import { type Cluster, databaseUser } from "../../src/db/embedded/Cluster.ts"
-import { ensureServerRuns, findRunningServer } from "../../src/db/embedded/PostgresServer.ts"
+import { type EmbeddedCluster, embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { ensurePostgresRuns, findRunningPostgres } from "../../src/db/embedded/PostgresServer.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
@@ -13,7 +13,7 @@ export class DedicatedPostgres extends Context.Service<DedicatedPostgres, {
   readonly port: number
   /** Path of the server's log file. */
   readonly logFile: string
-  readonly cluster: Cluster
+  readonly cluster: EmbeddedCluster
   /** Process id of the postmaster. */
   readonly pid: Effect.Effect<number>
   /** Sends the signal and waits until the server has ended. `SIGINT` is PostgreSQL's fast shutdown. */
@@ -29,9 +29,9 @@ export class DedicatedPostgres extends Context.Service<DedicatedPostgres, {
       yield* fs.chmod(folder, 0o755)
       const services = yield* Effect.context<FileSystem.FileSystem>()
       const cluster = yield* makePostgresCluster(`${folder}/home`)
-      const port = yield* ensureServerRuns(cluster, undefined)
+      const port = yield* ensurePostgresRuns(cluster, undefined)
 
-      const found = Effect.provide(findRunningServer(cluster), services)
+      const found = Effect.provide(findRunningPostgres(cluster), services)
       const gone = Effect.repeat(found, {
         until: (server) => server === undefined,
         schedule: Schedule.spaced("10 millis"),
@@ -44,9 +44,9 @@ export class DedicatedPostgres extends Context.Service<DedicatedPostgres, {
         )
       yield* Effect.addFinalizer(() => end("SIGINT"))
 
-      const url = `postgres://${databaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
-      const start = ensureServerRuns(cluster, port).pipe(Effect.orDie, Effect.asVoid, Effect.provide(services))
-      return DedicatedPostgres.of({ url, port, logFile: cluster.log, cluster, pid, stop: end, start })
+      const url = `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
+      const start = ensurePostgresRuns(cluster, port).pipe(Effect.orDie, Effect.asVoid, Effect.provide(services))
+      return DedicatedPostgres.of({ url, port, logFile: cluster.logFile, cluster, pid, stop: end, start })
     }),
   )
 }

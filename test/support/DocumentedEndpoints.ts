@@ -1,6 +1,6 @@
 /** The endpoints and parameters, read from the OpenAPI document. */
 import { Predicate } from "effect"
-import { openApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { defaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 
 /** Reads a value inside JSON by keys and indexes: `valueAt(body, "error", "code")`. */
 export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
@@ -13,16 +13,16 @@ export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>):
 export const resolveReference = (value: unknown): unknown => {
   const reference = valueAt(value, "$ref")
   return typeof reference === "string"
-    ? resolveReference(valueAt(openApiDocument, ...reference.replace("#/", "").split("/")))
+    ? resolveReference(valueAt(defaultOpenApiDocument, ...reference.replace("#/", "").split("/")))
     : value
 }
 
 /** The documented responses of an endpoint by status. */
 export const responsesOf = (path: string): ReadonlyMap<string, unknown> =>
   new Map(
-    Object.entries(Object(valueAt(openApiDocument, "paths", path, "get", "responses"))).map(([status, response]) =>
-      [status, resolveReference(response)] as const
-    ),
+    Object.entries(Object(valueAt(defaultOpenApiDocument, "paths", path, "get", "responses"))).map((
+      [status, response],
+    ) => [status, resolveReference(response)] as const),
   )
 
 export type ParameterKind = "number" | "integer" | "date" | "boolean" | "words" | "ticker" | "tickers" | "sort" | "text"
@@ -72,11 +72,11 @@ export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "sche
 /** Excludes `format`: `test/rows` tests formats, and all other tests expect JSON. */
 const isFilter = ({ name }: DocumentedParameter) => name !== "format"
 
-export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.keys(openApiDocument.paths).map((
+export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.keys(defaultOpenApiDocument.paths).map((
   path,
 ) => ({
   path,
-  parameters: listOf(valueAt(openApiDocument, "paths", path, "get", "parameters")).filter(isQueryParameter).map(
+  parameters: listOf(valueAt(defaultOpenApiDocument, "paths", path, "get", "parameters")).filter(isQueryParameter).map(
     parameterOf,
   ).filter(isFilter),
 }))

@@ -1,8 +1,8 @@
 /** Fills dataset tables with many rows that PostgreSQL generates from the column types. */
 import { Effect, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import { type Dataset, datasets } from "../../src/load/Datasets.ts"
-import { readColumns } from "../../src/load/LoadingTable.ts"
+import { type LoadableDataset, loadableDatasets } from "../../src/load/Datasets.ts"
+import { readTableColumns } from "../../src/load/LoadingTable.ts"
 import { describeColumnTypes } from "../../src/load/DatasetDescription.ts"
 
 /** Number of tickers in tables with several rows per ticker. */
@@ -51,20 +51,21 @@ const special: Readonly<Record<string, Readonly<Record<string, string>>>> = {
 /** Two capital letters, like an ISO 3166 alpha-2 code. */
 const country = `chr(65 + (g % 26)::int) || chr(65 + (g / 26 % 26)::int)`
 
-const tickerOf = ({ key }: Dataset) => key.length === 1 && key[0] === "ticker" ? `'T' || g` : `'T' || g % ${tickers}`
+const tickerOf = ({ key }: LoadableDataset) =>
+  key.length === 1 && key[0] === "ticker" ? `'T' || g` : `'T' || g % ${tickers}`
 
 /** The day advances after each round through the tickers, so that ticker and day are unique together. */
-const keyValue = (dataset: Dataset, column: string, type: string) => {
+const keyValue = (dataset: LoadableDataset, column: string, type: string) => {
   if (column === "ticker") return tickerOf(dataset)
   if (!dataset.key.includes(column)) return undefined
   if (type === "date") return `date '2014-01-01' + (g / ${tickers})::int`
   return type === "text" ? `'key ' || g` : undefined
 }
 
-export const fillTable = Effect.fnUntraced(function* (dataset: Dataset, rows: number) {
+export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, rows: number) {
   const sql = yield* SqlClient.SqlClient
   const { table } = dataset
-  const columns = yield* readColumns(table)
+  const columns = yield* readTableColumns(table)
   const known = describeColumnTypes(dataset)
   const values = columns.map(({ is_list, name, type }, at) => {
     const words = known[name]?.split(" | ") ?? []
@@ -84,7 +85,7 @@ export const fillTable = Effect.fnUntraced(function* (dataset: Dataset, rows: nu
 })
 
 export const fillAllTables = (rows: number) =>
-  Effect.forEach(datasets, (dataset) => fillTable(dataset, rows), { discard: true })
+  Effect.forEach(loadableDatasets, (dataset) => fillTable(dataset, rows), { discard: true })
 
 /** Returns the tables that a query plan scans sequentially. */
 export const findSequentialScans = (plan: unknown): ReadonlyArray<string> => {

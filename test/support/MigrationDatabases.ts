@@ -5,7 +5,7 @@ import { SqlClient } from "effect/sql"
 import { fileURLToPath, pathToFileURL } from "node:url"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import { MigrationsFolder } from "../../src/db/migrations/MigrationScripts.ts"
-import { datasets } from "../../src/load/Datasets.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { fillTable } from "./GeneratedRows.ts"
 import { makeDatabase } from "./Service.ts"
 
@@ -52,9 +52,13 @@ export const fillOldTables = Effect.gen(function* () {
   `
   const existing = new Set(tables.map(({ name }) => name))
   // Skip tables of later releases, which do not exist yet.
-  yield* Effect.forEach(datasets.filter(({ table }) => existing.has(table)), (dataset) => fillTable(dataset, rows), {
-    discard: true,
-  })
+  yield* Effect.forEach(
+    loadableDatasets.filter(({ table }) => existing.has(table)),
+    (dataset) => fillTable(dataset, rows),
+    {
+      discard: true,
+    },
+  )
   const statements = [
     `insert into accounts (name, tier) select 'account ' || g, 'pro' from generate_series(1, ${rows}) as g`,
     `insert into api_keys (account_id, key_hash, key_hint) select account_id, sha256(name::bytea), 'tl_live_' from accounts`,

@@ -34,7 +34,10 @@ export const makeServiceRoleDatabase = Effect.fnUntraced(function* (limited = tr
     admin.query(`create role ${name} login password 'serving'`),
     () => Effect.orDie(Effect.andThen(admin.query(`drop owned by ${name} cascade`), admin.query(`drop role ${name}`))),
   )
-  yield* Effect.provide(ServiceRole.grantServiceRole(name), databaseClientLayer({ url, applicationName: "owner" }))
+  yield* Effect.provide(
+    ServiceRole.grantServicePermissions(name),
+    databaseClientLayer({ url, applicationName: "owner" }),
+  )
   if (!limited) {
     yield* admin.query(`alter role ${name} in database ${new URL(Redacted.value(url)).pathname.slice(1)} reset all`)
   }

@@ -5,7 +5,12 @@
 import { Effect, FileSystem } from "effect"
 import { randomBytes } from "node:crypto"
 import { dirname } from "node:path"
-import { chooseFreePort, type Cluster, databaseUser, openCluster } from "../../src/db/embedded/Cluster.ts"
+import {
+  chooseFreePort,
+  type EmbeddedCluster,
+  embeddedDatabaseUser,
+  openEmbeddedCluster,
+} from "../../src/db/embedded/EmbeddedCluster.ts"
 import { locateServer, openHomeDirectory } from "../../src/db/embedded/HomeDirectory.ts"
 import { EmbeddedPostgresError, runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
 
@@ -15,7 +20,7 @@ export const installedPrograms = process.env["TEST_POSTGRES_BIN"] || undefined
 const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
   const fs = yield* FileSystem.FileSystem
   const place = yield* locateServer(yield* openHomeDirectory(path))
-  const { systemUser, base } = place
+  const { systemUser, baseDirectory: base } = place
   const [folder, secret, password] = [`${base}/cluster`, `${base}/password`, randomBytes(24).toString("hex")]
   const data = `${folder}/data`
   yield* fs.makeDirectory(data, { recursive: true })
@@ -29,7 +34,7 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
     args: [
       `--pgdata=${data}`,
       `--pwfile=${secret}`,
-      `--username=${databaseUser}`,
+      `--username=${embeddedDatabaseUser}`,
       "--auth=scram-sha-256",
       "--encoding=UTF8",
       "--locale=C.UTF-8",
@@ -42,10 +47,16 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
   yield* fs.writeFileString(`${data}/postgresql.conf`, `${settings.join("\n")}\n`, { flag: "a" })
   // The service reads port and password from this file.
   yield* fs.writeFileString(`${folder}/server.json`, JSON.stringify({ password, port: yield* chooseFreePort }))
-  const cluster: Cluster = { ...place, programs: dirname(bin), data, log: `${base}/postgres.log`, password }
+  const cluster: EmbeddedCluster = {
+    ...place,
+    programsDirectory: dirname(bin),
+    dataDirectory: data,
+    logFile: `${base}/postgres.log`,
+    password,
+  }
   return cluster
 })
 
 /** Creates the data of a server below `path`. Does not start it. */
 export const makePostgresCluster = (path: string) =>
-  installedPrograms === undefined ? openCluster(path, undefined) : initdb(path, installedPrograms)
+  installedPrograms === undefined ? openEmbeddedCluster(path, undefined) : initdb(path, installedPrograms)

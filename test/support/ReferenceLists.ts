@@ -11,8 +11,8 @@ import { ListEndpoints } from "../../src/lists/ListEndpoints.ts"
 import type { ListClauses, ListDefinition, QueryShape } from "../../src/lists/ListQuery.ts"
 import { getColumnNames, type RowModel } from "../../src/rows/RowEncoder.ts"
 import type { AnnotatedEndpoint } from "../../src/rules/EndpointAnnotations.ts"
-import { type ColumnOperator, type DecodedQuery, getFilter } from "../../src/rules/FilterOperators.ts"
-import { allRows, type PageQuery } from "../../src/rules/Paging.ts"
+import { type DecodedQuery, type FilterOperator, getFilterDeclaration } from "../../src/rules/FilterDeclarations.ts"
+import { type PageQuery, unlimitedRows } from "../../src/rules/Paging.ts"
 import { queryParseOptions, type SearchParameters } from "../../src/rules/Validation.ts"
 import { accountEndpoints } from "../../src/v1/account/Http.ts"
 import { afterhoursStatsEndpoints } from "../../src/v1/afterhours-stats/Http.ts"
@@ -109,13 +109,13 @@ const makeOwnershipResults = () => {
 const toTexts = (value: unknown) => Array.isArray(value) ? value.map(String) : [String(value)]
 
 /** The condition of a filter in plain SQL, without indexes in mind. */
-const makeCondition = (sql: SqlClient.SqlClient, operator: ColumnOperator, name: string, value: unknown) => {
+const makeCondition = (sql: SqlClient.SqlClient, operator: FilterOperator, name: string, value: unknown) => {
   const column = sql(name)
   const text = String(value)
   const elements = sql`select from unnest(${column}) as element`
   const day = sql`(${`${text}T00:00:00-05:00`}::text::timestamptz)`
   const contains = (whole: Statement.Fragment) => sql`position(lower(${text}::text) in lower(${whole})) > 0`
-  const conditions: Readonly<Record<ColumnOperator, () => Statement.Fragment>> = {
+  const conditions: Readonly<Record<FilterOperator, () => Statement.Fragment>> = {
     equals: () => sql`${column}::text = ${text}`,
     oneOf: () => sql`${column}::text in ${sql.in(toTexts(value))}`,
     oneOfIgnoringCase: () => sql`lower(${column}) in ${sql.in(toTexts(value).map((item) => item.toLowerCase()))}`,
@@ -147,7 +147,7 @@ const makeClauses = (
     where: sql.and(conditions),
     orderBy,
     orderAndLimit: orderBy,
-    limit: allRows,
+    limit: unlimitedRows,
     offset: new Parameter(() => 0),
     isDeep: false,
     fromPage: ({ order, table, where }) => sql`${sql(table)} where ${where} ${orderBy(order)}`,
@@ -198,7 +198,7 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
 
   const makeConditions = (query: DecodedQuery) =>
     Object.entries(fields).flatMap(([name, field]): ReadonlyArray<Statement.Fragment | string> => {
-      const filter = getFilter(field)
+      const filter = getFilterDeclaration(field)
       const value = query[name]
       if (value === undefined || filter === undefined || filter.operator === "statement") return []
       if (filter.operator !== "literal") return [makeCondition(sql, filter.operator, filter.column ?? name, value)]
@@ -214,7 +214,7 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
 
   const filteredColumns = new Map(
     Object.entries(fields).flatMap(([name, field]) => {
-      const filter = getFilter(field)
+      const filter = getFilterDeclaration(field)
       return filter === undefined || !("column" in filter) ? [] : [[name, filter.column ?? name] as const]
     }),
   )

@@ -3,7 +3,7 @@ import { PgConnection } from "@effect/sql-pg"
 import { Context, Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import type { SqlError } from "effect/sql"
 import { closeSync, openSync } from "node:fs"
-import { chooseFreePort, databaseUser } from "../../src/db/embedded/Cluster.ts"
+import { chooseFreePort, embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { type DetachedProcess, launchDetached, runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import { DedicatedPostgres } from "./DedicatedPostgres.ts"
@@ -41,8 +41,8 @@ const settings = {
 const copied = Effect.fnUntraced(function* (number: number) {
   const fs = yield* FileSystem.FileSystem
   const { cluster } = yield* DedicatedPostgres
-  const data = `${cluster.base}/standby-${number}`
-  yield* runToCompletion({ command: "cp", args: ["-a", cluster.data, data], systemUser: undefined })
+  const data = `${cluster.baseDirectory}/standby-${number}`
+  yield* runToCompletion({ command: "cp", args: ["-a", cluster.dataDirectory, data], systemUser: undefined })
   yield* fs.writeFileString(`${data}/standby.signal`, "")
   return data
 })
@@ -50,8 +50,8 @@ const copied = Effect.fnUntraced(function* (number: number) {
 const standby = Effect.fnUntraced(function* (data: string) {
   const { cluster, port: primary } = yield* DedicatedPostgres
   const port = yield* chooseFreePort
-  const of = (port: number) => `postgres://${databaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
-  const streaming = `host=127.0.0.1 port=${primary} user=${databaseUser} password=${cluster.password}`
+  const of = (port: number) => `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
+  const streaming = `host=127.0.0.1 port=${primary} user=${embeddedDatabaseUser} password=${cluster.password}`
   let [child, url]: [DetachedProcess | undefined, string] = [undefined, of(port)]
 
   const end: Standby["stop"] = (signal) =>
@@ -72,7 +72,7 @@ const standby = Effect.fnUntraced(function* (data: string) {
       const options = { ...settings, port: String(other.port ?? port), primary_conninfo: other.upstream ?? streaming }
       const output = openSync(`${data}.log`, "a")
       child = yield* launchDetached({
-        command: `${cluster.programs}/bin/postgres`,
+        command: `${cluster.programsDirectory}/bin/postgres`,
         args: ["-D", data, ...Object.entries(options).flatMap(([name, value]) => ["-c", `${name}=${value}`])],
         systemUser: cluster.systemUser,
         output,

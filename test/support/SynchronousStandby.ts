@@ -26,7 +26,7 @@ export const makeSynchronousStandby = Effect.gen(function* () {
   const data = `${folder}/data`
   const link = yield* startTcpProxy(server.port)
   const port = yield* findFreePort
-  const { systemUser, data: original, programs } = server.cluster
+  const { systemUser, dataDirectory: original, programsDirectory: programs } = server.cluster
   yield* server.stop("SIGINT")
   yield* Effect.sync(() => execFileSync("cp", ["-a", original, data]))
   yield* server.start

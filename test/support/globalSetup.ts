@@ -3,10 +3,10 @@ import { NodeServices } from "@effect/platform-node"
 import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Effect, Exit, FileSystem, Layer, Redacted, Scope } from "effect"
 import type { TestProject } from "vitest/node"
-import { databaseUser } from "../../src/db/embedded/Cluster.ts"
-import { ensureServerRuns, stopServer } from "../../src/db/embedded/PostgresServer.ts"
+import { embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { ensurePostgresRuns, stopPostgres } from "../../src/db/embedded/PostgresServer.ts"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
-import { sessionTimeouts } from "../../src/db/pool/Session.ts"
+import { sessionTimeouts } from "../../src/db/pool/ConnectionSettings.ts"
 import * as PgBouncer from "./PgBouncer.ts"
 import { makePostgresCluster } from "./PostgresCluster.ts"
 import * as PoolerMode from "./PoolerMode.ts"
@@ -32,12 +32,13 @@ const start = Effect.gen(function* () {
   const home = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-test-" })
   yield* fs.chmod(home, 0o755)
   const cluster = yield* makePostgresCluster(home)
-  yield* fs.writeFileString(`${cluster.data}/postgresql.conf`, unsafeSettings, { flag: "a" })
-  const port = yield* Effect.acquireRelease(ensureServerRuns(cluster, undefined), () => stopServer(cluster))
-  const at = (database: string) => `postgres://${databaseUser}:${cluster.password}@127.0.0.1:${port}/${database}`
+  yield* fs.writeFileString(`${cluster.dataDirectory}/postgresql.conf`, unsafeSettings, { flag: "a" })
+  const port = yield* Effect.acquireRelease(ensurePostgresRuns(cluster, undefined), () => stopPostgres(cluster))
+  const at = (database: string) =>
+    `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/${database}`
   const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })
-  yield* admin.query(`create database ${databaseUser}`)
-  const url = at(databaseUser)
+  yield* admin.query(`create database ${embeddedDatabaseUser}`)
+  const url = at(embeddedDatabaseUser)
   yield* Effect.scoped(
     Layer.build(Migrations.migrationsLayer.pipe(Layer.provide(PgClient.layer({ url: Redacted.make(url) })))),
   )
@@ -45,9 +46,9 @@ const start = Effect.gen(function* () {
   // Set for all databases, because a copy of a database does not include its role settings.
   yield* Effect.forEach(
     Object.entries(sessionTimeouts),
-    ([name, value]) => admin.query(`alter role ${databaseUser} set ${name} = '${value}'`),
+    ([name, value]) => admin.query(`alter role ${embeddedDatabaseUser} set ${name} = '${value}'`),
   )
-  const pooler = yield* PgBouncer.startPgBouncer({ port, user: databaseUser, password: cluster.password })
+  const pooler = yield* PgBouncer.startPgBouncer({ port, user: embeddedDatabaseUser, password: cluster.password })
   PoolerMode.announcePooler(port, pooler.port)
   return url
 })

@@ -25,7 +25,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
       const rows = Array.from((yield* listed).values())
       assert.deepStrictEqual(
         rows.map((row) => valueAt(row, "dataset")),
-        Datasets.datasets.map(({ table }) => table).toSorted(),
+        Datasets.loadableDatasets.map(({ table }) => table).toSorted(),
       )
       const named = new Set(rows.flatMap((row) => valueAt(row, "endpoints")))
       assert.deepStrictEqual(Array.from(named).toSorted(), Endpoints.pricedPaths.toSorted())

@@ -5,11 +5,11 @@ import type { HttpServerResponse } from "effect/http"
 const gigabyte = 1_000_000_000n
 
 /** Bytes of a body before compression. */
-export const getBodyBytes = ({ body }: HttpServerResponse.HttpServerResponse) =>
+export const getUncompressedBodySize = ({ body }: HttpServerResponse.HttpServerResponse) =>
   body._tag === "Empty" ? 0 : body.contentLength ?? 0
 
 /** The cost of a body in microdollars. Calculated with BigInt, because the product may exceed 2^53. */
-export const computeCost = (bytes: number, pricePerGigabyte: number) =>
+export const computeDataCost = (bytes: number, pricePerGigabyte: number) =>
   Number((BigInt(bytes) * BigInt(pricePerGigabyte) + gigabyte - 1n) / gigabyte)
 
 /** The number of bytes that an amount of microdollars pays for. */

@@ -38,7 +38,7 @@ export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => 
 }
 
 /** Requests refused with 429 that share a row of `usage`, with the row's counts before and after the write. */
-export interface RefusalCount {
+export interface ThrottledRequestCount {
   readonly id: string
   /** The first of the refused requests, which the row describes. */
   readonly row: UsageRecord
@@ -148,13 +148,13 @@ export const makeUsageWriter = Effect.gen(function* () {
 })
 
 /** Makes the function that writes counts of refused requests. Writing the same counts again changes nothing. */
-export const makeRefusalWriter = Effect.gen(function* () {
+export const makeThrottledRequestWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const withPartitions = yield* makePartitionedWriter
 
-  const write = (batch: ReadonlyArray<RefusalCount>) => {
-    const floats = (get: (count: RefusalCount) => number) => arrayParameter(batch.map(get), OID.float8)
-    const texts = (get: (count: RefusalCount) => string) => arrayParameter(batch.map(get), OID.text)
+  const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
+    const floats = (get: (count: ThrottledRequestCount) => number) => arrayParameter(batch.map(get), OID.float8)
+    const texts = (get: (count: ThrottledRequestCount) => string) => arrayParameter(batch.map(get), OID.text)
     // An existing row is updated only if its count is still `from`, so a repeated batch changes nothing.
     return sql`
       with sent as materialized (
@@ -194,5 +194,5 @@ export const makeRefusalWriter = Effect.gen(function* () {
     `
   }
 
-  return (batch: ReadonlyArray<RefusalCount>) => withPartitions(batch.map(({ row }) => row), write(batch))
+  return (batch: ReadonlyArray<ThrottledRequestCount>) => withPartitions(batch.map(({ row }) => row), write(batch))
 })

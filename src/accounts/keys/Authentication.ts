@@ -6,7 +6,7 @@ import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { ApiKeyDisabled, InvalidApiKey, MissingApiKey, RateLimitExceeded } from "../AccountErrors.ts"
 
 /** The account that sent the request, and the key that it used. */
-export class Account extends Context.Service<Account, {
+export class CurrentAccount extends Context.Service<CurrentAccount, {
   readonly account_id: number
   readonly tier: Tier
   /** Prepaid balance; null if the account is billed later. */
@@ -17,11 +17,11 @@ export class Account extends Context.Service<Account, {
 }>()("tickerline/account/Account") {}
 
 /** Whether the key may be used for the path. */
-export const isPathAllowed = ({ endpoints }: typeof Account.Service, path: string) =>
+export const canKeyAccessPath = ({ endpoints }: typeof CurrentAccount.Service, path: string) =>
   endpoints === null || endpoints.includes(path)
 
 /** Whether the account may buy data (D13, prepaid balance). */
-export const hasCredit = ({ balance_microdollars }: typeof Account.Service) =>
+export const hasCredit = ({ balance_microdollars }: typeof CurrentAccount.Service) =>
   balance_microdollars === null || balance_microdollars > 0
 
 const schemes = {
@@ -34,7 +34,7 @@ const schemes = {
 }
 
 /** Checks the key before rights, limits and query parameters, so 401 takes precedence over 402, 403, 422 and 429. */
-export class Authentication extends HttpApiMiddleware.Service<Authentication, { provides: Account }>()(
+export class Authentication extends HttpApiMiddleware.Service<Authentication, { provides: CurrentAccount }>()(
   "tickerline/account/Authentication",
   {
     security: schemes,

@@ -3,12 +3,12 @@ import { Cache, Cause, Clock, Context, Duration, Effect, Exit, Layer, Option, Re
 import { HttpServerRequest } from "effect/http"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
-import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKey.ts"
-import { Account, Authentication } from "./Authentication.ts"
+import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKeyFormat.ts"
+import { Authentication, CurrentAccount } from "./Authentication.ts"
 import { makeBruteForceGuard } from "./BruteForceGuard.ts"
 import { conflictingCredentials, readRequestCredential } from "./Credentials.ts"
-import { makeKeyLookup, unknownKey } from "./KeyLookup.ts"
-import { keyTtlMillis, RecentKeys } from "./RecentKeys.ts"
+import { makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
+import { ApiKeyCache, apiKeyCacheTtlMillis } from "./ApiKeyCache.ts"
 
 /** How long after its last use a valid key is accepted even from a blocked address. */
 const trustedKeyTtl = Duration.minutes(10)
@@ -41,10 +41,10 @@ const makeAuthenticator = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const hash = yield* makeApiKeyHasher
   const guard = yield* makeBruteForceGuard()
-  const recentKeys = yield* RecentKeys
-  const lookups = yield* Cache.makeWith(yield* makeKeyLookup, {
+  const recentKeys = yield* ApiKeyCache
+  const lookups = yield* Cache.makeWith(yield* makeApiKeyLookup, {
     capacity: maxKeys,
-    timeToLive: (exit) => isCacheable(exit) ? Duration.millis(keyTtlMillis) : Duration.zero,
+    timeToLive: (exit) => isCacheable(exit) ? Duration.millis(apiKeyCacheTtlMillis) : Duration.zero,
   })
   /** Digests of recently valid keys, which are accepted even if another client got the address blocked. */
   const trusted = yield* Cache.make({
@@ -55,7 +55,7 @@ const makeAuthenticator = Effect.gen(function* () {
 
   /** Concurrent requests share a lookup, unless it started so long ago that its result has expired. */
   const lookUp = Effect.fnUntraced(function* (digest: string) {
-    const oldest = getMonotonicMillis(clock) - keyTtlMillis
+    const oldest = getMonotonicMillis(clock) - apiKeyCacheTtlMillis
     const found = yield* Cache.get(lookups, digest)
     if (found.asOf > oldest) return found
     yield* Cache.invalidateWhen(lookups, digest, ({ asOf }) => asOf <= oldest)
@@ -65,7 +65,7 @@ const makeAuthenticator = Effect.gen(function* () {
   const identify = Effect.fnUntraced(function* (key: Redacted.Redacted) {
     if (!isWellFormedApiKey(key)) {
       yield* guard.countWrongKey
-      return yield* unknownKey
+      return yield* unknownApiKeyError
     }
     const digest = yield* hash(key)
     const isTrusted = yield* Cache.has(trusted, digest)
@@ -85,7 +85,7 @@ const makeAuthenticator = Effect.gen(function* () {
 
   return (
     request: HttpServerRequest.HttpServerRequest,
-  ): Effect.Effect<typeof Account.Service, Failure, Effect.Services<Identified>> => {
+  ): Effect.Effect<typeof CurrentAccount.Service, Failure, Effect.Services<Identified>> => {
     const credential = readRequestCredential(request)
     if (credential === "") return Effect.fail(missingKey)
     if (credential === conflictingCredentials) return Effect.fail(differentCredentials)
@@ -120,7 +120,7 @@ export const authenticationLayer = Layer.effect(
         authenticate(request),
         (error) => Effect.sync(() => errors.set(request, error)),
       )
-      return yield* Effect.provideService(next, Account, account)
+      return yield* Effect.provideService(next, CurrentAccount, account)
     })
 
     return Authentication.of({ bearer: (next) => check(next), apiKey: (next) => check(next) })

@@ -5,8 +5,8 @@ import { Database } from "../../db/Database.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { Tier } from "../../rules/EndpointAnnotations.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "../AccountErrors.ts"
-import { Account } from "./Authentication.ts"
-import type { RecentKey } from "./RecentKeys.ts"
+import { CurrentAccount } from "./Authentication.ts"
+import type { CachedApiKey } from "./ApiKeyCache.ts"
 
 const KeyRow = Schema.Struct({
   account_id: Schema.BigInt,
@@ -19,7 +19,7 @@ const KeyRow = Schema.Struct({
   is_use_due: Schema.Boolean,
 })
 
-export const unknownKey = new InvalidApiKey({
+export const unknownApiKeyError = new InvalidApiKey({
   error: { message: "The API key is unknown. Check that it was copied completely." },
 })
 
@@ -30,7 +30,7 @@ const disabledKey = new ApiKeyDisabled({
 /** Key lookups have their own partition of the connection pool, because requests for several endpoints share them. */
 const poolPartition = "keys"
 
-export const makeKeyLookup = Effect.gen(function* () {
+export const makeApiKeyLookup = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const sql = yield* SqlClient.SqlClient
   const database = yield* Database
@@ -63,17 +63,17 @@ export const makeKeyLookup = Effect.gen(function* () {
   return Effect.fnUntraced(function* (digest: string) {
     const asOf = getMonotonicMillis(clock)
     const row = yield* database.read(findRow(digest), poolPartition)
-    if (Option.isNone(row)) return yield* unknownKey
+    if (Option.isNone(row)) return yield* unknownApiKeyError
     const { account_id, balance_microdollars, endpoints, is_usable, is_use_due, key_id, tier } = row.value
     if (!is_usable) return yield* disabledKey
     if (is_use_due) yield* recordUse(key_id)
-    const account = Account.of({
+    const account = CurrentAccount.of({
       account_id: Number(account_id),
       key_id: Number(key_id),
       tier,
       endpoints,
       balance_microdollars: balance_microdollars === null ? null : Number(balance_microdollars),
     })
-    return { account, asOf } satisfies RecentKey
+    return { account, asOf } satisfies CachedApiKey
   })
 })

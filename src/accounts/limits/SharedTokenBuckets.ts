@@ -4,8 +4,8 @@
  */
 import { Data, Deferred, Duration, Effect, Queue } from "effect"
 import { forkUntraced, repeatInBackground } from "../../observability/BackgroundFibers.ts"
-import { monotonicMillis } from "../../observability/MonotonicTime.ts"
-import { makeTokenBucketStore, type TokenGrant, type TokenRequest } from "./TokenBucketStore.ts"
+import { monotonicClock } from "../../observability/MonotonicTime.ts"
+import { makeTokenBucketStore, type TokenBucketGrant, type TokenBucketRequest } from "./TokenBucketStore.ts"
 
 /** How long a share may be used before it is synchronized again, ms. */
 const shareTtlMillis = 500
@@ -24,7 +24,7 @@ const maxAccountsPerQuery = 100
 
 class TokenStoreUnavailable extends Data.TaggedError("TokenStoreUnavailable")<{ readonly message: string }> {}
 
-export interface TokenResult {
+export interface TokenBucketResult {
   readonly isAllowed: boolean
   /** Tokens left in the account's bucket, with fractions. */
   readonly tokens: number
@@ -63,7 +63,7 @@ const makeShare = (account_id: number, limit: number): Share => ({
 })
 
 /** Decides without a query if the share is recent and either holds a token or belongs to an empty bucket. */
-const decideLocally = (share: Share, limit: number, now: number): TokenResult | undefined => {
+const decideLocally = (share: Share, limit: number, now: number): TokenBucketResult | undefined => {
   const age = now - share.syncedAt
   if (share.limit !== limit || age >= shareTtlMillis) return undefined
   const tokens = Math.min(limit, share.held + share.shared + age * limit / 60_000)
@@ -81,7 +81,7 @@ const isRunningLow = ({ held, prefetch, shared, syncedAt }: Share, now: number) 
   now - syncedAt >= shareTtlMillis / 2 || (shared >= 1 && held * 4 < prefetch)
 
 /** Keeps enough tokens for half a second at the current request rate, and returns all other tokens. */
-const makeTokenRequest = (share: Share, now: number): TokenRequest => {
+const makeTokenRequest = (share: Share, now: number): TokenBucketRequest => {
   const { account_id, limit, spent, syncedAt, waiting } = share
   const expected = Math.floor(spent * shareTtlMillis / Math.max(now - syncedAt, 10))
   const returned = Math.max(0, share.held - expected)
@@ -90,7 +90,7 @@ const makeTokenRequest = (share: Share, now: number): TokenRequest => {
   return { account_id, limit, needed: waiting, prefetch: share.prefetch, returned }
 }
 
-const applyGrant = (share: Share, { granted, used }: TokenGrant, now: number) => {
+const applyGrant = (share: Share, { granted, used }: TokenBucketGrant, now: number) => {
   share.held += granted
   share.shared = share.limit - used
   share.syncedAt = now
@@ -100,7 +100,7 @@ const applyGrant = (share: Share, { granted, used }: TokenGrant, now: number) =>
 /** Makes the shares of all buckets. While PostgreSQL does not respond, `consume` fails without waiting. */
 export const makeSharedTokenBuckets = Effect.gen(function* () {
   const requestTokens = yield* makeTokenBucketStore
-  const getMillis = yield* monotonicMillis
+  const getMillis = yield* monotonicClock
   const shares = new Map<number, Share>()
   const queue = yield* Queue.unbounded<Share>()
   let unavailable: TokenStoreUnavailable | undefined
@@ -185,7 +185,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     return share
   }
 
-  const consume = (account_id: number, limit: number): Effect.Effect<TokenResult, TokenStoreUnavailable> =>
+  const consume = (account_id: number, limit: number): Effect.Effect<TokenBucketResult, TokenStoreUnavailable> =>
     Effect.suspend(() => {
       const now = getMillis()
       const share = getShare(account_id, limit)

@@ -4,7 +4,7 @@ import { Effect, Schema } from "effect"
 import { arrayParameter, OID } from "../../db/ArrayParameters.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
 
-export interface TokenRequest {
+export interface TokenBucketRequest {
   readonly account_id: number
   /** Size of the bucket: requests per minute. */
   readonly limit: number
@@ -16,16 +16,16 @@ export interface TokenRequest {
   readonly returned: number
 }
 
-const TokenGrant = Schema.Struct({
+const TokenBucketGrant = Schema.Struct({
   account_id: Schema.Finite,
   /** Whole tokens taken from the bucket. */
   granted: Schema.Finite,
   /** Tokens missing from a full bucket. It exceeds the limit if a process with a higher limit has used more. */
   used: Schema.Finite,
 })
-export type TokenGrant = typeof TokenGrant.Type
+export type TokenBucketGrant = typeof TokenBucketGrant.Type
 
-const decode = decodeRows(TokenGrant)
+const decode = decodeRows(TokenBucketGrant)
 
 /**
  * Uses its own connection, so that requests for tokens never queue behind reads. The statement locks buckets in the
@@ -35,8 +35,9 @@ export const makeTokenBucketStore = Effect.gen(function* () {
   const { config } = yield* PgClient.PgClient
   const sql = yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 })
 
-  return (requests: ReadonlyArray<TokenRequest>) => {
-    const column = (name: keyof TokenRequest) => arrayParameter(requests.map((request) => request[name]), OID.float8)
+  return (requests: ReadonlyArray<TokenBucketRequest>) => {
+    const column = (name: keyof TokenBucketRequest) =>
+      arrayParameter(requests.map((request) => request[name]), OID.float8)
     return decode(sql`
       with requests as materialized (
         select account_id::bigint, capacity, needed, prefetch, returned

@@ -2,19 +2,26 @@
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Duration, Effect, Option, Predicate, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import { PoolSize } from "../../db/Database.ts"
+import { PoolSizeConfig } from "../../db/Database.ts"
 import { migrationsTable } from "../../db/migrations/Migrations.ts"
 import { listMigrationScripts } from "../../db/migrations/MigrationScripts.ts"
-import { checkBothConnections, checkDirectConnection } from "../../db/pool/PoolerCheck.ts"
-import { DirectUrl } from "../../db/pool/Session.ts"
-import type { ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
-import { makePoll } from "../../db/replicas/ServerState.ts"
+import { checkDirectConnection, checkPooledAndDirectConnections } from "../../db/pool/PoolerCheck.ts"
+import { DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
+import type { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
+import { makeServerPoll } from "../../db/replicas/ServerState.ts"
 import { MaxExportsConfig } from "../../lists/ExportCursors.ts"
-import { datasets } from "../../load/Datasets.ts"
-import { failed, type Finding, passed, runCheck, skipped, warned } from "./Finding.ts"
+import { loadableDatasets } from "../../load/Datasets.ts"
+import {
+  type DoctorFinding,
+  makeFailedFinding,
+  makePassedFinding,
+  makeSkippedFinding,
+  makeWarningFinding,
+  runDoctorCheck,
+} from "./DoctorFinding.ts"
 
 /** The read-only mode protects the data from a faulty check; the timeouts keep checks from waiting for locks. */
-export const readOnlyConnection = (url: Redacted.Redacted) =>
+export const readOnlyConnectionLayer = (url: Redacted.Redacted) =>
   PgClient.layer({
     url,
     maxConnections: 1,
@@ -33,12 +40,15 @@ export const checkPooler = Effect.fnUntraced(
   function* (url: Redacted.Redacted, directUrl: Option.Option<Redacted.Redacted>) {
     if (Option.isNone(directUrl)) {
       const { hasPooler } = yield* checkDirectConnection("DATABASE_URL", url)
-      return passed("pooler", hasPooler ? "in session mode" : "none; the service connects to PostgreSQL directly")
+      return makePassedFinding(
+        "pooler",
+        hasPooler ? "in session mode" : "none; the service connects to PostgreSQL directly",
+      )
     }
-    const { hasPooler } = yield* checkBothConnections(url, directUrl.value)
+    const { hasPooler } = yield* checkPooledAndDirectConnections(url, directUrl.value)
     return hasPooler
-      ? passed("pooler", "in transaction mode; work that needs a session uses DATABASE_DIRECT_URL")
-      : warned(
+      ? makePassedFinding("pooler", "in transaction mode; work that needs a session uses DATABASE_DIRECT_URL")
+      : makeWarningFinding(
         "pooler",
         "DATABASE_URL points directly to PostgreSQL, but statements are planned on every use, as for a pooler",
         "Unset DATABASE_DIRECT_URL, or set DATABASE_URL to the pooler.",
@@ -68,26 +78,30 @@ export const checkServer = Effect.fnUntraced(function* (url: Redacted.Redacted) 
   `
   if (server === undefined) return []
   const { autovacuum, encoding, is_encrypted, is_replica, number, version } = server
-  const findings: Array<Finding> = [
-    Math.floor(number / 10_000) >= oldestVersion ? passed("version", `PostgreSQL ${version}`) : failed(
-      "version",
-      `PostgreSQL ${version} is too old`,
-      `Use PostgreSQL ${oldestVersion} or newer.`,
-    ),
+  const findings: Array<DoctorFinding> = [
+    Math.floor(number / 10_000) >= oldestVersion
+      ? makePassedFinding("version", `PostgreSQL ${version}`)
+      : makeFailedFinding(
+        "version",
+        `PostgreSQL ${version} is too old`,
+        `Use PostgreSQL ${oldestVersion} or newer.`,
+      ),
   ]
   if (encoding !== "UTF8") {
     const advice = "Create a database in UTF-8: create database … encoding 'UTF8'"
-    findings.push(failed("encoding", `the database's encoding is ${encoding}`, advice))
+    findings.push(makeFailedFinding("encoding", `the database's encoding is ${encoding}`, advice))
   }
   if (is_replica) {
     const advice = "Set DATABASE_URL to the primary."
-    findings.push(failed("primary", "the server is a replica, which cannot record usage", advice))
+    findings.push(makeFailedFinding("primary", "the server is a replica, which cannot record usage", advice))
   }
   if (autovacuum !== "on") {
-    findings.push(warned("autovacuum", "it is off, so statistics and query plans become outdated", "Turn it on."))
+    findings.push(
+      makeWarningFinding("autovacuum", "it is off, so statistics and query plans become outdated", "Turn it on."),
+    )
   }
   if (!is_encrypted && !isLocal(new URL(Redacted.value(url)))) {
-    findings.push(warned(
+    findings.push(makeWarningFinding(
       "encryption",
       "the connection to another machine is not encrypted",
       "Add ?sslmode=require to DATABASE_URL, unless you trust the network in between.",
@@ -99,7 +113,7 @@ export const checkServer = Effect.fnUntraced(function* (url: Redacted.Redacted) 
 /** Largest difference between the two clocks that causes no warning, in seconds. */
 const maxClockDifference = 2
 
-export const checkClocks = Effect.gen(function* () {
+export const checkDatabaseClock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   // Opens the connection first, so that the time to connect does not distort the comparison.
   yield* sql`select 1`
@@ -111,13 +125,13 @@ export const checkClocks = Effect.gen(function* () {
   const difference = ((row?.now ?? 0) - (before + after) / 2) / 1000
   const seconds = Math.abs(difference)
   if (seconds <= maxClockDifference) {
-    return passed("clocks", `this machine and the database differ by ${seconds.toFixed(2)} s`)
+    return makePassedFinding("clocks", `this machine and the database differ by ${seconds.toFixed(2)} s`)
   }
   const found = `the database's clock is ${seconds.toFixed(1)} s ${
     difference > 0 ? "ahead of" : "behind"
   } this machine's`
   const advice = "Set both clocks with NTP. Key expiry and recorded usage depend on them."
-  return seconds > 60 ? failed("clocks", found, advice) : warned("clocks", found, advice)
+  return seconds > 60 ? makeFailedFinding("clocks", found, advice) : makeWarningFinding("clocks", found, advice)
 })
 
 export const checkConnections = Effect.gen(function* () {
@@ -128,26 +142,26 @@ export const checkConnections = Effect.gen(function* () {
         as used,
       (select rolconnlimit from pg_roles where rolname = current_user) as role_limit
   `
-  const hasPooler = Option.isSome(yield* DirectUrl)
+  const hasPooler = Option.isSome(yield* DirectDatabaseUrlConfig)
   // The pool and the rate-limit connection go through the pooler, if there is one. Exports, the health probe and the
   // poll for dataset versions connect directly.
-  const needed = (hasPooler ? 0 : (yield* PoolSize) + 1) + (yield* MaxExportsConfig) + 2
+  const needed = (hasPooler ? 0 : (yield* PoolSizeConfig) + 1) + (yield* MaxExportsConfig) + 2
   const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
   const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
   const advice = "lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections."
-  if (needed > max) return failed("connections", found, `There are too few connections: ${advice}`)
+  if (needed > max) return makeFailedFinding("connections", found, `There are too few connections: ${advice}`)
   return needed * 2 > max
-    ? warned("connections", found, `There are too few for a second instance: ${advice}`)
-    : passed("connections", found)
+    ? makeWarningFinding("connections", found, `There are too few for a second instance: ${advice}`)
+    : makePassedFinding("connections", found)
 })
 
-const tables = datasets.map(({ table }) => table)
+const tables = loadableDatasets.map(({ table }) => table)
 const tableList = tables.join(",")
 
 const formatNames = (names: ReadonlyArray<string>) =>
   names.length <= 6 ? names.join(", ") : `${names.slice(0, 6).join(", ")} and ${names.length - 6} more`
 
-export const isMigrated = Effect.gen(function* () {
+export const isDatabaseMigrated = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly exists: boolean }>`
     select to_regclass(${migrationsTable}) is not null and to_regclass('public.usage') is not null as exists
@@ -163,8 +177,10 @@ export const checkMigrations = Effect.gen(function* () {
       coalesce(has_table_privilege(to_regclass(${migrationsTable})::oid, 'select'), false) as is_readable
   `
   const advice = "Run `tickerline migrate` as the role that owns the tables, or start the service as that role."
-  if (table?.exists !== true) return warned("migrations", "the database is empty", advice)
-  if (!table.is_readable) return skipped("migrations", "this role may not read which migrations were applied")
+  if (table?.exists !== true) return makeWarningFinding("migrations", "the database is empty", advice)
+  if (!table.is_readable) {
+    return makeSkippedFinding("migrations", "this role may not read which migrations were applied")
+  }
   const applied = yield* sql<{ readonly id: number; readonly name: string }>`
     select migration_id as id, name from ${sql(migrationsTable)} order by migration_id
   `
@@ -173,15 +189,15 @@ export const checkMigrations = Effect.gen(function* () {
   const newer = applied.filter(({ id }) => !known.some(([knownId]) => knownId === id))
     .map(({ id, name }) => `${id}_${name}`)
   if (newer.length > 0) {
-    return warned(
+    return makeWarningFinding(
       "migrations",
       `the database is newer than this program: ${formatNames(newer)}`,
       "This release works with the tables of the next one. Update this program soon.",
     )
   }
   return pending.length === 0
-    ? passed("migrations", `all ${known.length} are applied`)
-    : failed("migrations", `${pending.length} are missing: ${formatNames(pending)}`, advice)
+    ? makePassedFinding("migrations", `all ${known.length} are applied`)
+    : makeFailedFinding("migrations", `${pending.length} are missing: ${formatNames(pending)}`, advice)
 })
 
 interface RolePrivileges {
@@ -230,19 +246,25 @@ export const checkRole = (isEmbedded: boolean) =>
       from pg_roles where rolname = current_user
     `
     const advice = `Run \`tickerline grant ${role?.name ?? "ROLE"}\` as the role that owns the tables.`
-    if (role?.missing != null) return failed("role", `${role.name} lacks: ${formatNames(role.missing)}`, advice)
-    if (isEmbedded || role === undefined) return passed("role", "the embedded server has a single role")
+    if (role?.missing != null) {
+      return makeFailedFinding("role", `${role.name} lacks: ${formatNames(role.missing)}`, advice)
+    }
+    if (isEmbedded || role === undefined) {
+      return makePassedFinding("role", "the embedded server has a single role")
+    }
     if (role.is_superuser) {
-      return warned(
+      return makeWarningFinding(
         "role",
         `${role.name} is a superuser`,
         "Let the service connect as a role with fewer privileges: `tickerline grant ROLE`.",
       )
     }
-    if (role.owns_tables) return passed("role", `${role.name} owns the tables: it can load, migrate and serve`)
+    if (role.owns_tables) {
+      return makePassedFinding("role", `${role.name} owns the tables: it can load, migrate and serve`)
+    }
     return role.excessive === null
-      ? passed("role", `${role.name} has only the privileges to serve`)
-      : warned("role", `${role.name} can also ${formatNames(role.excessive)}`, advice)
+      ? makePassedFinding("role", `${role.name} has only the privileges to serve`)
+      : makeWarningFinding("role", `${role.name} can also ${formatNames(role.excessive)}`, advice)
   })
 
 /** Checks that each dataset has the trigger `note_change`, which counts its changes (D17, caching). */
@@ -253,8 +275,8 @@ export const checkTriggers = Effect.gen(function* () {
     where relnamespace = 'public'::regnamespace and tgname = 'note_change' and tgenabled = 'A'
   `
   const affected = tables.filter((table) => !rows.some(({ dataset }) => dataset === table))
-  if (affected.length === 0) return passed("triggers", "all datasets record their changes")
-  return failed(
+  if (affected.length === 0) return makePassedFinding("triggers", "all datasets record their changes")
+  return makeFailedFinding(
     "triggers",
     `note_change is missing or not always enabled: ${formatNames(affected)}; ` +
       "their responses may be outdated or are never cached",
@@ -271,7 +293,7 @@ export const checkIndexes = Effect.gen(function* () {
     where relnamespace = 'public'::regnamespace and not indisvalid order by 1
   `
   const names = invalid.map(({ name }) => name)
-  return names.length === 0 ? passed("indexes", "all are valid") : failed(
+  return names.length === 0 ? makePassedFinding("indexes", "all are valid") : makeFailedFinding(
     "indexes",
     `invalid, so no query uses them: ${formatNames(names)}`,
     names.map((name) => `reindex index concurrently ${name}`).join("; "),
@@ -288,9 +310,9 @@ export const checkConstraints = Effect.gen(function* () {
       and relname = any (string_to_array(${tableList}, ','))
     order by 1, 2
   `
-  if (notValidated.length === 0) return [passed("rules", "all rows of the datasets satisfy the constraints")]
+  if (notValidated.length === 0) return [makePassedFinding("rules", "all rows of the datasets satisfy the constraints")]
   return notValidated.map(({ dataset, expression, name }) =>
-    warned(
+    makeWarningFinding(
       "rules",
       `${name} is not validated; requests for rows of ${dataset} that violate it fail`,
       `Find the rows: select * from ${dataset} where not (${expression}). Correct them, then run: ` +
@@ -320,17 +342,25 @@ export const checkDatasetRows = Effect.gen(function* () {
   const found = `${tables.length - empty.length} of ${tables.length} have rows${lastChange}`
   return [
     empty.length > 0
-      ? warned("datasets", `${found}; empty: ${formatNames(empty)}`, "Load data: `tickerline load DATASET FILE`.")
+      ? makeWarningFinding(
+        "datasets",
+        `${found}; empty: ${formatNames(empty)}`,
+        "Load data: `tickerline load DATASET FILE`.",
+      )
       : days !== null && days > 7
-      ? warned("datasets", found, "Find out whether the loads still run.")
-      : passed("datasets", found),
+      ? makeWarningFinding("datasets", found, "Find out whether the loads still run.")
+      : makePassedFinding("datasets", found),
     ...(notAnalyzed.length === 0 ? [] : [
-      warned("statistics", `never analyzed: ${formatNames(notAnalyzed.map(({ name }) => name))}`, "Run `analyze`."),
+      makeWarningFinding(
+        "statistics",
+        `never analyzed: ${formatNames(notAnalyzed.map(({ name }) => name))}`,
+        "Run `analyze`.",
+      ),
     ]),
   ]
 })
 
-type NamedReplica = Effect.Success<typeof ReplicaUrls>[number]
+type NamedReplica = Effect.Success<typeof ReplicaUrlsConfig>[number]
 
 /** Reads a server's state, and the identifier of the cluster that it belongs to. */
 const readServer = Effect.gen(function* () {
@@ -338,7 +368,7 @@ const readServer = Effect.gen(function* () {
   const [server] = yield* sql<{ readonly system: string }>`
     select system_identifier::text as system from pg_control_system()
   `
-  return { state: yield* makePoll(sql), system: server?.system }
+  return { state: yield* makeServerPoll(sql), system: server?.system }
 })
 
 /** Returns the message of the cause. `summarizeError` would name `DATABASE_URL`, which is not the URL of a replica. */
@@ -354,18 +384,22 @@ const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) 
   Effect.gen(function* () {
     const replica = yield* readServer
     if (replica.system !== primary.system) {
-      return failed(
+      return makeFailedFinding(
         name,
         "it belongs to another cluster than DATABASE_URL",
         "List only replicas of the primary in DATABASE_READ_URLS.",
       )
     }
     if (!replica.state.is_replica) {
-      return warned(name, "it is not a replica, so it is not used", "List the primary only in DATABASE_URL.")
+      return makeWarningFinding(
+        name,
+        "it is not a replica, so it is not used",
+        "List the primary only in DATABASE_URL.",
+      )
     }
     const datasets = Array.from(primary.state.datasets.keys())
     if (replica.state.datasets.size === 0 || !datasets.some((dataset) => replica.state.datasets.has(dataset))) {
-      return failed(
+      return makeFailedFinding(
         name,
         "it has none of the datasets",
         "Check that the URL names the right database and that replay is running.",
@@ -373,15 +407,15 @@ const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) 
     }
     const sql = yield* SqlClient.SqlClient
     const target = primary.state.wal_position ?? 0
-    const missing = yield* Effect.map(makePoll(sql), ({ wal_position }) => target - (wal_position ?? 0)).pipe(
+    const missing = yield* Effect.map(makeServerPoll(sql), ({ wal_position }) => target - (wal_position ?? 0)).pipe(
       Effect.repeat({
         until: (bytes) => bytes <= 0,
         schedule: Schedule.upTo(Schedule.spaced("50 millis"), { duration: replayTimeout }),
       }),
     )
     return missing <= 0
-      ? passed(name, `it replays changes of the primary within ${Duration.format(replayTimeout)}`)
-      : warned(
+      ? makePassedFinding(name, `it replays changes of the primary within ${Duration.format(replayTimeout)}`)
+      : makeWarningFinding(
         name,
         `it is ${(missing / 1_048_576).toFixed(1)} MiB of WAL behind after ${Duration.format(replayTimeout)}; ` +
           "until it catches up, it serves no changed datasets",
@@ -392,18 +426,18 @@ const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) 
 /** Compares each server in `DATABASE_READ_URLS` with the primary. */
 export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted, named: ReadonlyArray<NamedReplica>) {
   if (named.length === 0) return []
-  const primary = yield* Effect.provide(readServer, readOnlyConnection(url))
+  const primary = yield* Effect.provide(readServer, readOnlyConnectionLayer(url))
   if (primary.state.is_replica) {
-    return [skipped("replicas", "DATABASE_URL points to a replica, so there is no primary to compare with")]
+    return [makeSkippedFinding("replicas", "DATABASE_URL points to a replica, so there is no primary to compare with")]
   }
   const findings = yield* Effect.forEach(
     named,
     (replica) =>
-      runCheck({
+      runDoctorCheck({
         name: `replica ${replica.name}`,
         advice: "Start it, or correct its URL in DATABASE_READ_URLS: postgres://user:password@host:port/database",
         effect: checkReplica(`replica ${replica.name}`, primary).pipe(
-          Effect.provide(readOnlyConnection(replica.url)),
+          Effect.provide(readOnlyConnectionLayer(replica.url)),
           Effect.mapError((error) => ({ message: getServerMessage(error) })),
         ),
       }),

@@ -3,26 +3,35 @@ import { Console, Duration, Effect, Option, Redacted, Result, Schema } from "eff
 import { Command } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import process from "node:process"
-import { DatabaseUrl, DirectUrl } from "../../db/pool/Session.ts"
-import { ReplicaUrls } from "../../db/replicas/ReadRouter.ts"
+import { DatabaseUrlConfig, DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
+import { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
 import { makeBooleanFlag, makeSilentExample } from "../CommandParts.ts"
-import { type Screen, stdoutScreen } from "../terminal/Screen.ts"
-import { escapeLine, formatCount } from "../terminal/Text.ts"
+import { type OutputCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
+import { escapeLine, formatCount } from "../terminal/TerminalText.ts"
 import * as Database from "./DatabaseChecks.ts"
-import { checkEmbeddedDatabase } from "./EmbeddedChecks.ts"
-import { failed, type Finding, type FindingState, passed, runCheck } from "./Finding.ts"
-import { checkClock, checkFiles, checkMemory, checkRuntime, checkZones } from "./MachineChecks.ts"
+import { checkEmbeddedDatabase } from "./EmbeddedDatabaseChecks.ts"
+import {
+  type DoctorFinding,
+  type DoctorFindingState,
+  makeFailedFinding,
+  makePassedFinding,
+  runDoctorCheck,
+} from "./DoctorFinding.ts"
+import { checkMemory, checkOpenFileLimit, checkRuntime, checkSystemClock, checkTimeZones } from "./MachineChecks.ts"
 import { checkClientAddress, checkPort, checkSettings } from "./ServiceChecks.ts"
 
 interface Section {
   readonly section: string
-  readonly findings: ReadonlyArray<Finding>
+  readonly findings: ReadonlyArray<DoctorFinding>
 }
 
-const check = <E, R>(name: string, effect: Effect.Effect<Finding | ReadonlyArray<Finding>, E, R>) =>
-  runCheck({ name, effect })
+const check = <E, R>(name: string, effect: Effect.Effect<DoctorFinding | ReadonlyArray<DoctorFinding>, E, R>) =>
+  runDoctorCheck({ name, effect })
 
-const makeSection = <R>(section: string, checks: ReadonlyArray<Effect.Effect<ReadonlyArray<Finding>, never, R>>) =>
+const makeSection = <R>(
+  section: string,
+  checks: ReadonlyArray<Effect.Effect<ReadonlyArray<DoctorFinding>, never, R>>,
+) =>
   Effect.map(
     Effect.all(checks, { concurrency: "unbounded" }),
     (findings): Section => ({ section, findings: findings.flat() }),
@@ -30,10 +39,10 @@ const makeSection = <R>(section: string, checks: ReadonlyArray<Effect.Effect<Rea
 
 const machine = makeSection("machine", [
   check("runtime", checkRuntime),
-  check("clock", checkClock),
-  check("time zones", checkZones),
+  check("clock", checkSystemClock),
+  check("time zones", checkTimeZones),
   check("memory", checkMemory),
-  check("open files", checkFiles),
+  check("open files", checkOpenFileLimit),
 ])
 
 const service = makeSection("service", [
@@ -48,11 +57,11 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
     const server = yield* check("connection", Database.checkServer(url))
     if (server.some(({ check }) => check === "connection")) return server
     const checks = [
-      check("clocks", Database.checkClocks),
+      check("clocks", Database.checkDatabaseClock),
       check("connections", Database.checkConnections),
       check("migrations", Database.checkMigrations),
     ]
-    const schemaChecks = (yield* Effect.orElseSucceed(Database.isMigrated, () => false))
+    const schemaChecks = (yield* Effect.orElseSucceed(Database.isDatabaseMigrated, () => false))
       ? [
         check("role", Database.checkRole(isEmbedded)),
         check("triggers", Database.checkTriggers),
@@ -62,28 +71,31 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
       ]
       : []
     return [...server, ...(yield* Effect.all([...checks, ...schemaChecks])).flat()]
-  }).pipe(Effect.provide(Database.readOnlyConnection(url)))
+  }).pipe(Effect.provide(Database.readOnlyConnectionLayer(url)))
 
 const database = Effect.gen(function* () {
-  const url = yield* DatabaseUrl
+  const url = yield* DatabaseUrlConfig
   if (Option.isNone(url)) {
     const { findings, url: running } = yield* checkEmbeddedDatabase
     return [...findings, ...(Option.isSome(running) ? yield* checkDatabaseAt(running.value, true) : [])]
   }
-  const directUrl = yield* DirectUrl
-  const source = passed("database", `from ${Option.isSome(directUrl) ? "DATABASE_DIRECT_URL" : "DATABASE_URL"}`)
+  const directUrl = yield* DirectDatabaseUrlConfig
+  const source = makePassedFinding(
+    "database",
+    `from ${Option.isSome(directUrl) ? "DATABASE_DIRECT_URL" : "DATABASE_URL"}`,
+  )
   const pooler = yield* Effect.result(Database.checkPooler(url.value, directUrl))
   if (Result.isFailure(pooler)) {
     // Any other error means that the server cannot be reached, which the check `connection` reports.
     if (pooler.failure._tag !== "DatabaseUrlError") return yield* Effect.fail(pooler.failure)
     const advice = "The service would not start. See docs/operations/poolers.md."
-    return [source, failed("pooler", pooler.failure.message, advice)]
+    return [source, makeFailedFinding("pooler", pooler.failure.message, advice)]
   }
   const primary = Option.getOrElse(directUrl, () => url.value)
   const findings = yield* checkDatabaseAt(primary, false)
   const replicas = yield* check(
     "replicas",
-    Effect.flatMap(ReplicaUrls, (urls) => Database.checkReplicas(primary, urls)),
+    Effect.flatMap(ReplicaUrlsConfig, (urls) => Database.checkReplicas(primary, urls)),
   )
   return [source, pooler.success, ...findings, ...replicas]
 })
@@ -92,7 +104,7 @@ const sections = Effect.all([
   machine,
   service,
   makeSection("database", [
-    runCheck({
+    runDoctorCheck({
       name: "connection",
       // Limits the total time. Each database check has a shorter timeout of its own.
       timeout: Duration.seconds(60),
@@ -109,7 +121,10 @@ const marks = {
   skipped: { unicode: "-", ascii: "-", style: "dim" },
 } as const
 
-const formatFinding = ({ advice, check, found, state }: Finding, { paint, unicode }: Screen) => {
+const formatFinding = (
+  { advice, check, found, state }: DoctorFinding,
+  { paint, hasUnicode: unicode }: OutputCapabilities,
+) => {
   const mark = unicode ? marks[state].unicode : marks[state].ascii.padEnd(2)
   return [
     `  ${paint(marks[state].style, mark)} ${check}: ${escapeLine(found)}`,
@@ -117,7 +132,7 @@ const formatFinding = ({ advice, check, found, state }: Finding, { paint, unicod
   ]
 }
 
-const countState = (findings: ReadonlyArray<Finding>, state: FindingState) =>
+const countState = (findings: ReadonlyArray<DoctorFinding>, state: DoctorFindingState) =>
   findings.filter((finding) => finding.state === state).length
 
 /** Ends the command with exit code 1. */
@@ -135,7 +150,7 @@ export const makeDoctorCommand = (version: string) =>
         const checks = report.flatMap(({ findings, section }) => findings.map((finding) => ({ section, ...finding })))
         yield* Console.log(JSON.stringify({ version, ok: failures === 0, failed: failures, warnings, checks }, null, 2))
       } else {
-        const screen = yield* stdoutScreen
+        const screen = yield* stdoutCapabilities
         for (const { findings, section } of report) {
           const lines = findings.flatMap((finding) => formatFinding(finding, screen))
           yield* Console.log([screen.paint("bold", section), ...lines].join("\n"))

@@ -3,13 +3,13 @@ import { Clock, DateTime, Effect, FileSystem } from "effect"
 import { totalmem } from "node:os"
 import process from "node:process"
 import { CacheBytesConfig } from "../../lists/QueryCache.ts"
-import { failed, passed, skipped, warned } from "./Finding.ts"
+import { makeFailedFinding, makePassedFinding, makeSkippedFinding, makeWarningFinding } from "./DoctorFinding.ts"
 
 export const checkRuntime = Effect.sync(() => {
   const { deno, node } = process.versions
-  if (deno !== undefined) return passed("runtime", `Deno ${deno}`)
+  if (deno !== undefined) return makePassedFinding("runtime", `Deno ${deno}`)
   const [major = 0, minor = 0] = node.split(".").map(Number)
-  return major > 22 || (major === 22 && minor >= 18) ? passed("runtime", `Node ${node}`) : failed(
+  return major > 22 || (major === 22 && minor >= 18) ? makePassedFinding("runtime", `Node ${node}`) : makeFailedFinding(
     "runtime",
     `Node ${node} is too old`,
     "Use Node 22.18 or newer. `npm ci` installs one, and `npm run` uses it.",
@@ -19,9 +19,9 @@ export const checkRuntime = Effect.sync(() => {
 const earliestPlausible = Date.UTC(2026, 0, 1)
 const latestPlausible = Date.UTC(2100, 0, 1)
 
-export const checkClock = Effect.map(Clock.currentTimeMillis, (now) => {
+export const checkSystemClock = Effect.map(Clock.currentTimeMillis, (now) => {
   const time = new Date(now).toISOString()
-  return now >= earliestPlausible && now < latestPlausible ? passed("clock", time) : failed(
+  return now >= earliestPlausible && now < latestPlausible ? makePassedFinding("clock", time) : makeFailedFinding(
     "clock",
     `the clock shows ${time}`,
     "Set the clock, preferably with NTP. Rate limits, key expiry and calendar days depend on it.",
@@ -41,13 +41,13 @@ const expectedOffsets = [
   ["America/Chicago", "2026-07-15T12:00:00Z", "-05:00"],
 ] as const
 
-export const checkZones = Effect.try(() =>
+export const checkTimeZones = Effect.try(() =>
   expectedOffsets.every(([zone, instant, expected]) => formatOffset(zone, instant) === expected)
 )
   .pipe(
     Effect.orElseSucceed(() => false),
     Effect.map((isCorrect) =>
-      isCorrect ? passed("time zones", "New York and Chicago have the expected offsets") : failed(
+      isCorrect ? makePassedFinding("time zones", "New York and Chicago have the expected offsets") : makeFailedFinding(
         "time zones",
         "the runtime lacks the time zones of New York or Chicago",
         "Use an official build of Node, which includes full ICU data, or unset NODE_ICU_DATA.",
@@ -66,8 +66,8 @@ export const checkMemory = Effect.gen(function* () {
   const available = Math.floor((limit > 0 && limit < totalmem() ? limit : totalmem()) / mebibyte)
   const cache = Math.ceil((yield* CacheBytesConfig) * 2 / mebibyte)
   return available >= cache + baseMemory
-    ? passed("memory", `${available} MiB, of which the cache may use ${cache} MiB`)
-    : warned(
+    ? makePassedFinding("memory", `${available} MiB, of which the cache may use ${cache} MiB`)
+    : makeWarningFinding(
       "memory",
       `${available} MiB, but the service needs about ${baseMemory} MiB in addition to a cache of ${cache} MiB`,
       "Give the process more memory, or lower CACHE_MEGABYTES.",
@@ -76,14 +76,14 @@ export const checkMemory = Effect.gen(function* () {
 
 const minOpenFiles = 4096
 
-export const checkFiles = Effect.gen(function* () {
+export const checkOpenFileLimit = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const limits = yield* Effect.orElseSucceed(fs.readFileString("/proc/self/limits"), () => "")
   const [, softLimit] = /^Max open files\s+(\S+)/m.exec(limits) ?? []
-  if (softLimit === undefined) return skipped("open files", "this system does not report its limit")
+  if (softLimit === undefined) return makeSkippedFinding("open files", "this system does not report its limit")
   return softLimit === "unlimited" || Number(softLimit) >= minOpenFiles
-    ? passed("open files", `limit ${softLimit}`)
-    : warned(
+    ? makePassedFinding("open files", `limit ${softLimit}`)
+    : makeWarningFinding(
       "open files",
       `the limit is ${softLimit}, and each connection needs one file`,
       "Raise the limit: `ulimit -n 65536`, or `LimitNOFILE=` in systemd.",

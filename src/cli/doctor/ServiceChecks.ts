@@ -7,17 +7,21 @@ import process from "node:process"
 import { BaseUrlConfig } from "../../http/BaseUrl.ts"
 import { TrustedProxiesConfig } from "../../http/TrustedProxies.ts"
 import { HostConfig, PortConfig, ReusePortConfig } from "../ServeCommand.ts"
-import { findMisspeltSettings, invalidSettings, settingNames, suggestSetting } from "../Settings.ts"
-import { failed, passed, warned } from "./Finding.ts"
+import { findInvalidSettings, findMisspeltSettings, formatSettingSuggestion, settingNames } from "../Settings.ts"
+import { makeFailedFinding, makePassedFinding, makeWarningFinding } from "./DoctorFinding.ts"
 
 export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<Record<string, string | undefined>>) {
-  const invalid = (yield* invalidSettings).map(({ fix, problem }) => failed("settings", problem, fix))
+  const invalid = (yield* findInvalidSettings).map(({ fix, problem }) => makeFailedFinding("settings", problem, fix))
   const misspelt = findMisspeltSettings(environment).map((variable) =>
-    warned(variable.name, "no setting has this name, so it has no effect", suggestSetting(variable))
+    makeWarningFinding(
+      variable.name,
+      "no setting has this name, so it has no effect",
+      formatSettingSuggestion(variable),
+    )
   )
   const set = settingNames.filter((name) => environment[name] !== undefined)
   const summary = set.length === 0 ? "all have their defaults" : `set: ${set.join(", ")}`
-  return [...(invalid.length === 0 ? [passed("settings", summary)] : invalid), ...misspelt]
+  return [...(invalid.length === 0 ? [makePassedFinding("settings", summary)] : invalid), ...misspelt]
 })
 
 /** Whether a program accepts connections at the address. Sends no data. */
@@ -57,7 +61,7 @@ const isAddressOfThisMachine = (host: string) =>
 export const checkPort = Effect.gen(function* () {
   const [host, port, reusesPort] = [yield* HostConfig, yield* PortConfig, yield* ReusePortConfig]
   if (/^[\d.]+$|:/.test(host) && !isAddressOfThisMachine(host)) {
-    return failed(
+    return makeFailedFinding(
       "port",
       `${host} is not an address of this machine`,
       "Set HOST to one of its addresses, or to 0.0.0.0 for all of them.",
@@ -66,19 +70,23 @@ export const checkPort = Effect.gen(function* () {
   const localHost = allAddresses.has(host) ? "127.0.0.1" : host
   if (!(yield* acceptsConnections(localHost, port))) {
     return port < 1024 && process.getuid?.() !== 0
-      ? warned(
+      ? makeWarningFinding(
         "port",
         `${port} is free, but may need special permission`,
         "Set PORT to 1024 or higher, behind a load balancer.",
       )
-      : passed("port", `${port} is free; the service is not running`)
+      : makePassedFinding("port", `${port} is free; the service is not running`)
   }
   const service = yield* identifyService(`http://${localHost.includes(":") ? `[${localHost}]` : localHost}:${port}`)
   if (Option.isSome(service) && service.value.info.title.startsWith("Tickerline")) {
     const sharing = reusesPort ? ", port shared" : ""
-    return passed("port", `${port}: the service is running (API ${service.value.info.version}${sharing})`)
+    return makePassedFinding("port", `${port}: the service is running (API ${service.value.info.version}${sharing})`)
   }
-  return failed("port", `${port} is in use by another program`, "End that program, or set PORT to a free port.")
+  return makeFailedFinding(
+    "port",
+    `${port} is in use by another program`,
+    "End that program, or set PORT to a free port.",
+  )
 })
 
 const isLoopback = (host: string) => /^(localhost|127\.|\[?::1)/.test(host)
@@ -90,17 +98,17 @@ export const checkClientAddress = Effect.gen(function* () {
   const proxies = yield* TrustedProxiesConfig
   if (Option.isNone(baseUrl)) {
     return allAddresses.has(host)
-      ? warned(
+      ? makeWarningFinding(
         "clients",
         "other machines can connect, but links in responses point to localhost",
         "Set BASE_URL to the address that clients use.",
       )
-      : passed("clients", `connect from this machine, at ${host}`)
+      : makePassedFinding("clients", `connect from this machine, at ${host}`)
   }
   if (isLoopback(new URL(baseUrl.value).hostname) || proxies.length > 0) {
-    return passed("clients", `connect through ${baseUrl.value}`)
+    return makePassedFinding("clients", `connect through ${baseUrl.value}`)
   }
-  return warned(
+  return makeWarningFinding(
     "clients",
     `connect through ${baseUrl.value}, and no proxy is trusted, so all clients may appear to have one address`,
     "Behind a load balancer, set TRUSTED_PROXIES to its addresses. Without one, ignore this warning.",

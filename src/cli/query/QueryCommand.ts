@@ -7,9 +7,9 @@ import { encodeCsvCell } from "../../rows/CsvCells.ts"
 import { suggestName } from "../../rules/Suggestions.ts"
 import { makeBooleanFlag, makeSilentExample } from "../CommandParts.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
-import { type Screen, stderrScreen, stdoutScreen } from "../terminal/Screen.ts"
-import { formatRecord, printTable } from "../terminal/Table.ts"
-import { escapeLine, escapeLines, formatCount } from "../terminal/Text.ts"
+import { type OutputCapabilities, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
+import { formatRecord, printTable } from "../terminal/TextTable.ts"
+import { escapeLine, escapeLines, formatCount } from "../terminal/TerminalText.ts"
 import {
   containsApiKey,
   fetchAllPages,
@@ -28,7 +28,7 @@ const makeUsageError = (message: string) =>
   })
 
 /** Escapes control characters if the output is a terminal. Pipes and files receive the text unchanged. */
-const escapeOnTerminal = (screen: Screen, text: string) => screen.isTerminal ? escapeLines(text) : text
+const escapeOnTerminal = (screen: OutputCapabilities, text: string) => screen.isTerminal ? escapeLines(text) : text
 
 const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseRow>, list: Option.Option<string>) {
   const names = listColumnNames(rows)
@@ -66,9 +66,9 @@ const formatDeprecation = ({ page: { metadata: { deprecated } } }: QueryResult) 
 }
 
 const printRows = Effect.fnUntraced(function* ({ rows }: QueryResult, columnList: Option.Option<string>) {
-  const screen = yield* stdoutScreen
+  const screen = yield* stdoutCapabilities
   const columns = yield* chooseColumns(rows, columnList)
-  const table = toTable(rows, columns, screen.unicode ? "→" : "->")
+  const table = toTable(rows, columns, screen.hasUnicode ? "→" : "->")
   if (screen.isTerminal && rows.length === 1) return yield* Console.log(formatRecord(table, screen).join("\n"))
   yield* printTable(table, "or choose columns with --columns")
 })
@@ -130,14 +130,14 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
       }
       const { origin, path, search } = parseQueryTarget(argument, parameters, paths)
       const otherService = Option.orElse(url, () => Option.fromUndefinedOr(origin))
-      const stdout = yield* stdoutScreen
-      const stderr = yield* stderrScreen
+      const stdout = yield* stdoutCapabilities
+      const stderr = yield* stderrCapabilities
       const request: QueryRequest = {
         baseUrl: Option.isSome(otherService) ? otherService.value : yield* apiBaseUrl,
         path,
         search,
         apiKey: yield* findApiKey(keyFile, Option.isNone(otherService)),
-        arrow: stderr.unicode ? "→" : "->",
+        arrow: stderr.hasUnicode ? "→" : "->",
       }
       const result = yield* all ? withProgressDisplay(fetchWithProgress(request, max)) : fetchOnePage(request)
       const { page, rows } = result

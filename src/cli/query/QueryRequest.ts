@@ -3,9 +3,9 @@
  * See docs/decisions/0040-query-sends-through-the-client.md.
  */
 import { Config, Console, Duration, Effect, FileSystem, Option, Redacted } from "effect"
-import { makeRequestSender } from "../../client/Call.ts"
+import { makeRequestSender } from "../../client/EndpointCaller.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
-import { TickerlineHome } from "../../db/embedded/EmbeddedPostgres.ts"
+import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import { redactKeys } from "../../rules/Errors.ts"
 import { extractRows, makeRefusedError, parseExactJson, QueryFailed, type ResponseRow } from "./QueryResponse.ts"
 
@@ -61,7 +61,7 @@ export const findApiKey = Effect.fnUntraced(function* (keyFile: Option.Option<st
   if (Option.isSome(keyFile)) return Option.some(yield* readKeyFile(keyFile.value))
   const configured = yield* ApiKeyConfig
   if (Option.isSome(configured) || !isOwnService) return configured
-  return yield* Effect.option(readKeyFile(`${yield* TickerlineHome}/demo-key`))
+  return yield* Effect.option(readKeyFile(`${yield* TickerlineHomeConfig}/demo-key`))
 })
 
 export interface QueryRequest {

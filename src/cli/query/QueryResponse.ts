@@ -1,6 +1,6 @@
 /** Turns response bodies into table rows, and error responses into messages. */
 import { Option, Predicate, Schema } from "effect"
-import type { TableCell, TableColumn, TableData } from "../terminal/Table.ts"
+import type { TableCell, TableColumn, TableData } from "../terminal/TextTable.ts"
 
 function keepDigits(this: unknown, _key: string, value: unknown, context?: { readonly source?: string }) {
   return typeof value === "number" ? JSON.rawJSON(context?.source ?? String(value)) : value

@@ -2,9 +2,9 @@
 import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
 import { makeIdleProgress, Progress, type ProgressState } from "../../observability/Progress.ts"
-import { addSample, computeFigures, formatProgressLine, type ProgressSample } from "./ProgressLine.ts"
-import { type Screen, stderrScreen } from "./Screen.ts"
-import { escapeLine } from "./Text.ts"
+import { addProgressSample, formatProgress, formatProgressLine, type ProgressSample } from "./ProgressLine.ts"
+import { type OutputCapabilities, stderrCapabilities } from "./OutputCapabilities.ts"
+import { escapeLine } from "./TerminalText.ts"
 
 /** Operations that take less time show no progress. */
 const initialDelay = Duration.millis(400)
@@ -14,7 +14,7 @@ const lineInterval = Duration.seconds(10)
 const clearLine = "\r\u001b[K"
 
 /** Whether progress is written as log entries. With `LOG_FORMAT=json`, standard error contains nothing but logs. */
-export const LogsProgress = Context.Reference<boolean>("tickerline/cli/LogsProgress", { defaultValue: () => false })
+export const IsProgressLogged = Context.Reference<boolean>("tickerline/cli/LogsProgress", { defaultValue: () => false })
 
 /** Returns an effect that measures the current label and figures. */
 const makeMeasurement = (state: ProgressState) =>
@@ -24,17 +24,17 @@ const makeMeasurement = (state: ProgressState) =>
     let label = state.label
     return Effect.map(Clock.currentTimeMillis, (at) => {
       const { count, done } = state
-      samples = addSample(label === state.label ? samples : [], { at, done, count })
+      samples = addProgressSample(label === state.label ? samples : [], { at, done, count })
       label = state.label
-      return { label: escapeLine(label), figures: computeFigures(state, samples, at - start) }
+      return { label: escapeLine(label), figures: formatProgress(state, samples, at - start) }
     })
   })
 
 /** Returns an effect that formats the current progress as a line of the screen's width. */
-const makeLine = (state: ProgressState, screen: Screen) =>
+const makeLine = (state: ProgressState, screen: OutputCapabilities) =>
   Effect.map(makeMeasurement(state), (measure) =>
     Effect.map(measure, ({ figures, label }) => {
-      const style = { columns: Math.min(200, screen.columns()) - 1, unicode: screen.unicode, paint: screen.paint }
+      const style = { columns: Math.min(200, screen.columns()) - 1, unicode: screen.hasUnicode, paint: screen.paint }
       return formatProgressLine(label, figures, style)
     }))
 
@@ -50,14 +50,14 @@ const logProgress = (state: ProgressState) =>
     )
   })
 
-const redrawProgress = (state: ProgressState, screen: Screen) =>
+const redrawProgress = (state: ProgressState, screen: OutputCapabilities) =>
   Effect.gen(function* () {
     const nextLine = yield* makeLine(state, screen)
     const draw = Effect.map(nextLine, (line) => process.stderr.write(`${clearLine}${line}`))
     yield* Effect.repeat(draw, Schedule.spaced(redrawInterval)).pipe(Effect.delay(initialDelay))
   })
 
-const printProgress = (state: ProgressState, screen: Screen) =>
+const printProgress = (state: ProgressState, screen: OutputCapabilities) =>
   Effect.gen(function* () {
     const nextLine = yield* makeLine(state, screen)
     yield* repeatEveryInterval(Effect.flatMap(nextLine, Console.error))
@@ -82,10 +82,10 @@ const makeClearingConsole = (console: Console.Console): Console.Console => {
 /** Runs work and shows the progress that it reports in `Progress`. The line disappears when the work ends. */
 export const withProgressDisplay = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
-    const screen = yield* stderrScreen
+    const screen = yield* stderrCapabilities
     const state = makeIdleProgress()
     const reportingWork = Effect.provideService(work, Progress, state)
-    if (yield* LogsProgress) {
+    if (yield* IsProgressLogged) {
       yield* Effect.forkScoped(logProgress(state))
       return yield* reportingWork
     }

@@ -1,6 +1,6 @@
 /** Formats progress as a line of text: label, bar, percentage, remaining time, count and speed. */
 import type { ProgressState } from "../../observability/Progress.ts"
-import { displayWidth, padEnd, padStart, truncate } from "./Text.ts"
+import { displayWidth, padEndToWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
 
 /** The progress at one moment, from which the speed is computed. */
 export interface ProgressSample {
@@ -14,7 +14,7 @@ export interface ProgressSample {
 const averagingMillis = 15_000
 
 /** Adds a sample and drops old samples: all of them if a number decreased, because a new step has begun. */
-export const addSample = (
+export const addProgressSample = (
   samples: ReadonlyArray<ProgressSample>,
   sample: ProgressSample,
 ): ReadonlyArray<ProgressSample> => {
@@ -42,18 +42,18 @@ const formatClock = (seconds: number) => {
 
 const formatNumber = (value: number) => Math.round(value).toLocaleString("en")
 
-export interface ProgressFigures {
+export interface FormattedProgress {
   /** Completed share, from 0 to 1. */
   readonly share: number | undefined
   readonly texts: ReadonlyArray<string>
 }
 
 /** Formats the percentage, time, count and speed. The most important text is first. */
-export const computeFigures = (
+export const formatProgress = (
   state: ProgressState,
   samples: ReadonlyArray<ProgressSample>,
   elapsed: number,
-): ProgressFigures => {
+): FormattedProgress => {
   const share = state.total === undefined || state.total <= 0 ? undefined : Math.min(1, state.done / state.total)
   const [speed, rate] = [computeSpeed(samples, "done"), computeSpeed(samples, "count")]
   const left = state.total === undefined || share === 1 || speed === undefined || speed <= 0
@@ -62,7 +62,7 @@ export const computeFigures = (
   return {
     share,
     texts: [
-      ...(share === undefined ? [] : [padStart(`${Math.floor(share * 100)}%`, 4)]),
+      ...(share === undefined ? [] : [padStartToWidth(`${Math.floor(share * 100)}%`, 4)]),
       left === undefined ? `${formatClock(elapsed / 1000)} so far` : `${formatClock(left)} left`,
       ...(state.count === 0 ? [] : [`${formatNumber(state.count)} ${state.unit}`]),
       ...(rate === undefined || rate <= 0 ? [] : [`${formatNumber(rate)} ${state.unit}/s`]),
@@ -84,10 +84,10 @@ export interface ProgressLineStyle {
 /** Formats a line of at most `columns` characters. If it is too long, the least important texts are omitted. */
 export const formatProgressLine = (
   label: string,
-  { share, texts }: ProgressFigures,
+  { share, texts }: FormattedProgress,
   { columns, paint, unicode }: ProgressLineStyle,
 ) => {
-  const name = truncate(label, Math.min(maxLabelWidth, columns), unicode ? "…" : "~")
+  const name = truncateToWidth(label, Math.min(maxLabelWidth, columns), unicode ? "…" : "~")
   const shown: Array<string> = []
   let width = displayWidth(name)
   for (const text of texts) {
@@ -100,5 +100,5 @@ export const formatProgressLine = (
   const full = Math.floor(barWidth * share)
   const [done, open] = unicode ? ["━", "─"] : ["#", "-"]
   const bar = `${paint("cyan", done.repeat(full))}${paint("dim", open.repeat(barWidth - full))}`
-  return [padEnd(name, 0), bar, ...shown].join("  ")
+  return [padEndToWidth(name, 0), bar, ...shown].join("  ")
 }

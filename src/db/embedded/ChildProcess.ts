@@ -8,10 +8,10 @@ export class EmbeddedPostgresError extends Schema.TaggedError<EmbeddedPostgresEr
   message: Schema.String,
 }) {}
 
-export const ownServerHint = "or set DATABASE_URL to your own PostgreSQL server"
+export const databaseUrlHint = "or set DATABASE_URL to your own PostgreSQL server"
 
 /** Returns the last ten lines of a PostgreSQL log or command output, without SQL, after a hint if the disk is full. */
-export const summarizeOutput = (output: string): string => {
+export const summarizeProcessOutput = (output: string): string => {
   const lines = output.trim().split("\n").filter((line) => !/^\t|STATEMENT: /.test(line))
   const diskFull = /No space left/.test(output) ? ": the disk is full; free some space and start again" : ""
   return `${diskFull}.\n${lines.slice(-10).join("\n")}`
@@ -55,7 +55,7 @@ const cannotRun = (command: string, cause: Error) =>
       `The embedded PostgreSQL cannot start (${cause.message}): ${command} needs ${
         describeSystemRequirement(process.platform)
       } and a ` +
-      `folder that allows programs (no noexec). Set TICKERLINE_HOME to another folder, ${ownServerHint}.`,
+      `folder that allows programs (no noexec). Set TICKERLINE_HOME to another folder, ${databaseUrlHint}.`,
   })
 
 /** Runs a command to completion. An interruption terminates the command. */

@@ -8,32 +8,32 @@ import { Config, Deferred, Effect, FileSystem, Queue, Redacted, Schedule } from 
 import { fileURLToPath } from "node:url"
 import { addForkedFinalizer } from "../../observability/BackgroundFibers.ts"
 import { isLockTimeout } from "../SqlState.ts"
-import { type Cluster, databaseUser, openCluster } from "./Cluster.ts"
+import { type EmbeddedCluster, embeddedDatabaseUser, openEmbeddedCluster } from "./EmbeddedCluster.ts"
 import { withHomeLock } from "./HomeDirectory.ts"
 import { EmbeddedPostgresError } from "./ChildProcess.ts"
-import { ensureServerRuns, findRunningServer, stopServer } from "./PostgresServer.ts"
+import { ensurePostgresRuns, findRunningPostgres, stopPostgres } from "./PostgresServer.ts"
 
 export interface EmbeddedPostgres {
   readonly url: Redacted.Redacted<string>
   readonly port: number
-  readonly data: string
-  readonly log: string
+  readonly dataDirectory: string
+  readonly logFile: string
 }
 
 /** The home directory. The default is `.tickerline` next to package.json, so that commands work from any folder. */
-export const TickerlineHome: Config.Config<string> = Config.NonEmptyString("TICKERLINE_HOME").pipe(
+export const TickerlineHomeConfig: Config.Config<string> = Config.NonEmptyString("TICKERLINE_HOME").pipe(
   Config.withDefault(fileURLToPath(new URL("../../../.tickerline", import.meta.url))),
 )
 
 /** An arbitrary number. The lock is taken in the database `postgres`, so it never collides with the service's locks. */
 const presenceLockId = 7_101_883
 
-const connect = (cluster: Cluster, port: number) =>
+const connect = (cluster: EmbeddedCluster, port: number) =>
   Effect.flatMap(
     PgConnection.make({
       host: "127.0.0.1",
       port,
-      username: databaseUser,
+      username: embeddedDatabaseUser,
       password: Redacted.make(cluster.password),
       database: "postgres",
       applicationName: "tickerline-presence",
@@ -42,13 +42,13 @@ const connect = (cluster: Cluster, port: number) =>
   )
 
 const createDatabase = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
-  const found = yield* connection.query("SELECT FROM pg_database WHERE datname = $1", [databaseUser])
-  if (found.rowCount === 0) yield* connection.query(`CREATE DATABASE ${databaseUser}`)
+  const found = yield* connection.query("SELECT FROM pg_database WHERE datname = $1", [embeddedDatabaseUser])
+  if (found.rowCount === 0) yield* connection.query(`CREATE DATABASE ${embeddedDatabaseUser}`)
 })
 
 /** Retries, because the server may die before the connection is open, or refuse it during crash recovery. */
-const ensureConnected = (cluster: Cluster, fixedPort: number | undefined) =>
-  ensureServerRuns(cluster, fixedPort).pipe(
+const ensureConnected = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
+  ensurePostgresRuns(cluster, fixedPort).pipe(
     Effect.bindTo("port"),
     Effect.bind("connection", ({ port }) => connect(cluster, port)),
     Effect.retry({
@@ -59,7 +59,7 @@ const ensureConnected = (cluster: Cluster, fixedPort: number | undefined) =>
   )
 
 /** Registers this process with the server. `lost` completes when the connection ends. */
-const join = Effect.fnUntraced(function* (cluster: Cluster, fixedPort: number | undefined) {
+const join = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixedPort: number | undefined) {
   const { port, connection } = yield* ensureConnected(cluster, fixedPort)
   yield* connection.query("SET lock_timeout = '10s'")
   yield* connection.query(`SELECT pg_advisory_lock_shared(${presenceLockId})`)
@@ -70,12 +70,17 @@ const join = Effect.fnUntraced(function* (cluster: Cluster, fixedPort: number | 
   Effect.catchTag(effect, "SqlError", (error) =>
     Effect.fail(
       new EmbeddedPostgresError({
-        message: `The embedded PostgreSQL is running but not usable (${error.message}). See its log, ${cluster.log}.`,
+        message:
+          `The embedded PostgreSQL is running but not usable (${error.message}). See its log, ${cluster.logFile}.`,
       }),
     )))
 
 const keepPresence = Effect.fnUntraced(
-  function* (cluster: Cluster, fixedPort: number | undefined, onJoin: (port: number) => Effect.Effect<unknown>) {
+  function* (
+    cluster: EmbeddedCluster,
+    fixedPort: number | undefined,
+    onJoin: (port: number) => Effect.Effect<unknown>,
+  ) {
     const session = yield* withHomeLock(cluster.home, join(cluster, fixedPort))
     yield* onJoin(session.port)
     yield* session.lost
@@ -84,7 +89,7 @@ const keepPresence = Effect.fnUntraced(
 )
 
 /** All processes notice that the server died. The first to get the file lock restarts it; the others then connect. */
-const restorePresence = Effect.fnUntraced(function* (cluster: Cluster, port: number) {
+const restorePresence = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   yield* Effect.logWarning("The embedded PostgreSQL has stopped unexpectedly. Restarting it.")
   yield* keepPresence(
     cluster,
@@ -101,7 +106,7 @@ const restorePresence = Effect.fnUntraced(function* (cluster: Cluster, port: num
 
 /** Whether no other process uses the server. Waits 250 ms, so that the server notices ended processes. */
 const isLastProcess = Effect.fnUntraced(
-  function* (cluster: Cluster, port: number) {
+  function* (cluster: EmbeddedCluster, port: number) {
     const connection = yield* connect(cluster, port)
     yield* connection.query("SET lock_timeout = '250ms'")
     yield* connection.query(`SELECT pg_advisory_lock(${presenceLockId})`)
@@ -114,12 +119,12 @@ const isLastProcess = Effect.fnUntraced(
   ),
 )
 
-const stopIfLastProcess = Effect.fnUntraced(function* (cluster: Cluster) {
-  const found = yield* findRunningServer(cluster)
-  if (found && (yield* isLastProcess(cluster, found.port))) yield* stopServer(cluster)
+const stopIfLastProcess = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
+  const found = yield* findRunningPostgres(cluster)
+  if (found && (yield* isLastProcess(cluster, found.port))) yield* stopPostgres(cluster)
 }, Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 50 }))
 
-const leave = Effect.fnUntraced(function* (cluster: Cluster) {
+const leave = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
   const fs = yield* FileSystem.FileSystem
   // If the home was deleted, no other process can find the server, so no lock is needed.
   yield* (yield* fs.exists(cluster.home))
@@ -133,7 +138,7 @@ const leave = Effect.fnUntraced(function* (cluster: Cluster) {
  */
 export const startEmbeddedPostgres = Effect.fnUntraced(
   function* (path: string, options?: { readonly package?: string }) {
-    const cluster = yield* openCluster(path, options?.package)
+    const cluster = yield* openEmbeddedCluster(path, options?.package)
     yield* addForkedFinalizer(leave(cluster))
     const joined = yield* Deferred.make<number, EmbeddedPostgresError>()
     yield* keepPresence(cluster, undefined, (port) => Deferred.succeed(joined, port)).pipe(
@@ -143,10 +148,12 @@ export const startEmbeddedPostgres = Effect.fnUntraced(
     )
     const port = yield* Deferred.await(joined)
     const server: EmbeddedPostgres = {
-      url: Redacted.make(`postgres://${databaseUser}:${cluster.password}@127.0.0.1:${port}/${databaseUser}`),
+      url: Redacted.make(
+        `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/${embeddedDatabaseUser}`,
+      ),
       port,
-      data: cluster.data,
-      log: cluster.log,
+      dataDirectory: cluster.dataDirectory,
+      logFile: cluster.logFile,
     }
     return server
   },

@@ -3,21 +3,21 @@ import { Effect, FileSystem, Option, Path, type PlatformError, Predicate, Schedu
 import { randomBytes } from "node:crypto"
 import process from "node:process"
 import { DatabaseSync } from "node:sqlite"
-import { canEnterDirectory, chooseSystemUser, failWithOwner, readOwner } from "./SystemUser.ts"
-import { EmbeddedPostgresError, ownServerHint, type SystemUser } from "./ChildProcess.ts"
+import { canEnterDirectory, chooseSystemUser, failWithOwnerMismatch, readFileOwner } from "./SystemUser.ts"
+import { databaseUrlHint, EmbeddedPostgresError, type SystemUser } from "./ChildProcess.ts"
 
 export interface ServerLocation {
   readonly home: string
   /** `<home>/postgres`, with symbolic links resolved. */
-  readonly base: string
+  readonly baseDirectory: string
   readonly systemUser: SystemUser | undefined
 }
 
 /** Data directory that root uses if the server's user cannot access the home directory, for example one in /root. */
-export const fallbackDirectory = (platform: NodeJS.Platform) =>
+export const getFallbackDataDirectory = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "/var/db/tickerline" : "/var/lib/tickerline"
 
-const systemDirectory = fallbackDirectory(process.platform)
+const systemDirectory = getFallbackDataDirectory(process.platform)
 
 const advice: Record<string, string> = {
   ENOENT: "it does not exist and cannot be created; set TICKERLINE_HOME to a writable folder",
@@ -35,7 +35,9 @@ const explainFileError = (error: PlatformError.PlatformError): EmbeddedPostgresE
   const from = error.reason._tag === "BadArgument" ? "a file" : error.reason.pathOrDescriptor
   const path = Predicate.hasProperty(cause, "dest") ? cause.dest : from
   const why = advice[code] ?? error.message
-  return new EmbeddedPostgresError({ message: `The embedded PostgreSQL failed at ${path}: ${why}, ${ownServerHint}.` })
+  return new EmbeddedPostgresError({
+    message: `The embedded PostgreSQL failed at ${path}: ${why}, ${databaseUrlHint}.`,
+  })
 }
 
 /** Converts file errors to messages that explain how to fix them. */
@@ -50,7 +52,7 @@ const makeLockError = (home: string) => (cause: unknown) =>
     message: String(cause).includes("is locked")
       ? `${lockHeld} the embedded PostgreSQL of ${home} for two minutes. Stop it, and start again.`
       : `The file ${home}/lock cannot be locked (${cause}). Set TICKERLINE_HOME to your own local folder, ` +
-        `${ownServerHint}.`,
+        `${databaseUrlHint}.`,
   })
 
 const isBusy = (error: EmbeddedPostgresError) => error.message.startsWith(lockHeld)
@@ -112,7 +114,7 @@ const findBase = Effect.fnUntraced(function* (home: string, systemUser: SystemUs
   return yield* new EmbeddedPostgresError({
     message:
       `PostgreSQL runs as user ${systemUser?.name}, who cannot access ${base}. Make that folder and its parents ` +
-      `accessible (chmod a+x), set TICKERLINE_HOME to another folder, ${ownServerHint}.`,
+      `accessible (chmod a+x), set TICKERLINE_HOME to another folder, ${databaseUrlHint}.`,
   })
 })
 
@@ -128,11 +130,11 @@ export const openHomeDirectory = Effect.fnUntraced(function* (path: string) {
     })
   }
   yield* fs.makeDirectory(home, { recursive: true })
-  const owner = yield* readOwner(home)
+  const owner = yield* readFileOwner(home)
   const accessError = yield* Effect.flip(fs.access(home, { writable: true })).pipe(Effect.option)
   if (Option.isNone(accessError)) return home
   return yield* Option.isSome(owner) && owner.value !== process.getuid?.()
-    ? failWithOwner(home, owner.value)
+    ? failWithOwnerMismatch(home, owner.value)
     : Effect.fail(accessError.value)
 }, explainFileErrors)
 
@@ -142,5 +144,5 @@ export const locateServer = Effect.fnUntraced(function* (home: string): Effect.f
   FileSystem.FileSystem
 > {
   const systemUser = yield* chooseSystemUser(`${home}/postgres/cluster/data`)
-  return { home, systemUser, base: yield* findBase(home, systemUser) }
+  return { home, systemUser, baseDirectory: yield* findBase(home, systemUser) }
 })

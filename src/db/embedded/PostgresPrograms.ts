@@ -3,7 +3,7 @@ import { Effect, FileSystem, Path, type PlatformError, Schema } from "effect"
 import { createRequire } from "node:module"
 import process from "node:process"
 import type { ServerLocation } from "./HomeDirectory.ts"
-import { EmbeddedPostgresError, ownServerHint } from "./ChildProcess.ts"
+import { databaseUrlHint, EmbeddedPostgresError } from "./ChildProcess.ts"
 
 const PostgresPackage = Schema.fromJsonString(Schema.Struct({ version: Schema.String }))
 
@@ -28,7 +28,7 @@ export const makeMissingPackageError = (platform: string) => {
     ? "it does not run on Windows itself. Run Tickerline in the Windows Subsystem for Linux (wsl --install)"
     : `there is no npm package ${name}. Run Tickerline on one of ${supportedPlatforms.join(", ")}`
   return new EmbeddedPostgresError({
-    message: `The embedded PostgreSQL is not available: ${reason}, ${ownServerHint}.`,
+    message: `The embedded PostgreSQL is not available: ${reason}, ${databaseUrlHint}.`,
   })
 }
 
@@ -100,19 +100,21 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   )
 })
 
-/** Creates a folder for unfinished work, which the scope removes. After a kill, the next `openCluster` removes it. */
-export const makeTemporaryDirectory = (location: Pick<ServerLocation, "base">) =>
+/** Creates a folder for unfinished work, removed with the scope, or after a kill by the next `openEmbeddedCluster`. */
+export const makeTemporaryDirectory = (location: Pick<ServerLocation, "baseDirectory">) =>
   Effect.acquireRelease(
-    Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectory({ directory: location.base, prefix: "tmp-" })),
+    Effect.flatMap(FileSystem.FileSystem, (fs) =>
+      fs.makeTempDirectory({ directory: location.baseDirectory, prefix: "tmp-" })),
     (folder) =>
-      Effect.flatMap(FileSystem.FileSystem, (fs) => Effect.ignore(fs.remove(folder, { recursive: true, force: true }))),
+      Effect.flatMap(FileSystem.FileSystem, (fs) =>
+        Effect.ignore(fs.remove(folder, { recursive: true, force: true }))),
   )
 
 /** Copies the programs once per version, so that a server keeps running while `npm ci` replaces node_modules. */
 export const installPostgresPrograms = Effect.fnUntraced(
-  function* (location: Pick<ServerLocation, "base">, source: PostgresPackage, platform = currentPlatform) {
+  function* (location: Pick<ServerLocation, "baseDirectory">, source: PostgresPackage, platform = currentPlatform) {
     const fs = yield* FileSystem.FileSystem
-    const programs = `${location.base}/postgresql-${source.version}-${platform}`
+    const programs = `${location.baseDirectory}/postgresql-${source.version}-${platform}`
     if (yield* fs.exists(programs)) return programs
     const folder = yield* makeTemporaryDirectory(location)
     // Uninterruptible, because an interrupted copy could still write files while the scope removes their folder.

@@ -2,13 +2,13 @@
 import { Data, Effect, FileSystem, Option, Schedule } from "effect"
 import { closeSync, openSync } from "node:fs"
 import process from "node:process"
-import { chooseFreePort, type Cluster, readCredentials, savePort } from "./Cluster.ts"
+import { chooseFreePort, type EmbeddedCluster, readServerCredentials, savePort } from "./EmbeddedCluster.ts"
 import {
+  databaseUrlHint,
   EmbeddedPostgresError,
   launchDetached,
-  ownServerHint,
   runToCompletion,
-  summarizeOutput,
+  summarizeProcessOutput,
 } from "./ChildProcess.ts"
 
 /** A temporary failure: the server is starting or stopping, or a killed server's child processes are still running. */
@@ -37,7 +37,7 @@ const parseProcCommandLine = (line: string) => {
 export const parseDataDirectory = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
 
 /** Reads the data directory of the server with this pid from its command line, which is readable for all users. */
-export const findDataDirectory = Effect.fnUntraced(function* (pid: number, platform: NodeJS.Platform) {
+export const readServerDataDirectory = Effect.fnUntraced(function* (pid: number, platform: NodeJS.Platform) {
   if (platform === "linux") {
     const fs = yield* FileSystem.FileSystem
     return parseProcCommandLine(yield* fs.readFileString(`/proc/${pid}/cmdline`))
@@ -51,7 +51,7 @@ export const findDataDirectory = Effect.fnUntraced(function* (pid: number, platf
  * different program. A zombie process has no command line, so it does not count.
  */
 const isServerProcess = Effect.fnUntraced(function* (pid: number, data: string) {
-  const folder = yield* findDataDirectory(pid, process.platform)
+  const folder = yield* readServerDataDirectory(pid, process.platform)
   if (folder === undefined) return false
   return (yield* readInode(folder)) === (yield* readInode(data))
 }, Effect.orElseSucceed(() => false))
@@ -62,13 +62,15 @@ const readPidFile = Effect.fnUntraced(function* (data: string) {
   return { pid: Number(lines[0]), port: Number(lines[3]), ready: lines[7]?.trim() === "ready" }
 })
 
-export const findRunningServer = Effect.fnUntraced(function* ({ data }: Pick<Cluster, "data">) {
-  const saved = yield* readPidFile(data)
-  return saved.pid > 0 && (yield* isServerProcess(saved.pid, data)) ? saved : undefined
-})
+export const findRunningPostgres = Effect.fnUntraced(
+  function* ({ dataDirectory: data }: Pick<EmbeddedCluster, "dataDirectory">) {
+    const saved = yield* readPidFile(data)
+    return saved.pid > 0 && (yield* isServerProcess(saved.pid, data)) ? saved : undefined
+  },
+)
 
 /** Removes the pid file if its pid now belongs to another program, which PostgreSQL would mistake for a server. */
-const removeStalePidFile = Effect.fnUntraced(function* ({ data }: Cluster) {
+const removeStalePidFile = Effect.fnUntraced(function* ({ dataDirectory: data }: EmbeddedCluster) {
   const { pid } = yield* readPidFile(data)
   if (!(pid > 0) || !isProcessAlive(pid)) return
   const fs = yield* FileSystem.FileSystem
@@ -78,7 +80,7 @@ const removeStalePidFile = Effect.fnUntraced(function* ({ data }: Cluster) {
   yield* Effect.ignore(fs.remove(`${data}/postmaster.pid`))
 })
 
-const rotateLog = Effect.fnUntraced(function* ({ log }: Cluster) {
+const rotateLog = Effect.fnUntraced(function* ({ logFile: log }: EmbeddedCluster) {
   const fs = yield* FileSystem.FileSystem
   const size = yield* Effect.orElseSucceed(Effect.map(fs.stat(log), (info) => Number(info.size)), () => 0)
   if (size < 10_000_000) return size
@@ -86,55 +88,57 @@ const rotateLog = Effect.fnUntraced(function* ({ log }: Cluster) {
   return 0
 })
 
-const openLog = ({ log }: Cluster) =>
+const openLog = ({ logFile: log }: EmbeddedCluster) =>
   Effect.acquireRelease(
     Effect.try({
       try: () => openSync(log, "a", 0o600),
       catch: (cause) =>
         new EmbeddedPostgresError({
           message: `The embedded PostgreSQL cannot write its log (${cause}). Free disk space or fix the permissions, ` +
-            `${ownServerHint}.`,
+            `${databaseUrlHint}.`,
         }),
     }),
     (output) => Effect.sync(() => closeSync(output)),
   )
 
-const launchServer = Effect.fnUntraced(function* (cluster: Cluster, port: number) {
+const launchServer = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   const options = [`port=${port}`, "listen_addresses=127.0.0.1", "unix_socket_directories=", "logging_collector=off"]
   return yield* launchDetached({
-    command: `${cluster.programs}/bin/postgres`,
-    args: ["-D", cluster.data, ...options.flatMap((option) => ["-c", option])],
+    command: `${cluster.programsDirectory}/bin/postgres`,
+    args: ["-D", cluster.dataDirectory, ...options.flatMap((option) => ["-c", option])],
     systemUser: cluster.systemUser,
     output: yield* openLog(cluster),
   })
 }, Effect.scoped)
 
-const makeStartError = ({ log }: Cluster, output: string) =>
+const makeStartError = ({ logFile: log }: EmbeddedCluster, output: string) =>
   new EmbeddedPostgresError({
-    message: `The embedded PostgreSQL did not start. Its log is ${log}${summarizeOutput(output)}`,
+    message: `The embedded PostgreSQL did not start. Its log is ${log}${summarizeProcessOutput(output)}`,
   })
 
-const explainExit = Effect.fnUntraced(function* (cluster: Cluster, offset: number, port: number, killed: boolean) {
-  if (killed) return yield* new ServerNotReady({ reason: "the starting server was killed" })
-  const fs = yield* FileSystem.FileSystem
-  const log = yield* Effect.orElseSucceed(fs.readFile(cluster.log), () => new Uint8Array())
-  const output = new TextDecoder().decode(log.subarray(offset))
-  if (/"postmaster.pid" already exists|pre-existing shared memory block/.test(output)) {
-    return yield* new ServerNotReady({ reason: "another server still uses its data directory" })
-  }
-  if (/could not create any TCP\/IP sockets/.test(output)) return yield* new PortTaken({ port })
-  return yield* makeStartError(cluster, output)
-})
+const explainExit = Effect.fnUntraced(
+  function* (cluster: EmbeddedCluster, offset: number, port: number, killed: boolean) {
+    if (killed) return yield* new ServerNotReady({ reason: "the starting server was killed" })
+    const fs = yield* FileSystem.FileSystem
+    const log = yield* Effect.orElseSucceed(fs.readFile(cluster.logFile), () => new Uint8Array())
+    const output = new TextDecoder().decode(log.subarray(offset))
+    if (/"postmaster.pid" already exists|pre-existing shared memory block/.test(output)) {
+      return yield* new ServerNotReady({ reason: "another server still uses its data directory" })
+    }
+    if (/could not create any TCP\/IP sockets/.test(output)) return yield* new PortTaken({ port })
+    return yield* makeStartError(cluster, output)
+  },
+)
 
 class PortTaken extends Data.TaggedError("PortTaken")<{ readonly port: number }> {}
 
 /** Starts the server. An interruption stops the half-started server, which no process uses yet. */
-const startServer = (cluster: Cluster, port: number) =>
+const startServer = (cluster: EmbeddedCluster, port: number) =>
   Effect.uninterruptibleMask(Effect.fnUntraced(function* (restore) {
     yield* removeStalePidFile(cluster)
     const offset = yield* rotateLog(cluster)
     const child = yield* launchServer(cluster, port)
-    const ready = findRunningServer(cluster).pipe(
+    const ready = findRunningPostgres(cluster).pipe(
       Effect.repeat({ until: (found) => found?.ready === true, schedule: Schedule.spaced("20 millis") }),
     )
     const failed = Effect.flatMap(child.exited, ({ killed }) => explainExit(cluster, offset, port, killed))
@@ -144,7 +148,7 @@ const startServer = (cluster: Cluster, port: number) =>
     return port
   }))
 
-const onPortTaken = Effect.fnUntraced(function* (cluster: Cluster, port: number, isFixed: boolean) {
+const onPortTaken = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number, isFixed: boolean) {
   if (isFixed) {
     return yield* new EmbeddedPostgresError({
       message: `Another program uses port ${port} of the embedded PostgreSQL. Stop it, and start again.`,
@@ -154,11 +158,11 @@ const onPortTaken = Effect.fnUntraced(function* (cluster: Cluster, port: number,
   return yield* new ServerNotReady({ reason: `port ${port} is in use` })
 })
 
-const attemptStart = Effect.fnUntraced(function* (cluster: Cluster, fixedPort: number | undefined) {
-  const found = yield* findRunningServer(cluster)
+const attemptStart = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixedPort: number | undefined) {
+  const found = yield* findRunningPostgres(cluster)
   if (found?.ready) return found.port
   if (found) return yield* new ServerNotReady({ reason: "the server is starting or stopping" })
-  const port = fixedPort ?? (yield* readCredentials(cluster.base)).port
+  const port = fixedPort ?? (yield* readServerCredentials(cluster.baseDirectory)).port
   return yield* Effect.catchTag(
     startServer(cluster, port),
     "PortTaken",
@@ -167,7 +171,7 @@ const attemptStart = Effect.fnUntraced(function* (cluster: Cluster, fixedPort: n
 })
 
 /** Starts the server unless it is running, and returns its port. Without `fixedPort`, it replaces a taken port. */
-export const ensureServerRuns = (cluster: Cluster, fixedPort: number | undefined) =>
+export const ensurePostgresRuns = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   attemptStart(cluster, fixedPort).pipe(
     Effect.retry({
       while: ({ _tag }) => _tag === "ServerNotReady",
@@ -176,20 +180,22 @@ export const ensureServerRuns = (cluster: Cluster, fixedPort: number | undefined
     }),
     Effect.catchTag("ServerNotReady", ({ reason }) =>
       new EmbeddedPostgresError({
-        message:
-          `The embedded PostgreSQL did not start within two minutes: ${reason}. See ${cluster.log}, ${ownServerHint}.`,
+        message: `The embedded PostgreSQL did not start within two minutes: ${reason}. ` +
+          `See ${cluster.logFile}, ${databaseUrlHint}.`,
       })),
   )
 
 /** Stops the server with a fast shutdown, which closes all connections and writes all data to disk. */
-export const stopServer = Effect.fnUntraced(function* (cluster: Cluster) {
-  const found = yield* findRunningServer(cluster)
+export const stopPostgres = Effect.fnUntraced(function* (cluster: EmbeddedCluster) {
+  const found = yield* findRunningPostgres(cluster)
   if (found === undefined) return
   yield* Effect.ignore(Effect.try(() => process.kill(found.pid, "SIGINT")))
-  const remaining = yield* findRunningServer(cluster).pipe(
+  const remaining = yield* findRunningPostgres(cluster).pipe(
     Effect.repeat({ until: (found) => found === undefined, schedule: Schedule.spaced("20 millis"), times: 3000 }),
   )
   if (remaining) {
-    yield* Effect.logWarning(`The embedded PostgreSQL (pid ${remaining.pid}) is still stopping. See ${cluster.log}.`)
+    yield* Effect.logWarning(
+      `The embedded PostgreSQL (pid ${remaining.pid}) is still stopping. See ${cluster.logFile}.`,
+    )
   }
 })

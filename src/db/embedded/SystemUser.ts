@@ -1,7 +1,7 @@
 /** The system user that runs the embedded server and owns its data. */
 import { Effect, FileSystem, Option } from "effect"
 import process from "node:process"
-import { EmbeddedPostgresError, ownServerHint, runToCompletion, type SystemUser } from "./ChildProcess.ts"
+import { databaseUrlHint, EmbeddedPostgresError, runToCompletion, type SystemUser } from "./ChildProcess.ts"
 
 const readUsers = Effect.fnUntraced(function* () {
   const fs = yield* FileSystem.FileSystem
@@ -13,14 +13,14 @@ const readUsers = Effect.fnUntraced(function* () {
   }))
 })
 
-export const readOwner = (path: string) =>
+export const readFileOwner = (path: string) =>
   FileSystem.FileSystem.pipe(
     Effect.flatMap((fs) => fs.stat(path)),
     Effect.map((info) => info.uid),
     Effect.catch(() => Effect.succeedNone),
   )
 
-export const failWithOwner = Effect.fnUntraced(function* (path: string, uid: number) {
+export const failWithOwnerMismatch = Effect.fnUntraced(function* (path: string, uid: number) {
   // On macOS, /etc/passwd does not list regular users.
   const name = (yield* readUsers()).find((user) => user.uid === uid)?.name
   return yield* new EmbeddedPostgresError({
@@ -28,12 +28,12 @@ export const failWithOwner = Effect.fnUntraced(function* (path: string, uid: num
       `${path} belongs to ${
         name === undefined ? `uid ${uid}` : `user ${name} (uid ${uid})`
       } and cannot be used by uid ${process.getuid?.()}. ` +
-      `Start as that user, set TICKERLINE_HOME to your own folder, ${ownServerHint}.`,
+      `Start as that user, set TICKERLINE_HOME to your own folder, ${databaseUrlHint}.`,
   })
 })
 
 /** Unprivileged users that may run PostgreSQL. On macOS, `nobody` has a negative uid, which Node does not accept. */
-export const unprivilegedUserNames = (platform: NodeJS.Platform): ReadonlyArray<string> =>
+export const listUnprivilegedUsers = (platform: NodeJS.Platform): ReadonlyArray<string> =>
   platform === "darwin" ? ["_postgres"] : ["postgres", "nobody"]
 
 /**
@@ -41,21 +41,21 @@ export const unprivilegedUserNames = (platform: NodeJS.Platform): ReadonlyArray<
  * The user must be in /etc/passwd, because initdb looks it up there.
  */
 export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
-  const owner = yield* readOwner(data)
+  const owner = yield* readFileOwner(data)
   if (process.getuid?.() !== 0) {
     if (Option.isNone(owner) || owner.value === process.getuid?.()) return undefined
-    return yield* failWithOwner(data, owner.value)
+    return yield* failWithOwnerMismatch(data, owner.value)
   }
   const known = yield* readUsers()
-  const names = unprivilegedUserNames(process.platform)
+  const names = listUnprivilegedUsers(process.platform)
   const candidates = names.flatMap((name) => known.find((user) => user.name === name) ?? [])
   const systemUser = Option.isSome(owner) ? candidates.find(({ uid }) => uid === owner.value) : candidates[0]
   if (systemUser) return systemUser
-  if (Option.isSome(owner)) return yield* failWithOwner(data, owner.value)
+  if (Option.isSome(owner)) return yield* failWithOwnerMismatch(data, owner.value)
   return yield* new EmbeddedPostgresError({
     message:
       `PostgreSQL does not run as root, and there is no user ${names.join(" or ")}. Start without sudo, create ` +
-      `that user, ${ownServerHint}.`,
+      `that user, ${databaseUrlHint}.`,
   })
 })
 

@@ -12,8 +12,8 @@ import { type SqlClient, SqlError, SqlSchema } from "effect/sql"
 import type { Socket } from "node:net"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
-import { monotonicMillis } from "../../observability/MonotonicTime.ts"
-import { DirectConnection } from "../pool/Session.ts"
+import { monotonicClock } from "../../observability/MonotonicTime.ts"
+import { DirectConnection } from "../pool/ConnectionSettings.ts"
 
 const probeInterval = Duration.millis(500)
 
@@ -52,7 +52,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
   static readonly layer = Layer.effect(
     HealthProbe,
     Effect.gen(function* () {
-      const now = yield* monotonicMillis
+      const now = yield* monotonicClock
       const { config, pooler, sockets } = yield* DirectConnection
       // If PostgreSQL is gone, sockets to the pooler are closed as well, because they lead to dead connections.
       const registries = pooler === undefined ? [sockets] : [sockets, pooler.sockets]

@@ -5,7 +5,7 @@
  */
 import { Effect, Redacted } from "effect"
 import { connect, Socket, type TcpNetConnectOpts } from "node:net"
-import { monotonicMillis } from "../../observability/MonotonicTime.ts"
+import { monotonicClock } from "../../observability/MonotonicTime.ts"
 
 export interface SocketRegistry {
   /** Opens a socket for the driver; fails at once while connections are blocked. */
@@ -33,7 +33,7 @@ const parseTarget = (address: string): TcpNetConnectOpts | { readonly path: stri
 }
 
 export const makeSocketRegistry = Effect.fnUntraced(function* (url: Redacted.Redacted) {
-  const now = yield* monotonicMillis
+  const now = yield* monotonicClock
   const sockets = new Map<Socket, { readonly openedAt: number; bytesSeen: number }>()
   let blockMessage: string | undefined
   /** Whether a socket received bytes and closed since the last check. Even a refusal proves that the server runs. */

@@ -11,7 +11,7 @@ import { Progress } from "../../observability/Progress.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import { isLockTimeout } from "../SqlState.ts"
 import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
-import { renewServiceRoles } from "./ServiceRole.ts"
+import { renewServicePermissions } from "./ServiceRole.ts"
 
 /** Migrations are pending, and the database role may not apply them. */
 export class MigrationNotPermitted extends Data.TaggedError("MigrationNotPermitted")<{ readonly message: string }> {}
@@ -120,7 +120,7 @@ const applyNext = Effect.gen(function* () {
   const work = Effect.gen(function* () {
     yield* script.inTransaction ? runStatements(sql, script) : runOutsideTransaction(script)
     yield* sql`insert into ${sql(migrationsTable)} (migration_id, name) values (${id}, ${name})`
-    if (pending.length === 1) yield* renewServiceRoles
+    if (pending.length === 1) yield* renewServicePermissions
   })
   yield* Effect.mapError(
     work,

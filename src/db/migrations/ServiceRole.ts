@@ -6,7 +6,12 @@
 import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
-import { alterRoleStatements, DirectUrl, quoteIdentifier, roleHasTimeoutsSql } from "../pool/Session.ts"
+import {
+  alterRoleStatements,
+  DirectDatabaseUrlConfig,
+  quoteIdentifier,
+  roleHasTimeoutsSql,
+} from "../pool/ConnectionSettings.ts"
 
 export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly message: string }> {}
 
@@ -82,7 +87,7 @@ const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
     Effect.catchIf(
       ({ reason }) => reason._tag === "AuthorizationError",
       Effect.fnUntraced(function* () {
-        if (Option.isNone(yield* DirectUrl)) return
+        if (Option.isNone(yield* DirectDatabaseUrlConfig)) return
         yield* Effect.logWarning(
           `${role} has no time limits behind a pooler. Run as that role: ${statements.join("; ")}`,
         )
@@ -92,7 +97,7 @@ const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
 })
 
 /** Grants a role exactly the permissions that the service needs. */
-export const grantServiceRole = Effect.fnUntraced(function* (role: string) {
+export const grantServicePermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const found = yield* sql`select from pg_roles where rolname = ${role}`
   if (found.length === 0) {
@@ -124,11 +129,11 @@ export const grantServiceRole = Effect.fnUntraced(function* (role: string) {
 })
 
 /** Grants the permissions on new tables to existing service roles. */
-export const renewServiceRoles = Effect.gen(function* () {
+export const renewServicePermissions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const roles = yield* decodeRoles(sql`
     select rolname as role from pg_proc, aclexplode(proacl) join pg_roles on pg_roles.oid = grantee
     where pg_proc.oid = to_regprocedure('public.create_usage_partition(timestamptz)') and grantee <> proowner
   `)
-  yield* Effect.forEach(roles, ({ role }) => grantServiceRole(role), { discard: true })
+  yield* Effect.forEach(roles, ({ role }) => grantServicePermissions(role), { discard: true })
 })

@@ -12,13 +12,13 @@ import { decodeRows } from "../DecodeRows.ts"
 import { describeSqlError } from "../SqlState.ts"
 import {
   alterRoleStatements,
-  makeSessionConfig,
+  makeConnectionConfig,
   PoolerPreparedStatementsConfig,
   quoteIdentifier,
   roleHasTimeoutsSql,
   sessionTimeouts,
   sessionTimeZone,
-} from "./Session.ts"
+} from "./ConnectionSettings.ts"
 
 /** A database URL leads to an unsuitable server. The message explains to the operator how to fix it. */
 export class DatabaseUrlError extends Data.TaggedError("DatabaseUrlError")<{ readonly message: string }> {}
@@ -110,7 +110,7 @@ const modeCheckTimeout = Duration.seconds(5)
 const modeCheckAttempts = 3
 
 const connect = (setting: string, url: Redacted.Redacted, pooled: boolean) =>
-  makeSessionConfig({ url, applicationName: "tickerline-start", pooled }).pipe(
+  makeConnectionConfig({ url, applicationName: "tickerline-start", pooled }).pipe(
     Effect.flatMap(({ config }) => PgConnection.make(config)),
     Effect.catchTag("SqlError", (error) => Effect.fail(explainConnectError(setting, pooled)(error))),
   )
@@ -166,7 +166,7 @@ const checkPooledConnection = Effect.fnUntraced(function* (setting: string, url:
 }, Effect.scoped)
 
 /** Checks both connections, and that they lead to the same database. */
-export const checkBothConnections = Effect.fnUntraced(function* (
+export const checkPooledAndDirectConnections = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   directUrl: Redacted.Redacted,
 ) {

@@ -11,7 +11,7 @@ const decodeField = (bytes: Uint8Array, type: number) => Result.getOrThrow(PgTyp
 const readRecord = (bytes: Uint8Array, offset: number, size: number) =>
   Result.succeed(new RowRecord(bytes, offset, size, decodeField))
 
-export const makeTypeRegistry = () => {
+export const makeDriverTypeRegistry = () => {
   const registry = PgTypes.makeRegistry()
   registry.register(recordType, {
     encode: () => Result.fail(new PgTypes.CodecError({ message: "A record cannot be a parameter" })),

@@ -10,7 +10,7 @@ import { initializeCounters, registerCounter, registerGauge } from "../../observ
 import type { ReplicaReader } from "../Database.ts"
 import { makeRetryCounter } from "../ReadPolicies.ts"
 import { isLockTimeout, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
-import { makeReplica, makeWalHistory, type Replica, type TablesAtVersion } from "./Replica.ts"
+import { makeReplica, makeWalHistory, type Replica, type RequiredTableVersion } from "./Replica.ts"
 import type { ServerState } from "./ServerState.ts"
 
 const splitUrls = (text: string) => text.split(/[\s,]+/).filter((url) => url !== "")
@@ -39,7 +39,7 @@ const RedactedUrls = Schema.Redacted(Schema.String).check(
   }, { message: "must name each server once" }),
 )
 
-export const ReplicaUrls = Config.schema(RedactedUrls, "DATABASE_READ_URLS").pipe(
+export const ReplicaUrlsConfig = Config.schema(RedactedUrls, "DATABASE_READ_URLS").pipe(
   Config.map((text) =>
     splitUrls(Redacted.value(text)).map((url) => ({ name: parseName(url) ?? "", url: Redacted.make(url) }))
   ),
@@ -92,9 +92,9 @@ export class ReadRouter extends Context.Service<ReadRouter, {
   /** Starts a poll of every replica; `primary` is the primary's state, polled just before. */
   readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
   /** Among the replicas with the required version, chooses the one with the fewest pending reads. Ties rotate. */
-  readonly chooseReplica: (required: TablesAtVersion) => Replica | undefined
+  readonly chooseReplica: (required: RequiredTableVersion) => Replica | undefined
   /** Makes a reader for the required version; undefined if no replicas are configured. */
-  readonly makeReplicaReader: ((required: TablesAtVersion) => ReplicaReader) | undefined
+  readonly makeReplicaReader: ((required: RequiredTableVersion) => ReplicaReader) | undefined
   /** Runs an effect that uses `replica`. If it fails because of the replica, runs `fallback`. */
   readonly withFallback: <A, E, R>(
     effect: Effect.Effect<A, E, R>,
@@ -106,7 +106,7 @@ export class ReadRouter extends Context.Service<ReadRouter, {
     ReadRouter,
     Effect.gen(function* () {
       const { lagOf, record } = makeWalHistory()
-      const replicas = yield* Effect.forEach(yield* ReplicaUrls, (named) => makeReplica({ ...named, lagOf }))
+      const replicas = yield* Effect.forEach(yield* ReplicaUrlsConfig, (named) => makeReplica({ ...named, lagOf }))
       const polls = yield* Effect.forEach(
         replicas,
         (replica) => Effect.map(FiberHandle.make(), (handle) => ({ handle, replica })),
@@ -125,7 +125,7 @@ export class ReadRouter extends Context.Service<ReadRouter, {
       }
 
       let firstIndex = 0
-      const chooseReplica = (required: TablesAtVersion) => {
+      const chooseReplica = (required: RequiredTableVersion) => {
         let chosen: Replica | undefined
         firstIndex += 1
         for (let offset = 0; offset < replicas.length; offset += 1) {
@@ -150,7 +150,7 @@ export class ReadRouter extends Context.Service<ReadRouter, {
           )
         })
 
-      const makeReplicaReader = (required: TablesAtVersion): ReplicaReader => (query, route, primary) => {
+      const makeReplicaReader = (required: RequiredTableVersion): ReplicaReader => (query, route, primary) => {
         const replica = chooseReplica(required)
         return replica === undefined ? primary : withFallback(replica.read(query, required, route), replica, primary)
       }

@@ -2,14 +2,20 @@
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Effect, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import { PoolSize, type SessionQuery } from "../Database.ts"
+import { PoolSizeConfig, type SessionQuery } from "../Database.ts"
 import { makeSocketRegistry } from "../health/SocketRegistry.ts"
-import { monotonicMillis } from "../../observability/MonotonicTime.ts"
+import { monotonicClock } from "../../observability/MonotonicTime.ts"
 import { toSqlConnection } from "../pool/PooledClient.ts"
 import { makePoolQueue } from "../pool/PoolQueue.ts"
 import { makePoolTimeoutError, poolWait } from "../ReadPolicies.ts"
 import { isRecoveryConflict } from "../SqlState.ts"
-import { makePoll, pollTimeout, type ServerState, stateTtl, versionOf } from "./ServerState.ts"
+import {
+  makeServerPoll,
+  makeVersionReader,
+  serverPollTimeout,
+  type ServerState,
+  serverStateTtlMillis,
+} from "./ServerState.ts"
 
 interface WalSample {
   /** Monotonic milliseconds. */
@@ -46,7 +52,7 @@ export const makeWalHistory = () => {
 }
 
 /** Tables to read, and the version that the primary last reported for them. */
-export interface TablesAtVersion {
+export interface RequiredTableVersion {
   readonly tables: ReadonlyArray<string>
   readonly version: string
 }
@@ -72,13 +78,13 @@ interface ReplicaOptions {
 export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: ReplicaOptions) {
   const { config: primaryConfig } = yield* PgClient.PgClient
   const sql = yield* SqlClient.SqlClient
-  const now = yield* monotonicMillis
+  const now = yield* monotonicClock
   const sockets = yield* makeSocketRegistry(url)
-  const permits = yield* PoolSize
+  const permits = yield* PoolSizeConfig
   const config = { ...primaryConfig, url, stream: sockets.open }
   const pool = yield* PgPool.make({ ...config, maxConnections: permits })
-  const pollReplica = makePoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
-  const pollSession = makePoll(sql)
+  const pollReplica = makeServerPoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
+  const pollSession = makeServerPoll(sql)
 
   let state: ServerState | undefined
   let lag = Infinity
@@ -87,9 +93,9 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
   let lastResponseAt = now()
   let [readCount, timeoutCount] = [0, 0]
 
-  const versionReaders = new WeakMap<ReadonlyArray<string>, ReturnType<typeof versionOf>>()
-  const hasVersion = (state: ServerState, { tables, version }: TablesAtVersion) => {
-    const readVersion = versionReaders.get(tables) ?? versionOf(tables)
+  const versionReaders = new WeakMap<ReadonlyArray<string>, ReturnType<typeof makeVersionReader>>()
+  const hasVersion = (state: ServerState, { tables, version }: RequiredTableVersion) => {
+    const readVersion = versionReaders.get(tables) ?? makeVersionReader(tables)
     versionReaders.set(tables, readVersion)
     return readVersion(state) === version
   }
@@ -109,7 +115,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
       return effect
     })
 
-  const requireVersion = Effect.fnUntraced(function* (poll: typeof pollSession, required: TablesAtVersion) {
+  const requireVersion = Effect.fnUntraced(function* (poll: typeof pollSession, required: RequiredTableVersion) {
     const polled = yield* poll
     const timeline = state?.timeline ?? null
     if (polled.is_replica && hasVersion({ ...polled, timeline }, required)) return
@@ -121,13 +127,15 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
    * state, so each new session is polled once before its first read.
    */
   const checkedSessions = new WeakSet<PgConnection.PgConnection>()
-  const checkSession = Effect.fnUntraced(function* (session: PgConnection.PgConnection, required: TablesAtVersion) {
-    const connection = toSqlConnection(session)
-    yield* requireVersion(Effect.provideService(pollSession, sql.transactionService, [connection, 0]), required)
-    checkedSessions.add(session)
-  })
+  const checkSession = Effect.fnUntraced(
+    function* (session: PgConnection.PgConnection, required: RequiredTableVersion) {
+      const connection = toSqlConnection(session)
+      yield* requireVersion(Effect.provideService(pollSession, sql.transactionService, [connection, 0]), required)
+      checkedSessions.add(session)
+    },
+  )
 
-  const read = <A, R>(query: SessionQuery<A, R>, required: TablesAtVersion, route: string) =>
+  const read = <A, R>(query: SessionQuery<A, R>, required: RequiredTableVersion, route: string) =>
     withPermit(route)(
       countRead(pool.use((session) =>
         checkedSessions.has(session)
@@ -162,24 +170,26 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
       yield* logUsage(polled.is_replica ? undefined : "it is not a replica")
       return (polled.wal_position ?? 0) < (primary.wal_position ?? 0) && !hasSameVersions(polled, primary)
     })
-    return Effect.timeout(pollOnce, pollTimeout).pipe(
+    return Effect.timeout(pollOnce, serverPollTimeout).pipe(
       Effect.repeat({ while: (isBehind) => isBehind, schedule: Schedule.spaced("30 millis"), times: 5 }),
       Effect.catch(onPollFailure),
     )
   }
 
-  const isAvailable = () => state !== undefined && now() - state.polledAt <= stateTtl
+  const isAvailable = () => state !== undefined && now() - state.polledAt <= serverStateTtlMillis
 
   return {
     name,
     poll,
     read,
     /** Opens a session that has the required version. */
-    openSession: (required: TablesAtVersion) =>
-      countRead(Effect.tap(PgClient.makeClient(config), (session) => requireVersion(makePoll(session), required))),
+    openSession: (required: RequiredTableVersion) =>
+      countRead(
+        Effect.tap(PgClient.makeClient(config), (session) => requireVersion(makeServerPoll(session), required)),
+      ),
     /** Whether the last poll succeeded and is recent. */
     isAvailable,
-    hasVersion: (required: TablesAtVersion) => isAvailable() && state !== undefined && hasVersion(state, required),
+    hasVersion: (required: RequiredTableVersion) => isAvailable() && state !== undefined && hasVersion(state, required),
     /** Excludes the replica until its next successful poll. */
     markUnavailable: () => {
       state = undefined

@@ -4,11 +4,11 @@
  */
 import { Duration, Effect, Schema } from "effect"
 import { type SqlClient, SqlSchema } from "effect/sql"
-import { monotonicMillis } from "../../observability/MonotonicTime.ts"
+import { monotonicClock } from "../../observability/MonotonicTime.ts"
 
 /** Maximum age of a usable poll result, in milliseconds: one second, less the time that a request needs to start. */
-export const stateTtl = Duration.toMillis(Duration.millis(900))
-export const pollTimeout = Duration.millis(700)
+export const serverStateTtlMillis = Duration.toMillis(Duration.millis(900))
+export const serverPollTimeout = Duration.millis(700)
 
 const DatasetRow = Schema.Struct({
   dataset: Schema.String,
@@ -33,7 +33,7 @@ export interface ServerState extends Pick<typeof DatasetRow.Type, "is_replica" |
  * Makes an effect that polls a server. Only tables with the `note_change` trigger have a version and may be cached.
  * The table's oid is part of the version, because `load` replaces tables.
  */
-export const makePoll = (sql: SqlClient.SqlClient) => {
+export const makeServerPoll = (sql: SqlClient.SqlClient) => {
   const query = SqlSchema.findAll({
     Request: Schema.Void,
     Result: DatasetRow,
@@ -54,7 +54,7 @@ export const makePoll = (sql: SqlClient.SqlClient) => {
       `,
   })
   return Effect.gen(function* () {
-    const now = yield* monotonicMillis
+    const now = yield* monotonicClock
     const polledAt = now()
     const rows = yield* query()
     const { is_replica = false, timeline = null, wal_position = null } = rows[0] ?? {}
@@ -68,7 +68,7 @@ export const makePoll = (sql: SqlClient.SqlClient) => {
  * Returns a function that combines the versions of `tables`; undefined if a table has none. It caches the last result.
  * The timeline is part of the version, because a row that is lost in a failover must not remain in a cache.
  */
-export const versionOf = (tables: ReadonlyArray<string>) => {
+export const makeVersionReader = (tables: ReadonlyArray<string>) => {
   let cachedFor: ServerState | undefined
   let cached: string | undefined
   return (state: ServerState) => {

@@ -1,50 +1,50 @@
 /** The account page: limits, balance, usage, recent requests and keys. Each section reports its own error. */
-import { activateKeyForm, hasKey, request } from "./api-key.js"
+import { activateKeyForm, hasKey, requestWithKey } from "./api-key.js"
 import { addTooltips } from "./chart-tooltips.js"
 import { daysBetween } from "./daily-chart.js"
-import { byId, createElement, makeLatestSignal, parseHtml } from "./dom.js"
-import { errorNotice } from "./error-notice.js"
-import { at, listAt, numberAt, textAt, textsAt } from "./json.js"
-import { escape, inlineCode, numericColumn, renderTable, textElement } from "./markup.js"
+import { createElement, makeLatestSignal, parseHtml, requireElement } from "./dom.js"
+import { createErrorNotice } from "./error-notice.js"
+import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./json-values.js"
+import { escapeMarkup, numericColumn, renderInlineCode, renderTable, renderTextElement } from "./markup.js"
 import { formatDollars, formatInteger } from "./number-format.js"
-import { toNewYork } from "./timestamps.js"
+import { formatNewYorkTime } from "./timestamps.js"
 import { loadDailyUsage, renderUsageByEndpoint, renderUsageCharts } from "./usage-charts.js"
 
 /** @typedef {import("./api-key.js").ApiResponse} ApiResponse */
 
-const result = byId("result", HTMLElement)
-const state = byId("state", HTMLElement)
+const result = requireElement("result", HTMLElement)
+const state = requireElement("state", HTMLElement)
 const sections = {
-  facts: byId("facts", HTMLElement),
-  days: byId("days", HTMLElement),
-  endpoints: byId("endpoints", HTMLElement),
-  latest: byId("latest", HTMLElement),
-  keys: byId("keys", HTMLElement),
+  facts: requireElement("facts", HTMLElement),
+  days: requireElement("days", HTMLElement),
+  endpoints: requireElement("endpoints", HTMLElement),
+  latest: requireElement("latest", HTMLElement),
+  keys: requireElement("keys", HTMLElement),
 }
-const period = byId("period", HTMLSelectElement)
+const period = requireElement("period", HTMLSelectElement)
 
 /** Formats a timestamp without its offset, which the column title shows. @param {string} text */
 const clockTime = (text) => text.slice(0, 19).replace("T", " ")
 
 /** @param {string | undefined} text */
-const timeCell = (text) => text === undefined ? "—" : textElement("time", { datetime: text }, clockTime(text))
+const timeCell = (text) => text === undefined ? "—" : renderTextElement("time", { datetime: text }, clockTime(text))
 
 /** @param {unknown} account @param {ApiResponse} overview */
 const renderFacts = (account, overview) => {
-  const today = at(overview.body, "results", 0)
-  const balance = numberAt(today, "balance_microdollars")
-  const charged = textAt(today, "last_charged_at")
+  const today = getValueAt(overview.body, "results", 0)
+  const balance = getNumberAt(today, "balance_microdollars")
+  const charged = getTextAt(today, "last_charged_at")
   const [limit, remaining, reset] = ["Limit", "Remaining", "Reset"].map((name) => {
     const value = overview.headers.get(`X-RateLimit-${name}`)
     return value === null || !/^\d+$/.test(value) ? "—" : formatInteger(Number(value))
   })
   const facts = {
-    "Account": textAt(account, "name") ?? textAt(today, "name") ?? "—",
-    "Tier": textAt(today, "tier") ?? textAt(account, "tier") ?? "—",
-    "Contact email": textAt(account, "contact_email") ?? "none",
+    "Account": getTextAt(account, "name") ?? getTextAt(today, "name") ?? "—",
+    "Tier": getTextAt(today, "tier") ?? getTextAt(account, "tier") ?? "—",
+    "Contact email": getTextAt(account, "contact_email") ?? "none",
     "Balance": balance === undefined ? "no prepaid balance" : formatDollars(balance),
-    "Cost today": formatDollars(numberAt(today, "cost_today_microdollars") ?? 0),
-    "Requests today": formatInteger(numberAt(today, "requests_today") ?? 0),
+    "Cost today": formatDollars(getNumberAt(today, "cost_today_microdollars") ?? 0),
+    "Requests today": formatInteger(getNumberAt(today, "requests_today") ?? 0),
     "Requests left this minute": `${remaining} of ${limit}, resets in ${reset} s`,
     "Last charged": charged === undefined ? "—" : clockTime(charged),
   }
@@ -57,14 +57,16 @@ const renderFacts = (account, overview) => {
 
 /** @param {unknown} row */
 const requestCells = (row) => {
-  const count = numberAt(row, "request_count") ?? 1
+  const count = getNumberAt(row, "request_count") ?? 1
   return [
-    timeCell(textAt(row, "requested_at")),
-    `${inlineCode(textAt(row, "endpoint") ?? "")}<br>${inlineCode(textAt(row, "request_id") ?? "")}`,
-    `${numberAt(row, "status_code") ?? ""}${count > 1 ? ` (${formatInteger(count)} requests)` : ""}`,
-    formatInteger(numberAt(row, "bytes") ?? 0),
-    formatDollars(numberAt(row, "cost_microdollars") ?? 0),
-    `${formatInteger(numberAt(row, "duration_ms") ?? 0)}\u00a0ms${at(row, "cached") === true ? ", cached" : ""}`,
+    timeCell(getTextAt(row, "requested_at")),
+    `${renderInlineCode(getTextAt(row, "endpoint") ?? "")}<br>${renderInlineCode(getTextAt(row, "request_id") ?? "")}`,
+    `${getNumberAt(row, "status_code") ?? ""}${count > 1 ? ` (${formatInteger(count)} requests)` : ""}`,
+    formatInteger(getNumberAt(row, "bytes") ?? 0),
+    formatDollars(getNumberAt(row, "cost_microdollars") ?? 0),
+    `${formatInteger(getNumberAt(row, "duration_ms") ?? 0)}\u00a0ms${
+      getValueAt(row, "cached") === true ? ", cached" : ""
+    }`,
   ]
 }
 
@@ -79,12 +81,12 @@ const requestColumns = [
 
 /** @param {unknown} row */
 const keyCells = (row) => [
-  inlineCode(`${textAt(row, "key_hint") ?? ""}…`),
-  escape(textAt(row, "name") ?? "—"),
-  escape(textAt(row, "status") ?? "—"),
-  at(row, "endpoints") === null ? "all" : textsAt(row, "endpoints").map(inlineCode).join(", "),
-  timeCell(textAt(row, "last_used_at")),
-  textAt(row, "expires_at") === undefined ? "never" : timeCell(textAt(row, "expires_at")),
+  renderInlineCode(`${getTextAt(row, "key_hint") ?? ""}…`),
+  escapeMarkup(getTextAt(row, "name") ?? "—"),
+  escapeMarkup(getTextAt(row, "status") ?? "—"),
+  getValueAt(row, "endpoints") === null ? "all" : getTextsAt(row, "endpoints").map(renderInlineCode).join(", "),
+  timeCell(getTextAt(row, "last_used_at")),
+  getTextAt(row, "expires_at") === undefined ? "never" : timeCell(getTextAt(row, "expires_at")),
 ]
 
 const keyColumns = ["Key", "Name", "Status", "Endpoints", "Last used (-05:00)", "Expires (-05:00)"]
@@ -101,15 +103,15 @@ const load = async () => {
   result.setAttribute("aria-busy", "true")
   state.textContent = "Loading…"
   const [account, overview, latest, keys] = await Promise.all([
-    request("/v1/account", signal),
-    request("/v1/overview", signal),
-    request("/v1/usage?limit=20", signal),
-    request("/v1/account/api-keys?limit=100", signal),
+    requestWithKey("/v1/account", signal),
+    requestWithKey("/v1/overview", signal),
+    requestWithKey("/v1/usage?limit=20", signal),
+    requestWithKey("/v1/account/api-keys?limit=100", signal),
   ])
   const rejected = [account, overview, latest, keys].find(({ status }) => status === 401 || status === 0)
   // Uses the service's clock, because the visitor's may be wrong.
   const serviceTime = Date.parse(overview.headers.get("Date") ?? "")
-  const today = toNewYork(Number.isFinite(serviceTime) ? serviceTime : Date.now()).slice(0, 10)
+  const today = formatNewYorkTime(Number.isFinite(serviceTime) ? serviceTime : Date.now()).slice(0, 10)
   const from = new Date(Date.parse(today) - (Number(period.value) - 1) * 86_400_000).toISOString().slice(0, 10)
   const { failure, rows } = rejected === undefined
     ? await loadDailyUsage(from, signal)
@@ -117,19 +119,19 @@ const load = async () => {
   if (signal.aborted) return
   if (rejected !== undefined) {
     result.hidden = true
-    state.replaceChildren(errorNotice(rejected, () => void load()))
+    state.replaceChildren(createErrorNotice(rejected, () => void load()))
     return
   }
   /** @param {HTMLElement} section @param {ApiResponse | undefined} response @param {() => Node | string} render */
   const fill = (section, response, render) => {
     const failed = response !== undefined && response.status !== 200
-    const content = failed ? errorNotice(response, () => void load()) : render()
+    const content = failed ? createErrorNotice(response, () => void load()) : render()
     section.replaceChildren(typeof content === "string" ? parseHtml(content) : content)
   }
   /** @param {string} text */
   const emptyNote = (text) => createElement("p", { class: "quiet" }, text)
   const noRequests = () => emptyNote("No requests in this period.")
-  fill(sections.facts, overview, () => renderFacts(at(account.body, "results", 0), overview))
+  fill(sections.facts, overview, () => renderFacts(getValueAt(account.body, "results", 0), overview))
   fill(
     sections.days,
     failure,
@@ -138,7 +140,7 @@ const load = async () => {
   addTooltips(sections.days)
   fill(sections.endpoints, failure, () => rows.length === 0 ? noRequests() : renderUsageByEndpoint(rows))
   fill(sections.latest, latest, () => {
-    const requests = listAt(latest.body, "results").map(requestCells)
+    const requests = getListAt(latest.body, "results").map(requestCells)
     return requests.length === 0
       ? emptyNote("No requests yet.")
       : renderTable(requestColumns, requests, { label: "Latest requests" })
@@ -146,7 +148,7 @@ const load = async () => {
   fill(
     sections.keys,
     keys,
-    () => renderTable(keyColumns, listAt(keys.body, "results").map(keyCells), { label: "API keys" }),
+    () => renderTable(keyColumns, getListAt(keys.body, "results").map(keyCells), { label: "API keys" }),
   )
   result.hidden = false
   result.removeAttribute("aria-busy")
@@ -154,6 +156,6 @@ const load = async () => {
 }
 
 period.addEventListener("change", () => void load())
-byId("refresh", HTMLButtonElement).addEventListener("click", () => void load())
+requireElement("refresh", HTMLButtonElement).addEventListener("click", () => void load())
 activateKeyForm(() => void load())
 void load()

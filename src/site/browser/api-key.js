@@ -2,8 +2,8 @@
  * The visitor's API key: stored in this tab only (`sessionStorage`), sent as a header to this origin only, shown only
  * in the field where it is typed.
  */
-import { byId } from "./dom.js"
-import { textAt } from "./json.js"
+import { requireElement } from "./dom.js"
+import { getTextAt } from "./json-values.js"
 
 const storageKey = "tickerline-key"
 
@@ -76,7 +76,7 @@ const parseJson = (text) => {
  * @param {string} [accept]
  * @returns {Promise<ApiResponse>}
  */
-export const request = async (path, signal, accept = "application/json") => {
+export const requestWithKey = async (path, signal, accept = "application/json") => {
   const url = new URL(path, location.origin)
   if (url.origin !== location.origin) throw new Error("The API key is sent to this origin only")
   const sentKey = apiKey
@@ -90,7 +90,7 @@ export const request = async (path, signal, accept = "application/json") => {
     const text = await response.text()
     const body = parseJson(text)
     if (sentKey === apiKey && sentKey !== "") {
-      rejection = response.status === 401 ? textAt(body, "error", "code") ?? "" : ""
+      rejection = response.status === 401 ? getTextAt(body, "error", "code") ?? "" : ""
       onRejectionChange()
     }
     return { status: response.status, headers: response.headers, text, body }
@@ -104,11 +104,11 @@ export const request = async (path, signal, accept = "application/json") => {
  * @param {() => void} onChange called after the key was set, replaced or forgotten
  */
 export const activateKeyForm = (onChange) => {
-  const form = byId("key-form", HTMLFormElement)
-  const field = byId("key", HTMLInputElement)
-  const state = byId("key-state", HTMLElement)
-  const showButton = byId("key-show", HTMLButtonElement)
-  const forgetButton = byId("key-forget", HTMLButtonElement)
+  const form = requireElement("key-form", HTMLFormElement)
+  const field = requireElement("key", HTMLInputElement)
+  const state = requireElement("key-state", HTMLElement)
+  const showButton = requireElement("key-show", HTMLButtonElement)
+  const forgetButton = requireElement("key-forget", HTMLButtonElement)
 
   /** @param {boolean} visible */
   const setVisible = (visible) => {
@@ -127,7 +127,7 @@ export const activateKeyForm = (onChange) => {
     else state.textContent = `Using ${hint} until you close this tab or forget the key.`
   }
   onRejectionChange = updateState
-  byId("without-scripts", HTMLElement).hidden = true
+  requireElement("without-scripts", HTMLElement).hidden = true
   form.hidden = false
   form.addEventListener("submit", (event) => {
     event.preventDefault()

@@ -1,13 +1,13 @@
 /** A bar chart of daily amounts, with a table of the same numbers. Pure. */
 import {
-  element,
-  escape,
-  layouts,
+  escapeMarkup,
+  figureLayouts,
   numericColumn,
+  renderElement,
   renderSvg,
   renderTable,
+  renderTextElement,
   roundCoordinate,
-  textElement,
 } from "./markup.js"
 
 /**
@@ -85,8 +85,11 @@ const drawChart = ({ days, format, formatAxis, id, name, subset, title, values }
   const barWidth = Math.max(Math.min(step * 0.72, 28), Math.min(step, 1))
   const labelInterval = Math.max(1, Math.ceil(52 / step))
   const grid = ticks.flatMap((value, index) => [
-    element("path", { class: "grid", d: `M${roundCoordinate(left)} ${roundCoordinate(yOf(value))}H${width - right}` }),
-    textElement("text", { x: left - 6, y: yOf(value) + 4, "text-anchor": "end" }, labels[index] ?? ""),
+    renderElement("path", {
+      class: "grid",
+      d: `M${roundCoordinate(left)} ${roundCoordinate(yOf(value))}H${width - right}`,
+    }),
+    renderTextElement("text", { x: left - 6, y: yOf(value) + 4, "text-anchor": "end" }, labels[index] ?? ""),
   ])
   const bars = days.map((day, index) => {
     const x = left + index * step + (step - barWidth) / 2
@@ -95,10 +98,10 @@ const drawChart = ({ days, format, formatAxis, id, name, subset, title, values }
     const partLine = subset === undefined || part === 0 ? "" : `\n${format(part)} ${subset.name}`
     /** @param {string} className @param {number} amount */
     const bar = (className, amount) =>
-      element("rect", { class: className, x, y: yOf(amount), width: barWidth, height: base - yOf(amount) })
-    return element("g", {}, [
-      textElement("title", {}, `${longDate(day)}\n${format(value)} ${name}${partLine}`),
-      element("rect", { class: "hover-area", x: left + index * step, y: top, width: step, height: base - top }),
+      renderElement("rect", { class: className, x, y: yOf(amount), width: barWidth, height: base - yOf(amount) })
+    return renderElement("g", {}, [
+      renderTextElement("title", {}, `${longDate(day)}\n${format(value)} ${name}${partLine}`),
+      renderElement("rect", { class: "hover-area", x: left + index * step, y: top, width: step, height: base - top }),
       bar("amount", value),
       ...(part > 0 ? [bar("subset", part)] : []),
     ])
@@ -108,7 +111,11 @@ const drawChart = ({ days, format, formatAxis, id, name, subset, title, values }
     const x = left + (index + 0.5) * step
     if ((days.length - 1 - index) % labelInterval !== 0 || x <= 26) return []
     return [
-      textElement("text", { x: Math.min(x, width - 26), y: height - 10, "text-anchor": "middle" }, shortDate(day)),
+      renderTextElement(
+        "text",
+        { x: Math.min(x, width - 26), y: height - 10, "text-anchor": "middle" },
+        shortDate(day),
+      ),
     ]
   })
   const total = amounts.reduce((sum, value) => sum + value, 0)
@@ -124,7 +131,7 @@ const drawChart = ({ days, format, formatAxis, id, name, subset, title, values }
   }, [
     ...grid,
     ...bars,
-    element("path", { class: "axis", d: `M${roundCoordinate(left)} ${base}H${width - right}` }),
+    renderElement("path", { class: "axis", d: `M${roundCoordinate(left)} ${base}H${width - right}` }),
     ...dates,
   ])
 }
@@ -133,10 +140,10 @@ const drawChart = ({ days, format, formatAxis, id, name, subset, title, values }
 const chartTable = ({ days, format, name, subset, values }) => {
   const series = [{ name, values }, ...(subset === undefined ? [] : [subset])]
   const rows = days.map((day, index) => [
-    escape(day),
-    ...series.map(({ values }) => escape(format(toAmount(values[index])))),
+    escapeMarkup(day),
+    ...series.map(({ values }) => escapeMarkup(format(toAmount(values[index])))),
   ]).toReversed()
-  const columns = ["Day in New York", ...series.map(({ name }) => numericColumn(escape(name)))]
+  const columns = ["Day in New York", ...series.map(({ name }) => numericColumn(escapeMarkup(name)))]
   return `<details class="table"><summary>Show as a table</summary>${
     renderTable(columns, rows, { label: `${name} by day` })
   }</details>`
@@ -144,6 +151,6 @@ const chartTable = ({ days, format, name, subset, values }) => {
 
 /** @param {Chart} chart */
 export const renderDailyChart = (chart) =>
-  `<figure class="plotted">${layouts.map(([layout, width]) => drawChart(chart, layout, width)).join("")}<figcaption>${
-    escape(chart.title)
-  }</figcaption>${chartTable(chart)}</figure>`
+  `<figure class="plotted">${
+    figureLayouts.map(([layout, width]) => drawChart(chart, layout, width)).join("")
+  }<figcaption>${escapeMarkup(chart.title)}</figcaption>${chartTable(chart)}</figure>`

@@ -1,5 +1,5 @@
 /** A chart of dataset ages on a logarithmic axis, from now to ten years ago. Pure. */
-import { element, escape, layouts, renderSvg, roundCoordinate, textElement } from "./markup.js"
+import { escapeMarkup, figureLayouts, renderElement, renderSvg, renderTextElement, roundCoordinate } from "./markup.js"
 import { formatAge } from "./timestamps.js"
 
 /** @typedef {{ readonly name: string, readonly changedAt: number | undefined }} Dataset `changedAt` is in epoch ms */
@@ -44,21 +44,24 @@ const drawAges = (datasets, { id, layout, now, width }) => {
     const x = xOf(index / (ticks.length - 1))
     const hasLabel = layout === "wide" || index % 3 === 0
     return [
-      element("path", { class: "grid", d: `M${roundCoordinate(x)} ${top - 4}V${height - 4}` }),
-      ...(hasLabel ? [textElement("text", { x, y: 14, "text-anchor": "middle" }, label)] : []),
+      renderElement("path", { class: "grid", d: `M${roundCoordinate(x)} ${top - 4}V${height - 4}` }),
+      ...(hasLabel ? [renderTextElement("text", { x, y: 14, "text-anchor": "middle" }, label)] : []),
     ]
   })
   const rows = datasets.flatMap(({ changedAt, name }, index) => {
     const y = top + index * rowHeight + rowHeight / 2
-    const label = textElement("text", { class: "name", x: 4, y: y + 4 }, name.slice(0, 22))
-    if (changedAt === undefined) return [label, textElement("text", { x: left + 6, y: y + 4 }, "never")]
+    const label = renderTextElement("text", { class: "name", x: 4, y: y + 4 }, name.slice(0, 22))
+    if (changedAt === undefined) return [label, renderTextElement("text", { x: left + 6, y: y + 4 }, "never")]
     const x = xOf(positionOf(Math.max(0, now - changedAt) / 1000))
     return [
       label,
-      element("g", {}, [
-        textElement("title", {}, `${name}\nchanged ${formatAge(changedAt, now)}`),
-        element("path", { class: "age", d: `M${roundCoordinate(left)} ${roundCoordinate(y)}H${roundCoordinate(x)}` }),
-        element("circle", { class: "amount", cx: x, cy: y, r: 6 }),
+      renderElement("g", {}, [
+        renderTextElement("title", {}, `${name}\nchanged ${formatAge(changedAt, now)}`),
+        renderElement("path", {
+          class: "age",
+          d: `M${roundCoordinate(left)} ${roundCoordinate(y)}H${roundCoordinate(x)}`,
+        }),
+        renderElement("circle", { class: "amount", cx: x, cy: y, r: 6 }),
       ]),
     ]
   })
@@ -79,5 +82,5 @@ const drawAges = (datasets, { id, layout, now, width }) => {
  */
 export const renderDatasetAges = (datasets, { id, now }) =>
   `<figure class="plotted">${
-    layouts.map(([layout, width]) => drawAges(datasets, { id, layout, width, now })).join("")
-  }<figcaption>${escape("Time since the last change of each dataset")}</figcaption></figure>`
+    figureLayouts.map(([layout, width]) => drawAges(datasets, { id, layout, width, now })).join("")
+  }<figcaption>${escapeMarkup("Time since the last change of each dataset")}</figcaption></figure>`

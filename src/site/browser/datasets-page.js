@@ -1,15 +1,15 @@
 /** The datasets page: adds the time of the last change to its table, and draws the ages as a chart. */
-import { activateKeyForm, hasKey, request } from "./api-key.js"
+import { activateKeyForm, hasKey, requestWithKey } from "./api-key.js"
 import { addTooltips } from "./chart-tooltips.js"
 import { renderDatasetAges } from "./dataset-age-chart.js"
-import { byId, createElement, makeLatestSignal, parseHtml } from "./dom.js"
-import { errorNotice } from "./error-notice.js"
-import { listAt, textAt } from "./json.js"
+import { createElement, makeLatestSignal, parseHtml, requireElement } from "./dom.js"
+import { createErrorNotice } from "./error-notice.js"
+import { getListAt, getTextAt } from "./json-values.js"
 import { formatAge, parseTimestamp } from "./timestamps.js"
 
-const state = byId("state", HTMLElement)
-const chart = byId("freshness", HTMLElement)
-const table = byId("datasets", HTMLElement)
+const state = requireElement("state", HTMLElement)
+const chart = requireElement("freshness", HTMLElement)
+const table = requireElement("datasets", HTMLElement)
 const cells = new Map(
   Array.from(document.querySelectorAll("td[data-dataset]"), (cell) => [cell.getAttribute("data-dataset") ?? "", cell]),
 )
@@ -24,18 +24,18 @@ const load = async () => {
   state.textContent = ""
   if (!hasKey()) return
   state.textContent = "Loading…"
-  const response = await request("/v1/datasets?limit=100", signal)
+  const response = await requestWithKey("/v1/datasets?limit=100", signal)
   if (signal.aborted) return
   if (response.status !== 200) {
-    state.replaceChildren(errorNotice(response, () => void load()))
+    state.replaceChildren(createErrorNotice(response, () => void load()))
     return
   }
   const serviceTime = Date.parse(response.headers.get("Date") ?? "")
   const now = Number.isFinite(serviceTime) ? serviceTime : Date.now()
-  const datasets = listAt(response.body, "results").map((row) => {
-    const text = textAt(row, "changed_at")
+  const datasets = getListAt(response.body, "results").map((row) => {
+    const text = getTextAt(row, "changed_at")
     const changedAt = text === undefined ? undefined : parseTimestamp(text)
-    return { name: textAt(row, "dataset") ?? "", text, changedAt }
+    return { name: getTextAt(row, "dataset") ?? "", text, changedAt }
   })
   for (const { changedAt, name, text } of datasets) {
     cells.get(name)?.replaceChildren(

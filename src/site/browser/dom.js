@@ -1,5 +1,5 @@
 /** Creates and finds elements. Markup comes only from `markup.js` and the pure modules, which escape every value. */
-import { escape, renderCodeBlock } from "./markup.js"
+import { escapeMarkup, renderCodeBlock } from "./markup.js"
 import { watchOverflow } from "./scroll-hints.js"
 
 /**
@@ -9,7 +9,7 @@ import { watchOverflow } from "./scroll-hints.js"
  * @param {new () => E} type
  * @returns {E}
  */
-export const byId = (id, type) => {
+export const requireElement = (id, type) => {
   const found = document.getElementById(id)
   if (found instanceof type) return found
   throw new Error(`The page has no ${type.name} #${id}`)
@@ -33,7 +33,7 @@ export const createElement = (name, attributes, ...children) => {
  * @param {{ readonly className: string, readonly spokenLabel?: string }} options
  * @param {() => string} getText
  */
-export const copyButton = (label, { className, spokenLabel = label }, getText) => {
+export const createCopyButton = (label, { className, spokenLabel = label }, getText) => {
   if (navigator.clipboard === undefined) return []
   const button = createElement("button", { type: "button", class: className })
   /** @param {string} text @param {string} spoken */
@@ -59,7 +59,11 @@ export const enhance = (root) => {
     const language = block.querySelector(".language")?.textContent ?? ""
     const spokenLabel = `Copy the code (${language})`
     block.append(
-      ...copyButton("Copy", { className: "copy", spokenLabel }, () => block.querySelector("code")?.textContent ?? ""),
+      ...createCopyButton(
+        "Copy",
+        { className: "copy", spokenLabel },
+        () => block.querySelector("code")?.textContent ?? "",
+      ),
     )
   }
   watchOverflow(root)
@@ -77,7 +81,7 @@ export const parseHtml = (html) => {
 }
 
 /** @param {string} label @param {string} text */
-export const codeBlock = (label, text) => parseHtml(renderCodeBlock(label, escape(text)))
+export const createCodeBlock = (label, text) => parseHtml(renderCodeBlock(label, escapeMarkup(text)))
 
 /** Returns a function that aborts the previous request and creates an abort signal for the next one. */
 export const makeLatestSignal = () => {

@@ -1,12 +1,12 @@
 /** Explains an error response and what the visitor can do about it. */
 import { createElement, parseHtml } from "./dom.js"
-import { textAt } from "./json.js"
+import { getTextAt } from "./json-values.js"
 import { renderProse } from "./markup.js"
 
 /** @typedef {import("./api-key.js").ApiResponse} ApiResponse */
 
 /** @param {ApiResponse} response */
-const codeOf = ({ body }) => textAt(body, "error", "code")
+const codeOf = ({ body }) => getTextAt(body, "error", "code")
 
 /** @param {ApiResponse} response */
 const adviceFor = (response) => {
@@ -61,13 +61,13 @@ const isTemporary = ({ status }) => status === 0 || status === 429 || status ===
  * @param {ApiResponse} response
  * @param {() => void} retry called by the button "Try again", which only temporary errors have
  */
-export const errorNotice = (response, retry) => {
+export const createErrorNotice = (response, retry) => {
   const { body, headers, status } = response
   const code = codeOf(response)
   const id = headers.get("X-Request-Id")
   const title = titlesByCode.get(code ?? "") ?? titlesByStatus.get(status) ?? `The service returned status ${status}`
   const notice = createElement("div", { class: "notice" }, createElement("p", {}, createElement("strong", {}, title)))
-  for (const text of [textAt(body, "error", "message"), adviceFor(response)]) {
+  for (const text of [getTextAt(body, "error", "message"), adviceFor(response)]) {
     if (text !== undefined) notice.append(createElement("p", {}, parseHtml(renderProse(text))))
   }
   if (code !== undefined) {

@@ -1,13 +1,13 @@
 /** The lineage explorer. The symbol is part of the address (`#META`), so links and the back button work. */
-import { activateKeyForm, hasKey, missingKeyResponse, request } from "./api-key.js"
-import { byId, codeBlock, copyButton, createElement, makeLatestSignal, parseHtml } from "./dom.js"
-import { errorNotice } from "./error-notice.js"
+import { activateKeyForm, hasKey, missingKeyResponse, requestWithKey } from "./api-key.js"
+import { createCodeBlock, createCopyButton, createElement, makeLatestSignal, parseHtml, requireElement } from "./dom.js"
+import { createErrorNotice } from "./error-notice.js"
 import { renderLineage } from "./lineage-figure.js"
 
-const form = byId("lineage-form", HTMLFormElement)
-const field = byId("symbol", HTMLInputElement)
-const result = byId("result", HTMLElement)
-const state = byId("state", HTMLElement)
+const form = requireElement("lineage-form", HTMLFormElement)
+const field = requireElement("symbol", HTMLInputElement)
+const result = requireElement("result", HTMLElement)
+const state = requireElement("state", HTMLElement)
 
 const pageTitle = document.title
 
@@ -49,24 +49,24 @@ const load = async () => {
   }
   result.setAttribute("aria-busy", "true")
   state.textContent = `Loading ${symbol}…`
-  const response = await request(pathFor(symbol), signal)
+  const response = await requestWithKey(pathFor(symbol), signal)
   if (signal.aborted) return
   result.removeAttribute("aria-busy")
   const figure = renderLineage(response.body, { id: "lineage", today: new Date().toISOString().slice(0, 10) })
   const tools = createElement(
     "p",
     { class: "tools" },
-    ...copyButton("Copy as curl", { className: "quiet" }, () => curlCommand(symbol)),
-    ...copyButton("Copy link", { className: "quiet" }, () => location.href),
+    ...createCopyButton("Copy as curl", { className: "quiet" }, () => curlCommand(symbol)),
+    ...createCopyButton("Copy link", { className: "quiet" }, () => location.href),
   )
   if (figure === undefined) {
     state.textContent = response.status === 200
       ? "This page cannot show the response."
       : `There is no lineage for ${symbol}.`
-    result.replaceChildren(errorNotice(response, load), tools)
+    result.replaceChildren(createErrorNotice(response, load), tools)
     return
   }
-  const json = codeBlock("JSON", JSON.stringify(response.body, null, 2))
+  const json = createCodeBlock("JSON", JSON.stringify(response.body, null, 2))
   const rawJson = createElement("details", { class: "raw" }, createElement("summary", {}, "Raw JSON"), json)
   result.replaceChildren(parseHtml(figure), tools, rawJson)
   // For screen readers only, because the same summary is visible below the timeline.
@@ -84,7 +84,7 @@ const onKeyChange = () => {
   }
   if (!hasKey()) {
     state.textContent = `Enter an API key to see the lineage of ${symbol}.`
-    result.replaceChildren(errorNotice(missingKeyResponse, load))
+    result.replaceChildren(createErrorNotice(missingKeyResponse, load))
     return
   }
   const button = createElement("button", { type: "button", class: "main" }, `Show the lineage of ${symbol}`)
@@ -101,7 +101,7 @@ form.addEventListener("submit", (event) => {
   else location.hash = hash
 })
 addEventListener("hashchange", () => void load())
-byId("samples", HTMLElement).hidden = false
+requireElement("samples", HTMLElement).hidden = false
 activateKeyForm(onKeyChange)
 void load()
 if (hasKey() && symbolInAddress() === "") field.focus({ preventScroll: true })

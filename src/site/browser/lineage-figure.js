@@ -1,7 +1,7 @@
 /** Renders a response of `/v1/ticker-changes`, a chain or a refusal, as a figure with a timeline and text. Pure. */
 import { explainReason, formatIssuer, parseLineage, reasonLabel, summarizeLineage } from "./lineage-response.js"
-import { drawTimeline, timelineLegend } from "./lineage-timeline.js"
-import { escape, inlineCode, layouts, textElement } from "./markup.js"
+import { drawTimeline, makeTimelineLegend } from "./lineage-timeline.js"
+import { escapeMarkup, figureLayouts, renderInlineCode, renderTextElement } from "./markup.js"
 
 /** @typedef {import("./lineage-response.js").Change} Change */
 /** @typedef {import("./lineage-response.js").Lineage} Lineage */
@@ -12,10 +12,10 @@ const renderChange = (change) => {
   const issuer = formatIssuer(change)
   const conflict = reasons.length === 0
     ? ""
-    : ` ${textElement("strong", { class: "clash" }, `Conflict: ${reasons.map(reasonLabel).join("; ")}.`)}`
-  return `<li>${textElement("time", { datetime: date }, date)}: ${textElement("b", {}, from)} became ${
-    textElement("b", {}, to)
-  }${issuer === undefined ? "" : `, ${escape(issuer)}`}.${conflict}</li>`
+    : ` ${renderTextElement("strong", { class: "clash" }, `Conflict: ${reasons.map(reasonLabel).join("; ")}.`)}`
+  return `<li>${renderTextElement("time", { datetime: date }, date)}: ${renderTextElement("b", {}, from)} became ${
+    renderTextElement("b", {}, to)
+  }${issuer === undefined ? "" : `, ${escapeMarkup(issuer)}`}.${conflict}</li>`
 }
 
 /** @param {Lineage} lineage */
@@ -23,7 +23,7 @@ const renderCandidates = ({ candidates }) => {
   if (candidates.length === 0) return ""
   const items = candidates.map((candidate) => {
     const symbols = [candidate.changes[0]?.from ?? "", ...candidate.changes.map(({ date, to }) => `${to} (${date})`)]
-    return textElement("li", {}, `${formatIssuer(candidate) ?? ""}: ${symbols.join(" → ")}`)
+    return renderTextElement("li", {}, `${formatIssuer(candidate) ?? ""}: ${symbols.join(" → ")}`)
   })
   return `<p>The unambiguous chains of single issuers:</p><ul>${items.join("")}</ul>`
 }
@@ -33,17 +33,19 @@ const renderReasons = (lineage) =>
   lineage.reasons.length === 0
     ? ""
     : `<ul class="reasons">${
-      lineage.reasons.map((reason) => `<li>${inlineCode(reason)} ${escape(explainReason(lineage, reason))}</li>`)
+      lineage.reasons.map((reason) =>
+        `<li>${renderInlineCode(reason)} ${escapeMarkup(explainReason(lineage, reason))}</li>`
+      )
         .join("")
     }</ul>`
 
 /** @param {Lineage} lineage */
 const renderLegend = (lineage) => {
-  const issuers = timelineLegend(lineage)
+  const issuers = makeTimelineLegend(lineage)
   if (issuers.length === 0) return ""
   /** @param {string} shape @param {string} label */
   const item = (shape, label) =>
-    `<li><svg class="chain swatch" viewBox="0 0 24 16" aria-hidden="true">${shape}</svg> ${escape(label)}</li>`
+    `<li><svg class="chain swatch" viewBox="0 0 24 16" aria-hidden="true">${shape}</svg> ${escapeMarkup(label)}</li>`
   const items = issuers.map(({ colour, change }) =>
     item(
       `<rect class="bar ${colour}" x="0" y="2" width="24" height="12"/>`,
@@ -75,9 +77,9 @@ export const renderLineage = (body, { id, isBrief = false, today }) => {
   if (lineage === undefined) return undefined
   const timelines = lineage.changes.length === 0
     ? []
-    : layouts.map(([layout, width]) => drawTimeline(lineage, { id, today, layout, width }))
+    : figureLayouts.map(([layout, width]) => drawTimeline(lineage, { id, today, layout, width }))
   const details = isBrief ? "" : renderReasons(lineage) + renderChanges(lineage) + renderCandidates(lineage)
   return `<figure class="lineage ${lineage.kind}">${timelines.join("")}${renderLegend(lineage)}<figcaption>${
-    textElement("p", { class: "summary" }, summarizeLineage(lineage))
+    renderTextElement("p", { class: "summary" }, summarizeLineage(lineage))
   }${details}</figcaption></figure>`
 }

@@ -1,5 +1,5 @@
 /** §2.2, D21 (ticker changes): reads the body of a response, a chain or a refusal, and explains it in words. Pure. */
-import { at, listAt, numberAt, textAt, textsAt } from "./json.js"
+import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./json-values.js"
 
 /**
  * A change of symbol.
@@ -39,15 +39,19 @@ const isDate = (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Dat
  * @returns {ReadonlyArray<Change>}
  */
 const parseChange = (event) => {
-  const [from, to, date] = [textAt(event, "old_ticker"), textAt(event, "new_ticker"), textAt(event, "effective_date")]
+  const [from, to, date] = [
+    getTextAt(event, "old_ticker"),
+    getTextAt(event, "new_ticker"),
+    getTextAt(event, "effective_date"),
+  ]
   if (from === undefined || to === undefined || date === undefined || !isDate(date)) return []
   return [{
     from,
     to,
     date,
-    cik: textAt(event, "cik"),
-    company: textAt(event, "company_name"),
-    reasons: textsAt(event, "reasons"),
+    cik: getTextAt(event, "cik"),
+    company: getTextAt(event, "company_name"),
+    reasons: getTextsAt(event, "reasons"),
   }]
 }
 
@@ -61,12 +65,12 @@ const parseChanges = (events) =>
  * @returns {Lineage}
  */
 const parseRefusal = (details, ticker) => {
-  const candidates = listAt(details, "candidates").map((candidate) => {
-    const [cik, company] = [textAt(candidate, "cik") ?? "", textAt(candidate, "company_name")]
-    const changes = parseChanges(listAt(candidate, "history")).map((change) => ({ ...change, cik, company }))
+  const candidates = getListAt(details, "candidates").map((candidate) => {
+    const [cik, company] = [getTextAt(candidate, "cik") ?? "", getTextAt(candidate, "company_name")]
+    const changes = parseChanges(getListAt(candidate, "history")).map((change) => ({ ...change, cik, company }))
     return { cik, company, changes }
   })
-  const events = parseChanges(listAt(details, "events"))
+  const events = parseChanges(getListAt(details, "events"))
   // A refusal without events shows the changes of its candidates instead.
   const changes = events.length > 0 ? events : candidates.flatMap((candidate) => candidate.changes)
   return {
@@ -74,8 +78,8 @@ const parseRefusal = (details, ticker) => {
     ticker,
     current: undefined,
     changes,
-    count: numberAt(details, "event_count") ?? changes.length,
-    reasons: textsAt(details, "reasons"),
+    count: getNumberAt(details, "event_count") ?? changes.length,
+    reasons: getTextsAt(details, "reasons"),
     candidates,
   }
 }
@@ -86,19 +90,19 @@ const parseRefusal = (details, ticker) => {
  * @returns {Lineage | undefined}
  */
 export const parseLineage = (body) => {
-  const details = at(body, "error", "details")
-  const refusedTicker = textAt(details, "query_ticker")
-  if (refusedTicker !== undefined && textAt(body, "error", "code") === "ambiguous_ticker_lineage") {
+  const details = getValueAt(body, "error", "details")
+  const refusedTicker = getTextAt(details, "query_ticker")
+  if (refusedTicker !== undefined && getTextAt(body, "error", "code") === "ambiguous_ticker_lineage") {
     return parseRefusal(details, refusedTicker)
   }
-  const result = at(body, "results", 0)
-  const ticker = textAt(result, "query_ticker")
-  if (ticker === undefined || !Array.isArray(at(result, "history"))) return undefined
-  const changes = parseChanges(listAt(result, "history"))
+  const result = getValueAt(body, "results", 0)
+  const ticker = getTextAt(result, "query_ticker")
+  if (ticker === undefined || !Array.isArray(getValueAt(result, "history"))) return undefined
+  const changes = parseChanges(getListAt(result, "history"))
   return {
     kind: changes.length === 0 ? "unchanged" : "chain",
     ticker,
-    current: textAt(result, "current_ticker"),
+    current: getTextAt(result, "current_ticker"),
     changes,
     count: changes.length,
     reasons: [],

@@ -3,7 +3,7 @@
  * each change from one row to another. Pure.
  */
 import { summarizeLineage } from "./lineage-response.js"
-import { element, renderSvg, roundCoordinate, textElement } from "./markup.js"
+import { renderElement, renderSvg, renderTextElement, roundCoordinate } from "./markup.js"
 
 /** @typedef {import("./lineage-response.js").Change} Change */
 /** @typedef {import("./lineage-response.js").Lineage} Lineage */
@@ -28,7 +28,7 @@ const colourOf = (cik, issuers) =>
  * One entry per issuer, with its colour and one of its changes. Empty if no change names an issuer.
  * @param {Lineage} lineage
  */
-export const timelineLegend = ({ changes }) => {
+export const makeTimelineLegend = ({ changes }) => {
   const drawn = changes.slice(0, maxDrawnChanges)
   const issuers = issuersOf(drawn)
   if (issuers.length === 0) return []
@@ -139,7 +139,7 @@ const drawDates = (joints, obstacles, frame) => {
         box.y + box.height <= frame.y + frame.height
       if (!isInside || taken.some((other) => overlap(box, other))) continue
       taken.push(box)
-      return textElement("text", { x: start + 2, y: baseline, class: hasConflict ? "date clash" : "date" }, date)
+      return renderTextElement("text", { x: start + 2, y: baseline, class: hasConflict ? "date clash" : "date" }, date)
     }
     return ""
   })
@@ -147,11 +147,11 @@ const drawDates = (joints, obstacles, frame) => {
 
 /** A circle, or a diamond for a conflict, with the number of the change. @param {Joint} joint @param {number} number */
 const drawJoint = ({ hasConflict, x, y }, number) =>
-  element("g", { class: hasConflict ? "joint clash" : "joint" }, [
+  renderElement("g", { class: hasConflict ? "joint clash" : "joint" }, [
     hasConflict
-      ? element("path", { d: `M${roundCoordinate(x)} ${roundCoordinate(y - 12)}l12 12l-12 12l-12 -12z` })
-      : element("circle", { cx: x, cy: y, r: 9 }),
-    textElement("text", { x, y: y + 4, "text-anchor": "middle" }, String(number)),
+      ? renderElement("path", { d: `M${roundCoordinate(x)} ${roundCoordinate(y - 12)}l12 12l-12 12l-12 -12z` })
+      : renderElement("circle", { cx: x, cy: y, r: 9 }),
+    renderTextElement("text", { x, y: y + 4, "text-anchor": "middle" }, String(number)),
   ])
 
 /**
@@ -196,12 +196,15 @@ export const drawTimeline = (lineage, { id, layout, today, width }) => {
     const x = xOf(Date.UTC(year, 0, 1))
     if (x < left + 14 || x > right - 16) return []
     return [
-      element("path", { class: "grid", d: `M${roundCoordinate(x)} ${top - 4}V${roundCoordinate(height - edge)}` }),
-      textElement("text", { class: "year", x, y: top - 11, "text-anchor": "middle" }, String(year)),
+      renderElement("path", {
+        class: "grid",
+        d: `M${roundCoordinate(x)} ${top - 4}V${roundCoordinate(height - edge)}`,
+      }),
+      renderTextElement("text", { class: "year", x, y: top - 11, "text-anchor": "middle" }, String(year)),
     ]
   })
   const names = symbols.map((symbol) =>
-    textElement("text", {
+    renderTextElement("text", {
       class: symbol === lineage.ticker ? "symbol requested" : "symbol",
       x: edge,
       y: yOf(symbol) + 4,
@@ -209,12 +212,12 @@ export const drawTimeline = (lineage, { id, layout, today, width }) => {
   )
   const drawnBars = bars.map(({ className, end, isOpen, x, y }) => {
     if (!isOpen) {
-      return element("rect", { class: className, x, y, width: Math.max(1, end - x), height: barHeight })
+      return renderElement("rect", { class: className, x, y, width: Math.max(1, end - x), height: barHeight })
     }
     // Draws an arrow, because the symbol is still in use.
     const length = Math.max(1, end - 8 - x)
     const half = barHeight / 2
-    return element("path", {
+    return renderElement("path", {
       class: className,
       d: `M${roundCoordinate(x)} ${roundCoordinate(y)}h${roundCoordinate(length)}l8 ${half}l-8 ${half}h${
         roundCoordinate(-length)
@@ -222,7 +225,7 @@ export const drawTimeline = (lineage, { id, layout, today, width }) => {
     })
   })
   const lines = changes.map(({ from, reasons, to }, index) =>
-    element("path", {
+    renderElement("path", {
       class: reasons.length > 0 ? "change clash" : "change",
       d: `M${roundCoordinate(positions[index] ?? left)} ${roundCoordinate(yOf(from))}V${roundCoordinate(yOf(to))}`,
     })

@@ -10,7 +10,7 @@ const escapes = { "&": "&amp;", "<": "&lt;", ">": "&gt;", '"': "&quot;", "'": "&
  * Escapes text for element content and quoted attributes. Characters that XML forbids become U+FFFD.
  * @param {string} text
  */
-export const escape = (text) =>
+export const escapeMarkup = (text) =>
   text.replace(/[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\u{10000}-\u{10ffff}]/gu, "\ufffd")
     .replace(/[&<>"']/g, (character) => escapes[character] ?? character)
 
@@ -28,7 +28,8 @@ export const roundCoordinate = (value) => Number.isFinite(value) ? Math.round(va
 /** @param {Attributes} attributes */
 const renderAttributes = (attributes) =>
   Object.entries(attributes)
-    .map(([name, value]) => ` ${name}="${typeof value === "number" ? roundCoordinate(value) : escape(value)}"`).join("")
+    .map(([name, value]) => ` ${name}="${typeof value === "number" ? roundCoordinate(value) : escapeMarkup(value)}"`)
+    .join("")
 
 /**
  * An element with child elements.
@@ -36,7 +37,7 @@ const renderAttributes = (attributes) =>
  * @param {Attributes} attributes
  * @param {ReadonlyArray<string>} children markup
  */
-export const element = (name, attributes, children = []) =>
+export const renderElement = (name, attributes, children = []) =>
   children.length === 0
     ? `<${name}${renderAttributes(attributes)}/>`
     : `<${name}${renderAttributes(attributes)}>${children.join("")}</${name}>`
@@ -47,17 +48,17 @@ export const element = (name, attributes, children = []) =>
  * @param {Attributes} attributes
  * @param {string} content plain text
  */
-export const textElement = (name, attributes, content) =>
-  `<${name}${renderAttributes(attributes)}>${escape(content)}</${name}>`
+export const renderTextElement = (name, attributes, content) =>
+  `<${name}${renderAttributes(attributes)}>${escapeMarkup(content)}</${name}>`
 
 /** @param {string} text */
-export const inlineCode = (text) => textElement("code", {}, text)
+export const renderInlineCode = (text) => renderTextElement("code", {}, text)
 
 /**
  * Escapes a sentence and turns `backticks` into code elements.
  * @param {string} text
  */
-export const renderProse = (text) => escape(text).replace(/`([^`]+)`/g, "<code>$1</code>")
+export const renderProse = (text) => escapeMarkup(text).replace(/`([^`]+)`/g, "<code>$1</code>")
 
 /**
  * A labelled block of code that scrolls on its own if it is too wide.
@@ -65,8 +66,8 @@ export const renderProse = (text) => escape(text).replace(/`([^`]+)`/g, "<code>$
  * @param {string} code HTML
  */
 export const renderCodeBlock = (label, code) =>
-  `<div class="code">${textElement("p", { class: "language" }, label)}` +
-  `<pre tabindex="0" role="group" aria-label="${escape(label)}"><code>${code}</code></pre></div>`
+  `<div class="code">${renderTextElement("p", { class: "language" }, label)}` +
+  `<pre tabindex="0" role="group" aria-label="${escapeMarkup(label)}"><code>${code}</code></pre></div>`
 
 /** A column title as HTML. Values of a numeric column are aligned right. */
 /** @typedef {string | { readonly title: string, readonly isNumeric: true }} Column */
@@ -111,7 +112,9 @@ export const renderTable = (columns, rows, { attributes = () => "", label = "Tab
     return `<tr role="row">${rendered.join("")}</tr>`
   })
   const layout = columns.length > maxColumnsOnPhone ? ` class="cards-on-phone"` : ""
-  return `<div class="scroll" tabindex="0" role="group" aria-label="${escape(label)}"><table${layout} role="table">` +
+  return `<div class="scroll" tabindex="0" role="group" aria-label="${
+    escapeMarkup(label)
+  }"><table${layout} role="table">` +
     `<thead role="rowgroup"><tr role="row">${head.join("")}</tr></thead>` +
     `<tbody role="rowgroup">${body.join("")}</tbody></table></div>\n`
 }
@@ -123,17 +126,17 @@ export const renderTable = (columns, rows, { attributes = () => "", label = "Tab
  * @param {ReadonlyArray<string>} children SVG
  */
 export const renderSvg = ({ className, description, height, id, title, width }, children) =>
-  element("svg", {
+  renderElement("svg", {
     xmlns: "http://www.w3.org/2000/svg",
     class: className,
     viewBox: `0 0 ${roundCoordinate(width)} ${roundCoordinate(height)}`,
     role: "img",
     "aria-labelledby": `${id}-title ${id}-description`,
   }, [
-    textElement("title", { id: `${id}-title` }, title),
-    textElement("desc", { id: `${id}-description` }, description),
+    renderTextElement("title", { id: `${id}-title` }, title),
+    renderTextElement("desc", { id: `${id}-description` }, description),
     ...children,
   ])
 
 /** Every image is drawn in both widths, because scaled text is unreadable on phones. The style sheet shows one. */
-export const layouts = /** @type {const} */ ([["wide", 720], ["narrow", 340]])
+export const figureLayouts = /** @type {const} */ ([["wide", 720], ["narrow", 340]])

@@ -1,6 +1,6 @@
 /** The search dialog, opened by its button, by `/` or by Ctrl+K. The index is loaded when the dialog first opens. */
 import { createElement } from "./dom.js"
-import { excerpt, parseIndex, search } from "./search-matching.js"
+import { cutExcerpt, parseSearchIndex, searchEntries } from "./search-matching.js"
 
 const maxResults = 12
 
@@ -9,13 +9,15 @@ let loading
 
 const loadIndex = () => {
   loading ??= fetch(new URL("search.json", import.meta.url), { credentials: "omit" })
-    .then((response) => response.json()).then(parseIndex)
+    .then((response) => response.json()).then(parseSearchIndex)
   return loading
 }
 
 /** @param {import("./search-matching.js").Entry} entry @param {string} query */
 const resultItem = ({ heading, page, path, text }, query) => {
-  const pieces = excerpt(text, query).map((piece, index) => index % 2 === 1 ? createElement("mark", {}, piece) : piece)
+  const pieces = cutExcerpt(text, query).map((piece, index) =>
+    index % 2 === 1 ? createElement("mark", {}, piece) : piece
+  )
   const title = createElement("strong", {}, heading === "" ? page : heading)
   const parent = heading === "" ? [] : [createElement("small", {}, ` ${page}`)]
   return createElement(
@@ -45,7 +47,7 @@ const createDialog = () => {
   const update = async () => {
     const query = field.value
     try {
-      const results = search(await loadIndex(), query)
+      const results = searchEntries(await loadIndex(), query)
       // Drops the results if the query changed while the index was loading.
       if (query !== field.value) return
       list.replaceChildren(...results.slice(0, maxResults).map((entry) => resultItem(entry, query)))

@@ -1,5 +1,5 @@
 /** Ranks the entries of the search index, and cuts excerpts. Pure. */
-import { listAt, textAt } from "./json.js"
+import { getListAt, getTextAt } from "./json-values.js"
 
 /**
  * A page, or a section of a page. `heading` is empty for a page.
@@ -11,11 +11,11 @@ import { listAt, textAt } from "./json.js"
  * @param {unknown} index
  * @returns {ReadonlyArray<Entry>}
  */
-export const parseIndex = (index) =>
-  listAt(index, "entries").flatMap((entry) => {
-    const [path, page] = [textAt(entry, "path"), textAt(entry, "page")]
+export const parseSearchIndex = (index) =>
+  getListAt(index, "entries").flatMap((entry) => {
+    const [path, page] = [getTextAt(entry, "path"), getTextAt(entry, "page")]
     if (path === undefined || page === undefined || !path.startsWith("/")) return []
-    return [{ path, page, heading: textAt(entry, "heading") ?? "", text: textAt(entry, "text") ?? "" }]
+    return [{ path, page, heading: getTextAt(entry, "heading") ?? "", text: getTextAt(entry, "text") ?? "" }]
   })
 
 /** @param {string} query */
@@ -41,7 +41,7 @@ const scoreWord = (text, word) => {
  * @param {ReadonlyArray<Entry>} entries
  * @param {string} query
  */
-export const search = (entries, query) => {
+export const searchEntries = (entries, query) => {
   const words = splitWords(query)
   if (words.length === 0) return []
   return entries.flatMap((entry, index) => {
@@ -63,7 +63,7 @@ export const search = (entries, query) => {
  * @param {string} text
  * @param {string} query
  */
-export const excerpt = (text, query) => {
+export const cutExcerpt = (text, query) => {
   const words = splitWords(query)
   const lower = text.toLowerCase()
   const matches = words.map((word) => lower.indexOf(word)).filter((index) => index >= 0)

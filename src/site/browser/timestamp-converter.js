@@ -1,10 +1,10 @@
 /** Converts between New York time and the API's timestamps, in the guide about timestamps. */
-import { byId } from "./dom.js"
-import { formatTimestamp, fromNewYork, parseTimestamp, toNewYork } from "./timestamps.js"
+import { requireElement } from "./dom.js"
+import { formatNewYorkTime, formatTimestamp, parseNewYorkTime, parseTimestamp } from "./timestamps.js"
 
-const clockField = byId("wall", HTMLInputElement)
-const timestampField = byId("printed", HTMLInputElement)
-const output = byId("explanation", HTMLOutputElement)
+const clockField = requireElement("wall", HTMLInputElement)
+const timestampField = requireElement("printed", HTMLInputElement)
+const output = requireElement("explanation", HTMLOutputElement)
 
 /** @param {number | undefined} instant @param {string} hint shown if the input is invalid */
 const explain = (instant, hint) => {
@@ -12,7 +12,7 @@ const explain = (instant, hint) => {
     output.textContent = hint
     return
   }
-  const [clock, timestamp] = [toNewYork(instant), formatTimestamp(instant)]
+  const [clock, timestamp] = [formatNewYorkTime(instant), formatTimestamp(instant)]
   const isStandardTime = timestamp.startsWith(clock.replace(" ", "T"))
   output.textContent = `${clock} in New York is printed as ${timestamp}: ${
     isStandardTime
@@ -22,16 +22,16 @@ const explain = (instant, hint) => {
 }
 
 clockField.addEventListener("input", () => {
-  const instant = fromNewYork(clockField.value)
+  const instant = parseNewYorkTime(clockField.value)
   if (instant !== undefined) timestampField.value = formatTimestamp(instant)
   explain(instant, "Enter a date and a time.")
 })
 
 timestampField.addEventListener("input", () => {
   const instant = parseTimestamp(timestampField.value)
-  if (instant !== undefined) clockField.value = toNewYork(instant).replace(" ", "T")
+  if (instant !== undefined) clockField.value = formatNewYorkTime(instant).replace(" ", "T")
   explain(instant, "Enter a timestamp such as 2026-07-15T08:30:00-05:00.")
 })
 
-byId("converter", HTMLElement).hidden = false
-explain(fromNewYork(clockField.value), "")
+requireElement("converter", HTMLElement).hidden = false
+explain(parseNewYorkTime(clockField.value), "")

@@ -23,7 +23,7 @@ const formatUtc = (instant) => new Date(instant).toISOString().slice(0, 19).repl
  * Formats an instant as New York's clock shows it: `2026-06-01 09:30:00`.
  * @param {number} instant
  */
-export const toNewYork = (instant) => {
+export const formatNewYorkTime = (instant) => {
   /** @type {Record<string, string>} */
   const parts = {}
   for (const { type, value } of newYork.formatToParts(instant)) parts[type] = value
@@ -54,12 +54,12 @@ const parseUtc = (text) => {
  * because the clock skips it, has the standard offset.
  * @param {string} text `2026-06-01 09:30`, with or without seconds
  */
-export const fromNewYork = (text) => {
+export const parseNewYorkTime = (text) => {
   const clock = parseUtc(text)
   if (clock === undefined) return undefined
   const [standard, daylight] = [clock + 5 * hourMillis, clock + 4 * hourMillis]
   const wanted = formatUtc(clock)
-  return toNewYork(standard) !== wanted && toNewYork(daylight) === wanted ? daylight : standard
+  return formatNewYorkTime(standard) !== wanted && formatNewYorkTime(daylight) === wanted ? daylight : standard
 }
 
 /**

@@ -1,13 +1,13 @@
 /** Sends the example request of a reference page, and keeps the curl command in step with the parameter fields. */
-import { activateKeyForm, hasKey, request } from "./api-key.js"
-import { byId, codeBlock, createElement, makeLatestSignal } from "./dom.js"
-import { errorNotice } from "./error-notice.js"
+import { activateKeyForm, hasKey, requestWithKey } from "./api-key.js"
+import { createCodeBlock, createElement, makeLatestSignal, requireElement } from "./dom.js"
+import { createErrorNotice } from "./error-notice.js"
 import { formatDollars, formatInteger } from "./number-format.js"
 
-const form = byId("try", HTMLFormElement)
-const state = byId("state", HTMLElement)
-const result = byId("response", HTMLElement)
-const command = byId("request", HTMLElement).querySelector("code")
+const form = requireElement("try", HTMLFormElement)
+const state = requireElement("state", HTMLElement)
+const result = requireElement("response", HTMLElement)
+const command = requireElement("request", HTMLElement).querySelector("code")
 
 const endpoint = form.dataset["path"] ?? ""
 const needsKey = form.dataset["key"] === "yes"
@@ -57,7 +57,7 @@ const showResponse = ({ headers, status, text }, millis) => {
   const headerLines = Array.from(headers, ([name, value]) => `${name}: ${value}`).join("\n")
   result.replaceChildren(
     createElement("p", {}, badge, ` ${facts.join(", ")}`),
-    codeBlock("Response", body.slice(0, maxShownCharacters)),
+    createCodeBlock("Response", body.slice(0, maxShownCharacters)),
   )
   if (body.length > maxShownCharacters) {
     result.append(
@@ -72,7 +72,7 @@ const showResponse = ({ headers, status, text }, millis) => {
     "details",
     { class: "raw" },
     createElement("summary", {}, "Response headers"),
-    codeBlock("Response headers", headerLines),
+    createCodeBlock("Response headers", headerLines),
   ))
 }
 
@@ -84,11 +84,11 @@ const send = async () => {
   state.classList.remove("hidden")
   state.textContent = "Sending…"
   const start = performance.now()
-  const response = await request(requestPath(), signal, "*/*")
+  const response = await requestWithKey(requestPath(), signal, "*/*")
   if (signal.aborted) return
   result.removeAttribute("aria-busy")
   if (response.status === 0 || response.status === 401) {
-    state.replaceChildren(errorNotice(response, () => void send()))
+    state.replaceChildren(createErrorNotice(response, () => void send()))
     result.replaceChildren()
     return
   }
@@ -105,7 +105,7 @@ form.addEventListener("submit", (event) => {
 })
 for (const field of form.elements) field.addEventListener("input", updateCommand)
 updateCommand()
-byId("without-scripts", HTMLElement).hidden = true
+requireElement("without-scripts", HTMLElement).hidden = true
 if (needsKey) {
   activateKeyForm(() => {
     state.textContent = hasKey() ? "The key is set. Select Send to use it." : ""

@@ -1,8 +1,8 @@
 /** Loads the daily sums from `/v1/usage/daily`, and shows them by day and by endpoint. */
-import { request } from "./api-key.js"
+import { requestWithKey } from "./api-key.js"
 import { renderDailyChart } from "./daily-chart.js"
-import { at, listAt, numberAt, textAt } from "./json.js"
-import { inlineCode, numericColumn, renderTable } from "./markup.js"
+import { getListAt, getNumberAt, getTextAt, getValueAt } from "./json-values.js"
+import { numericColumn, renderInlineCode, renderTable } from "./markup.js"
 import { formatCompact, formatDollars, formatInteger } from "./number-format.js"
 
 /**
@@ -14,10 +14,10 @@ export const loadDailyUsage = async (from, signal) => {
   /** @type {Array<unknown>} */
   const rows = []
   for (let page = 1;; page += 1) {
-    const response = await request(`/v1/usage/daily?usage_date_from=${from}&limit=100&page=${page}`, signal)
+    const response = await requestWithKey(`/v1/usage/daily?usage_date_from=${from}&limit=100&page=${page}`, signal)
     if (response.status !== 200) return { rows, failure: response }
-    rows.push(...listAt(response.body, "results"))
-    if (at(response.body, "has_more") !== true) return { rows, failure: undefined }
+    rows.push(...getListAt(response.body, "results"))
+    if (getValueAt(response.body, "has_more") !== true) return { rows, failure: undefined }
   }
 }
 
@@ -26,8 +26,8 @@ const sumBy = (rows, groupField, sumField) => {
   /** @type {Map<string, number>} */
   const sums = new Map()
   for (const row of rows) {
-    const group = textAt(row, groupField) ?? ""
-    sums.set(group, (sums.get(group) ?? 0) + (numberAt(row, sumField) ?? 0))
+    const group = getTextAt(row, groupField) ?? ""
+    sums.set(group, (sums.get(group) ?? 0) + (getNumberAt(row, sumField) ?? 0))
   }
   return sums
 }
@@ -78,7 +78,7 @@ export const renderUsageByEndpoint = (rows) => {
   return renderTable(
     ["Endpoint", ...["Requests", "Errors", "Bytes", "Cost"].map(numericColumn)],
     paths.map((path) => [
-      inlineCode(path),
+      renderInlineCode(path),
       ...[requests, errors, bytes].map((sums) => formatInteger(sums.get(path) ?? 0)),
       formatDollars(cost.get(path) ?? 0),
     ]),

@@ -7,15 +7,15 @@ import { getRowJsonSchema, integerColumn, literalColumn, nullableColumn, textCol
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { NoParameters } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters, ResultCount } from "../../rules/Paging.ts"
-import { UtcInstant } from "../../rows/Timestamps.ts"
+import { makeListEnvelope, PagingParameters, ResultCount } from "../../rules/Paging.ts"
+import { InstantColumn } from "../../rows/Timestamps.ts"
 
 export class AccountRow extends Model.Class<AccountRow>("Account")({
   account_id: integerColumn("Account id."),
   name: textColumn("Account name."),
   contact_email: nullableColumn(textColumn("Email address for notices.")),
   tier: literalColumn(tiers, "Determines the endpoints and the rate limit of the account."),
-  created_at: UtcInstant,
+  created_at: InstantColumn,
 }) {}
 
 export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
@@ -26,10 +26,10 @@ export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
   endpoints: Schema.NullOr(Schema.Array(Schema.String)).annotate({
     description: "The only paths the key may call. Null: all paths.",
   }),
-  created_at: UtcInstant,
-  expires_at: nullableColumn(UtcInstant),
+  created_at: InstantColumn,
+  expires_at: nullableColumn(InstantColumn),
   /** Updated at most once a minute, so the time may be up to a minute too early (§2.5). */
-  last_used_at: nullableColumn(UtcInstant),
+  last_used_at: nullableColumn(InstantColumn),
 }) {}
 
 export const ApiKeysQuery = Schema.Struct(PagingParameters).check(checkParameterCombinations)
@@ -47,7 +47,7 @@ export class AccountApiGroup extends HttpApiGroup.make("account").add(
   }).annotateMerge(describeEndpoint("Account", "Your account.")),
   HttpApiEndpoint.get("listKeys", "/account/api-keys", {
     query: ApiKeysQuery,
-    success: ListEnvelope(getRowJsonSchema(ApiKeyRow)),
+    success: makeListEnvelope(getRowJsonSchema(ApiKeyRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "API keys",

@@ -1,6 +1,6 @@
 import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { apiKeyStatusSql } from "../../accounts/keys/ApiKeys.ts"
+import { apiKeyStatusSql } from "../../accounts/keys/ApiKeyManagement.ts"
 import { Database } from "../../db/Database.ts"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"

@@ -4,7 +4,7 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import { getRowJsonSchema } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { ListEnvelope } from "../../rules/Paging.ts"
+import { makeListEnvelope } from "../../rules/Paging.ts"
 import { extendedHoursFields, ExtendedHoursQuery } from "../premarket-stats/Api.ts"
 
 export class AfterhoursStat extends Model.Class<AfterhoursStat>("AfterhoursStat")(extendedHoursFields) {}
@@ -12,7 +12,7 @@ export class AfterhoursStat extends Model.Class<AfterhoursStat>("AfterhoursStat"
 export class AfterhoursStatsApiGroup extends HttpApiGroup.make("afterhoursStats").add(
   HttpApiEndpoint.get("list", "/afterhours-stats", {
     query: ExtendedHoursQuery,
-    success: ListEnvelope(getRowJsonSchema(AfterhoursStat)),
+    success: makeListEnvelope(getRowJsonSchema(AfterhoursStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["afterhours_stats"]).annotateMerge(
     describeEndpoint("Afterhours stats", "Trading after the close: one row per ticker and day, newest first."),

@@ -6,13 +6,13 @@ import { describeEndpoint, describeGroup } from "../../rules/EndpointAnnotations
 import { getRowJsonSchema, nullableColumn, textArrayColumn, textColumn } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { UtcInstant } from "../../rows/Timestamps.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { InstantColumn } from "../../rows/Timestamps.ts"
 
 export class DatasetRow extends Model.Class<DatasetRow>("Dataset")({
   dataset: textColumn("The name of the dataset."),
   endpoints: textArrayColumn("The paths of the endpoints that read it."),
-  changed_at: nullableColumn(UtcInstant),
+  changed_at: nullableColumn(InstantColumn),
 }) {}
 
 export const DatasetsQuery = Schema.Struct(PagingParameters).check(checkParameterCombinations)
@@ -20,7 +20,7 @@ export const DatasetsQuery = Schema.Struct(PagingParameters).check(checkParamete
 export class DatasetsApiGroup extends HttpApiGroup.make("datasets").add(
   HttpApiEndpoint.get("list", "/datasets", {
     query: DatasetsQuery,
-    success: ListEnvelope(getRowJsonSchema(DatasetRow)),
+    success: makeListEnvelope(getRowJsonSchema(DatasetRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "Datasets",

@@ -29,9 +29,9 @@ import {
   pastDateRangeFilters,
   substringFilter,
 } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const warrantTypes = ["warrant", "prefunded_warrant"] as const
 const convertibleTypes = ["convertible_note", "convertible_preferred"] as const
@@ -51,7 +51,7 @@ const sharedFields = {
   form_type: nullableColumn(textColumn("SEC form of the filing.")),
   accession_number: nullableColumn(textColumn("SEC accession number of the filing.")),
   document_url: nullableColumn(textColumn("URL of the filing.")),
-  last_updated: NewYorkWallClock,
+  last_updated: NewYorkTimeColumn,
 }
 
 const warrantFields = {
@@ -141,12 +141,12 @@ const filters = {
   ...dateRangeFilters("expiration_date", "maturity_date"),
 }
 
-export const DilutionDataQuery = Schema.Struct({ ticker: TickerList, ...filters, ...PagingParameters }).check(
+export const DilutionDataQuery = Schema.Struct({ ticker: TickerListParameter, ...filters, ...PagingParameters }).check(
   checkParameterCombinations,
 )
 
 export const DilutionDataAdvancedQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
+  ticker: Schema.optionalKey(TickerListParameter),
   ...filters,
   owner: elementSubstringFilter("owners", "the name of an owner"),
   bank: substringFilter("bank"),
@@ -157,7 +157,7 @@ export const DilutionDataAdvancedQuery = Schema.Struct({
 export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   HttpApiEndpoint.get("list", "/dilution-data", {
     query: DilutionDataQuery,
-    success: ListEnvelope(Schema.Union([getRowJsonSchema(Warrant), getRowJsonSchema(Convertible)])),
+    success: makeListEnvelope(Schema.Union([getRowJsonSchema(Warrant), getRowJsonSchema(Convertible)])),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["dilution_data"]).annotateMerge(describeEndpoint(
     "Dilution data",
@@ -166,7 +166,7 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   )),
   HttpApiEndpoint.get("listAdvanced", "/dilution-data-advanced", {
     query: DilutionDataAdvancedQuery,
-    success: ListEnvelope(Schema.Union([getRowJsonSchema(AdvancedWarrant), getRowJsonSchema(AdvancedConvertible)])),
+    success: makeListEnvelope(Schema.Union([getRowJsonSchema(AdvancedWarrant), getRowJsonSchema(AdvancedConvertible)])),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["dilution_data"]).annotateMerge(describeEndpoint(
     "Dilution data, advanced",

@@ -17,9 +17,9 @@ import {
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { booleanFilters, caseInsensitiveTextFilters, numberRangeFilters } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutstanding")({
   ticker: tickerColumn(),
@@ -41,11 +41,11 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
   filed_at: nullableColumn(dateColumn("Date of the filing that reports the figures.")),
   ownership_source_url: nullableColumn(textColumn("URL of the filing that reports the ownership figures.")),
   document_url: nullableColumn(textColumn("URL of the filing that reports the share counts.")),
-  last_updated: NewYorkWallClock,
+  last_updated: NewYorkTimeColumn,
 }) {}
 
 export const FloatOutstandingQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
+  ticker: Schema.optionalKey(TickerListParameter),
   ...caseInsensitiveTextFilters("country", "sector", "industry", "exchange"),
   ...booleanFilters("is_adr"),
   ...numberRangeFilters("float", "outstanding", "tradable_float", "market_cap"),
@@ -55,7 +55,7 @@ export const FloatOutstandingQuery = Schema.Struct({
 export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstanding").add(
   HttpApiEndpoint.get("list", "/float-outstanding", {
     query: FloatOutstandingQuery,
-    success: ListEnvelope(getRowJsonSchema(FloatOutstanding)),
+    success: makeListEnvelope(getRowJsonSchema(FloatOutstanding)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["float_outstanding"]).annotateMerge(describeEndpoint(
     "Float and shares outstanding",

@@ -17,10 +17,10 @@ import {
 } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { arrayElementFilter, booleanFilters, DateFilters, numberRangeFilters } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { NewYorkWallClock, UtcInstant } from "../../rows/Timestamps.ts"
+import { arrayElementFilter, booleanFilters, defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { InstantColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const fields = {
   ticker: tickerColumn(),
@@ -30,8 +30,8 @@ const fields = {
   gap_percentage: ratioColumn("Change from the previous close to the open, %."),
   high_price: priceColumn("Highest price in regular hours, USD."),
   low_price: priceColumn("Lowest price in regular hours, USD."),
-  high_time: nullableColumn(NewYorkWallClock),
-  low_time: nullableColumn(NewYorkWallClock),
+  high_time: nullableColumn(NewYorkTimeColumn),
+  low_time: nullableColumn(NewYorkTimeColumn),
   market_close: priceColumn("Last price in regular hours, USD."),
   closed_over_vwap: nullableColumn(
     booleanColumn("Whether the close is above the day's volume-weighted average price."),
@@ -45,8 +45,8 @@ const fields = {
   market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
   filing_types: textArrayColumn("SEC forms filed around the session."),
   all_tags: textArrayColumn("Tags of the session."),
-  spike_start_time: nullableColumn(NewYorkWallClock),
-  last_updated: UtcInstant,
+  spike_start_time: nullableColumn(NewYorkTimeColumn),
+  last_updated: InstantColumn,
 }
 
 export class GapStat extends Model.Class<GapStat>("GapStat")(fields) {}
@@ -69,13 +69,13 @@ export class GapStatAdvanced extends Model.Class<GapStatAdvanced>("GapStatAdvanc
   afterhours_volume: nullableColumn(integerColumn("Shares traded after hours.")),
   close_under_50pct_of_range: booleanColumn("Whether the close is in the lower half of the day's range."),
   gap_filled: booleanColumn("Whether the price returned to the previous close."),
-  gap_fill_time: nullableColumn(NewYorkWallClock),
+  gap_fill_time: nullableColumn(NewYorkTimeColumn),
   tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
 }) {}
 
 export const GapStatsQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
-  ...DateFilters,
+  ticker: Schema.optionalKey(TickerListParameter),
+  ...defaultDateFilters,
   ...numberRangeFilters("gap_percentage", "volume", "dollar_volume", "market_cap"),
   tag: arrayElementFilter("all_tags", "Sessions with this tag in all_tags, ignoring case."),
   filing_type: arrayElementFilter("filing_types", "Sessions with this form in filing_types, ignoring case."),
@@ -86,14 +86,14 @@ export const GapStatsQuery = Schema.Struct({
 export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
   HttpApiEndpoint.get("list", "/gap-stats", {
     query: GapStatsQuery,
-    success: ListEnvelope(getRowJsonSchema(GapStat)),
+    success: makeListEnvelope(getRowJsonSchema(GapStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["gap_stats"]).annotateMerge(
     describeEndpoint("Gap stats", "Sessions that opened with a gap to the previous close, newest first."),
   ),
   HttpApiEndpoint.get("listAdvanced", "/gap-stats-advanced", {
     query: GapStatsQuery,
-    success: ListEnvelope(getRowJsonSchema(GapStatAdvanced)),
+    success: makeListEnvelope(getRowJsonSchema(GapStatAdvanced)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["gap_stats"]).annotateMerge(describeEndpoint(
     "Gap stats advanced",

@@ -18,9 +18,9 @@ import {
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { booleanFilters, numberRangeFilters, pastDateRangeFilters } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 /** A row of `daily_prices`, which is only used to compute market_cap (§2.6). */
 export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
@@ -58,11 +58,11 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
   is_adr: booleanColumn("Whether the listed security is a depositary receipt."),
   ads_ratio: nullableColumn(ratioColumn("Ordinary shares per depositary share.")),
   details: nullableColumn(textColumn("How the counts were extracted from the filing.")),
-  last_updated: NewYorkWallClock,
+  last_updated: NewYorkTimeColumn,
 }) {}
 
 export const HistoricalFloatProQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
+  ticker: Schema.optionalKey(TickerListParameter),
   latest: Schema.optionalKey(Schema.Boolean.annotate({
     description: "true: only the newest row of each ticker, among the rows that match the other filters.",
     filter: { operator: "statement" },
@@ -76,7 +76,7 @@ export const HistoricalFloatProQuery = Schema.Struct({
 export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFloatPro").add(
   HttpApiEndpoint.get("list", "/historical-float-pro", {
     query: HistoricalFloatProQuery,
-    success: ListEnvelope(getRowJsonSchema(HistoricalFloat)),
+    success: makeListEnvelope(getRowJsonSchema(HistoricalFloat)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["historical_float_pro", "daily_prices"]).annotateMerge(describeEndpoint(
     "Historical float",

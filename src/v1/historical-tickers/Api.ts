@@ -5,8 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import { dateColumn, nullableColumn, tickerColumn } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing, NotFound } from "../../rules/Errors.ts"
-import { deprecationAnnotations } from "../../rules/Lifecycle.ts"
-import { LongTicker } from "../../rules/Tickers.ts"
+import { makeDeprecationAnnotations } from "../../rules/Deprecation.ts"
+import { LongTickerParameter } from "../../rules/Tickers.ts"
 
 /** A row of `historical_tickers`: a former symbol for which no change is recorded in `ticker_changes`. */
 export class HistoricalTickerRow extends Model.Class<HistoricalTickerRow>("HistoricalTickerRow")({
@@ -29,7 +29,7 @@ export const HistoricalTickersResponse = Schema.Struct({
   }),
 })
 
-export const HistoricalTickersQuery = Schema.Struct({ ticker: LongTicker })
+export const HistoricalTickersQuery = Schema.Struct({ ticker: LongTickerParameter })
 
 export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTickers").add(
   HttpApiEndpoint.get("list", "/historical-tickers", {
@@ -44,7 +44,7 @@ export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTick
         "The former symbols of a ticker, with the date on which each was given up.",
       ),
     )
-    .annotateMerge(deprecationAnnotations({
+    .annotateMerge(makeDeprecationAnnotations({
       announced: "2026-11-01",
       successor: "/v1/ticker-changes",
       note: "It returns each change with both symbols, and 409 if the changes are not one unambiguous chain.",

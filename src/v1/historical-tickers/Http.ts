@@ -7,8 +7,8 @@ import { Database } from "../../db/Database.ts"
 import { decodeValues } from "../../db/DecodeRows.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { NotFound } from "../../rules/Errors.ts"
-import { makeSingleContent } from "../../rules/Paging.ts"
-import { makeEventFinder } from "../ticker-changes/Lineage.ts"
+import { makeSingleResultContent } from "../../rules/Paging.ts"
+import { makeLineageEventFinder } from "../ticker-changes/Lineage.ts"
 import {
   FormerTicker,
   HistoricalTickersApiGroup,
@@ -25,7 +25,7 @@ const order: Order.Order<typeof FormerTicker.Type> = Order.combine(
 export const historicalTickersEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { readValues } = yield* Database
-  const findEvents = yield* makeEventFinder
+  const findEvents = yield* makeLineageEventFinder
   const { makeHandler } = yield* QueryCache
 
   const compileFind = compileStatement<string>({
@@ -57,7 +57,7 @@ export const historicalTickersEndpoints = Effect.gen(function* () {
       )
       const count = historical_tickers.length
       const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
-      return makeSingleContent(response, count)
+      return makeSingleResultContent(response, count)
     }),
   )
 

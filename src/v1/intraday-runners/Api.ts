@@ -17,10 +17,10 @@ import {
 } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { DateFilters, numberRangeFilters } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { EasternWallClock, NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner")({
   ticker: tickerColumn(),
@@ -31,10 +31,10 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
   percentage_gain: ratioColumn("Change from the previous close to the high, %."),
   open_to_high_pct: ratioColumn("Change from the open to the high, %."),
   high_price: priceColumn("Highest price in regular hours, USD."),
-  high_time: nullableColumn(NewYorkWallClock),
+  high_time: nullableColumn(NewYorkTimeColumn),
   low_price: priceColumn("Lowest price in regular hours, USD."),
-  low_time: nullableColumn(NewYorkWallClock),
-  spike_start_time: nullableColumn(NewYorkWallClock),
+  low_time: nullableColumn(NewYorkTimeColumn),
+  spike_start_time: nullableColumn(NewYorkTimeColumn),
   spike_start_price: nullableColumn(priceColumn("Price when the spike began, USD.")),
   spike_duration_minutes: nullableColumn(integerColumn("Duration of the spike, minutes.")),
   est_halt_minutes: nullableColumn(integerColumn("Estimated duration of trading halts, minutes.")),
@@ -58,14 +58,14 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
   market_cap: nullableColumn(moneyColumn("Market capitalisation, USD.")),
   filing_types: textArrayColumn("SEC forms filed around the session."),
   all_tags: textArrayColumn("Tags of the session."),
-  last_updated: EasternWallClock,
+  last_updated: FixedOffsetTimeColumn,
   /** The endpoint returns only the flagged sessions, without this column. */
   anomaly_flagged: Model.Field({ insert: booleanColumn("").schemas.insert }),
 }) {}
 
 export const IntradayRunnersQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
-  ...DateFilters,
+  ticker: Schema.optionalKey(TickerListParameter),
+  ...defaultDateFilters,
   ...numberRangeFilters("gap_percentage"),
   ...PagingParameters,
 }).check(checkParameterCombinations)
@@ -73,7 +73,7 @@ export const IntradayRunnersQuery = Schema.Struct({
 export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners").add(
   HttpApiEndpoint.get("list", "/intraday-runners", {
     query: IntradayRunnersQuery,
-    success: ListEnvelope(getRowJsonSchema(IntradayRunner)),
+    success: makeListEnvelope(getRowJsonSchema(IntradayRunner)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["intraday_runners"]).annotateMerge(describeEndpoint(
     "Intraday Runners",

@@ -13,10 +13,10 @@ import {
 } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { DateFilters, dateRangeFilters, literalFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { dateRangeFilters, defaultDateFilters, literalFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const deficiencies = [
   "bid_price",
@@ -59,14 +59,14 @@ export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceN
   risk: nullableColumn(literalColumn(risks, "Risk of a delisting.")),
   status: literalColumn(statuses, "Status of the case."),
   notes: nullableColumn(textColumn("Notes on the case.")),
-  notes_updated: nullableColumn(NewYorkWallClock),
+  notes_updated: nullableColumn(NewYorkTimeColumn),
   document_url: nullableColumn(textColumn("URL of the filing that discloses the notice.")),
-  last_updated: NewYorkWallClock,
+  last_updated: NewYorkTimeColumn,
 }) {}
 
 export const NasdaqComplianceQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
-  ...DateFilters,
+  ticker: Schema.optionalKey(TickerListParameter),
+  ...defaultDateFilters,
   deficiency_type: literalFilter(deficiencies),
   notice_type: literalFilter(notices),
   risk: literalFilter(risks),
@@ -79,7 +79,7 @@ export const NasdaqComplianceQuery = Schema.Struct({
 export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqCompliance").add(
   HttpApiEndpoint.get("list", "/nasdaq-compliance", {
     query: NasdaqComplianceQuery,
-    success: ListEnvelope(getRowJsonSchema(ComplianceNotice)),
+    success: makeListEnvelope(getRowJsonSchema(ComplianceNotice)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["nasdaq_compliance"]).annotateMerge(describeEndpoint(
     "Nasdaq compliance",

@@ -13,10 +13,10 @@ import {
 } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { arrayElementFilter, caseInsensitiveTextFilters, dateFilters } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { EasternWallClock, NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { arrayElementFilter, caseInsensitiveTextFilters, makeDateFilters } from "../../rules/Filters.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const fields = {
   id: textColumn("Unique id of the item."),
@@ -32,9 +32,9 @@ const fields = {
   accession_number: nullableColumn(textColumn("SEC accession number of the filing.")),
   document_url: nullableColumn(textColumn("URL of the item at its source.")),
   filed_at: dateColumn("Date on which the item was filed or published."),
-  filed_at_time: nullableColumn(NewYorkWallClock),
-  created_at: EasternWallClock,
-  last_updated: EasternWallClock,
+  filed_at_time: nullableColumn(NewYorkTimeColumn),
+  created_at: FixedOffsetTimeColumn,
+  last_updated: FixedOffsetTimeColumn,
 }
 
 export class NewsItem extends Model.Class<NewsItem>("NewsItem")(fields) {}
@@ -50,8 +50,8 @@ const Search = Schema.String.check(
 )
 
 export const NewsQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
-  ...dateFilters("filed_at"),
+  ticker: Schema.optionalKey(TickerListParameter),
+  ...makeDateFilters("filed_at"),
   ...caseInsensitiveTextFilters("form_type"),
   tag: arrayElementFilter("tags", "Items with this tag, ignoring case."),
   query: Schema.optionalKey(
@@ -88,7 +88,7 @@ export const NewsQuery = Schema.Struct({
 export class NewsApiGroup extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("list", "/news", {
     query: NewsQuery,
-    success: ListEnvelope(getRowJsonSchema(NewsItem)),
+    success: makeListEnvelope(getRowJsonSchema(NewsItem)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News",
@@ -97,7 +97,7 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
   )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
-    success: ListEnvelope(getRowJsonSchema(NewsBasicItem)),
+    success: makeListEnvelope(getRowJsonSchema(NewsBasicItem)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News basic",

@@ -7,7 +7,7 @@ import { getRowJsonSchema, integerColumn, literalColumn, nullableColumn, textCol
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { NoParameters } from "../../rules/Filters.ts"
 import { ResultCount } from "../../rules/Paging.ts"
-import { UtcInstant } from "../../rows/Timestamps.ts"
+import { InstantColumn } from "../../rows/Timestamps.ts"
 
 export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
   account_id: integerColumn("Account id."),
@@ -23,8 +23,8 @@ export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
   balance_microdollars: nullableColumn(
     integerColumn("Remaining prepaid balance, in millionths of a USD. Null: billed later."),
   ),
-  last_charged_at: nullableColumn(UtcInstant),
-  created_at: UtcInstant,
+  last_charged_at: nullableColumn(InstantColumn),
+  created_at: InstantColumn,
 }) {}
 
 export const OverviewResponse = Schema.Struct({

@@ -1,6 +1,6 @@
 import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { RateLimit } from "../../accounts/limits/RateLimit.ts"
+import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
 import { Database } from "../../db/Database.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
@@ -11,7 +11,7 @@ import { AccountOverview, OverviewApiGroup, OverviewResponse } from "./Api.ts"
 export const overviewEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
-  const { perMinute } = yield* RateLimit
+  const { getRequestsPerMinute: perMinute } = yield* AccountRateLimiter
 
   const respond = makeObjectResponder(OverviewResponse)
 

@@ -16,9 +16,9 @@ import {
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { literalFilter, substringFilter } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters, ResultUnit } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { makeListEnvelope, PagingParameters, ResultUnit } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const ownerTypes = ["executive", "director", "ten_percent_owner", "five_percent_owner"] as const
 
@@ -48,16 +48,16 @@ const holding = {
 }
 
 /** A row is a placeholder if all of these columns are null (§2.7). */
-export const holdingColumns = Object.keys(holding)
+export const ownershipHoldingColumns = Object.keys(holding)
 
 /** A row of `ownership`: one owner in one filing, or a placeholder. */
 export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
   ...filing,
   ...holding,
-  last_updated: NewYorkWallClock,
+  last_updated: NewYorkTimeColumn,
 }) {}
 
-export class Owner extends Model.Class<Owner>("Owner")({ ...holding, last_updated: NewYorkWallClock }) {}
+export class Owner extends Model.Class<Owner>("Owner")({ ...holding, last_updated: NewYorkTimeColumn }) {}
 
 /** A filing without its owners. */
 export class OwnershipFiling extends Model.Class<OwnershipFiling>("OwnershipFiling")(filing) {}
@@ -72,7 +72,7 @@ class Ownership extends Model.Class<Ownership>("Ownership")({
 
 export const OwnershipQuery = Schema.Struct({
   // No generated condition: the handler's statement selects the newest filing of each ticker.
-  ticker: TickerList.annotate({ filter: { operator: "statement" } }),
+  ticker: TickerListParameter.annotate({ filter: { operator: "statement" } }),
   owner_name: substringFilter("owner_name"),
   owner_type: literalFilter(ownerTypes),
   ...PagingParameters,
@@ -81,7 +81,7 @@ export const OwnershipQuery = Schema.Struct({
 export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
   HttpApiEndpoint.get("list", "/ownership", {
     query: OwnershipQuery,
-    success: ListEnvelope(getRowJsonSchema(Ownership)),
+    success: makeListEnvelope(getRowJsonSchema(Ownership)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ResultUnit, "filing_group").annotate(ReadsTables, ["ownership"]).annotateMerge(describeEndpoint(
     "Ownership",

@@ -4,7 +4,14 @@ import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import { output } from "../../rows/OutputBuffer.ts"
 import { getColumnNames, makeJsonRowWriter } from "../../rows/RowEncoder.ts"
 import { makeGroupResultEncoder, type ResultRows } from "../../rows/ResultWriter.ts"
-import { holdingColumns, Owner, OwnershipApiGroup, OwnershipFiling, OwnershipQuery, OwnershipRow } from "./Api.ts"
+import {
+  Owner,
+  OwnershipApiGroup,
+  OwnershipFiling,
+  ownershipHoldingColumns,
+  OwnershipQuery,
+  OwnershipRow,
+} from "./Api.ts"
 
 const columns = getColumnNames(OwnershipRow)
 const ticker = columns.indexOf("ticker")
@@ -29,7 +36,7 @@ export const ownershipEndpoints = Effect.gen(function* () {
   const { makeEndpoint } = yield* ListEndpoints
 
   /** Excludes placeholders (§2.7, ownership). An index has exactly this expression, so PostgreSQL can use it. */
-  const isHolder = sql`num_nonnulls(${sql.csv(holdingColumns)}) > 0`
+  const isHolder = sql`num_nonnulls(${sql.csv(ownershipHoldingColumns)}) > 0`
 
   const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {
     Query: OwnershipQuery,
@@ -54,10 +61,10 @@ export const ownershipEndpoints = Effect.gen(function* () {
         )
         select ${columns}, ticker
         from filing join (
-          select ticker, accession_number, ${sql.csv(holdingColumns)}, last_updated from ownership
+          select ticker, accession_number, ${sql.csv(ownershipHoldingColumns)}, last_updated from ownership
         ) as holding using (ticker, accession_number)
         where ${isShown}
-        ${orderBy(sql`ticker, common_shares_amount desc nulls last, ${sql.csv(holdingColumns)}`)}
+        ${orderBy(sql`ticker, common_shares_amount desc nulls last, ${sql.csv(ownershipHoldingColumns)}`)}
       `
     },
   })

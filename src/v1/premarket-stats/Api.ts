@@ -16,10 +16,10 @@ import {
 } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { arrayElementFilter, DateFilters, numberRangeFilters } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { EasternWallClock, NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { arrayElementFilter, defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 export const extendedHoursFields = {
   ticker: tickerColumn(),
@@ -31,8 +31,8 @@ export const extendedHoursFields = {
   close_price: nullableColumn(priceColumn("Last price of the session, USD.")),
   high_price: priceColumn("Highest price of the session, USD."),
   low_price: priceColumn("Lowest price of the session, USD."),
-  high_time: nullableColumn(NewYorkWallClock),
-  low_time: nullableColumn(NewYorkWallClock),
+  high_time: nullableColumn(NewYorkTimeColumn),
+  low_time: nullableColumn(NewYorkTimeColumn),
   percentage_gain: ratioColumn("Change from the reference close to the high, %."),
   change_percentage: ratioColumn("Change from the reference close to the last price, %."),
   vwap: nullableColumn(priceColumn("Volume-weighted average price of the session, USD.")),
@@ -40,7 +40,7 @@ export const extendedHoursFields = {
   dollar_volume: moneyColumn("Value traded in the session, USD."),
   volume_ratio: nullableColumn(ratioColumn("Volume relative to its usual level.")),
   trade_count: nullableColumn(integerColumn("Trades in the session.")),
-  spike_start_time: nullableColumn(NewYorkWallClock),
+  spike_start_time: nullableColumn(NewYorkTimeColumn),
   spike_start_price: nullableColumn(priceColumn("Price when the spike began, USD.")),
   spike_duration_minutes: nullableColumn(integerColumn("Duration of the spike, minutes.")),
   est_halt_minutes: nullableColumn(integerColumn("Estimated duration of trading halts, minutes.")),
@@ -48,14 +48,14 @@ export const extendedHoursFields = {
   tradable_float: nullableColumn(integerColumn("Freely tradable shares.")),
   filing_types: textArrayColumn("SEC forms filed around the session."),
   all_tags: textArrayColumn("Tags of the session."),
-  last_updated: EasternWallClock,
+  last_updated: FixedOffsetTimeColumn,
 }
 
 export class PremarketStat extends Model.Class<PremarketStat>("PremarketStat")(extendedHoursFields) {}
 
 export const ExtendedHoursQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
-  ...DateFilters,
+  ticker: Schema.optionalKey(TickerListParameter),
+  ...defaultDateFilters,
   ...numberRangeFilters(
     "percentage_gain",
     "change_percentage",
@@ -71,7 +71,7 @@ export const ExtendedHoursQuery = Schema.Struct({
 export class PremarketStatsApiGroup extends HttpApiGroup.make("premarketStats").add(
   HttpApiEndpoint.get("list", "/premarket-stats", {
     query: ExtendedHoursQuery,
-    success: ListEnvelope(getRowJsonSchema(PremarketStat)),
+    success: makeListEnvelope(getRowJsonSchema(PremarketStat)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["premarket_stats"]).annotateMerge(
     describeEndpoint("Premarket stats", "Trading before the open: one row per ticker and day, newest first."),

@@ -26,10 +26,10 @@ import {
   pastDateRangeFilters,
   substringFilter,
 } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { encodeText } from "../../rows/FieldEncoders.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const levels = ["high", "medium", "low"] as const
 
@@ -75,11 +75,11 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
   document_url: nullableColumn(textColumn("URL of the prospectus.")),
   filed_at: nullableColumn(dateColumn("Date on which the prospectus was filed.")),
   effective_date: nullableColumn(dateColumn("Date on which the SEC declared it effective.")),
-  last_updated: NewYorkWallClock,
+  last_updated: NewYorkTimeColumn,
 }) {}
 
 export const PumpAndDumpTrackerQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
+  ticker: Schema.optionalKey(TickerListParameter),
   country: countryFilter,
   underwriter_risk: literalFilter(levels),
   country_risk: literalFilter(levels),
@@ -97,7 +97,7 @@ export const PumpAndDumpTrackerQuery = Schema.Struct({
 export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTracker").add(
   HttpApiEndpoint.get("list", "/pump-and-dump-tracker", {
     query: PumpAndDumpTrackerQuery,
-    success: ListEnvelope(getRowJsonSchema(PumpAndDumpSuspect)),
+    success: makeListEnvelope(getRowJsonSchema(PumpAndDumpSuspect)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["pump_and_dump_tracker"]).annotateMerge(describeEndpoint(
     "Pump-and-dump tracker",

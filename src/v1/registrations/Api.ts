@@ -27,9 +27,9 @@ import {
   pastDateRangeFilters,
   substringFilter,
 } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const types = ["shelf", "equity_line", "offering", "resale"] as const
 
@@ -65,11 +65,11 @@ export class Registration extends Model.Class<Registration>("Registration")({
   ),
   details: nullableColumn(textColumn("Details from the filing.")),
   document_url: nullableColumn(textColumn("URL of the filing.")),
-  last_updated: NewYorkWallClock,
+  last_updated: NewYorkTimeColumn,
 }) {}
 
 export const RegistrationsQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
+  ticker: Schema.optionalKey(TickerListParameter),
   type: literalFilter(types),
   ...caseInsensitiveTextFilters("form_type"),
   ...exactTextFilters("file_no"),
@@ -84,7 +84,7 @@ export const RegistrationsQuery = Schema.Struct({
 export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").add(
   HttpApiEndpoint.get("list", "/registrations", {
     query: RegistrationsQuery,
-    success: ListEnvelope(getRowJsonSchema(Registration)),
+    success: makeListEnvelope(getRowJsonSchema(Registration)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["registrations"]).annotateMerge(describeEndpoint(
     "Registrations",

@@ -16,9 +16,9 @@ import {
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { numberRangeFilters, pastInstantRangeFilters } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { UtcInstant } from "../../rows/Timestamps.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { InstantColumn } from "../../rows/Timestamps.ts"
 
 const subject = {
   ticker: tickerColumn("Symbol of the report."),
@@ -35,8 +35,8 @@ const circumstances = {
   country: nullableColumn(textColumn("Country of the company.")),
   industry: nullableColumn(textColumn("Industry of the company.")),
   post_url: nullableColumn(textColumn("URL of the report as a web page.")),
-  created_at: UtcInstant,
-  last_updated: UtcInstant,
+  created_at: InstantColumn,
+  last_updated: InstantColumn,
 }
 
 export class ResearchReport extends Model.Class<ResearchReport>("ResearchReport")({
@@ -57,7 +57,7 @@ export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("Researc
 }) {}
 
 export const ResearchReportsQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
+  ticker: Schema.optionalKey(TickerListParameter),
   ...numberRangeFilters("gain_percentage"),
   ...pastInstantRangeFilters("created_at"),
   ...PagingParameters,
@@ -66,7 +66,7 @@ export const ResearchReportsQuery = Schema.Struct({
 export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports").add(
   HttpApiEndpoint.get("list", "/research-reports", {
     query: ResearchReportsQuery,
-    success: ListEnvelope(getRowJsonSchema(ResearchReport)),
+    success: makeListEnvelope(getRowJsonSchema(ResearchReport)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(RequiredTier, "ultimate").annotate(ReadsTables, ["research_reports"]).annotateMerge(describeEndpoint(
     "Research reports",
@@ -75,7 +75,7 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
   )),
   HttpApiEndpoint.get("listTldr", "/research-reports-tldr", {
     query: ResearchReportsQuery,
-    success: ListEnvelope(getRowJsonSchema(ResearchReportTldr)),
+    success: makeListEnvelope(getRowJsonSchema(ResearchReportTldr)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["research_reports"]).annotateMerge(describeEndpoint(
     "Research reports TL;DR",

@@ -23,9 +23,9 @@ import {
   numberRangeFilters,
   pastDateRangeFilters,
 } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const gain = (days: string) => nullableColumn(ratioColumn(`Price change over ${days}, %.`))
 
@@ -77,7 +77,7 @@ export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
   avg_gap: nullableColumn(ratioColumn("Average gap, %.")),
   ratio_debt_to_equity: nullableColumn(ratioColumn("Debt divided by equity.")),
   pending_s1: booleanColumn("Whether a form S-1 registration is pending."),
-  last_updated: NewYorkWallClock,
+  last_updated: NewYorkTimeColumn,
 }) {}
 
 /** Numeric fields with `min_` and `max_` filters. */
@@ -119,7 +119,7 @@ const sorts = (["ticker", ...filtered, ...readOnly] as const).flatMap((field) =>
 export type ScreenerSort = typeof sorts[number]
 
 export const ScreenerQuery = Schema.Struct({
-  ticker: Schema.optionalKey(TickerList),
+  ticker: Schema.optionalKey(TickerListParameter),
   ...caseInsensitiveTextFilters("exchange", "sector", "industry", "country", "state"),
   ...booleanFilters("is_adr", "pending_s1"),
   ...pastDateRangeFilters("ipo_date"),
@@ -136,7 +136,7 @@ export const ScreenerQuery = Schema.Struct({
 export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
   HttpApiEndpoint.get("list", "/screener", {
     query: ScreenerQuery,
-    success: ListEnvelope(getRowJsonSchema(ScreenerRow)),
+    success: makeListEnvelope(getRowJsonSchema(ScreenerRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["screener"]).annotateMerge(describeEndpoint(
     "Screener",

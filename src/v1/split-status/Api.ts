@@ -16,9 +16,9 @@ import {
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { booleanFilters, dateRangeFilters, literalFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { TickerList } from "../../rules/Tickers.ts"
-import { NewYorkWallClock } from "../../rows/Timestamps.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const actions = ["pending_vote", "vote_approved", "split_announced", "split_effective", "withdrawn"] as const
 
@@ -39,11 +39,11 @@ export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
   filed_at: dateColumn("Date of the filing."),
   form_type: textColumn("SEC form of the filing."),
   document_url: nullableColumn(textColumn("URL of the filing.")),
-  last_updated: NewYorkWallClock,
+  last_updated: NewYorkTimeColumn,
 }) {}
 
 export const SplitStatusQuery = Schema.Struct({
-  ticker: TickerList,
+  ticker: TickerListParameter,
   action_type: literalFilter(actions),
   ...booleanFilters("executed"),
   ...pastDateRangeFilters("filed_at"),
@@ -54,7 +54,7 @@ export const SplitStatusQuery = Schema.Struct({
 export class SplitStatusApiGroup extends HttpApiGroup.make("splitStatus").add(
   HttpApiEndpoint.get("list", "/split-status", {
     query: SplitStatusQuery,
-    success: ListEnvelope(getRowJsonSchema(SplitStatus)),
+    success: makeListEnvelope(getRowJsonSchema(SplitStatus)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["split_status"]).annotateMerge(describeEndpoint(
     "Split status",

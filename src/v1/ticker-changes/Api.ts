@@ -5,8 +5,8 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import { dateColumn, literalColumn, nullableColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, ChangeEvent, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { Ticker } from "../../rules/Tickers.ts"
-import { UtcInstant } from "../../rows/Timestamps.ts"
+import { TickerParameter } from "../../rules/Tickers.ts"
+import { InstantColumn } from "../../rows/Timestamps.ts"
 
 export const tickerChangeStatuses = ["confirmed", "estimated", "backfill", "reverted", "blocked"] as const
 
@@ -26,7 +26,7 @@ export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   company_name: nullableColumn(textColumn("Name of the issuer.")),
   status: literalColumn(tickerChangeStatuses, "Status of the event. Only confirmed events change a ticker."),
   source: nullableColumn(textColumn("Source of the information.")),
-  recorded_at: Model.Field({ insert: Schema.optionalKey(Schema.NullOr(UtcInstant.schemas.insert)) }),
+  recorded_at: Model.Field({ insert: Schema.optionalKey(Schema.NullOr(InstantColumn.schemas.insert)) }),
 }) {}
 
 export const TickerChangesResult = Schema.Struct({
@@ -39,7 +39,7 @@ export const TickerChangesResult = Schema.Struct({
   history: Schema.Array(ChangeEvent).annotate({ description: "The complete chain, oldest first." }),
 }).annotate({ identifier: "TickerChangesResult" })
 
-export const TickerChangesQuery = Schema.Struct({ ticker: Ticker })
+export const TickerChangesQuery = Schema.Struct({ ticker: TickerParameter })
 
 export const TickerChangesResponse = Schema.Struct({
   count: Schema.Int.annotate({ description: "The number of events in history, not the length of results." }),

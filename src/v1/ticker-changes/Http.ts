@@ -3,13 +3,13 @@ import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
 import { AmbiguousTickerLineage } from "../../rules/Errors.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
-import { makeSingleContent } from "../../rules/Paging.ts"
+import { makeSingleResultContent } from "../../rules/Paging.ts"
 import { TickerChangesApiGroup, TickerChangesQuery, type TickerChangesResponse } from "./Api.ts"
-import { type LineageConflict, makeEventFinder, resolveLineage } from "./Lineage.ts"
+import { type LineageConflict, makeLineageEventFinder, resolveLineage } from "./Lineage.ts"
 
 const makeContent = (count: number, result: typeof TickerChangesResponse.Encoded["results"][0]) => {
   const response: typeof TickerChangesResponse.Encoded = { count, results: [result] }
-  return makeSingleContent(response, 1)
+  return makeSingleResultContent(response, 1)
 }
 
 const makeConflictError = (
@@ -26,7 +26,7 @@ const makeConflictError = (
   })
 
 export const tickerChangesEndpoints = Effect.gen(function* () {
-  const findEvents = yield* makeEventFinder
+  const findEvents = yield* makeLineageEventFinder
   const { makeHandler } = yield* QueryCache
 
   const resolve = makeHandler(

@@ -1,6 +1,6 @@
 /**
  * The lineage of a symbol: D19 (eligible events), D20 (components: all events connected with a symbol), D21 (chains and
- * conflicts). `makeEventFinder` reads a component, and `resolveLineage`, a pure function, turns it into a chain.
+ * conflicts). `makeLineageEventFinder` reads a component, and `resolveLineage`, a pure function, turns it into a chain.
  */
 import { Array, Effect, Order, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -37,7 +37,7 @@ interface EventQuery {
 const decodeEvents = decodeValues(TickerChangeEvent)
 
 /** Returns a function that reads the component of `ticker` up to `today` (in Chicago), in no particular order. */
-export const makeEventFinder = Effect.gen(function* () {
+export const makeLineageEventFinder = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { readValues } = yield* Database
 

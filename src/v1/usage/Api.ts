@@ -19,8 +19,8 @@ import {
   pastInstantRangeFilters,
   statusCodeFilter,
 } from "../../rules/Filters.ts"
-import { ListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { UtcInstant } from "../../rows/Timestamps.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { InstantColumn } from "../../rows/Timestamps.ts"
 
 const endpoint = textColumn("Path of the requested endpoint.")
 const bytes = integerColumn("Size of the response body before compression.")
@@ -28,7 +28,7 @@ const cost_microdollars = integerColumn("Cost in millionths of a USD.")
 
 export class UsageRow extends Model.Class<UsageRow>("Usage")({
   request_id: textColumn("`X-Request-Id` of the response."),
-  requested_at: UtcInstant,
+  requested_at: InstantColumn,
   endpoint,
   status_code: Schema.Int.annotate({
     description: "HTTP status of the response. 499: the client disconnected before the response.",
@@ -68,7 +68,7 @@ export const DailyUsageQuery = Schema.Struct({
 export class UsageApiGroup extends HttpApiGroup.make("usage").add(
   HttpApiEndpoint.get("list", "/usage", {
     query: UsageQuery,
-    success: ListEnvelope(getRowJsonSchema(UsageRow)),
+    success: makeListEnvelope(getRowJsonSchema(UsageRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "Usage",
@@ -78,7 +78,7 @@ export class UsageApiGroup extends HttpApiGroup.make("usage").add(
   )),
   HttpApiEndpoint.get("listDaily", "/usage/daily", {
     query: DailyUsageQuery,
-    success: ListEnvelope(getRowJsonSchema(DailyUsageRow)),
+    success: makeListEnvelope(getRowJsonSchema(DailyUsageRow)),
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotateMerge(describeEndpoint(
     "Daily usage",

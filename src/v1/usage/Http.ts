@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ListClauses, QueryShape } from "../../lists/ListQuery.ts"
 import { ListEndpoints, type WithAccount } from "../../lists/ListEndpoints.ts"
-import { makeColumnConditions, type QueryParameter } from "../../lists/Conditions.ts"
+import { makeConditionBuilders, type QueryParameter } from "../../lists/Conditions.ts"
 import { DailyUsageQuery, DailyUsageRow, UsageApiGroup, UsageQuery, UsageRow } from "./Api.ts"
 
 type UsageShape = QueryShape<WithAccount<typeof UsageQuery.Type>>
@@ -11,7 +11,7 @@ type Days = Pick<UsageShape, "requested_at_from" | "requested_at_to">
 export const usageEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeAccountEndpoint } = yield* ListEndpoints
-  const { fromDayOfInstant, toDayOfInstant } = makeColumnConditions(sql)
+  const { fromDayOfInstant, toDayOfInstant } = makeConditionBuilders(sql)
 
   const days = (column: string, { requested_at_from, requested_at_to }: Days) => [
     ...(requested_at_from === undefined ? [] : fromDayOfInstant(column, requested_at_from)),

@@ -20,13 +20,17 @@ import { FetchHttpClient, HttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
-import { Metering, requestsRefusedTotal, rowsLostTotal } from "../../../src/accounts/billing/Metering.ts"
+import {
+  UsageMetering,
+  usageRequestsRefusedTotal,
+  usageRowsLostTotal,
+} from "../../../src/accounts/billing/UsageMetering.ts"
 import { dropUsagePartitionsBefore } from "../../../src/accounts/billing/UsagePartitions.ts"
 import {
-  makeRefusalWriter,
+  makeThrottledRequestWriter,
   makeUsageBatch,
   makeUsageWriter,
-  type RefusalCount,
+  type ThrottledRequestCount,
   type UsageBatch,
 } from "../../../src/accounts/billing/UsageWriter.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
@@ -48,10 +52,10 @@ const base = Layer.unwrap(Effect.map(
 const startMetering = Effect.fnUntraced(function* (values: Record<string, string> = {}) {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
-    Layer.fresh(Metering.layer).pipe(Layer.provide(settings(values)), Layer.provide(Logger.layer([]))),
+    Layer.fresh(UsageMetering.layer).pipe(Layer.provide(settings(values)), Layer.provide(Logger.layer([]))),
     scope,
   )
-  const meter = yield* Effect.provide(Metering, context)
+  const meter = yield* Effect.provide(UsageMetering, context)
   return { meter, stop: Scope.close(scope, Exit.void) }
 })
 
@@ -127,7 +131,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       meter.record(makeUsageRecord())
       yield* meter.requireCapacity
       meter.record(makeUsageRecord())
-      const refused = Metric.value(requestsRefusedTotal)
+      const refused = Metric.value(usageRequestsRefusedTotal)
       const { count } = yield* refused
       const error = yield* Effect.flip(meter.requireCapacity)
       assert.strictEqual(error._tag, "DatabasePoolTimeout")
@@ -197,13 +201,13 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
   it.effect("counts refused requests once when their counts are sent again in any order (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const write = yield* makeRefusalWriter
+      const write = yield* makeThrottledRequestWriter
       const row = makeUsageRecord({
         requested_at: Date.parse("2026-06-03T12:00:00.000Z"),
         status_code: 429,
         endpoint: "/v1/again",
       })
-      const grow = (id: string, from: number, to: number): RefusalCount => ({
+      const grow = (id: string, from: number, to: number): ThrottledRequestCount => ({
         id,
         row,
         from: { requests: from, bytes: 5 * from },
@@ -319,7 +323,7 @@ layer(base, { timeout: "60 seconds" })("a shutdown without the database", (it) =
       meter.record(makeUsageRecord())
       meter.record(makeUsageRecord())
       for (let sent = 0; sent < 5; sent++) meter.record(makeUsageRecord({ status_code: 429, cost_microdollars: 0 }))
-      const { count } = yield* Metric.value(rowsLostTotal)
+      const { count } = yield* Metric.value(usageRowsLostTotal)
       const ended = yield* Effect.forkChild(stop)
       let seconds = 0
       while (ended.pollUnsafe() === undefined && seconds < 60) {
@@ -329,7 +333,7 @@ layer(base, { timeout: "60 seconds" })("a shutdown without the database", (it) =
         yield* sql`select 1`
       }
       yield* Fiber.join(ended)
-      assert.strictEqual((yield* Metric.value(rowsLostTotal)).count, count + 7)
+      assert.strictEqual((yield* Metric.value(usageRowsLostTotal)).count, count + 7)
       assert.isAtLeast(seconds, 20)
     }))
 })

@@ -2,7 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Exit, Layer, Schema } from "effect"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import { computeCost, PriceLookup } from "../../../src/accounts/billing/Pricing.ts"
+import { computeDataCost, PriceLookup } from "../../../src/accounts/billing/Pricing.ts"
 import * as Endpoints from "../../../src/catalogue/Endpoints.ts"
 import * as PriceList from "../../../src/catalogue/PriceList.ts"
 import * as DocumentedEndpoints from "../../support/DocumentedEndpoints.ts"
@@ -11,8 +11,8 @@ import * as Service from "../../support/Service.ts"
 
 const { valueAt: at, insertRows, TestKeys } = Service
 
-const priced = Endpoints.endpoints.filter(({ isPriced: charged }) => charged).map(({ row }) => row.path)
-const free = Endpoints.endpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
+const priced = Endpoints.catalogueEndpoints.filter(({ isPriced: charged }) => charged).map(({ row }) => row.path)
+const free = Endpoints.catalogueEndpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
 
 const gigabyte = 1_000_000_000n
 const maxPrice = 1_000_000_000_000
@@ -26,7 +26,7 @@ const computeExactCost = (bytes: number, price: number) => BigInt(bytes) * BigIn
 
 describe("computeCost", () => {
   it.prop("rounds the exact cost up to a microdollar (D27)", [Bytes, Price], ([bytes, price]) => {
-    const cost = computeCost(bytes, price)
+    const cost = computeDataCost(bytes, price)
     assert.isTrue(Number.isSafeInteger(cost))
     const charged = BigInt(cost) * gigabyte
     assert.isTrue(charged >= computeExactCost(bytes, price), `${cost} is too little`)
@@ -34,21 +34,21 @@ describe("computeCost", () => {
   }, { arbitrary: { runs: 1000 } })
 
   it.prop("charges nothing for no bytes, and the price for a gigabyte (D27)", [Price], ([price]) => {
-    assert.strictEqual(computeCost(0, price), 0)
-    assert.strictEqual(computeCost(1_000_000_000, price), price)
-    assert.strictEqual(computeCost(1, price), price === 0 ? 0 : Math.ceil(price / 1_000_000_000))
+    assert.strictEqual(computeDataCost(0, price), 0)
+    assert.strictEqual(computeDataCost(1_000_000_000, price), price)
+    assert.strictEqual(computeDataCost(1, price), price === 0 ? 0 : Math.ceil(price / 1_000_000_000))
   })
 
   it.prop("charges nothing at a price of 0 (D27)", [Bytes], ([bytes]) => {
-    assert.strictEqual(computeCost(bytes, 0), 0)
+    assert.strictEqual(computeDataCost(bytes, 0), 0)
   })
 
   it.prop(
     "never charges less for more bytes or a higher price (D27)",
     [Bytes, Bytes, Price, Price],
     ([bytes, more, price, dearer]) => {
-      assert.isAtLeast(computeCost(bytes + more, price), computeCost(bytes, price))
-      assert.isAtLeast(computeCost(bytes, price + dearer), computeCost(bytes, price))
+      assert.isAtLeast(computeDataCost(bytes + more, price), computeDataCost(bytes, price))
+      assert.isAtLeast(computeDataCost(bytes, price + dearer), computeDataCost(bytes, price))
     },
     { arbitrary: { runs: 500 } },
   )
@@ -57,8 +57,8 @@ describe("computeCost", () => {
     "charges at most a microdollar more for two responses than for their sum (D27)",
     [Bytes, Bytes, Price],
     ([one, other, price]) => {
-      const apart = computeCost(one, price) + computeCost(other, price)
-      const together = computeCost(one + other, price)
+      const apart = computeDataCost(one, price) + computeDataCost(other, price)
+      const together = computeDataCost(one + other, price)
       assert.isAtLeast(apart, together)
       assert.isAtMost(apart, together + 1)
     },
@@ -83,7 +83,7 @@ describe("computeCost", () => {
       [3, 333_333_333_334, 1001],
     ] as const
     for (const [bytes, price, cost] of cases) {
-      assert.strictEqual(computeCost(bytes, price), cost, `${bytes} at ${price}`)
+      assert.strictEqual(computeDataCost(bytes, price), cost, `${bytes} at ${price}`)
     }
   })
 })
@@ -262,9 +262,9 @@ layer(service, { excludeTestServices: true })("the cost of a response", (it) => 
       assert.isAbove(Buffer.byteLength(wide.text), wide.text.length)
       assert.strictEqual(
         Number(wide.headers["x-cost-microdollars"]),
-        computeCost(Buffer.byteLength(wide.text), endpointPrice),
+        computeDataCost(Buffer.byteLength(wide.text), endpointPrice),
       )
-      assert.strictEqual(Number(headers["x-cost-microdollars"]), computeCost(Buffer.byteLength(text), generalPrice))
+      assert.strictEqual(Number(headers["x-cost-microdollars"]), computeDataCost(Buffer.byteLength(text), generalPrice))
     }))
 
   it.effect("charges an empty list for its few bytes (D27)", () =>

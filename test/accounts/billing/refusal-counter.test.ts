@@ -1,8 +1,8 @@
 /** D29 (usage): requests refused with 429 are counted in memory until the counts are written. */
 import { assert, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema } from "effect"
-import * as RefusalCounter from "../../../src/accounts/billing/RefusalCounter.ts"
-import type { RefusalCount } from "../../../src/accounts/billing/UsageWriter.ts"
+import * as RefusalCounter from "../../../src/accounts/billing/ThrottledRequestCounter.ts"
+import type { ThrottledRequestCount } from "../../../src/accounts/billing/UsageWriter.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 
 const integer = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
@@ -17,8 +17,8 @@ const steps = Arbitrary.schema(Schema.Array(Step).check(Schema.isMaxLength(200))
 
 /** Models the table: like the statement, it changes a row only if its count is `from`. */
 const makeTable = () => {
-  const rows = new Map<string, RefusalCount>()
-  const write = (batch: ReadonlyArray<RefusalCount>) => {
+  const rows = new Map<string, ThrottledRequestCount>()
+  const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
     for (const refused of batch) {
       if ((rows.get(refused.id)?.to.requests ?? 0) === refused.from.requests) rows.set(refused.id, refused)
     }
@@ -31,7 +31,7 @@ it.effect.prop(
   { steps },
   ({ steps }) =>
     Effect.sync(() => {
-      const refusals = RefusalCounter.makeRefusalCounter()
+      const refusals = RefusalCounter.makeThrottledRequestCounter()
       const table = makeTable()
       let now = Date.parse("2026-06-01T12:00:00.000Z")
       let sent = { requests: 0, bytes: 0 }
@@ -59,7 +59,7 @@ it.effect.prop(
       while (refusals.countWaitingRows() > 0) flush(3, true)
       assert.strictEqual(refusals.countWaitingRequests(), 0)
       const rows = Array.from(table.rows.values())
-      const sum = (of: (refused: RefusalCount) => number) => rows.reduce((total, row) => total + of(row), 0)
+      const sum = (of: (refused: ThrottledRequestCount) => number) => rows.reduce((total, row) => total + of(row), 0)
       assert.deepStrictEqual({ requests: sum(({ to }) => to.requests), bytes: sum(({ to }) => to.bytes) }, sent)
       const names = rows.map(({ row }) => `${row.account_id} ${row.endpoint} ${Math.floor(row.requested_at / 60_000)}`)
       assert.strictEqual(new Set(names).size, names.length)
@@ -67,7 +67,7 @@ it.effect.prop(
 )
 
 it("writes all rows even if one of them grows all the time (D29)", () => {
-  const refusals = RefusalCounter.makeRefusalCounter()
+  const refusals = RefusalCounter.makeThrottledRequestCounter()
   for (const endpoint of ["/grows", "/waits"]) refusals.add(makeUsageRecord({ endpoint }))
   const written: Array<string> = []
   for (let times = 0; times < 2; times++) {
@@ -81,7 +81,7 @@ it("writes all rows even if one of them grows all the time (D29)", () => {
 
 it("the number of accounts and endpoints limits memory while nothing can be written (D29)", () => {
   const most = 50
-  const refusals = RefusalCounter.makeRefusalCounter(most)
+  const refusals = RefusalCounter.makeThrottledRequestCounter(most)
   const [accounts, endpoints, hours] = [10, 3, 24]
   let sent = 0
   for (let minute = 0; minute < hours * 60; minute++) {

@@ -8,21 +8,21 @@ import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { Authorization } from "../../../src/accounts/Authorization.ts"
-import { Account, Authentication } from "../../../src/accounts/keys/Authentication.ts"
+import { Authentication, CurrentAccount } from "../../../src/accounts/keys/Authentication.ts"
 import * as AuthorizationMiddleware from "../../../src/accounts/AuthorizationMiddleware.ts"
-import { generateApiKey, isWellFormedApiKey } from "../../../src/accounts/keys/ApiKey.ts"
+import { generateApiKey, isWellFormedApiKey } from "../../../src/accounts/keys/ApiKeyFormat.ts"
 import * as AuthenticationMiddleware from "../../../src/accounts/keys/AuthenticationMiddleware.ts"
-import * as ApiKeys from "../../../src/accounts/keys/ApiKeys.ts"
-import { Metering } from "../../../src/accounts/billing/Metering.ts"
-import { RateLimit } from "../../../src/accounts/limits/RateLimit.ts"
+import * as ApiKeys from "../../../src/accounts/keys/ApiKeyManagement.ts"
+import { UsageMetering } from "../../../src/accounts/billing/UsageMetering.ts"
+import { AccountRateLimiter } from "../../../src/accounts/limits/AccountRateLimiter.ts"
 import { Database } from "../../../src/db/Database.ts"
-import { RecentKeys } from "../../../src/accounts/keys/RecentKeys.ts"
+import { ApiKeyCache } from "../../../src/accounts/keys/ApiKeyCache.ts"
 import { ResponseCache } from "../../../src/http/ResponseCache.ts"
 import * as Middleware from "../../../src/http/Middleware.ts"
 import { RequestMetrics } from "../../../src/observability/RequestMetrics.ts"
-import { meetsTier, RequiredTier, type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
+import { isTierSufficient, RequiredTier, type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../../src/rules/Validation.ts"
-import { LifecycleMiddleware } from "../../../src/rules/Lifecycle.ts"
+import { DeprecationMiddleware } from "../../../src/rules/Deprecation.ts"
 import * as Service from "../../support/Service.ts"
 import { poolableClient } from "../../support/PoolerMode.ts"
 
@@ -464,10 +464,10 @@ class Tiered extends HttpApi.make("tiered")
   .middleware(Authentication)
   .middleware(ValidationMiddleware)
   .middleware(UnexpectedErrorMiddleware)
-  .middleware(LifecycleMiddleware)
+  .middleware(DeprecationMiddleware)
   .annotate(HttpApi.QueryParseOptions, { onExcessProperty: "error", errors: "all" }) {}
 
-const whoAmI = () => Effect.map(Account, ({ tier }) => ({ tier }))
+const whoAmI = () => Effect.map(CurrentAccount, ({ tier }) => ({ tier }))
 
 const tieredService = HttpRouter.serve(
   HttpApiBuilder.layer(Tiered).pipe(
@@ -484,14 +484,14 @@ const tieredService = HttpRouter.serve(
         AuthorizationMiddleware.authorizationLayer,
         ValidationMiddleware.layer,
         UnexpectedErrorMiddleware.layer,
-        LifecycleMiddleware.layer,
+        DeprecationMiddleware.layer,
       ),
     ),
     Layer.merge(Middleware.layer),
     Layer.provide(AuthenticationMiddleware.Authenticator.layer),
     Layer.provide(ResponseCache.layer),
-    Layer.provide(RecentKeys.layer),
-    Layer.provide(Layer.mergeAll(RateLimit.layer, Metering.layer, RequestMetrics.layer)),
+    Layer.provide(ApiKeyCache.layer),
+    Layer.provide(Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, RequestMetrics.layer)),
     Layer.provide(Database.layer),
   ),
   { disableLogger: true, disableListenLog: true },
@@ -516,7 +516,7 @@ layer(tieredService, { excludeTestServices: true })("Tiers", (it) => {
         for (const [needed, required_tier] of tiers.entries()) {
           for (const headers of [{ "X-API-Key": keys[tier] }, { Authorization: `Bearer ${keys[tier]}` }]) {
             const answer = yield* requestJson(`/v1/${required_tier}`, { key: null, headers })
-            assert.strictEqual(meetsTier(tier, required_tier), has >= needed)
+            assert.strictEqual(isTierSufficient(tier, required_tier), has >= needed)
             if (has >= needed) {
               assert.strictEqual(answer.status, 200)
               assert.deepStrictEqual(answer.body, { tier })

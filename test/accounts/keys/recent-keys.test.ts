@@ -3,18 +3,24 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
 import { createHash } from "node:crypto"
-import { Account } from "../../../src/accounts/keys/Authentication.ts"
-import { RecentKeys } from "../../../src/accounts/keys/RecentKeys.ts"
+import { CurrentAccount } from "../../../src/accounts/keys/Authentication.ts"
+import { ApiKeyCache } from "../../../src/accounts/keys/ApiKeyCache.ts"
 import { getMonotonicMillis } from "../../../src/observability/MonotonicTime.ts"
 
-const account = Account.of({ account_id: 1, tier: "basic", balance_microdollars: null, key_id: 1, endpoints: null })
+const account = CurrentAccount.of({
+  account_id: 1,
+  tier: "basic",
+  balance_microdollars: null,
+  key_id: 1,
+  endpoints: null,
+})
 
 const digest = (key: string) => createHash("sha256").update(key).digest("hex")
 
 /** Recent keys, and a function that adds one at the current time of the test clock. */
 const makeTestKeys = Effect.gen(function* () {
   const clock = yield* Clock.Clock
-  const recentKeys = Context.get(yield* Layer.build(RecentKeys.layer), RecentKeys)
+  const recentKeys = Context.get(yield* Layer.build(ApiKeyCache.layer), ApiKeyCache)
   const add = (key: string) => recentKeys.add(digest(key), { account, asOf: getMonotonicMillis(clock) })
   return { ...recentKeys, add }
 })

@@ -3,7 +3,7 @@ import { assert, it, layer } from "@effect/vitest"
 import { Array, ConfigProvider, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
-import { RateLimit } from "../../../src/accounts/limits/RateLimit.ts"
+import { AccountRateLimiter } from "../../../src/accounts/limits/AccountRateLimiter.ts"
 import { makeSharedTokenBuckets } from "../../../src/accounts/limits/SharedTokenBuckets.ts"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
@@ -239,10 +239,13 @@ it.live(
       const network = yield* startTcpProxy(Number(url.port))
       url.port = String(network.port)
       const settings = ConfigProvider.layer(ConfigProvider.fromUnknown({ RATE_LIMIT_BASIC: "3" }))
-      const service = RateLimit.layer.pipe(
+      const service = AccountRateLimiter.layer.pipe(
         Layer.provide([connectTo(Redacted.make(url.href)), settings, Logger.layer([])]),
       )
-      const { count, isCountingLocally } = yield* Effect.map(Layer.build(service), Context.get(RateLimit))
+      const { countRequest: count, isCountingLocally } = yield* Effect.map(
+        Layer.build(service),
+        Context.get(AccountRateLimiter),
+      )
       const account = { account_id: 1, key_id: 1, tier: "basic", balance_microdollars: null, endpoints: null } as const
       assert.isUndefined((yield* count(account)).refusal)
       assert.isFalse(isCountingLocally())

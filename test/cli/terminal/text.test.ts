@@ -3,22 +3,22 @@ import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import type { ProgressState } from "../../../src/observability/Progress.ts"
 import {
-  addSample,
-  computeFigures,
+  addProgressSample,
+  formatProgress,
   formatProgressLine,
   type ProgressSample,
 } from "../../../src/cli/terminal/ProgressLine.ts"
-import type { Screen } from "../../../src/cli/terminal/Screen.ts"
-import { formatRecord, formatTable } from "../../../src/cli/terminal/Table.ts"
-import { displayWidth, escapeLine, escapeLines, truncate } from "../../../src/cli/terminal/Text.ts"
+import type { OutputCapabilities } from "../../../src/cli/terminal/OutputCapabilities.ts"
+import { formatRecord, formatTable } from "../../../src/cli/terminal/TextTable.ts"
+import { displayWidth, escapeLine, escapeLines, truncateToWidth } from "../../../src/cli/terminal/TerminalText.ts"
 
 const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
 
-const screen = (columns: number, more: Partial<Screen> = {}): Screen => ({
+const screen = (columns: number, more: Partial<OutputCapabilities> = {}): OutputCapabilities => ({
   isTerminal: Number.isFinite(columns),
   canRedraw: true,
-  unicode: true,
-  colors: false,
+  hasUnicode: true,
+  hasColors: false,
   columns: () => columns,
   paint: (_, text) => text,
   ...more,
@@ -46,7 +46,7 @@ describe("Text on a terminal", () => {
     "truncates text to the given columns and keeps its start (operations/command-line)",
     [Schema.String, integer(0, 30)],
     ([text, columns]) => {
-      const shown = truncate(escapeLine(text), columns, "…")
+      const shown = truncateToWidth(escapeLine(text), columns, "…")
       assert.isAtMost(displayWidth(shown), columns)
       assert.isTrue(escapeLine(text).startsWith(shown.replace(/…$/, "")))
     },
@@ -54,10 +54,10 @@ describe("Text on a terminal", () => {
 
   it("never splits a wide character (operations/command-line)", () => {
     assert.strictEqual(displayWidth("株式"), 4)
-    assert.strictEqual(truncate("株式会社", 5, "…"), "株式…")
-    assert.strictEqual(truncate("株式会社", 4, "…"), "株…")
-    assert.strictEqual(truncate("株式", 4, "…"), "株式")
-    assert.strictEqual(truncate("👩‍👩‍👧x", 2, "…"), "…")
+    assert.strictEqual(truncateToWidth("株式会社", 5, "…"), "株式…")
+    assert.strictEqual(truncateToWidth("株式会社", 4, "…"), "株…")
+    assert.strictEqual(truncateToWidth("株式", 4, "…"), "株式")
+    assert.strictEqual(truncateToWidth("👩‍👩‍👧x", 2, "…"), "…")
   })
 })
 
@@ -93,7 +93,7 @@ describe("A table", () => {
 
   it("marks a shortened cell with ~ on a terminal without Unicode (operations/command-line)", () => {
     const table = { columns: [{ name: "name" }], rows: [["abcdefghijklmnopqrstuvwxyz"]] }
-    const ascii = screen(12, { unicode: false })
+    const ascii = screen(12, { hasUnicode: false })
     assert.deepStrictEqual(formatTable(table, ascii).lines, ["name", "abcdefghijk~"])
     assert.deepStrictEqual(formatRecord(table, ascii), ["name  abcde~"])
     assert.deepStrictEqual(formatRecord(table, screen(12)), ["name  abcde…"])
@@ -132,7 +132,7 @@ describe("Progress", () => {
   ], ([label, done, total, count, columns, unicode]) => {
     const now = state({ label, done, total: total ?? undefined, count })
     const samples = [{ at: 0, done: 0, count: 0 }, { at: 4_000, done, count }]
-    const text = formatProgressLine(escapeLine(label), computeFigures(now, samples, 4_000), {
+    const text = formatProgressLine(escapeLine(label), formatProgress(now, samples, 4_000), {
       columns,
       unicode,
       paint: (_, text) => text,
@@ -148,21 +148,21 @@ describe("Progress", () => {
       done: second <= 20 ? second : 20 + (second - 20) * 10,
       count: second <= 20 ? second * 100 : 2_000 + (second - 20) * 1_000,
     }))
-    const samples = seen.reduce<ReadonlyArray<ProgressSample>>(addSample, [])
+    const samples = seen.reduce<ReadonlyArray<ProgressSample>>(addProgressSample, [])
     assert.isAtMost(samples.length, 18)
-    const { share, texts } = computeFigures(state({ done: 120, total: 200, count: 12_000 }), samples, 30_000)
+    const { share, texts } = formatProgress(state({ done: 120, total: 200, count: 12_000 }), samples, 30_000)
     assert.strictEqual(share, 0.6)
     assert.deepStrictEqual(texts, [" 60%", "0:11 left", "12,000 rows", "700 rows/s"])
   })
 
   it("shows no bar without a total, and resets the rate for new work (operations/command-line)", () => {
-    const text = formatProgressLine("pipe", computeFigures(state({ total: undefined, count: 5 }), [], 65_000), {
+    const text = formatProgressLine("pipe", formatProgress(state({ total: undefined, count: 5 }), [], 65_000), {
       columns: 80,
       unicode: true,
       paint: (_, text) => text,
     })
     assert.strictEqual(text, "pipe  1:05 so far  5 rows")
-    assert.deepStrictEqual(addSample([{ at: 0, done: 90, count: 9 }], { at: 10, done: 1, count: 0 }), [
+    assert.deepStrictEqual(addProgressSample([{ at: 0, done: 90, count: 9 }], { at: 10, done: 1, count: 0 }), [
       { at: 10, done: 1, count: 0 },
     ])
   })

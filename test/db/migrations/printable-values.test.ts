@@ -7,11 +7,11 @@ import { SqlClient, SqlError } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import { checkConstraints } from "../../../src/cli/doctor/DatabaseChecks.ts"
 import { makeRowValidator } from "../../../src/load/RowValidation.ts"
-import { type Dataset, datasets } from "../../../src/load/Datasets.ts"
-import { describeColumnTypes, describeDataset } from "../../../src/load/DatasetDescription.ts"
-import { type LoadColumn, readColumns } from "../../../src/load/LoadingTable.ts"
+import { type LoadableDataset, loadableDatasets } from "../../../src/load/Datasets.ts"
+import { describeColumnTypes, describeDatasetFormat } from "../../../src/load/DatasetDescription.ts"
+import { type LoadColumn, readTableColumns } from "../../../src/load/LoadingTable.ts"
 import { loadFile } from "../../../src/load/Load.ts"
-import { readRows } from "../../../src/load/FileReader.ts"
+import { readFileRows } from "../../../src/load/FileReader.ts"
 import { makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
 import { fillTable } from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
@@ -61,8 +61,8 @@ const codeOf = ({ reason: { cause } }: SqlError.SqlError) =>
   Predicate.hasProperty(cause, "code") ? String(cause.code) : ""
 
 /** The one-row example file that the `datasets` command prints. */
-const exampleFile = ({ table, ...dataset }: Dataset) => {
-  const [, shown = ""] = describeDataset({ table, ...dataset }).split(`${table}.csv:\n`)
+const exampleFile = ({ table, ...dataset }: LoadableDataset) => {
+  const [, shown = ""] = describeDatasetFormat({ table, ...dataset }).split(`${table}.csv:\n`)
   return shown.split("\n").map((line) => line.trim()).filter((line) => line !== "").join("\n")
 }
 
@@ -73,7 +73,7 @@ const written = Effect.fnUntraced(function* (name: string, text: string) {
   return path
 })
 
-const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(readRows(path, lists))
+const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(readFileRows(path, lists))
 
 /** Inserts a copy of a row with a changed value in one column, and returns the SQLSTATE of the error. */
 const insertion = Effect.fnUntraced(
@@ -89,12 +89,12 @@ const insertion = Effect.fnUntraced(
 )
 
 layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) => {
-  it.effect.each(datasets)(
+  it.effect.each(loadableDatasets)(
     "are rejected in every column of $table, and by load, which reports the line and the column (D34)",
     (dataset) =>
       Effect.gen(function* () {
         const { table } = dataset
-        const columns = yield* readColumns(`public.${table}`)
+        const columns = yield* readTableColumns(`public.${table}`)
         const known = describeColumnTypes(dataset)
         yield* fillTable(dataset, 1)
         const example = yield* written("a.csv", exampleFile(dataset))
@@ -125,12 +125,12 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const missing: Array<string> = []
-      for (const { table } of datasets) {
+      for (const { table } of loadableDatasets) {
         const rules = yield* sql<{ readonly name: string }>`
           select conname as name from pg_constraint
           where conrelid = ${`public.${table}`}::regclass and contype = 'c' and convalidated
         `
-        for (const column of yield* readColumns(`public.${table}`)) {
+        for (const column of yield* readTableColumns(`public.${table}`)) {
           const name = `${table}_${column.name}_printable`
           if (plainType(column) in unprintable && !rules.some((rule) => rule.name === name)) missing.push(name)
         }
@@ -142,7 +142,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`delete from gap_stats`
-      const dataset = datasets.find(({ table }) => table === "gap_stats")
+      const dataset = loadableDatasets.find(({ table }) => table === "gap_stats")
       if (dataset === undefined) return assert.fail("no gap_stats")
       yield* fillTable(dataset, 2)
       yield* sql`

@@ -6,7 +6,7 @@ import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as ServiceRole from "../../../src/db/migrations/ServiceRole.ts"
-import { makeOutbox } from "../../../src/mail/EmailSender.ts"
+import { makeOutboxStatements } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
 import { buildUrl, documentedEndpoints, requiredQuery } from "../../support/DocumentedEndpoints.ts"
 import * as Service from "../../support/Service.ts"
@@ -38,7 +38,7 @@ const granted = Layer.unwrap(Effect.gen(function* () {
   return Layer.provideMerge(
     Layer.unwrap(Effect.gen(function* () {
       const { name, url } = yield* createServiceRole(database)
-      yield* ServiceRole.grantServiceRole(name)
+      yield* ServiceRole.grantServicePermissions(name)
       return Layer.effect(
         Serving,
         Effect.map(Layer.build(poolableClient({ url, applicationName: "serving" })), Context.get(SqlClient.SqlClient)),
@@ -236,7 +236,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         yield* owner`insert into announcement_mails (entry_id, recipient) values ('role', ${recipient})`
       }
       const box = yield* Effect.provideService(
-        makeOutbox(SecureRandom.uuidV4Unsafe()),
+        makeOutboxStatements(SecureRandom.uuidV4Unsafe()),
         SqlClient.SqlClient,
         serving,
       )
@@ -299,11 +299,11 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
         Effect.gen(function* () {
           const sql = yield* SqlClient.SqlClient
           const role = yield* createServiceRole(url)
-          yield* ServiceRole.grantServiceRole(role.name)
+          yield* ServiceRole.grantServicePermissions(role.name)
           yield* sql`create table brought (x text)`
           const may = sql`select has_table_privilege(${role.name}, 'brought', 'select') as may`
           assert.deepStrictEqual(yield* may, [{ may: false }])
-          yield* ServiceRole.renewServiceRoles
+          yield* ServiceRole.renewServicePermissions
           assert.deepStrictEqual(yield* may, [{ may: true }])
         }),
         context,
@@ -329,13 +329,13 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
           }
           yield* sql.unsafe(`alter schema public owner to "${owner.name}"`)
           const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
-          yield* Effect.provide(ServiceRole.grantServiceRole(role.name), granter)
+          yield* Effect.provide(ServiceRole.grantServicePermissions(role.name), granter)
           assert.match(
             String(messages),
             /may still create tables.*: revoke temporary on database test_\w+ from public$/,
           )
           assert.lengthOf(messages, 1)
-          yield* ServiceRole.grantServiceRole(role.name)
+          yield* ServiceRole.grantServicePermissions(role.name)
           assert.lengthOf(messages, 1)
         }),
         Layer.provideMerge(Layer.succeedContext(context), listening),
@@ -346,7 +346,7 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(PgClient.layer({ url, maxConnections: 2 }))
-      const error = yield* Effect.flip(Effect.provide(ServiceRole.grantServiceRole(`no "such`), context))
+      const error = yield* Effect.flip(Effect.provide(ServiceRole.grantServicePermissions(`no "such`), context))
       assert.include(error.message, `create role "no ""such" login`)
     }))
 })

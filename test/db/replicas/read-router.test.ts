@@ -19,11 +19,15 @@ import { SqlClient, type Statement } from "effect/sql"
 import { inject } from "vitest"
 import { DatasetVersions } from "../../../src/lists/DatasetVersions.ts"
 import { Database, ReplicaReader } from "../../../src/db/Database.ts"
-import type { ReadFailure } from "../../../src/db/ReadPolicies.ts"
+import type { DatabaseReadError } from "../../../src/db/ReadPolicies.ts"
 import { ReadRouter } from "../../../src/db/replicas/ReadRouter.ts"
-import { grantServiceRole } from "../../../src/db/migrations/ServiceRole.ts"
+import { grantServicePermissions } from "../../../src/db/migrations/ServiceRole.ts"
 import { checkReplicas } from "../../../src/cli/doctor/DatabaseChecks.ts"
-import { createReplacementTable, finishReplacementTable, swapTables } from "../../../src/load/LoadingTable.ts"
+import {
+  createReplacementTable,
+  finishReplacementTable,
+  swapInReplacementTable,
+} from "../../../src/load/LoadingTable.ts"
 import { ExportCursors } from "../../../src/lists/ExportCursors.ts"
 import { formatSettingProblems, toSettingProblems } from "../../../src/cli/Settings.ts"
 import { datasetEndpoints } from "../../../src/v1/datasets/DatasetEndpoints.ts"
@@ -92,7 +96,7 @@ const readServices = Effect.gen(function* () {
   return {
     wanted,
     cursors: Context.get(services, ExportCursors),
-    read: <A>(query: Effect.Effect<A, ReadFailure>) =>
+    read: <A>(query: Effect.Effect<A, DatabaseReadError>) =>
       Effect.provideService(Context.get(services, Database).read(query), ReplicaReader, makeReplicaReader(wanted)),
     readValues: (statement: Statement.Statement<object>) => {
       const [text, parameters] = statement.compile()
@@ -110,7 +114,7 @@ const replaceTable = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     yield* createReplacementTable("screener")
     yield* sql`insert into loading.screener select * from screener`
     yield* finishReplacementTable("screener")
-    yield* swapTables("screener")
+    yield* swapInReplacementTable("screener")
   })))
 
 /** Counts the active statements on a standby that contain this text. */
@@ -384,7 +388,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const primary = yield* DedicatedPostgres
       const { waitUntilCaughtUp, first, second } = yield* StandbyPair
       yield* sql`create role tickerline_reader login password 'geheim'`
-      yield* grantServiceRole("tickerline_reader")
+      yield* grantServicePermissions("tickerline_reader")
       const serving = (url: string) => url.replace(/\/\/[^@]*@/, "//tickerline_reader:geheim@")
       const checkReplica = (url: string) =>
         Effect.map(

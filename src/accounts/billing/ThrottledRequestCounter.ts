@@ -3,7 +3,7 @@
  * may send any number of them, so each account has one row per endpoint and minute instead of one row per request.
  */
 import { SecureRandom } from "effect/crypto"
-import type { RefusalCount, UsageRecord } from "./UsageWriter.ts"
+import type { ThrottledRequestCount, UsageRecord } from "./UsageWriter.ts"
 
 const minuteMillis = 60_000
 
@@ -16,12 +16,12 @@ interface Tally {
   readonly minute: number
   requests: number
   bytes: number
-  written: RefusalCount["to"]
+  written: ThrottledRequestCount["to"]
 }
 
 const zero = { requests: 0, bytes: 0 }
 
-export const makeRefusalCounter = (maxWaiting = maxWaitingRows) => {
+export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
   /** The newest row of each account and endpoint. */
   const current = new Map<string, Tally>()
   /** Rows with requests that are not written yet. */
@@ -56,7 +56,7 @@ export const makeRefusalCounter = (maxWaiting = maxWaitingRows) => {
   /** Returns the next batch, and a function to call once the batch is written. Until then it may be sent repeatedly. */
   const takeBatch = (maxRows: number) => {
     const taken = Array.from(waiting.values().take(maxRows))
-    const batch = taken.map((tally): RefusalCount => ({
+    const batch = taken.map((tally): ThrottledRequestCount => ({
       id: tally.id,
       row: tally.row,
       from: tally.written,

@@ -4,9 +4,9 @@ import { Argument, Command, Flag } from "effect/cli"
 import { migratedConnectionLayer } from "../db/Connection.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
-import { MailUnsubscribe } from "../mail/MailSettings.ts"
+import { MailUnsubscribeConfig } from "../mail/MailSettings.ts"
 import { makeBooleanFlag, makeExample, makeSilentExample } from "./CommandParts.ts"
-import { formatCount } from "./terminal/Text.ts"
+import { formatCount } from "./terminal/TerminalText.ts"
 
 const formatSelection = (
   { alreadyQueued, entry, invalidAddresses, optedOut, recipients }: Announcements.RecipientSelection,
@@ -53,7 +53,7 @@ export const announceCommand = Command.make(
     const announcements = yield* Announcements.queueAnnouncements({
       ...flags,
       baseUrl,
-      unsubscribeAddress: yield* MailUnsubscribe,
+      unsubscribeAddress: yield* MailUnsubscribeConfig,
     })
     const lines = announcements.map((announcement) =>
       flags.isDryRun ? formatDryRun(announcement) : formatSelection(announcement.selection, false)
@@ -106,7 +106,7 @@ const problemsCommand = Command.make(
 const retryCommand = Command.make(
   "retry",
   {
-    status: Argument.Literals("status", Announcements.retryableStatuses).pipe(
+    status: Argument.Literals("status", Announcements.retryableEmailStatuses).pipe(
       Argument.withDescription("failed: not delivered; unknown: maybe delivered, so some may get it twice"),
     ),
     entry,

@@ -2,7 +2,7 @@
 import type { PgClient } from "@effect/sql-pg"
 import { Config, Context, Effect, Redacted, Schema } from "effect"
 import { makeSocketRegistry, type SocketRegistry } from "../health/SocketRegistry.ts"
-import { makeTypeRegistry } from "./TypeRegistry.ts"
+import { makeDriverTypeRegistry } from "./TypeRegistry.ts"
 
 /** Session time limits (§8, database load). Poolers do not pass them on, so `ServiceRole.ts` sets them on the role. */
 export const sessionTimeouts = { lock_timeout: "2s", statement_timeout: "30s" } as const
@@ -21,10 +21,10 @@ const PostgresUrl = Schema.Redacted(Schema.String).check(
 )
 
 /** The URL of the database. If unset, the embedded server is used. */
-export const DatabaseUrl = Config.option(Config.schema(PostgresUrl, "DATABASE_URL"))
+export const DatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, "DATABASE_URL"))
 
 /** The URL of PostgreSQL itself, if `DATABASE_URL` names a pooler in transaction mode. */
-export const DirectUrl = Config.option(Config.schema(PostgresUrl, "DATABASE_DIRECT_URL"))
+export const DirectDatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, "DATABASE_DIRECT_URL"))
 
 export const quoteIdentifier = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
 
@@ -52,12 +52,12 @@ interface SessionOptions {
 }
 
 /** A driver configuration, with the registry of the sockets that it opens. */
-export interface SessionConfig {
+export interface ConnectionConfig {
   readonly config: PgClient.PgPoolConfig
   readonly sockets: SocketRegistry
 }
 
-export const makeSessionConfig = Effect.fnUntraced(function* ({ applicationName, pooled, url }: SessionOptions) {
+export const makeConnectionConfig = Effect.fnUntraced(function* ({ applicationName, pooled, url }: SessionOptions) {
   const sockets = yield* makeSocketRegistry(url)
   const config: PgClient.PgPoolConfig = {
     url,
@@ -65,17 +65,17 @@ export const makeSessionConfig = Effect.fnUntraced(function* ({ applicationName,
     startupParameters: pooled ? sessionTimeZone : { ...sessionTimeouts, ...sessionTimeZone },
     prepare: pooled ? yield* PoolerPreparedStatementsConfig : true,
     stream: sockets.open,
-    types: makeTypeRegistry(),
+    types: makeDriverTypeRegistry(),
   }
-  const session: SessionConfig = { config, sockets }
+  const session: ConnectionConfig = { config, sockets }
   return session
 })
 
 /** Configuration of direct connections to PostgreSQL, for work that must stay in one session. */
 export class DirectConnection extends Context.Service<
   DirectConnection,
-  SessionConfig & {
+  ConnectionConfig & {
     /** Configuration of the pool's connections through a pooler; undefined if the pool connects directly. */
-    readonly pooler: SessionConfig | undefined
+    readonly pooler: ConnectionConfig | undefined
   }
 >()("tickerline/db/DirectConnection") {}

@@ -3,7 +3,7 @@ import { Console, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { commandConnectionLayer, migratedConnectionLayer } from "../db/Connection.ts"
 import { runMigrations } from "../db/migrations/Migrations.ts"
-import { grantServiceRole } from "../db/migrations/ServiceRole.ts"
+import { grantServicePermissions } from "../db/migrations/ServiceRole.ts"
 import { makeExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
@@ -26,7 +26,7 @@ export const grantCommand = Command.make(
   "grant",
   { role: Argument.String("role").pipe(Argument.withDescription("An existing PostgreSQL role")) },
   Effect.fnUntraced(function* ({ role }) {
-    yield* grantServiceRole(role)
+    yield* grantServicePermissions(role)
     yield* Console.log(`Granted ${role} the privileges to serve, and no others. Later migrations extend them.`)
   }),
 ).pipe(

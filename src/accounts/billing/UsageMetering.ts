@@ -6,8 +6,14 @@ import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule
 import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout } from "../../rules/Errors.ts"
-import { makeRefusalCounter } from "./RefusalCounter.ts"
-import { makeRefusalWriter, makeUsageBatch, makeUsageWriter, type UsageBatch, type UsageRecord } from "./UsageWriter.ts"
+import { makeThrottledRequestCounter } from "./ThrottledRequestCounter.ts"
+import {
+  makeThrottledRequestWriter,
+  makeUsageBatch,
+  makeUsageWriter,
+  type UsageBatch,
+  type UsageRecord,
+} from "./UsageWriter.ts"
 
 /** Maximum number of waiting rows before requests are refused. */
 export const UsageBufferConfig = Config.schema(
@@ -37,11 +43,11 @@ const writesFailedTotal = Metric.counter("tickerline_usage_writes_failed_total",
   description: "Failed attempts to record requests. They are repeated.",
   incremental: true,
 })
-export const requestsRefusedTotal = Metric.counter("tickerline_usage_requests_refused_total", {
+export const usageRequestsRefusedTotal = Metric.counter("tickerline_usage_requests_refused_total", {
   description: "Requests refused because too many requests wait to be recorded.",
   incremental: true,
 })
-export const rowsLostTotal = Metric.counter("tickerline_usage_rows_lost_total", {
+export const usageRowsLostTotal = Metric.counter("tickerline_usage_rows_lost_total", {
   description: "Requests that a process could not record before it ended.",
   incremental: true,
 })
@@ -52,7 +58,7 @@ const bufferFull = new DatabasePoolTimeout({
   error: { message: "The usage of requests cannot be recorded at the moment. Retry in a few seconds." },
 })
 
-export class Metering extends Context.Service<Metering, {
+export class UsageMetering extends Context.Service<UsageMetering, {
   /** Fails with 503 while too many rows wait. */
   readonly requireCapacity: Effect.Effect<void, DatabasePoolTimeout>
   /** Whether `requireCapacity` would succeed. It changes no metric and logs nothing. */
@@ -61,14 +67,14 @@ export class Metering extends Context.Service<Metering, {
   readonly record: (row: UsageRecord) => void
 }>()("tickerline/account/Metering") {
   static readonly layer = Layer.effect(
-    Metering,
+    UsageMetering,
     Effect.gen(function* () {
       const maxWaiting = yield* UsageBufferConfig
       const writeUsage = yield* makeUsageWriter
-      const writeRefusals = yield* makeRefusalWriter
-      yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, requestsRefusedTotal, rowsLostTotal)
+      const writeRefusals = yield* makeThrottledRequestWriter
+      yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageRequestsRefusedTotal, usageRowsLostTotal)
       const waiting: Array<UsageRecord> = []
-      const refusals = makeRefusalCounter()
+      const refusals = makeThrottledRequestCounter()
       yield* registerGauge({
         name: "tickerline_usage_rows_waiting",
         description: "Rows of usage not written yet.",
@@ -95,7 +101,7 @@ export class Metering extends Context.Service<Metering, {
         const isNew = !isRefusing
         isRefusing = true
         const message = `Requests are refused because ${waiting.length} requests wait to be recorded.`
-        return Metric.update(requestsRefusedTotal, 1).pipe(
+        return Metric.update(usageRequestsRefusedTotal, 1).pipe(
           Effect.andThen(isNew ? Effect.logError(message) : Effect.void),
           Effect.andThen(Effect.fail(bufferFull)),
         )
@@ -172,7 +178,7 @@ export class Metering extends Context.Service<Metering, {
         const requests = waiting.length + refusals.countWaitingRequests()
         const cost = waiting.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
         return Effect.andThen(
-          Metric.update(rowsLostTotal, requests),
+          Metric.update(usageRowsLostTotal, requests),
           Effect.logError(
             `${requests} requests, worth ${cost} microdollars, could not be recorded before the process ended.`,
           ),
@@ -188,7 +194,7 @@ export class Metering extends Context.Service<Metering, {
           yield* persist
           if (count() === 0) hasRows.closeUnsafe()
         }).pipe(Effect.forever, forkUntraced))
-      return Metering.of({ requireCapacity, hasCapacity, record })
+      return UsageMetering.of({ requireCapacity, hasCapacity, record })
     }),
   )
 }

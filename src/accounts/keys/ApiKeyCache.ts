@@ -3,42 +3,42 @@ import { Clock, Context, Duration, Effect, Layer } from "effect"
 import { hash } from "node:crypto"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
-import type { Account } from "./Authentication.ts"
+import type { CurrentAccount } from "./Authentication.ts"
 
 /** How long a key lookup may be reused, ms. A revoked key is refused within one second (D2, API keys). */
-export const keyTtlMillis = 500
+export const apiKeyCacheTtlMillis = 500
 
 const maxKeys = 10_000
 
 /** The result of a key lookup. */
-export interface RecentKey {
-  readonly account: typeof Account.Service
+export interface CachedApiKey {
+  readonly account: typeof CurrentAccount.Service
   /** Start of the lookup, monotonic milliseconds. */
   readonly asOf: number
 }
 
 /** Accounts by the SHA-256 of their key. Entries are deleted when they expire, even if no request follows. */
-export class RecentKeys extends Context.Service<RecentKeys, {
+export class ApiKeyCache extends Context.Service<ApiKeyCache, {
   /** Returns the account of a key; undefined if the key was not looked up recently. */
-  readonly find: (key: string) => typeof Account.Service | undefined
+  readonly find: (key: string) => typeof CurrentAccount.Service | undefined
   /** `digest` is the key's SHA-256, hexadecimal. */
-  readonly add: (digest: string, key: RecentKey) => void
+  readonly add: (digest: string, key: CachedApiKey) => void
   readonly getSize: () => number
 }>()("tickerline/accounts/RecentKeys") {
   static readonly layer = Layer.effect(
-    RecentKeys,
+    ApiKeyCache,
     Effect.gen(function* () {
       const clock = yield* Clock.Clock
-      const keys = new Map<string, RecentKey>()
+      const keys = new Map<string, CachedApiKey>()
 
-      const isCurrent = ({ asOf }: RecentKey) => getMonotonicMillis(clock) - asOf < keyTtlMillis
+      const isCurrent = ({ asOf }: CachedApiKey) => getMonotonicMillis(clock) - asOf < apiKeyCacheTtlMillis
 
       const deleteExpired = Effect.sync(() => {
         for (const [digest, key] of keys) if (!isCurrent(key)) keys.delete(digest)
       })
-      yield* repeatInBackground(deleteExpired, Duration.millis(keyTtlMillis / 2))
+      yield* repeatInBackground(deleteExpired, Duration.millis(apiKeyCacheTtlMillis / 2))
 
-      return RecentKeys.of({
+      return ApiKeyCache.of({
         find: (key) => {
           if (key === "" || keys.size === 0) return undefined
           const found = keys.get(hash("sha256", key, "hex"))

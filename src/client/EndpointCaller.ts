@@ -3,7 +3,7 @@ import { Clock, Duration, Effect, Redacted, Result } from "effect"
 import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
 import { makeRequestId } from "../rules/RequestIds.ts"
 import { InvalidOptions, NoAnswer } from "./ClientErrors.ts"
-import type { AnyQuery, QueryValue, ResultPage } from "./Contract.ts"
+import type { AnyQuery, QueryValue, ResultPage } from "./EndpointTypes.ts"
 import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
 import {
   type DeprecationNotice,
@@ -183,4 +183,4 @@ export const isResultPage = (body: unknown): body is ResultPage =>
 export const nextPageQuery = (query: AnyQuery, body: unknown): AnyQuery | undefined =>
   isResultPage(body) && body.has_more ? { ...query, page: body.page + 1 } : undefined
 
-export const rowsOfPage = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []
+export const getPageRows = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []

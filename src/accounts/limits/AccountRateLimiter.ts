@@ -4,9 +4,9 @@ import { RateLimiter } from "effect/persistence"
 import { Reactivity } from "effect/reactivity"
 import { initializeCounters } from "../../observability/CallbackMetrics.ts"
 import type { Tier } from "../../rules/EndpointAnnotations.ts"
-import type { Account } from "../keys/Authentication.ts"
+import type { CurrentAccount } from "../keys/Authentication.ts"
 import { RateLimitExceeded } from "../AccountErrors.ts"
-import { makeSharedTokenBuckets, type TokenResult } from "./SharedTokenBuckets.ts"
+import { makeSharedTokenBuckets, type TokenBucketResult } from "./SharedTokenBuckets.ts"
 
 const RequestsPerMinute = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000_000 }))
 
@@ -30,7 +30,7 @@ const countedLocallyTotal = Metric.counter("tickerline_rate_limit_alone_total", 
 /** Seconds until `tokens` tokens are refilled, rounded up; at least 1. */
 const secondsToRefill = (tokens: number, limit: number) => String(Math.max(1, Math.ceil(tokens * 60 / limit)))
 
-const makeResult = ({ isAllowed, tokens }: TokenResult, limit: number): RateLimitResult => {
+const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): RateLimitResult => {
   const headers = {
     "X-RateLimit-Limit": String(limit),
     "X-RateLimit-Remaining": isAllowed ? String(Math.floor(tokens)) : "0",
@@ -50,15 +50,15 @@ export interface RateLimitResult {
   readonly refusal: RateLimitExceeded | undefined
 }
 
-export class RateLimit extends Context.Service<RateLimit, {
-  readonly perMinute: (tier: Tier) => number
+export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
+  readonly getRequestsPerMinute: (tier: Tier) => number
   /** Takes a token, unless the request is refused. Completes synchronously if this process holds a token. */
-  readonly count: (account: typeof Account.Service) => Effect.Effect<RateLimitResult>
+  readonly countRequest: (account: typeof CurrentAccount.Service) => Effect.Effect<RateLimitResult>
   /** Whether PostgreSQL is unavailable, so that each process counts only its own requests. */
   readonly isCountingLocally: () => boolean
 }>()("tickerline/account/RateLimit") {
   static readonly layer = Layer.effect(
-    RateLimit,
+    AccountRateLimiter,
     Effect.gen(function* () {
       const limits = yield* RateLimitsConfig
       yield* initializeCounters(countedLocallyTotal)
@@ -76,14 +76,18 @@ export class RateLimit extends Context.Service<RateLimit, {
         return { isAllowed, tokens }
       })
 
-      const count = ({ account_id, tier }: typeof Account.Service) => {
+      const count = ({ account_id, tier }: typeof CurrentAccount.Service) => {
         const limit = limits[tier]
         return Effect.map(
           Effect.catch(buckets.consume(account_id, limit), () => consumeLocally(account_id, limit)),
           (result) => makeResult(result, limit),
         )
       }
-      return RateLimit.of({ perMinute: (tier) => limits[tier], count, isCountingLocally: buckets.isUnavailable })
+      return AccountRateLimiter.of({
+        getRequestsPerMinute: (tier) => limits[tier],
+        countRequest: count,
+        isCountingLocally: buckets.isUnavailable,
+      })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

@@ -6,7 +6,7 @@
  * @param {ReadonlyArray<string | number>} path
  * @returns {unknown}
  */
-export const at = (value, ...path) => {
+export const getValueAt = (value, ...path) => {
   /** @type {unknown} */
   let found = value
   for (const key of path) {
@@ -20,8 +20,8 @@ export const at = (value, ...path) => {
  * @param {unknown} value
  * @param {ReadonlyArray<string | number>} path
  */
-export const textAt = (value, ...path) => {
-  const found = at(value, ...path)
+export const getTextAt = (value, ...path) => {
+  const found = getValueAt(value, ...path)
   return typeof found === "string" ? found : undefined
 }
 
@@ -29,8 +29,8 @@ export const textAt = (value, ...path) => {
  * @param {unknown} value
  * @param {ReadonlyArray<string | number>} path
  */
-export const numberAt = (value, ...path) => {
-  const found = at(value, ...path)
+export const getNumberAt = (value, ...path) => {
+  const found = getValueAt(value, ...path)
   return typeof found === "number" && Number.isFinite(found) ? found : undefined
 }
 
@@ -39,8 +39,8 @@ export const numberAt = (value, ...path) => {
  * @param {ReadonlyArray<string | number>} path
  * @returns {ReadonlyArray<unknown>}
  */
-export const listAt = (value, ...path) => {
-  const found = at(value, ...path)
+export const getListAt = (value, ...path) => {
+  const found = getValueAt(value, ...path)
   return Array.isArray(found) ? found : []
 }
 
@@ -48,5 +48,5 @@ export const listAt = (value, ...path) => {
  * @param {unknown} value
  * @param {ReadonlyArray<string | number>} path
  */
-export const textsAt = (value, ...path) =>
-  listAt(value, ...path).flatMap((item) => typeof item === "string" ? [item] : [])
+export const getTextsAt = (value, ...path) =>
+  getListAt(value, ...path).flatMap((item) => typeof item === "string" ? [item] : [])

@@ -2,27 +2,33 @@
 import { Effect, FileSystem, Option, Path, Redacted } from "effect"
 import { statfs } from "node:fs/promises"
 import process from "node:process"
-import { databaseUser, readCredentials } from "../../db/embedded/Cluster.ts"
-import { TickerlineHome } from "../../db/embedded/EmbeddedPostgres.ts"
+import { embeddedDatabaseUser, readServerCredentials } from "../../db/embedded/EmbeddedCluster.ts"
+import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import { findPostgresPackage } from "../../db/embedded/PostgresPrograms.ts"
-import { findRunningServer } from "../../db/embedded/PostgresServer.ts"
-import { failed, type Finding, passed, skipped, warned } from "./Finding.ts"
+import { findRunningPostgres } from "../../db/embedded/PostgresServer.ts"
+import {
+  type DoctorFinding,
+  makeFailedFinding,
+  makePassedFinding,
+  makeSkippedFinding,
+  makeWarningFinding,
+} from "./DoctorFinding.ts"
 
 const gibibyte = 2 ** 30
 
 const checkFreeSpace = (folder: string) =>
   Effect.tryPromise(() => statfs(folder)).pipe(
-    Effect.map(({ bavail, bsize }): Finding => {
+    Effect.map(({ bavail, bsize }): DoctorFinding => {
       const free = Number(bavail) * Number(bsize)
       const found = `${(free / gibibyte).toFixed(1)} GiB free`
       if (free < gibibyte / 4) {
-        return failed("disk", found, "Free some disk space. PostgreSQL stops when the disk is full.")
+        return makeFailedFinding("disk", found, "Free some disk space. PostgreSQL stops when the disk is full.")
       }
       return free < 2 * gibibyte
-        ? warned("disk", found, "Free some disk space. A load needs twice the size of its table.")
-        : passed("disk", found)
+        ? makeWarningFinding("disk", found, "Free some disk space. A load needs twice the size of its table.")
+        : makePassedFinding("disk", found)
     }),
-    Effect.orElseSucceed(() => skipped("disk", "this system does not report its free space")),
+    Effect.orElseSucceed(() => makeSkippedFinding("disk", "this system does not report its free space")),
   )
 
 /** Returns the files that other users can read. */
@@ -39,26 +45,28 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const info = yield* Effect.option(fs.stat(home))
   if (Option.isNone(info)) {
-    return [passed("home", `${home} does not exist yet; the first start creates it`)]
+    return [makePassedFinding("home", `${home} does not exist yet; the first start creates it`)]
   }
   if (info.value.type !== "Directory") {
-    return [failed("home", `${home} is a file`, "Set TICKERLINE_HOME to a folder, or unset it.")]
+    return [makeFailedFinding("home", `${home} is a file`, "Set TICKERLINE_HOME to a folder, or unset it.")]
   }
   const owner = Option.getOrUndefined(info.value.uid)
   const user = process.getuid?.()
   if (owner !== undefined && user !== undefined && user !== 0 && owner !== user) {
     const advice = "Run as that user, or set TICKERLINE_HOME to a folder of your own."
-    return [failed("home", `${home} belongs to user ${owner}, but this process runs as user ${user}`, advice)]
+    return [
+      makeFailedFinding("home", `${home} belongs to user ${owner}, but this process runs as user ${user}`, advice),
+    ]
   }
   const writable = yield* Effect.option(fs.access(home, { writable: true }))
   if (Option.isNone(writable)) {
     const advice = "Make it writable (chmod u+rwx), or set TICKERLINE_HOME to another folder."
-    return [failed("home", `${home} is not writable`, advice)]
+    return [makeFailedFinding("home", `${home} is not writable`, advice)]
   }
   // The first file contains the demo key, the second the credentials of the database.
   const readable = yield* findReadableFiles([`${home}/demo-key`, `${home}/postgres/cluster/server.json`])
   return [
-    readable.length === 0 ? passed("home", home) : warned(
+    readable.length === 0 ? makePassedFinding("home", home) : makeWarningFinding(
       "home",
       `other users can read ${readable.join(" and ")}`,
       `Restrict access: chmod 600 ${readable.join(" ")}`,
@@ -68,29 +76,32 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
 })
 
 interface EmbeddedCheckResult {
-  readonly findings: ReadonlyArray<Finding>
+  readonly findings: ReadonlyArray<DoctorFinding>
   /** URL of the running server. None if the server is not running. */
   readonly url: Option.Option<Redacted.Redacted>
 }
 
 const checkPrograms = findPostgresPackage().pipe(
-  Effect.map(({ version }) => ({ version, finding: passed("programs", `PostgreSQL ${version}`) })),
+  Effect.map(({ version }) => ({ version, finding: makePassedFinding("programs", `PostgreSQL ${version}`) })),
   Effect.catchTag(
     "EmbeddedPostgresError",
     ({ message }) =>
       Effect.succeed({
         version: undefined,
-        finding: failed("programs", message, "Run `npm ci`, or set DATABASE_URL."),
+        finding: makeFailedFinding("programs", message, "Run `npm ci`, or set DATABASE_URL."),
       }),
   ),
 )
 
 export const checkEmbeddedDatabase = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
-  const home = (yield* Path.Path).resolve(yield* TickerlineHome)
+  const home = (yield* Path.Path).resolve(yield* TickerlineHomeConfig)
   const programs = yield* checkPrograms
-  const findings: Array<Finding> = [programs.finding, ...yield* checkHomeFolder(home)]
-  const report = (finding: Finding, url: Option.Option<Redacted.Redacted> = Option.none()): EmbeddedCheckResult => ({
+  const findings: Array<DoctorFinding> = [programs.finding, ...yield* checkHomeFolder(home)]
+  const report = (
+    finding: DoctorFinding,
+    url: Option.Option<Redacted.Redacted> = Option.none(),
+  ): EmbeddedCheckResult => ({
     findings: [...findings, finding],
     url,
   })
@@ -98,28 +109,31 @@ export const checkEmbeddedDatabase = Effect.gen(function* () {
   const data = Option.map(base, (path) => `${path}/cluster/data`)
   if (
     Option.isNone(base) || Option.isNone(data) || !(yield* Effect.orElseSucceed(fs.exists(data.value), () => false))
-  ) return report(passed("server", "there is no database yet; the first start creates it"))
+  ) return report(makePassedFinding("server", "there is no database yet; the first start creates it"))
   const dataVersion = Option.map(
     yield* Effect.option(fs.readFileString(`${data.value}/PG_VERSION`)),
     (text) => text.trim(),
   )
   const major = programs.version?.split(".")[0]
   if (Option.isSome(dataVersion) && major !== undefined && dataVersion.value !== major) {
-    findings.push(failed(
+    findings.push(makeFailedFinding(
       "data",
       `the data directory belongs to PostgreSQL ${dataVersion.value}`,
       `Dump it with PostgreSQL ${dataVersion.value}, then restore the dump in PostgreSQL ${major}.`,
     ))
   }
-  const running = yield* findRunningServer({ data: data.value })
+  const running = yield* findRunningPostgres({ dataDirectory: data.value })
   if (running === undefined) {
-    return report(passed("server", "it is not running; `npm start` and every command that needs it start it"))
+    return report(
+      makePassedFinding("server", "it is not running; `npm start` and every command that needs it start it"),
+    )
   }
-  findings.push(passed("server", `it is running (pid ${running.pid}, port ${running.port})`))
-  const credentials = yield* Effect.result(readCredentials(base.value))
+  findings.push(makePassedFinding("server", `it is running (pid ${running.pid}, port ${running.port})`))
+  const credentials = yield* Effect.result(readServerCredentials(base.value))
   if (credentials._tag === "Failure") {
-    return report(failed("access", credentials.failure.message, "Restore the file or its permissions."))
+    return report(makeFailedFinding("access", credentials.failure.message, "Restore the file or its permissions."))
   }
-  const address = `${databaseUser}:${credentials.success.password}@127.0.0.1:${running.port}/${databaseUser}`
+  const address =
+    `${embeddedDatabaseUser}:${credentials.success.password}@127.0.0.1:${running.port}/${embeddedDatabaseUser}`
   return { findings, url: Option.some(Redacted.make(`postgres://${address}`)) } satisfies EmbeddedCheckResult
 })

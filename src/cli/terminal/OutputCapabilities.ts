@@ -6,15 +6,15 @@ import { styleText } from "node:util"
 
 type TextStyle = "bold" | "dim" | "red" | "green" | "yellow" | "cyan"
 
-export interface Screen {
+export interface OutputCapabilities {
   readonly isTerminal: boolean
   /** Whether a line can be redrawn. False in CI, where logs would contain every redraw. */
   readonly canRedraw: boolean
   /** Whether characters beyond ASCII are displayed. */
-  readonly unicode: boolean
+  readonly hasUnicode: boolean
   /** The current width in columns; infinite for a file or a pipe. */
   readonly columns: () => number
-  readonly colors: boolean
+  readonly hasColors: boolean
   /** Styles text. Returns it unchanged without colors (`NO_COLOR`, `FORCE_COLOR`, `TERM=dumb`, not a terminal). */
   readonly paint: (style: TextStyle, text: string) => string
 }
@@ -45,15 +45,15 @@ const isSet = (name: string) => Effect.map(Config.option(Config.String(name)), O
 const defaultColumns = 80
 
 const makeScreen = Effect.fnUntraced(
-  function* (stream: "stdout" | "stderr"): Effect.fn.Return<Screen, Config.ConfigError, Stdio.Stdio> {
+  function* (stream: "stdout" | "stderr"): Effect.fn.Return<OutputCapabilities, Config.ConfigError, Stdio.Stdio> {
     const stdio = yield* Stdio.Stdio
     const isTerminal = yield* stream === "stdout" ? stdio.stdoutIsTerminal : stdio.stderrIsTerminal
     const { canAnimate, canColor } = yield* readCapabilities(Effect.succeed(isTerminal))
     return {
       isTerminal,
       canRedraw: canAnimate && !(yield* isSet("CI")),
-      colors: canColor,
-      unicode: /utf-?8/i.test(yield* locale),
+      hasColors: canColor,
+      hasUnicode: /utf-?8/i.test(yield* locale),
       columns: () => isTerminal ? process[stream].columns || defaultColumns : Number.POSITIVE_INFINITY,
       paint: (style, text) => canColor ? styleText(style, text, { validateStream: false }) : text,
     }
@@ -61,6 +61,6 @@ const makeScreen = Effect.fnUntraced(
   Effect.orDie,
 )
 
-export const stdoutScreen = makeScreen("stdout")
+export const stdoutCapabilities = makeScreen("stdout")
 
-export const stderrScreen = makeScreen("stderr")
+export const stderrCapabilities = makeScreen("stderr")

@@ -5,7 +5,7 @@
 import { Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../src/Api.ts"
-import { endpointNameOf } from "../src/client/Contract.ts"
+import { toEndpointName } from "../src/client/EndpointTypes.ts"
 
 /** Renders the description of a schema, or of its encoded side, as a comment. */
 const documentationComment = (ast: SchemaAST.AST) => {
@@ -38,7 +38,7 @@ const typeOf = (ast: SchemaAST.AST): string => {
   if (SchemaAST.isUnion(ast)) return responseType(...ast.types)
   if (SchemaAST.isArrays(ast)) return arrayType(ast)
   if (SchemaAST.isObjects(ast)) return objectType(ast)
-  throw new Error(`The client has no type for ${ast._tag}. Add it to client/EndpointTypes.ts.`)
+  throw new Error(`The client has no type for ${ast._tag}. Add it to client/PromiseDeclarations.ts.`)
 }
 
 const arrayType = ({ elements, rest: [rest] }: SchemaAST.Arrays) => {
@@ -95,7 +95,7 @@ export const renderPromiseContract = (): string => {
     onEndpoint: ({ endpoint, errors, successes }) => {
       const [success] = successes.get(200) ?? []
       if (success === undefined || SchemaAST.isString(success.ast)) return
-      const name = endpointNameOf(endpoint.path)
+      const name = toEndpointName(endpoint.path)
       const typePrefix = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
       const body = SchemaAST.toType(success.ast)
       types.push(`export type ${typePrefix}Query = ${queryType(endpoint.query?.ast)}`)

@@ -2,26 +2,26 @@
 import { Cause, Duration, Effect } from "effect"
 import { summarizeError } from "../ErrorReport.ts"
 
-export type FindingState = "ok" | "warning" | "failed" | "skipped"
+export type DoctorFindingState = "ok" | "warning" | "failed" | "skipped"
 
-export interface Finding {
+export interface DoctorFinding {
   readonly check: string
-  readonly state: FindingState
+  readonly state: DoctorFindingState
   /** The result of the check. Contains no secrets. */
   readonly found: string
   /** How to correct the problem. Present for warnings and failures. */
   readonly advice?: string
 }
 
-export const passed = (check: string, found: string): Finding => ({ check, state: "ok", found })
-export const skipped = (check: string, found: string): Finding => ({ check, state: "skipped", found })
-export const warned = (check: string, found: string, advice: string): Finding => ({
+export const makePassedFinding = (check: string, found: string): DoctorFinding => ({ check, state: "ok", found })
+export const makeSkippedFinding = (check: string, found: string): DoctorFinding => ({ check, state: "skipped", found })
+export const makeWarningFinding = (check: string, found: string, advice: string): DoctorFinding => ({
   check,
   state: "warning",
   found,
   advice,
 })
-export const failed = (check: string, found: string, advice: string): Finding => ({
+export const makeFailedFinding = (check: string, found: string, advice: string): DoctorFinding => ({
   check,
   state: "failed",
   found,
@@ -34,22 +34,22 @@ interface DoctorCheck<E, R> {
   readonly advice?: string
   /** Maximum duration of the check, ten seconds by default. */
   readonly timeout?: Duration.Duration
-  readonly effect: Effect.Effect<Finding | ReadonlyArray<Finding>, E, R>
+  readonly effect: Effect.Effect<DoctorFinding | ReadonlyArray<DoctorFinding>, E, R>
 }
 
 const defaultTimeout = Duration.seconds(10)
 
 /** Runs a check. An error or a timeout becomes a finding, so that the other checks still run. */
-export const runCheck = <E, R>(
+export const runDoctorCheck = <E, R>(
   { advice = "Correct this, then run doctor again.", effect, name, timeout = defaultTimeout }: DoctorCheck<E, R>,
-): Effect.Effect<ReadonlyArray<Finding>, never, R> =>
+): Effect.Effect<ReadonlyArray<DoctorFinding>, never, R> =>
   effect.pipe(
     Effect.map((found) => "state" in found ? [found] : found),
     Effect.timeoutOrElse({
       duration: timeout,
       orElse: () =>
         Effect.succeed([
-          failed(
+          makeFailedFinding(
             name,
             `no answer within ${Duration.toSeconds(timeout)} seconds`,
             "Find out whether the server is overloaded or unreachable.",
@@ -58,7 +58,11 @@ export const runCheck = <E, R>(
     }),
     Effect.catchCause((cause) =>
       Cause.hasInterruptsOnly(cause) ? Effect.interrupt : Effect.succeed([
-        failed(name, summarizeError(Cause.squash(cause)) ?? "the check ended with an unexpected error", advice),
+        makeFailedFinding(
+          name,
+          summarizeError(Cause.squash(cause)) ?? "the check ended with an unexpected error",
+          advice,
+        ),
       ])
     ),
   )

@@ -25,7 +25,7 @@ export const escapeLines = (text: string) => text.split("\n").map(escapeLine).jo
 const segmenter = new Intl.Segmenter(undefined, { granularity: "grapheme" })
 
 /** Shortens text to a number of columns and marks the cut with the ellipsis. Never splits a grapheme. */
-export const truncate = (text: string, columns: number, ellipsis: string) => {
+export const truncateToWidth = (text: string, columns: number, ellipsis: string) => {
   let shortened = ""
   let width = 0
   for (const { segment } of segmenter.segment(text)) {
@@ -39,6 +39,6 @@ export const truncate = (text: string, columns: number, ellipsis: string) => {
 
 const makePadding = (text: string, columns: number) => " ".repeat(Math.max(0, columns - displayWidth(text)))
 
-export const padEnd = (text: string, columns: number) => `${text}${makePadding(text, columns)}`
+export const padEndToWidth = (text: string, columns: number) => `${text}${makePadding(text, columns)}`
 
-export const padStart = (text: string, columns: number) => `${makePadding(text, columns)}${text}`
+export const padStartToWidth = (text: string, columns: number) => `${makePadding(text, columns)}${text}`

@@ -1,7 +1,7 @@
 /** D2 (API keys): creates, lists, rotates, disables and revokes keys, for the command line. */
 import { Data, Duration, Effect, Redacted, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
-import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKey.ts"
+import { generateApiKey, getApiKeyHint, makeApiKeyHasher } from "./ApiKeyFormat.ts"
 
 class NoSuchKey extends Data.TaggedError("NoSuchKey")<{ readonly message: string }> {}
 

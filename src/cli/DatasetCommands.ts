@@ -2,14 +2,14 @@
 import { Console, Duration, Effect, Option, Ref, Schema } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import { migratedConnectionLayer } from "../db/Connection.ts"
-import { describeDataset } from "../load/DatasetDescription.ts"
-import { datasets, findDataset, getDataset } from "../load/Datasets.ts"
+import { describeDatasetFormat } from "../load/DatasetDescription.ts"
+import { findDataset, loadableDatasets, requireDataset } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadFile, type LoadResult, type LoadTask } from "../load/Load.ts"
 import type { MergeCounts } from "../load/LoadingTable.ts"
 import { makeBooleanFlag, makeExample, makeSilentExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCount } from "./terminal/Text.ts"
+import { formatCount } from "./terminal/TerminalText.ts"
 
 const formatMerge = ({ added, unchanged, updated }: MergeCounts, isCheck: boolean) =>
   isCheck
@@ -46,7 +46,7 @@ const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
     runTask(task).pipe(
       Effect.as(false),
       Effect.catchTag(
-        ["BadRows", "NoRows", "UnreadableFile"],
+        ["InvalidRows", "EmptyLoadFile", "UnreadableFile"],
         ({ message }) => Effect.as(Console.error(message), true),
       ),
     ))
@@ -101,7 +101,7 @@ const usageError = new CliError.ShowHelp({
 /** The name is validated here, so that an unknown dataset is reported before the command connects to the database. */
 const datasetArgument = Argument.String("dataset").pipe(
   Argument.mapEffect((name) =>
-    getDataset(name).pipe(
+    requireDataset(name).pipe(
       Effect.as(name),
       Effect.mapError(({ message }) => new CliError.ValidationError({ message })),
     )
@@ -112,7 +112,7 @@ export const loadCommand = Command.make(
   "load",
   {
     dataset: datasetArgument.pipe(
-      Argument.withDescription(`One of ${datasets.map(({ table }) => table.replaceAll("_", "-")).join(", ")}`),
+      Argument.withDescription(`One of ${loadableDatasets.map(({ table }) => table.replaceAll("_", "-")).join(", ")}`),
       Argument.optional,
     ),
     // `Path` accepts a folder, unlike `File`. The load then refuses the folder with a more helpful message.
@@ -157,8 +157,8 @@ export const datasetsCommand = Command.make(
     dataset: datasetArgument.pipe(Argument.withDescription("Describe only this dataset"), Argument.optional),
   },
   Effect.fnUntraced(function* ({ dataset }) {
-    const described = Option.isSome(dataset) ? [yield* getDataset(dataset.value)] : datasets
-    yield* Console.log(described.map(describeDataset).join("\n"))
+    const described = Option.isSome(dataset) ? [yield* requireDataset(dataset.value)] : loadableDatasets
+    yield* Console.log(described.map(describeDatasetFormat).join("\n"))
   }),
 ).pipe(
   Command.withDescription("Describe the tables that load fills: columns, types and an example row"),

@@ -55,8 +55,8 @@ export const validateDeprecation = (deprecation: Deprecation): Deprecation => {
   return deprecation
 }
 
-/** Usage: `endpoint.annotateMerge(deprecationAnnotations({ announced: "2026-11-01", … }))` */
-export const deprecationAnnotations = (deprecation: Deprecation) =>
+/** Usage: `endpoint.annotateMerge(makeDeprecationAnnotations({ announced: "2026-11-01", … }))` */
+export const makeDeprecationAnnotations = (deprecation: Deprecation) =>
   Context.make(DeprecationAnnotation, validateDeprecation(deprecation)).pipe(Context.merge(OpenApi.annotations({
     deprecated: true,
     transform: (operation) =>
@@ -77,7 +77,7 @@ export const addDeprecationHeaders = Effect.fnUntraced(function* ({ announced, s
 })
 
 /** Fails from the day after the sunset on. The error message begins with `subject`, for example a path. */
-export const failIfRemoved = Effect.fnUntraced(function* (deprecation: Deprecation, subject: string) {
+export const failAfterSunset = Effect.fnUntraced(function* (deprecation: Deprecation, subject: string) {
   const { note, successor, sunset } = deprecation
   if (sunset !== undefined && (yield* todayInNewYork) > sunset) {
     const message = `${subject} was removed after ${sunset}. Use ${successor} instead. ${note}`
@@ -88,23 +88,23 @@ export const failIfRemoved = Effect.fnUntraced(function* (deprecation: Deprecati
 })
 
 /** Returns the first step of an endpoint: it sets the route, adds deprecation headers, and fails after the sunset. */
-export const makeLifecycleCheck = ({ annotations, path }: Pick<HttpApiEndpoint.Top, "annotations" | "path">) => {
+export const makeDeprecationCheck = ({ annotations, path }: Pick<HttpApiEndpoint.Top, "annotations" | "path">) => {
   const deprecation = Option.getOrUndefined(getDeprecation(annotations))
   return Effect.flatMap(RequestContext, (context) => {
     context.route = path
     return deprecation === undefined
       ? Effect.void
-      : Effect.andThen(addDeprecationHeaders(deprecation), failIfRemoved(deprecation, path))
+      : Effect.andThen(addDeprecationHeaders(deprecation), failAfterSunset(deprecation, path))
   })
 }
 
 /** The outermost API middleware, so that even a 401 or 422 of a deprecated endpoint has the deprecation headers. */
-export class LifecycleMiddleware extends HttpApiMiddleware.Service<LifecycleMiddleware>()(
+export class DeprecationMiddleware extends HttpApiMiddleware.Service<DeprecationMiddleware>()(
   "tickerline/rules/LifecycleMiddleware",
   { error: EndpointRemoved },
 ) {
   static readonly layer = Layer.succeed(
     this,
-    (httpApp, { endpoint }) => Effect.andThen(makeLifecycleCheck(endpoint), httpApp),
+    (httpApp, { endpoint }) => Effect.andThen(makeDeprecationCheck(endpoint), httpApp),
   )
 }

@@ -5,7 +5,7 @@
 import { Schema, SchemaAST } from "effect"
 
 /** Operators that compare a column with the value of the parameter. */
-export type ColumnOperator =
+export type FilterOperator =
   /** The column equals the value. */
   | "equals"
   /** The column is one of the values. */
@@ -38,7 +38,7 @@ export interface DecodedQuery {
 
 export type FilterDeclaration =
   | {
-    readonly operator: ColumnOperator
+    readonly operator: FilterOperator
     /** By default the column has the name of the parameter. */
     readonly column?: string
   }
@@ -62,5 +62,5 @@ export interface QuerySchema {
 }
 
 /** Returns the filter that a parameter declares. */
-export const getFilter = ({ ast }: { readonly ast: SchemaAST.AST }): FilterDeclaration | undefined =>
+export const getFilterDeclaration = ({ ast }: { readonly ast: SchemaAST.AST }): FilterDeclaration | undefined =>
   SchemaAST.resolve(ast)?.filter

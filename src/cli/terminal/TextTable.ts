@@ -1,7 +1,7 @@
 /** Prints rows as aligned columns: complete in a file, shortened to the width of a terminal. */
 import { Console, Effect } from "effect"
-import { type Screen, stdoutScreen } from "./Screen.ts"
-import { displayWidth, escapeLine, padEnd, padStart, truncate } from "./Text.ts"
+import { type OutputCapabilities, stdoutCapabilities } from "./OutputCapabilities.ts"
+import { displayWidth, escapeLine, padEndToWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
 
 /** `null` is a missing value. */
 export type TableCell = string | null
@@ -45,12 +45,13 @@ const fitWidths = (naturalWidths: ReadonlyArray<number>, maxWidth: number): Read
   return widths
 }
 
-const placeholder = (screen: Screen) => screen.isTerminal ? "-" : ""
+const placeholder = (screen: OutputCapabilities) => screen.isTerminal ? "-" : ""
 
-const shorten = (text: string, width: number, { unicode }: Screen) => truncate(text, width, unicode ? "…" : "~")
+const shorten = (text: string, width: number, { hasUnicode: unicode }: OutputCapabilities) =>
+  truncateToWidth(text, width, unicode ? "…" : "~")
 
 /** Formats a header line and one line per row. */
-export const formatTable = ({ columns, rows }: TableData, screen: Screen): RenderedTable => {
+export const formatTable = ({ columns, rows }: TableData, screen: OutputCapabilities): RenderedTable => {
   const cells = rows.map((row) => row.map((cell) => cell === null ? null : escapeLine(cell)))
   const naturalWidths = columns.map(({ name }, index) =>
     Math.max(displayWidth(name), ...cells.map((row) => displayWidth(row[index] ?? placeholder(screen))))
@@ -59,7 +60,7 @@ export const formatTable = ({ columns, rows }: TableData, screen: Screen): Rende
   const alignCell = (text: string, index: number) => {
     const width = widths[index] ?? 0
     const shortened = shorten(text, width, screen)
-    return columns[index]?.isNumber === true ? padStart(shortened, width) : padEnd(shortened, width)
+    return columns[index]?.isNumber === true ? padStartToWidth(shortened, width) : padEndToWidth(shortened, width)
   }
   const formatRow = (row: ReadonlyArray<TableCell>) =>
     widths.map((_, index) => {
@@ -74,19 +75,22 @@ export const formatTable = ({ columns, rows }: TableData, screen: Screen): Rende
 }
 
 /** Formats the first row with one line per column. */
-export const formatRecord = ({ columns, rows: [row = []] }: TableData, screen: Screen): ReadonlyArray<string> => {
+export const formatRecord = (
+  { columns, rows: [row = []] }: TableData,
+  screen: OutputCapabilities,
+): ReadonlyArray<string> => {
   const nameWidth = Math.max(0, ...columns.map(({ name }) => displayWidth(name)))
   const cellWidth = Math.max(1, screen.columns() - nameWidth - 2)
   return columns.map(({ name }, index) => {
     const cell = row[index] ?? null
     const text = cell === null ? screen.paint("dim", placeholder(screen)) : shorten(escapeLine(cell), cellWidth, screen)
-    return `${screen.paint("bold", padEnd(name, nameWidth))}  ${text}`.trimEnd()
+    return `${screen.paint("bold", padEndToWidth(name, nameWidth))}  ${text}`.trimEnd()
   })
 }
 
 /** Prints a table on standard output, and names hidden columns on standard error. */
 export const printTable = Effect.fnUntraced(function* (table: TableData, advice = "or write the table to a file") {
-  const { hiddenColumns, lines } = formatTable(table, yield* stdoutScreen)
+  const { hiddenColumns, lines } = formatTable(table, yield* stdoutCapabilities)
   yield* Console.log(lines.join("\n"))
   if (hiddenColumns.length === 0) return
   yield* Console.error(escapeLine(`No room for ${hiddenColumns.join(", ")}. Widen the terminal, ${advice}.`))
