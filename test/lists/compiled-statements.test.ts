@@ -6,13 +6,9 @@ import { Database } from "../../src/db/Database.ts"
 import { makeListQueryCompiler } from "../../src/lists/ListQuery.ts"
 import { ScreenerQuery, ScreenerRow } from "../../src/v1/screener/Api.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
-import {
-  buildUrl,
-  documentedEndpoints,
-  type DocumentedParameter,
-  type ParameterKind,
-} from "../support/DocumentedEndpoints.ts"
+import { buildUrl, documentedEndpoints } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
+import { chooseValue, makeChooser } from "../support/RandomChoices.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { TestKeys } from "../support/Service.ts"
 import { inputs } from "../support/Thoroughness.ts"
@@ -22,35 +18,6 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(1_500)).pipe(
 )
 
 const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
-
-/** A reproducible random choice. */
-const makeChooser = (seed: number) => {
-  let state = seed >>> 0
-  return <A>(options: readonly [A, ...ReadonlyArray<A>]): A => {
-    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0
-    return options[(state >>> 8) % options.length] ?? options[0]
-  }
-}
-
-type Chooser = ReturnType<typeof makeChooser>
-type Values = readonly [string, ...ReadonlyArray<string>]
-
-const numbers: Values = ["0", "7", "1000", "5.25", "1e4", "-1e300", "1e300", "9223372036854775807.5"]
-const values: Readonly<Record<Exclude<ParameterKind, "words" | "tickers" | "integer" | "ticker">, Values>> = {
-  number: numbers,
-  date: ["2014-01-02", "2016-02-29", "2019-07-31", "2024-11-01"],
-  boolean: ["true", "false"],
-  sort: ["ticker", "-price", "float"],
-  text: ["text", "text 1,text 2", "100%", "a_b'c\"d\\", "tag7", "8-K,news", 'or -x "y', "AB,CD,EF", "/v1/news"],
-}
-
-const chooseValue = ({ kind, words }: DocumentedParameter, chooseShape: Chooser, choose: Chooser) => {
-  const [first, ...rest] = words
-  if (first !== undefined) return choose([first, ...rest, words.join(",")])
-  if (kind === "words" || kind === "integer" || kind === "ticker") return "7"
-  if (kind !== "tickers") return choose(values[kind])
-  return Array.from({ length: chooseShape([1, 1, 2, 3, 4, 9]) }, () => `T${choose([1, 2, 7, 50, 300, 1499])}`).join(",")
-}
 
 /** The days before the test, because its own requests are recorded. */
 const past: Readonly<Record<string, string>> = {

@@ -47,6 +47,7 @@ import { ResearchReport, ResearchReportTldr } from "../../src/v1/research-report
 import { ScreenerRow } from "../../src/v1/screener/Api.ts"
 import { SplitStatus } from "../../src/v1/split-status/Api.ts"
 import { DailyUsageRow, UsageRow } from "../../src/v1/usage/Api.ts"
+import { encodeReferenceCell } from "../support/ReferenceLists.ts"
 import * as Service from "../support/Service.ts"
 
 type Row = RowModel & Schema.Codec<unknown, unknown> & { readonly json: Schema.Codec<unknown, unknown> }
@@ -212,20 +213,11 @@ const encodeWithSchemas = (row: Row) => {
     JSON.stringify(encode(decode(Object.fromEntries(names.map((name, index) => [name, values[index]])))))
 }
 
-/** The CSV cell of a JSON value, computed with strings. */
-const referenceCell = (json: string) => {
-  const value: unknown = JSON.parse(json)
-  if (value === null) return ""
-  if (typeof value !== "string") return Array.isArray(value) ? `"${json.replaceAll(`"`, `""`)}"` : json
-  const harmless = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/.test(value) ? `'${value}` : value
-  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll(`"`, `""`)}"` : harmless
-}
-
 const encodeCellsWithSchemas = (row: Row) => {
   const columns = getColumnNames(row).map((name) => {
     const [select = Schema.Null, json = Schema.Null] = [row.fields[name], row.json.fields[name]]
     const [decode, encode] = [Schema.decodeUnknownSync(select), Schema.encodeUnknownSync(json)]
-    return (value: unknown) => referenceCell(JSON.stringify(encode(decode(value))))
+    return (value: unknown) => encodeReferenceCell(JSON.stringify(encode(decode(value))))
   })
   return (values: ReadonlyArray<unknown>) => columns.map((encode, index) => encode(values[index])).join(",")
 }

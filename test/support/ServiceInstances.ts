@@ -16,6 +16,8 @@ export interface WireResponse {
   /** The body as received. */
   readonly bytes: Buffer
   readonly text: string
+  /** The headers after the body. */
+  readonly trailers: Readonly<Record<string, string | undefined>>
 }
 
 export interface WireRequestOptions {
@@ -54,7 +56,8 @@ export const requestOverWire = (
         const bytes = Buffer.concat(chunks)
         const named = Object.entries(response.headers).map(([name, value]) => [name, String(value)])
         const text = decompress(response.headers["content-encoding"], bytes).toString("utf8")
-        resume(Effect.succeed({ status: response.statusCode ?? 0, headers: Object.fromEntries(named), bytes, text }))
+        const { statusCode: status = 0, trailers } = response
+        resume(Effect.succeed({ status, headers: Object.fromEntries(named), bytes, text, trailers }))
       })
     })
     outgoing.on("error", (error) => resume(Effect.fail(error)))

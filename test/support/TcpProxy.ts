@@ -1,10 +1,26 @@
 /** A TCP proxy in front of the database. Tests stall it, cut it, or redirect it to another server. */
 import { Effect } from "effect"
 import { connect, createServer, type Socket } from "node:net"
+import { Transform } from "node:stream"
 
 export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
   const pairs = new Set<readonly [Socket, Socket]>()
   let [stalled, target, connections] = [false, first, 0]
+  let [cutText, cuts] = ["", 0]
+  /** Passes on what the server sends, and ends the stream directly before the text. */
+  const makeCutter = () => {
+    const cutter = new Transform({
+      transform: (chunk: Buffer, _, done) => {
+        const at = cutText === "" ? -1 : chunk.indexOf(cutText)
+        if (at < 0) return done(null, chunk)
+        cutText = ""
+        cuts += 1
+        cutter.push(chunk.subarray(0, at))
+        cutter.push(null)
+      },
+    })
+    return cutter
+  }
   const server = createServer((near) => {
     connections += 1
     const far = connect(target, "127.0.0.1")
@@ -16,7 +32,7 @@ export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
     }
     pair.forEach((socket) => socket.on("error", end).on("close", end))
     near.pipe(far)
-    far.pipe(near)
+    far.pipe(makeCutter()).pipe(near)
     if (stalled) pair.forEach((socket) => socket.pause())
   })
   const port = yield* Effect.acquireRelease(
@@ -48,11 +64,16 @@ export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
   )
   /** Resets all connections. */
   const cut = each((socket) => socket.resetAndDestroy())
+  /** Closes the next connection on which the server sends the text, directly before the text. */
+  const cutBefore = (text: string) =>
+    Effect.sync(() => {
+      cutText = text
+    })
   /** Sends new connections to another port. Open connections stay as they are. */
   const lead = (port: number) =>
     Effect.sync(() => {
       target = port
       stalled = false
     })
-  return { port, stall, resume, cut, lead, connections: () => connections }
+  return { port, stall, resume, cut, cutBefore, lead, connections: () => connections, cuts: () => cuts }
 })

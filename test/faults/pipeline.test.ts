@@ -1,0 +1,452 @@
+/**
+ * Faults in each step of a request. Every request is counted against the rate limit once, and recorded once in the
+ * usage and once in the metrics. No permit, connection or query stays behind.
+ */
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
+import { PgConnection } from "@effect/sql-pg"
+import { assert, layer } from "@effect/vitest"
+import { Array, Context, Effect, Fiber, Layer, Metric, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { databaseClientLayer } from "../../src/db/Database.ts"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
+import { findFreePort } from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
+import { startTcpProxy } from "../support/TcpProxy.ts"
+
+// @module-tag slow
+
+const { requestOverWire } = ServiceInstances
+const { valueAt } = Service
+
+/** A proxy in front of the database, and two connections that do not use it. */
+class DatabaseAccess extends Context.Service<DatabaseAccess, {
+  readonly proxy: Effect.Success<ReturnType<typeof startTcpProxy>>
+  readonly proxyUrl: Redacted.Redacted
+  readonly admin: PgConnection.PgConnection
+  /** Holds locks. In its transaction, `pg_stat_activity` would always show the sessions of the first look. */
+  readonly locker: PgConnection.PgConnection
+}>()("test/faults/DatabaseAccess") {
+  static readonly layer = Layer.effect(
+    DatabaseAccess,
+    Effect.gen(function* () {
+      const databaseUrl = yield* Service.copyMigratedDatabase
+      const url = new URL(Redacted.value(databaseUrl))
+      const proxy = yield* startTcpProxy(Number(url.port))
+      url.port = String(proxy.port)
+      const admin = yield* PgConnection.make({ url: databaseUrl, applicationName: "admin" })
+      const locker = yield* PgConnection.make({ url: databaseUrl, applicationName: "locker" })
+      return DatabaseAccess.of({ proxy, proxyUrl: Redacted.make(url.href), admin, locker })
+    }),
+  )
+}
+
+const database = Layer.effectDiscard(GeneratedRows.fillAllTables(200)).pipe(
+  Layer.provideMerge(
+    Layer.unwrap(
+      Effect.map(
+        DatabaseAccess,
+        ({ proxyUrl }) => databaseClientLayer({ url: proxyUrl, applicationName: "tickerline-test" }),
+      ),
+    ),
+  ),
+  Layer.provideMerge(DatabaseAccess.layer),
+  Layer.provideMerge(NodeCrypto.layer),
+  Layer.provideMerge(NodeServices.layer),
+)
+
+const waitUntil = <E, R>(condition: Effect.Effect<boolean, E, R>) =>
+  Effect.repeat(condition, { until: (holds) => holds, schedule: Schedule.spaced("10 millis") }).pipe(
+    Effect.timeout("60 seconds"),
+  )
+
+const limit = 50
+
+/** Creates an account whose rate limit is not refilled during the test. */
+const createCustomer = Effect.fnUntraced(function* (name: string, options: CustomerUsage.CustomerOptions = {}) {
+  const sql = yield* SqlClient.SqlClient
+  const customer = yield* CustomerUsage.createCustomer(name, { tier: "ultimate", ...options })
+  yield* sql`
+    insert into rate_limit_buckets (account_id, used, refilled_at, granted)
+    values (${customer.account_id}::float8, 0, now() + interval '1 day', 0)
+  `
+  return customer
+})
+
+interface RecordedRow {
+  readonly id: string
+  readonly status: number
+  readonly requests: number
+}
+
+/** An instance, an account, and the checks of what a fault must not change. */
+const startService = Effect.fnUntraced(function* (name: string, options: CustomerUsage.CustomerOptions = {}) {
+  const sql = yield* SqlClient.SqlClient
+  const { admin, locker } = yield* DatabaseAccess
+  const customer = yield* createCustomer(name, options)
+  const metricsPort = yield* findFreePort
+  const port = yield* ServiceInstances.startInstance({
+    METRICS_PORT: String(metricsPort),
+    CACHE_MEGABYTES: "0",
+    DATABASE_POOL_SIZE: "5",
+    DATABASE_POOL_TIMEOUT: "500 millis",
+    RATE_LIMIT_ULTIMATE: String(limit),
+  }).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+
+  const send = (path: string, id: string, more: ServiceInstances.WireRequestOptions = {}) =>
+    requestOverWire(port, path, customer.key, { ...more, headers: { "X-Request-Id": id } })
+
+  const scrape = Effect.map(requestOverWire(metricsPort, "/metrics", ""), ({ text }) => text)
+  const readGauge = (gauge: string) =>
+    Effect.map(scrape, (text) => Number(new RegExp(`^${gauge} (\\S+)$`, "m").exec(text)?.[1]))
+
+  /** Number of requests with each status, from the metrics. */
+  const countStatuses = Effect.map(scrape, (text) => {
+    const counts: Record<string, number> = {}
+    const line = /^tickerline_http_requests_total\{.*status="(\d+)".*\} (\d+)$/gm
+    for (const [, status = "", count] of text.matchAll(line)) counts[status] = (counts[status] ?? 0) + Number(count)
+    return counts
+  })
+
+  const readUsage = Effect.map(
+    sql<RecordedRow>`
+      select request_id as id, status_code::int as status, request_count::int as requests
+      from usage where account_id = ${customer.account_id} order by request_id
+    `,
+    (rows) => rows.map(({ id, requests, status }) => `${id} ${status} ${requests}`),
+  )
+
+  const countSessions = (condition: string) =>
+    Effect.map(
+      admin.query(
+        `select 1 from pg_stat_activity where datname = current_database() and application_name = 'tickerline-test'
+          and ${condition}`,
+      ),
+      ({ rowCount }) => rowCount,
+    )
+  const countLockWaits = countSessions("wait_event_type = 'Lock'")
+
+  /** Waits until nothing of a request is left in the pool and in PostgreSQL. */
+  const waitUntilIdle = Effect.gen(function* () {
+    yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_connections_used"), (used) => used === 0))
+    yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_waiting"), (waiting) => waiting === 0))
+    yield* waitUntil(Effect.map(readGauge("tickerline_whole_lists"), (exports) => exports === 0))
+    yield* waitUntil(Effect.map(countLockWaits, (count) => count === 0))
+    yield* waitUntil(Effect.map(countSessions("query ~ 'cursor|export'"), (count) => count === 0))
+    yield* waitUntil(Effect.map(countSessions("query ~ 'from news' and state <> 'idle'"), (count) => count === 0))
+    const { text } = yield* requestOverWire(port, "/health/ready", "")
+    assert.include(text, "ok")
+  })
+
+  /**
+   * Expects these requests in the usage, as `id status number`, in the metrics and in the rate limit. It sends one more
+   * request, whose headers show how many requests were counted.
+   */
+  const assertRecorded = Effect.fnUntraced(
+    function* (expected: ReadonlyArray<string>, unrecorded: ReadonlyArray<string> = []) {
+      yield* waitUntilIdle
+      const last = yield* send("/v1/account", "z-last")
+      const statuses = [...expected.filter((row) => !row.includes(" 429 ")), ...unrecorded].map((row) =>
+        row.split(" ")[1]
+      )
+      const refusals = expected.filter((row) => row.includes(" 429 ")).map((row) => Number(row.split(" ")[2]))
+      const rows = [...expected, ...(last.status === 401 ? [] : [`z-last ${last.status} 1`])].toSorted()
+      yield* CustomerUsage.retryUntil(readUsage, (found) => found.length >= rows.length)
+      assert.deepStrictEqual(yield* readUsage, rows)
+      const counts: Record<string, number> = refusals.length === 0
+        ? {}
+        : { 429: refusals.reduce((sum, next) => sum + next) }
+      // The instance also served the request to /health/ready.
+      for (const status of [...statuses, "200", String(last.status)]) {
+        counts[status ?? ""] = (counts[status ?? ""] ?? 0) + 1
+      }
+      assert.deepStrictEqual(yield* countStatuses, counts)
+      if (last.status === 200) {
+        assert.strictEqual(last.headers["x-ratelimit-remaining"], String(limit - rows.length))
+      }
+      return last
+    },
+  )
+
+  /** Locks the table until the scope closes. */
+  const lockNews = Effect.acquireRelease(
+    Effect.andThen(locker.query("begin"), locker.query("lock table news in access exclusive mode")),
+    () => Effect.orDie(locker.query("rollback")),
+  )
+  return {
+    ...customer,
+    admin,
+    send,
+    readGauge,
+    countLockWaits,
+    countSessions,
+    assertRecorded,
+    lockNews,
+    readUsage,
+  }
+})
+
+const path = "/v1/news?limit=3"
+
+const assertError = ({ status, text }: ServiceInstances.WireResponse, expected: number, code: string, id: string) => {
+  const body: unknown = JSON.parse(text)
+  assert.deepStrictEqual([status, valueAt(body, "error", "code"), valueAt(body, "request_id")], [expected, code, id])
+}
+
+layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A request", (it) => {
+  it.effect("is repeated if its connection is cut inside a row, and recorded once (§7.2, D18, D29)", () =>
+    Effect.gen(function* () {
+      const { proxy } = yield* DatabaseAccess
+      const { assertRecorded, readGauge, send } = yield* startService("cut")
+      const whole = yield* send(path, "a")
+      const title = /"title":"([^"]+)"/g
+      const [, second = ""] = Array.fromIterable(whole.text.matchAll(title)).map(([, text = ""]) => text)
+      const before = proxy.cuts()
+      yield* proxy.cutBefore(second)
+      const repeated = yield* send(path, "b")
+      assert.strictEqual(proxy.cuts(), before + 1)
+      assert.deepStrictEqual([repeated.status, repeated.text], [200, whole.text])
+      assert.strictEqual(yield* readGauge('tickerline_database_retries_total\\{why="lost"\\}'), 1)
+      yield* assertRecorded(["a 200 1", "b 200 1"])
+    }).pipe(Effect.scoped))
+
+  it.effect("breaks off if the connection of an export is cut inside a row, and is recorded once without cost (D27, D29)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { proxy } = yield* DatabaseAccess
+      const { account_id, assertRecorded, send } = yield* startService("cut export")
+      const whole = yield* send("/v1/news?limit=all&format=ndjson", "a")
+      const last: unknown = JSON.parse(whole.text.trimEnd().split("\n").at(-1) ?? "")
+      const before = proxy.cuts()
+      yield* proxy.cutBefore(String(valueAt(last, "body")))
+      const exit = yield* Effect.exit(send("/v1/news?limit=all&format=ndjson", "b"))
+      assert.strictEqual(exit._tag, "Failure", "the body is incomplete")
+      assert.strictEqual(proxy.cuts(), before + 1)
+      yield* assertRecorded(["a 200 1", "b 503 1"])
+      const costs = yield* sql<{ readonly is_free: boolean }>`
+        select cost_microdollars = 0 as is_free from usage
+        where account_id = ${account_id} and request_id in ('a', 'b') order by request_id
+      `
+      assert.deepStrictEqual(costs.map(({ is_free }) => is_free), [false, true])
+    }).pipe(Effect.scoped))
+
+  it.effect("is repeated for the others that wait for the same result when its client leaves (D17, §7.2, D29)", () =>
+    Effect.gen(function* () {
+      const { assertRecorded, countLockWaits, lockNews, readUsage, send } = yield* startService("followed")
+      const followers = yield* Effect.scoped(Effect.gen(function* () {
+        yield* lockNews
+        const leader = yield* Effect.forkDetach(send(path, "a"))
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
+        const fibers = yield* Effect.forEach(["b", "c", "d"], (id) => Effect.forkDetach(send(path, id)))
+        // Sent after the requests of the followers, so that these have arrived when it is answered.
+        yield* send("/v1/datasets", "e")
+        assert.strictEqual(yield* countLockWaits, 1)
+        yield* Fiber.interrupt(leader)
+        yield* waitUntil(Effect.map(readUsage, (rows) => rows.includes("a 499 1")))
+        return fibers
+      }))
+      for (const follower of followers) assert.strictEqual((yield* Fiber.join(follower)).status, 200)
+      yield* assertRecorded(["a 499 1", "b 200 1", "c 200 1", "d 200 1", "e 200 1"])
+    }).pipe(Effect.scoped))
+
+  it.effect("is repeated if an administrator ends its session (57P01), and recorded once (§7.2, D18, D29)", () =>
+    Effect.gen(function* () {
+      const { admin, assertRecorded, countLockWaits, lockNews, send } = yield* startService("terminated")
+      const answer = yield* Effect.scoped(Effect.gen(function* () {
+        yield* lockNews
+        const fiber = yield* Effect.forkDetach(send(path, "a"))
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
+        const { rowCount } = yield* admin.query(
+          `select pg_terminate_backend(pid) from pg_stat_activity
+          where datname = current_database() and wait_event_type = 'Lock'`,
+        )
+        assert.strictEqual(rowCount, 1)
+        return fiber
+      }))
+      assert.strictEqual((yield* Fiber.join(answer)).status, 200)
+      yield* assertRecorded(["a 200 1"])
+    }).pipe(Effect.scoped))
+
+  it.effect("gets 503 data_refreshing if its table stays locked, after one retry, and is recorded once (§7.2, D29)", () =>
+    Effect.gen(function* () {
+      const { assertRecorded, lockNews, readGauge, send } = yield* startService("locked")
+      const answer = yield* Effect.scoped(Effect.andThen(lockNews, send(path, "a")))
+      assertError(answer, 503, "data_refreshing", "a")
+      assert.strictEqual(answer.headers["retry-after"], "5")
+      assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
+      assert.strictEqual(yield* readGauge('tickerline_database_retries_total\\{why="locked"\\}'), 1)
+      yield* assertRecorded(["a 503 1"])
+    }).pipe(Effect.scoped))
+
+  it.effect("gets 503 database_pool_timeout if its share of the pool is full, and is recorded once (§7.2, D29)", () =>
+    Effect.gen(function* () {
+      const { assertRecorded, countLockWaits, lockNews, send } = yield* startService("bulkhead")
+      const ids = ["a", "b", "c", "d"]
+      const holders = yield* Effect.scoped(Effect.gen(function* () {
+        yield* lockNews
+        const fibers = yield* Effect.forEach(
+          ids,
+          (id, index) => Effect.forkDetach(send(`${path}&page=${index + 1}`, id)),
+        )
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 4))
+        const answer = yield* send(`${path}&page=9`, "e")
+        assertError(answer, 503, "database_pool_timeout", "e")
+        assert.strictEqual(answer.headers["retry-after"], "5")
+        return fibers
+      }))
+      for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
+      yield* assertRecorded([...ids.map((id) => `${id} 200 1`), "e 503 1"])
+    }).pipe(Effect.scoped))
+
+  it.effect("leaves the queue when its client leaves, and is recorded once with 499 (§7.2, D29)", () =>
+    Effect.gen(function* () {
+      const { assertRecorded, countLockWaits, lockNews, readGauge, readUsage, send } = yield* startService("impatient")
+      const ids = ["a", "b", "c", "d"]
+      const holders = yield* Effect.scoped(Effect.gen(function* () {
+        yield* lockNews
+        const fibers = yield* Effect.forEach(
+          ids,
+          (id, index) => Effect.forkDetach(send(`${path}&page=${index + 1}`, id)),
+        )
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 4))
+        const waiting = yield* Effect.forkDetach(send(`${path}&page=9`, "e"))
+        yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_waiting"), (count) => count === 1))
+        yield* Fiber.interrupt(waiting)
+        yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_waiting"), (count) => count === 0))
+        return fibers
+      }))
+      for (const holder of holders) assert.strictEqual((yield* Fiber.join(holder)).status, 200)
+      yield* waitUntil(Effect.map(readUsage, (rows) => rows.length === 5))
+      yield* assertRecorded([...ids.map((id) => `${id} 200 1`), "e 499 1"])
+    }).pipe(Effect.scoped))
+
+  it.effect("cancels its query when its client leaves, and is recorded once with 499 (§7.2, D29)", () =>
+    Effect.gen(function* () {
+      const { assertRecorded, countLockWaits, lockNews, readGauge, readUsage, send } = yield* startService("gone")
+      yield* Effect.scoped(Effect.gen(function* () {
+        yield* lockNews
+        const fiber = yield* Effect.forkDetach(send(path, "a"))
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
+        yield* Fiber.interrupt(fiber)
+        // The table is still locked, so only a cancellation ends the wait.
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 0))
+        yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_connections_used"), (used) => used === 0))
+        assert.strictEqual(yield* readGauge('tickerline_database_retries_total\\{why="locked"\\}'), 0)
+      }))
+      yield* waitUntil(Effect.map(readUsage, (rows) => rows.length === 1))
+      yield* assertRecorded(["a 499 1"])
+    }).pipe(Effect.scoped))
+
+  it.effect("gets 429 beyond the limit; such requests share a row and run no query (D18, D29)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, assertRecorded, countSessions, send } = yield* startService("limited")
+      yield* sql`update rate_limit_buckets set used = ${limit - 1}::float8 where account_id = ${account_id}`
+      assert.strictEqual((yield* send(path, "a")).status, 200)
+      for (const id of ["b", "c", "d"]) {
+        const answer = yield* send(path, id)
+        assertError(answer, 429, "rate_limit_exceeded", id)
+        assert.strictEqual(answer.headers["x-ratelimit-remaining"], "0")
+        assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
+      }
+      assert.strictEqual(yield* countSessions("query ~ 'from news' and state <> 'idle'"), 0)
+      yield* assertRecorded(["a 200 1", "b 429 3"])
+    }).pipe(Effect.scoped))
+
+  it.effect("is completed if its key is revoked meanwhile; later ones get 401 and are only counted (D2, D29)", () =>
+    Effect.gen(function* () {
+      const { admin, assertRecorded, countLockWaits, key_id, lockNews, send } = yield* startService("revoked")
+      const answer = yield* Effect.scoped(Effect.gen(function* () {
+        yield* lockNews
+        const fiber = yield* Effect.forkDetach(send(path, "a"))
+        yield* waitUntil(Effect.map(countLockWaits, (count) => count === 1))
+        return fiber
+      }))
+      yield* admin.query(`update api_keys set revoked_at = now() where key_id = ${key_id}`)
+      assert.strictEqual((yield* Fiber.join(answer)).status, 200)
+      const accepted: Array<string> = []
+      yield* waitUntil(Effect.gen(function* () {
+        const id = `b${accepted.length + 1000}`
+        const { status } = yield* send("/v1/account/api-keys", id)
+        if (status === 200) accepted.push(`${id} 200 1`)
+        return status === 401
+      }))
+      assert.isBelow(accepted.length, limit)
+      const last = yield* send(path, "c")
+      assertError(last, 401, "api_key_disabled", "c")
+      yield* assertRecorded(["a 200 1", ...accepted], ["- 401", "c 401"])
+    }).pipe(Effect.scoped))
+
+  it.effect("gets 402 once the balance is used up, and is recorded once without cost (D13, D27, D29)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, assertRecorded, send } = yield* startService("poor", { balance: 1 })
+      const answer = yield* send(path, "a")
+      assert.strictEqual(answer.status, 200)
+      const cost = Number(answer.headers["x-cost-microdollars"])
+      assert.isAbove(cost, 1)
+      const accepted: Array<string> = []
+      yield* waitUntil(Effect.gen(function* () {
+        const id = `b${accepted.length + 1000}`
+        const { status } = yield* send("/v1/news?limit=1&ticker=NONE", id)
+        accepted.push(`${id} ${status} 1`)
+        return status === 402
+      }))
+      const refused = yield* send(path, "c")
+      assertError(refused, 402, "insufficient_credits", "c")
+      assert.strictEqual(refused.headers["x-cost-microdollars"], "0")
+      yield* assertRecorded(["a 200 1", ...accepted, "c 402 1"])
+      const [sums] = yield* sql<{ readonly cost: number; readonly refused: number; readonly balance: number }>`
+        select sum(cost_microdollars)::int as cost, balance_microdollars::int as balance,
+          sum(cost_microdollars) filter (where status_code = 402)::int as refused
+        from usage join accounts using (account_id) where account_id = ${account_id} group by balance_microdollars
+      `
+      assert.deepStrictEqual({ ...sums }, { cost: sums?.cost, refused: 0, balance: 1 - (sums?.cost ?? 0) })
+    }).pipe(Effect.scoped))
+
+  const secret = "confidential-4711"
+
+  /** Stores a value that does not match the schema of its column. The scope restores the table. */
+  const corruptOwner = Effect.fnUntraced(function* (ticker: string) {
+    const { admin } = yield* DatabaseAccess
+    yield* Effect.acquireRelease(
+      Effect.andThen(
+        admin.query("alter table ownership drop constraint if exists ownership_owner_type_check"),
+        admin.query(`update ownership set owner_type = '${secret}' where ticker = '${ticker}'`),
+      ),
+      () => Effect.orDie(admin.query(`update ownership set owner_type = null where owner_type = '${secret}'`)),
+    )
+  })
+
+  it.effect.each(["json", "csv", "ndjson", "csv&limit=all", "ndjson&limit=all"])(
+    "gets 500 without the value if a value does not match its schema, and is recorded once: format=%s (§7.1, D11, D29)",
+    (format) =>
+      Effect.gen(function* () {
+        const { assertRecorded, send } = yield* startService(`defect ${format}`)
+        yield* corruptOwner("T2")
+        const answer = yield* send(`/v1/ownership?ticker=T1,T2,T3&format=${format}`, "a")
+        assertError(answer, 500, "internal_error", "a")
+        assert.notInclude(answer.text, secret)
+        assert.notMatch(answer.text, /owner_type|schema|\.ts/)
+        assert.strictEqual(answer.headers["x-cost-microdollars"], "0")
+        assert.isUndefined(answer.headers["content-disposition"])
+        yield* assertRecorded(["a 500 1"])
+      }).pipe(Effect.scoped),
+  )
+
+  it.effect("breaks off if a later row of an export does not match its schema, and is recorded once without cost (D27, D29)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { account_id, assertRecorded, send } = yield* startService("broken export")
+      const tickers = Array.makeBy(90, (index) => `T${index + 1}`)
+      yield* corruptOwner("T89")
+      const exit = yield* Effect.exit(send(`/v1/ownership?ticker=${tickers.join(",")}&limit=all&format=csv`, "a"))
+      assert.strictEqual(exit._tag, "Failure", "the body is incomplete")
+      yield* assertRecorded(["a 500 1"])
+      const [row] = yield* sql<{ readonly cost: number }>`
+        select cost_microdollars::int as cost from usage where account_id = ${account_id} and request_id = 'a'
+      `
+      assert.strictEqual(row?.cost, 0)
+    }).pipe(Effect.scoped))
+})

@@ -1,0 +1,33 @@
+/** Reproducible random choices, and random values of documented parameters. */
+import type { DocumentedParameter, ParameterKind } from "./DocumentedEndpoints.ts"
+
+export type Choices<A> = readonly [A, ...ReadonlyArray<A>]
+
+/** Returns a function that makes random choices, the same for the same seed. */
+export const makeChooser = (seed: number) => {
+  let state = seed >>> 0
+  return <A>(options: Choices<A>): A => {
+    state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0
+    return options[(state >>> 8) % options.length] ?? options[0]
+  }
+}
+
+export type Chooser = ReturnType<typeof makeChooser>
+
+const numbers: Choices<string> = ["0", "7", "1000", "5.25", "1e4", "-1e300", "1e300", "9223372036854775807.5"]
+const values: Readonly<Record<Exclude<ParameterKind, "words" | "tickers" | "integer" | "ticker">, Choices<string>>> = {
+  number: numbers,
+  date: ["2014-01-02", "2016-02-29", "2019-07-31", "2024-11-01"],
+  boolean: ["true", "false"],
+  sort: ["ticker", "-price", "float"],
+  text: ["text", "text 1,text 2", "100%", "a_b'c\"d\\", "tag7", "8-K,news", 'or -x "y', "AB,CD,EF", "/v1/news"],
+}
+
+/** A valid value of the parameter. Requests with the same choices of `chooseShape` have the same number of tickers. */
+export const chooseValue = ({ kind, words }: DocumentedParameter, chooseShape: Chooser, choose: Chooser) => {
+  const [first, ...rest] = words
+  if (first !== undefined) return choose([first, ...rest, words.join(",")])
+  if (kind === "words" || kind === "integer" || kind === "ticker") return "7"
+  if (kind !== "tickers") return choose(values[kind])
+  return Array.from({ length: chooseShape([1, 1, 2, 3, 4, 9]) }, () => `T${choose([1, 2, 7, 50, 300, 1499])}`).join(",")
+}

@@ -1,0 +1,281 @@
+/**
+ * The lists without the request pipeline: each request builds its SQL anew, reads all rows through `SqlClient`, and
+ * encodes them with their schemas. Tests compare the service with it.
+ */
+import { Effect, Predicate, Result, Schema } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { Parameter } from "../../src/db/CompiledStatement.ts"
+import { Database } from "../../src/db/Database.ts"
+import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
+import { ListEndpoints } from "../../src/lists/ListEndpoints.ts"
+import type { ListClauses, ListDefinition, QueryShape } from "../../src/lists/ListQuery.ts"
+import { getColumnNames, type RowModel } from "../../src/rows/RowEncoder.ts"
+import type { AnnotatedEndpoint } from "../../src/rules/EndpointAnnotations.ts"
+import { type DecodedQuery, type FilterOperator, getFilterDeclaration } from "../../src/rules/FilterDeclarations.ts"
+import { type PageQuery, unlimitedRows } from "../../src/rules/Paging.ts"
+import { queryParseOptions, type SearchParameters } from "../../src/rules/Validation.ts"
+import { accountEndpoints } from "../../src/v1/account/Http.ts"
+import { afterhoursStatsEndpoints } from "../../src/v1/afterhours-stats/Http.ts"
+import { datasetsEndpoints } from "../../src/v1/datasets/Http.ts"
+import { dilutionDataEndpoints } from "../../src/v1/dilution-data/Http.ts"
+import { floatOutstandingEndpoints } from "../../src/v1/float-outstanding/Http.ts"
+import { gapStatsEndpoints } from "../../src/v1/gap-stats/Http.ts"
+import { historicalFloatProEndpoints } from "../../src/v1/historical-float-pro/Http.ts"
+import { intradayRunnersEndpoints } from "../../src/v1/intraday-runners/Http.ts"
+import { nasdaqComplianceEndpoints } from "../../src/v1/nasdaq-compliance/Http.ts"
+import { newsEndpoints } from "../../src/v1/news/Http.ts"
+import { Owner, OwnershipFiling, OwnershipRow } from "../../src/v1/ownership/Api.ts"
+import { ownershipEndpoints } from "../../src/v1/ownership/Http.ts"
+import { premarketStatsEndpoints } from "../../src/v1/premarket-stats/Http.ts"
+import { pumpAndDumpTrackerEndpoints } from "../../src/v1/pump-and-dump-tracker/Http.ts"
+import { registrationsEndpoints } from "../../src/v1/registrations/Http.ts"
+import { researchReportsEndpoints } from "../../src/v1/research-reports/Http.ts"
+import { screenerEndpoints } from "../../src/v1/screener/Http.ts"
+import { splitStatusEndpoints } from "../../src/v1/split-status/Http.ts"
+import { usageEndpoints } from "../../src/v1/usage/Http.ts"
+
+// ----------------------------------------------------------------------------------------------------------------
+// Rows
+// ----------------------------------------------------------------------------------------------------------------
+
+/** The CSV cell of a JSON value, computed with strings. */
+export const encodeReferenceCell = (json: string) => {
+  const value: unknown = JSON.parse(json)
+  if (value === null) return ""
+  if (typeof value !== "string") return Array.isArray(value) ? `"${json.replaceAll(`"`, `""`)}"` : json
+  const harmless = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/.test(value) ? `'${value}` : value
+  return /[",\r\n]/.test(harmless) ? `"${harmless.replaceAll(`"`, `""`)}"` : harmless
+}
+
+type Encoded = Readonly<Record<string, unknown>>
+
+/** Returns a function that encodes a row with the first model that it matches. */
+const makeEncoder = (models: ReadonlyArray<RowModel>) => {
+  const codecs = models.map((model) => ({
+    decode: Schema.decodeUnknownResult(Schema.Struct(model.fields)),
+    encode: Schema.encodeUnknownSync(Schema.Struct(model.json.fields)),
+  }))
+  return (row: object): Encoded => {
+    for (const { decode, encode } of codecs) {
+      const decoded = decode(row)
+      if (Result.isSuccess(decoded)) return encode(decoded.success)
+    }
+    throw new Error(`no schema decodes ${Object.keys(row).join(", ")}`)
+  }
+}
+
+/** One result in each format. */
+export interface ReferenceResult {
+  readonly encoded: Encoded
+  readonly json: string
+  readonly csvRecords: ReadonlyArray<string>
+}
+
+const formatRecord = (columns: ReadonlyArray<string>, encoded: Encoded) =>
+  columns.map((name) => name in encoded ? encodeReferenceCell(JSON.stringify(encoded[name])) : "").join(",")
+
+const makeRowResults = (models: ReadonlyArray<RowModel>) => {
+  const columns = getColumnNames(models)
+  const encode = makeEncoder(models)
+  const group = (rows: ReadonlyArray<object>) => rows.map((row) => [row])
+  const encodeResult = (rows: ReadonlyArray<object>): ReferenceResult => {
+    const encoded = encode(rows[0] ?? {})
+    return { encoded, json: JSON.stringify(encoded), csvRecords: [formatRecord(columns, encoded)] }
+  }
+  return { columns, group, encodeResult }
+}
+
+/** A filing with its owners, which are consecutive rows with the same ticker. */
+const makeOwnershipResults = () => {
+  const columns = getColumnNames(OwnershipRow)
+  const [encodeRow, encodeFiling, encodeOwner] = [OwnershipRow, OwnershipFiling, Owner].map((model) =>
+    makeEncoder([model])
+  )
+  const group = (rows: ReadonlyArray<object>) =>
+    Array.from(Map.groupBy(rows, (row) => Reflect.get(row, "ticker")).values())
+  const encodeResult = (rows: ReadonlyArray<object>): ReferenceResult => {
+    const owners = rows.map((row) => encodeOwner?.(row))
+    const encoded = { ...encodeFiling?.(rows[0] ?? {}), owner_count: owners.length, owners }
+    const csvRecords = rows.map((row) => formatRecord(columns, encodeRow?.(row) ?? {}))
+    return { encoded, json: JSON.stringify(encoded), csvRecords }
+  }
+  return { columns, group, encodeResult }
+}
+
+// ----------------------------------------------------------------------------------------------------------------
+// Queries
+// ----------------------------------------------------------------------------------------------------------------
+
+const toTexts = (value: unknown) => Array.isArray(value) ? value.map(String) : [String(value)]
+
+/** The condition of a filter in plain SQL, without indexes in mind. */
+const makeCondition = (sql: SqlClient.SqlClient, operator: FilterOperator, name: string, value: unknown) => {
+  const column = sql(name)
+  const text = String(value)
+  const elements = sql`select from unnest(${column}) as element`
+  const day = sql`(${`${text}T00:00:00-05:00`}::text::timestamptz)`
+  const contains = (whole: Statement.Fragment) => sql`position(lower(${text}::text) in lower(${whole})) > 0`
+  const conditions: Readonly<Record<FilterOperator, () => Statement.Fragment>> = {
+    equals: () => sql`${column}::text = ${text}`,
+    oneOf: () => sql`${column}::text in ${sql.in(toTexts(value))}`,
+    oneOfIgnoringCase: () => sql`lower(${column}) in ${sql.in(toTexts(value).map((item) => item.toLowerCase()))}`,
+    atLeast: () => sql`${column} >= ${text}::text::numeric`,
+    atMost: () => sql`${column} <= ${text}::text::numeric`,
+    onDay: () => sql`${column} = ${text}::text::date`,
+    fromDay: () => sql`${column} >= ${text}::text::date`,
+    toDay: () => sql`${column} <= ${text}::text::date`,
+    fromDayOfInstant: () => sql`${column} >= ${day}`,
+    toDayOfInstant: () => sql`${column} < ${day} + interval '24 hours'`,
+    contains: () => contains(sql`${column}`),
+    elementContains: () => sql`exists (${elements} where ${contains(sql`element`)})`,
+    hasElement: () => sql`exists (${elements} where lower(element) = lower(${text}::text))`,
+    matchesWords: () => sql`${column} @@ websearch_to_tsquery('english', ${text})`,
+  }
+  return conditions[operator]()
+}
+
+/** The clauses of a statement for all rows. */
+const makeClauses = (
+  sql: SqlClient.SqlClient,
+  columns: ReadonlyArray<string>,
+  conditions: ReadonlyArray<Statement.Fragment | string>,
+): ListClauses => {
+  const orderBy = (order: Statement.Fragment) => sql`order by ${order}`
+  return {
+    columns: sql.literal(columns.map((column) => `"${column}"`).join(", ")),
+    conditions,
+    where: sql.and(conditions),
+    orderBy,
+    orderAndLimit: orderBy,
+    limit: unlimitedRows,
+    offset: new Parameter(() => 0),
+    isDeep: false,
+    fromPage: ({ order, table, where }) => sql`${sql(table)} where ${where} ${orderBy(order)}`,
+  }
+}
+
+export interface ReferenceQuery extends PageQuery {
+  readonly ticker?: string | ReadonlyArray<string>
+}
+
+export interface ReferenceList {
+  readonly path: string
+  readonly columns: ReadonlyArray<string>
+  /** The column that each filter compares, by the name of its parameter. */
+  readonly filteredColumns: ReadonlyMap<string, string>
+  /** Whether the list belongs to an account. Its responses are never cached. */
+  readonly isOfAccount: boolean
+  /** Decodes the parameters, and returns the value of `X-Dropped-Tickers` as well. */
+  readonly decode: (
+    parameters: SearchParameters,
+  ) => Effect.Effect<{ readonly query: ReferenceQuery; readonly dropped: string | undefined }, Schema.SchemaError>
+  /** Returns the rows of each result, without page and limit. */
+  readonly readAll: (
+    query: ReferenceQuery,
+    account_id: number,
+  ) => Effect.Effect<ReadonlyArray<ReadonlyArray<object>>, unknown>
+  readonly encodeResult: (rows: ReadonlyArray<object>) => ReferenceResult
+}
+
+const isModel = (row: unknown): row is RowModel => Predicate.hasProperty(row, "json")
+
+const toModels = (row: unknown): ReadonlyArray<RowModel> => [row].flat().filter(isModel)
+
+const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query, Decoded extends PageQuery>(
+  sql: SqlClient.SqlClient,
+  { path }: AnnotatedEndpoint,
+  schema: Schema.Codec<Decoded, unknown>,
+  { Query: { fields } = { fields: {} }, Row, select, shapedBy = [] }: ListDefinition<Query, ShapedBy>,
+  isOfAccount: boolean,
+): ReferenceList => {
+  const models = toModels(Row)
+  const { columns, encodeResult, group } = models.length === 0 ? makeOwnershipResults() : makeRowResults(models)
+  const decodeQuery = Schema.decodeUnknownEffect(
+    Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(schema)),
+    queryParseOptions,
+  )
+  const shaped = new Set<PropertyKey>(shapedBy)
+
+  const makeConditions = (query: DecodedQuery) =>
+    Object.entries(fields).flatMap(([name, field]): ReadonlyArray<Statement.Fragment | string> => {
+      const filter = getFilterDeclaration(field)
+      const value = query[name]
+      if (value === undefined || filter === undefined || filter.operator === "statement") return []
+      if (filter.operator !== "literal") return [makeCondition(sql, filter.operator, filter.column ?? name, value)]
+      const condition = filter.condition(query)
+      return condition === undefined ? [] : [condition]
+    })
+
+  /** The cast restores the names of the query. */
+  const makeShape = (query: DecodedQuery) =>
+    Object.fromEntries(
+      Object.entries(query).map(([name, value]) => [name, shaped.has(name) ? value : new Parameter(() => value)]),
+    ) as QueryShape<Query, ShapedBy>
+
+  const filteredColumns = new Map(
+    Object.entries(fields).flatMap(([name, field]) => {
+      const filter = getFilterDeclaration(field)
+      return filter === undefined || !("column" in filter) ? [] : [[name, filter.column ?? name] as const]
+    }),
+  )
+
+  return {
+    path: `/v1${path}`,
+    columns,
+    filteredColumns,
+    isOfAccount,
+    encodeResult,
+    decode: (parameters) =>
+      Effect.suspend(() => {
+        const context = makeRequestContext({ id: "", target: "/" })
+        return decodeQuery(parameters).pipe(
+          Effect.map((query) => ({ query, dropped: context.response.headers["X-Dropped-Tickers"] })),
+          Effect.provideService(RequestContext, context),
+        )
+      }),
+    readAll: (query, account_id) =>
+      Effect.suspend(() => {
+        const values = { ...query, ...(isOfAccount ? { account_id } : {}) }
+        const statement = select(makeShape(values), makeClauses(sql, columns, makeConditions(values)))
+        const [text, parameters] = statement.compile()
+        const filled = parameters.map((value) => value instanceof Parameter ? value.compute(values) : value)
+        return Effect.map(sql.unsafe<object>(text, filled).unprepared, group)
+      }),
+  }
+}
+
+/** Every list, by its path. */
+export const referenceLists = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const lists = new Map<string, ReferenceList>()
+  const add = (list: ReferenceList) => {
+    lists.set(list.path, list)
+    return { path: list.path, decode: () => Effect.die(new Error("the reference serves no requests")) }
+  }
+  const recorder = ListEndpoints.of({
+    makeEndpoint: (endpoint, definition) => add(makeReferenceList(sql, endpoint, definition.Query, definition, false)),
+    makeAccountEndpoint: (endpoint, query, definition) =>
+      add(makeReferenceList(sql, endpoint, query, definition, true)),
+  })
+  yield* Effect.all([
+    Effect.provide(accountEndpoints, Database.layer),
+    afterhoursStatsEndpoints,
+    datasetsEndpoints,
+    dilutionDataEndpoints,
+    floatOutstandingEndpoints,
+    gapStatsEndpoints,
+    historicalFloatProEndpoints,
+    intradayRunnersEndpoints,
+    nasdaqComplianceEndpoints,
+    newsEndpoints,
+    ownershipEndpoints,
+    premarketStatsEndpoints,
+    pumpAndDumpTrackerEndpoints,
+    registrationsEndpoints,
+    researchReportsEndpoints,
+    screenerEndpoints,
+    splitStatusEndpoints,
+    usageEndpoints,
+  ]).pipe(Effect.provideService(ListEndpoints, recorder))
+  return lists
+})
