@@ -1,18 +1,22 @@
 /** The implementation of `Authorization` and `Billing` (D3, tiers; D13, balances; D18, rate limits; D29, usage). */
 import { Clock, Context, Effect, Layer } from "effect"
-import { HttpEffect, HttpServerResponse } from "effect/http"
+import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { isTierSufficient, RequiredTier } from "../rules/EndpointAnnotations.ts"
 import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
 import { Authorization } from "./Authorization.ts"
 import { canKeyAccessPath, CurrentAccount, hasCredit } from "./keys/Authentication.ts"
-import { EndpointNotAllowed, InsufficientCredits, InsufficientTier } from "./AccountErrors.ts"
+import type { DatabasePoolTimeout } from "../rules/Errors.ts"
+import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, type RateLimitExceeded } from "./AccountErrors.ts"
 import { UsageMetering } from "./billing/UsageMetering.ts"
 import { computeAffordableBytes, computeDataCost, PriceLookup } from "./billing/Pricing.ts"
 import { AccountRateLimiter } from "./limits/AccountRateLimiter.ts"
 
 /** Fails with 403 if the account's tier does not include the endpoint (D3), or the key is limited to other paths. */
-const checkAccess = (account: typeof CurrentAccount.Service, { annotations, path }: HttpApiEndpoint.Top) => {
+const checkAccess = (
+  account: typeof CurrentAccount.Service,
+  { annotations, path }: HttpApiEndpoint.Top,
+): Effect.Effect<void, InsufficientTier | EndpointNotAllowed> => {
   const { endpoints, tier } = account
   const required_tier = Context.get(annotations, RequiredTier)
   if (!isTierSufficient(tier, required_tier)) {
@@ -30,6 +34,8 @@ const checkAccess = (account: typeof CurrentAccount.Service, { annotations, path
 
 const costHeader = "X-Cost-Microdollars"
 
+type Refusal = DatabasePoolTimeout | EndpointNotAllowed | InsufficientTier | RateLimitExceeded
+
 /** Returns the function that admits an authenticated request to an endpoint. */
 export const makeAuthorizer = Effect.gen(function* () {
   const metering = yield* UsageMetering
@@ -37,11 +43,11 @@ export const makeAuthorizer = Effect.gen(function* () {
   const clock = yield* Clock.Clock
 
   /** Adds the cost header and records the request before the response is sent, or when a streamed export ends. */
-  const recordUsage = (
+  const makeUsageRecorder = (
     context: RequestContext,
     { account_id, key_id }: typeof CurrentAccount.Service,
     endpoint: string,
-  ) => {
+  ): HttpEffect.PreResponseHandler => {
     const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
       metering.record({
         requested_at: context.startedAt,
@@ -67,7 +73,7 @@ export const makeAuthorizer = Effect.gen(function* () {
       })
     }
 
-    return HttpEffect.appendPreResponseHandler((request, response) => {
+    return (request, response) => {
       if (context.response.streamedExport !== undefined && response.status === 200) {
         recordAtEnd(context.response.streamedExport)
         return Effect.succeed(response)
@@ -77,22 +83,30 @@ export const makeAuthorizer = Effect.gen(function* () {
       const cost_microdollars = response.status === 200 ? computeDataCost(bytes, context.response.price) : 0
       record(response.status, bytes, cost_microdollars, response.status === 200 ? context.response.records : 0)
       return Effect.succeed(HttpServerResponse.setHeader(response, costHeader, String(cost_microdollars)))
-    })
+    }
   }
 
   /** Counts and records the request, unless it is an estimate, and checks the account's rights. */
-  return Effect.fnUntraced(function* (account: typeof CurrentAccount.Service, endpoint: HttpApiEndpoint.Top) {
-    const context = yield* RequestContext
-    context.response.account_id = account.account_id
-    if (context.purpose === "answer") {
-      yield* metering.requireCapacity
-      yield* recordUsage(context, account, endpoint.path)
-      const { headers, refusal } = yield* rateLimit.countRequest(account)
-      Object.assign(context.response.headers, headers)
-      if (refusal !== undefined) return yield* refusal
-    }
-    yield* checkAccess(account, endpoint)
-  })
+  return (
+    account: typeof CurrentAccount.Service,
+    endpoint: HttpApiEndpoint.Top,
+  ): Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest> =>
+    Effect.flatMap(RequestContext, (context) => {
+      context.response.account_id = account.account_id
+      const access = checkAccess(account, endpoint)
+      if (context.purpose === "estimate") return access
+      const count = Effect.flatMap(
+        rateLimit.countRequest(account),
+        ({ headers, refusal }): Effect.Effect<void, Refusal> => {
+          Object.assign(context.response.headers, headers)
+          return refusal === undefined ? access : Effect.fail(refusal)
+        },
+      )
+      return Effect.andThen(
+        metering.requireCapacity,
+        HttpEffect.withPreResponseHandler(count, makeUsageRecorder(context, account, endpoint.path)),
+      )
+    })
 })
 
 export const authorizationLayer = Layer.effect(

@@ -25,12 +25,11 @@ type Response = Effect.Effect<
 export type WithAccount<Query> = Query & { readonly account_id: number }
 
 /** The parameter takes precedence over `Accept`; the response varies by `Accept` only without it. */
-const resolveFormat = Effect.fnUntraced(function* ({ format }: PageQuery) {
-  if (format !== undefined) return format
-  const { headers } = yield* HttpServerRequest.HttpServerRequest
-  yield* setResponseHeaders({ Vary: "Accept" })
-  return negotiateListFormat(headers["accept"])
-})
+const resolveFormat = ({ format }: PageQuery) =>
+  format !== undefined ? Effect.succeed(format) : Effect.flatMap(
+    HttpServerRequest.HttpServerRequest,
+    ({ headers }) => Effect.as(setResponseHeaders({ Vary: "Accept" }), negotiateListFormat(headers["accept"])),
+  )
 
 const jsonExportError = new ValidationError({
   error: {

@@ -202,14 +202,17 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     const compilePage = (query: Query) => compile(query, "page")
     const compileCount = (query: Query) => compile(query, "count")
 
-    const readRows = Effect.fnUntraced(function* (query: Query) {
-      const context = yield* RequestContext
-      if (context.purpose === "estimate") {
-        const [found] = yield* readValues(compileCount(query))
-        context.response.totalRecords = Number(found?.[0] ?? 0)
-      }
-      return yield* readValues(compilePage(query))
-    })
+    /** Counts all results of the query, for an estimate. */
+    const countResults = (query: Query, { response }: RequestContext) =>
+      Effect.map(readValues(compileCount(query)), ([found]) => {
+        response.totalRecords = Number(found?.[0] ?? 0)
+      })
+
+    const readRows = (query: Query) =>
+      Effect.flatMap(RequestContext, (context) => {
+        const reading = readValues(compilePage(query))
+        return context.purpose === "estimate" ? Effect.andThen(countResults(query, context), reading) : reading
+      })
 
     return {
       readPage: (query, format) =>

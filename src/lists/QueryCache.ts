@@ -139,22 +139,25 @@ export class QueryCache extends Context.Service<QueryCache, {
             })
           })
 
-        return Effect.fnUntraced(function* (query: Query) {
-          const context = yield* RequestContext
+        const getResult = (query: Query, { purpose, response }: RequestContext): Effect.Effect<CachedResult, E> => {
           const version = tableVersions.current()
-          if (version === undefined) return yield* respond(makeResult(yield* read(query), undefined))
-          if (context.purpose === "estimate") {
-            return yield* respond(makeResult(yield* readVersion(query, version), undefined))
+          if (version === undefined || purpose === "estimate") {
+            const reading = version === undefined ? read(query) : readVersion(query, version)
+            return Effect.map(reading, (content) => makeResult(content, undefined))
           }
           const key = `${handlerId} ${JSON.stringify(query)}`
           const cached = results.get(key)
-          if (cached?.version === version) {
-            context.response.cached = true
-            context.response.isCurrent = () => tableVersions.current() === version
-            return yield* respond(cached)
-          }
-          return yield* respond(yield* readOnce(key, query, version))
-        })
+          if (cached?.version !== version) return readOnce(key, query, version)
+          response.cached = true
+          response.isCurrent = () => tableVersions.current() === version
+          return Effect.succeed(cached)
+        }
+
+        return (query: Query) =>
+          Effect.flatMap(
+            RequestContext,
+            (context) => Effect.flatMap(getResult(query, context), (result) => respond(result, context)),
+          )
       }
       return QueryCache.of({ makeHandler })
     }),
@@ -162,37 +165,37 @@ export class QueryCache extends Context.Service<QueryCache, {
 }
 
 /** Responds with the result, or with 304 if the client has the same result. */
-const respond = Effect.fnUntraced(function* (result: CachedResult) {
-  const { body, etag } = result
-  const context = yield* RequestContext
-  const { headers } = yield* HttpServerRequest.HttpServerRequest
-  yield* setPageMetadata(result)
-  const match = context.purpose === "answer" ? matchIfNoneMatch(headers["if-none-match"], etag) : undefined
-  const validators = { "Cache-Control": "private, no-cache", ETag: match ?? etag }
-  if (match !== undefined) {
-    context.response.cached = true
-    return HttpServerResponse.empty({ status: 304, headers: validators })
-  }
-  context.response.bytes = body.contentLength
-  const responseHeaders = result.file === undefined
-    ? validators
-    : { ...validators, ...getFileHeaders(result, context.response.route) }
-  return HttpServerResponse.setBody(HttpServerResponse.empty({ status: 200, headers: responseHeaders }), body)
-})
+const respond = (result: CachedResult, context: RequestContext) =>
+  Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) => {
+    const { body, etag } = result
+    const { purpose, response } = context
+    setPageMetadata(context, result)
+    const match = purpose === "answer" ? matchIfNoneMatch(headers["if-none-match"], etag) : undefined
+    const validators = { "Cache-Control": "private, no-cache", ETag: match ?? etag }
+    if (match !== undefined) {
+      response.cached = true
+      return HttpServerResponse.empty({ status: 304, headers: validators })
+    }
+    response.bytes = body.contentLength
+    const responseHeaders = result.file === undefined
+      ? validators
+      : { ...validators, ...getFileHeaders(result, response.route) }
+    return HttpServerResponse.setBody(HttpServerResponse.empty({ status: 200, headers: responseHeaders }), body)
+  })
 
 /** Responds without caching and without an `ETag`. */
-export const respondUncached = Effect.fnUntraced(function* (content: ResponseContent) {
-  yield* setPageMetadata(content)
-  if (content.file === undefined) {
-    return HttpServerResponse.uint8Array(content.body, { contentType: listContentTypes.json })
-  }
-  const result = makeResult(content, undefined)
-  const { response: { route } } = yield* RequestContext
-  return HttpServerResponse.setBody(
-    HttpServerResponse.empty({ status: 200, headers: getFileHeaders(result, route) }),
-    result.body,
-  )
-})
+export const respondUncached = (content: ResponseContent) =>
+  Effect.map(RequestContext, (context) => {
+    setPageMetadata(context, content)
+    if (content.file === undefined) {
+      return HttpServerResponse.uint8Array(content.body, { contentType: listContentTypes.json })
+    }
+    const result = makeResult(content, undefined)
+    return HttpServerResponse.setBody(
+      HttpServerResponse.empty({ status: 200, headers: getFileHeaders(result, context.response.route) }),
+      result.body,
+    )
+  })
 
 /** Returns a function that responds with one object that is not a list, such as the account. */
 export const makeObjectResponder = <Value>(schema: Schema.Codec<Value, unknown>) => {

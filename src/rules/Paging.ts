@@ -1,6 +1,6 @@
 /** Paging of lists (§1, D8): the parameters, the JSON envelope, and the encoding of a page. */
 import { Context, Effect, Schema, SchemaGetter } from "effect"
-import { RequestContext } from "../http/RequestContext.ts"
+import type { RequestContext } from "../http/RequestContext.ts"
 import { type ListFormat, listFormats } from "../rows/ListFormats.ts"
 import { output } from "../rows/OutputBuffer.ts"
 import { makeFileWriter, type ResultEncoder, splitResults, writeResults } from "../rows/ResultWriter.ts"
@@ -137,10 +137,11 @@ export const encodeListPage = (
 }
 
 /** Sets the number of results and the `Link` to the next page in the request context. */
-export const setPageMetadata = ({ nextPage, records }: Pick<ResponseContent, "nextPage" | "records">) =>
-  Effect.map(RequestContext, (context) => {
-    context.response.records = records
-    if (nextPage !== undefined) {
-      context.response.links.push({ path: makePageTarget(context.target, nextPage), attributes: `rel="next"` })
-    }
-  })
+export const setPageMetadata = (
+  { response, target }: RequestContext,
+  { nextPage, records }: Pick<ResponseContent, "nextPage" | "records">,
+) => {
+  response.records = records
+  if (nextPage === undefined) return
+  response.links.push({ path: makePageTarget(target, nextPage), attributes: `rel="next"` })
+}
