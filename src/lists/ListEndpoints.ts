@@ -24,7 +24,7 @@ type Response = Effect.Effect<
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
 
-/** The parameter takes precedence over `Accept`; the response varies by `Accept` only without it. */
+/** The parameter takes precedence over `Accept`. Without it, the response varies by `Accept`. */
 const resolveFormat = Effect.fnUntraced(function* ({ format }: PageQuery) {
   if (format !== undefined) return format
   const { headers } = yield* HttpServerRequest.HttpServerRequest
