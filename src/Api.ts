@@ -28,7 +28,7 @@ import { SplitStatusApiGroup } from "./v1/split-status/Api.ts"
 import { TickerChangesApiGroup } from "./v1/ticker-changes/Api.ts"
 import { UsageApiGroup } from "./v1/usage/Api.ts"
 
-/** The endpoints that need no key. The router serves them. */
+/** The endpoints that the router serves. Only `/estimate` needs a key. */
 export class PublicApi extends HttpApi.make("tickerline-public")
   .add(CatalogueApiGroup, ChangelogApiGroup)
   .middleware(ValidationMiddleware)
@@ -37,8 +37,8 @@ export class PublicApi extends HttpApi.make("tickerline-public")
   .annotate(HttpApi.QueryParseOptions, queryParseOptions) {}
 
 /**
- * The contract of every endpoint. Those with a key are served by `http/RequestPipeline.ts`.
- * A middleware applies to all endpoints that are added above it. The one that is added first is the innermost.
+ * The contract of every endpoint. `http/RequestPipeline.ts` serves the endpoints that are not in `PublicApi`.
+ * A middleware applies to all endpoints added above it. The first one added is the innermost.
  */
 export class Api extends HttpApi.make("tickerline")
   .add(

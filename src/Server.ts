@@ -55,7 +55,7 @@ import { splitStatusEndpoints } from "./v1/split-status/Http.ts"
 import { tickerChangesEndpoints } from "./v1/ticker-changes/Http.ts"
 import { usageEndpoints } from "./v1/usage/Http.ts"
 
-/** Every endpoint that needs a key. */
+/** The endpoints of the request pipeline. All of them need a key. */
 const pipelineEndpoints = Effect.map(
   Effect.all([
     tickerChangesEndpoints,
@@ -104,7 +104,7 @@ const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SitePaths
 /** Background jobs, each of which runs in one process at a time. */
 export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob])
 
-/** Every route except those of the data endpoints, with their middleware. */
+/** All routes outside the request pipeline, with their middleware. */
 const routes = HttpApiBuilder.layer(PublicApi).pipe(
   Layer.provide(Layer.merge(catalogueHandlers, changelogHandlers)),
   Layer.provide(apiMiddleware),
@@ -121,12 +121,12 @@ const services = RequestPipeline.layer(pipelineEndpoints).pipe(
   Layer.provideMerge(accounting),
   Layer.provideMerge(caches),
   Layer.provideMerge(Layer.merge(Database.layer, ReadRouter.layer)),
-  // Released last, because the layers above write to the database on release: without the probe, they could hang.
+  // Released last, because the layers above write to the database on release and could hang without the probe.
   Layer.provideMerge(HealthProbe.layer),
 )
 
 const httpConfiguration = Layer.mergeAll(
-  // The router does not match longer paths, but unknown paths of any length must reach the route for 404.
+  // The router does not match longer paths, but unknown paths of any length must reach the 404 route.
   Layer.succeed(HttpRouter.RouterConfig, {
     maxParamLength: 1_000_000,
     caseSensitive: true,
@@ -136,7 +136,7 @@ const httpConfiguration = Layer.mergeAll(
   Tracing.layer,
 )
 
-/** Responds to every request: to those for data endpoints without the router. */
+/** Responds to every request. Those for the endpoints of the request pipeline bypass the router. */
 class HttpApp extends Context.Service<
   HttpApp,
   Effect.Effect<
@@ -164,7 +164,7 @@ export const layer = Layer.unwrap(Effect.map(HttpApp, (httpApp) => HttpServer.se
   Layer.provide(httpConfiguration),
 )
 
-/** Responds to a request of a Node server: from the response cache, otherwise with `HttpApp`. */
+/** Responds to a request to a Node server from the response cache if possible, otherwise with `HttpApp`. */
 export class RequestListener extends Context.Service<
   RequestListener,
   (request: IncomingMessage, response: ServerResponse) => void

@@ -45,7 +45,7 @@ export const createAccount = Effect.fnUntraced(function* (account: NewAccount) {
   }
 })
 
-/** Creates an account, or leaves an existing one as it is. */
+/** Creates an account, or leaves an existing one unchanged. */
 export const ensureAccount = (account: NewAccount) => Effect.asVoid(insertAccount(account))
 
 const AccountTerms = Schema.Struct({
@@ -66,7 +66,7 @@ const findTerms = Effect.fnUntraced(function* (name: string) {
   return Option.isNone(found) ? yield* noSuchAccount(name) : found.value
 })
 
-/** Requires that the account of a new key exists, or creates it if a tier is given. Never changes an account. */
+/** Checks that the account for a new key exists, or creates it if a tier is given. Never changes an account. */
 export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
   if (tier !== null && (yield* insertAccount({ name, tier, email, prepaid: false }))) return
   const terms = yield* findTerms(name)
@@ -87,14 +87,14 @@ export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, ti
   }
 })
 
-/** Changes the tier, which decides the endpoints and the rate limit. Processes apply a new tier within a second. */
+/** Changes the tier, which determines the endpoints and the rate limit. Processes apply a new tier within a second. */
 export const setAccountTier = Effect.fnUntraced(function* (name: string, tier: Tier) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set tier = ${tier} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
 })
 
-/** Sets the email address of an account. With null, the account gets no emails. */
+/** Sets the email address of an account. If it is null, the account receives no emails. */
 export const setContactEmail = Effect.fnUntraced(function* (name: string, email: string | null) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set contact_email = ${email} where name = ${name} returning account_id`

@@ -86,7 +86,7 @@ export const makeAuthorizer = Effect.gen(function* () {
     }
   }
 
-  /** Counts and records the request, unless it is an estimate, and checks the account's rights. */
+  /** Counts and records the request unless it is an estimate, and checks access to the endpoint. */
   return (
     account: typeof CurrentAccount.Service,
     endpoint: HttpApiEndpoint.Top,
@@ -121,8 +121,8 @@ export const authorizationLayer = Layer.effect(
 )
 
 /**
- * Limits an export to the bytes that the balance pays for, so that it does not fall below zero. If the expected
- * cost exceeds half of the balance, the export is measured first, and refused if the balance is too small.
+ * Limits an export to the bytes that the balance covers, so that the balance does not fall below zero. If the expected
+ * cost exceeds half the balance, the export is measured first, and refused if the balance is too small.
  */
 const limitToBalance = Effect.fnUntraced(
   function* (streamed: StreamedExport, balance_microdollars: number, price: number) {
@@ -138,7 +138,7 @@ const limitToBalance = Effect.fnUntraced(
   },
 )
 
-/** Returns the checks of a priced endpoint. */
+/** Returns the checks for priced endpoints. */
 export const makeBilling = Effect.gen(function* () {
   const prices = yield* PriceLookup
 
@@ -156,7 +156,7 @@ export const makeBilling = Effect.gen(function* () {
       return Effect.fail(new InsufficientCredits({ error: { message, details: { balance_microdollars } } }))
     })
 
-  /** Limits the response to the balance, if it is an export. */
+  /** If the response is an export, limits it to what the balance covers. */
   const limitExport = ({ balance_microdollars }: typeof CurrentAccount.Service) =>
     Effect.flatMap(
       RequestContext,

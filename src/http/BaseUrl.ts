@@ -1,4 +1,4 @@
-/** The public address of the service: the setting `BASE_URL`. */
+/** The public address of the service (setting `BASE_URL`). */
 import { Config, Context, Option, Schema } from "effect"
 
 const WebUrl = Schema.URLFromString.check(

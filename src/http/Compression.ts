@@ -5,7 +5,7 @@ import { promisify } from "node:util"
 import { brotliCompress, constants, gzip, zstdCompress } from "node:zlib"
 import { addEncodingToVary } from "./ConditionalRequests.ts"
 
-/** Compresses with low levels, which save the most bytes per millisecond on JSON rows. */
+/** Uses low compression levels, which save the most bytes per millisecond on JSON rows. */
 const compress = HttpMiddleware.compression({
   algorithms: ["zstd", "br", "gzip"],
   minSize: 1024,
@@ -14,7 +14,7 @@ const compress = HttpMiddleware.compression({
   levels: { zstd: 1, br: 3, gzip: 4 },
 })
 
-/** Compressors with high levels, for static bodies that are compressed only once. */
+/** Compressors at high levels, for static bodies that are compressed only once. */
 const compressors: Readonly<Record<string, (bytes: Uint8Array) => Promise<Uint8Array>>> = {
   zstd: (bytes) => promisify(zstdCompress)(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 12 } }),
   br: (bytes) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 7 } }),
@@ -24,7 +24,7 @@ const compressors: Readonly<Record<string, (bytes: Uint8Array) => Promise<Uint8A
 /** Compressed forms of static bodies, by algorithm. Each form is created on its first request. */
 const compressedForms = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>()
 
-/** Marks a static body, so that each of its compressed forms is computed once. Returns the same bytes. */
+/** Marks a static body so that each of its compressed forms is computed only once. Returns the same bytes. */
 export const enableCompressionCache = (bytes: Uint8Array) => {
   compressedForms.set(bytes, new Map())
   return bytes

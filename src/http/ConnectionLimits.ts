@@ -1,6 +1,6 @@
 /**
  * The Node server with its limits: timeouts, sizes, and one response at a time per connection.
- * Node parses the requests; invalid ones are answered by `ProtocolErrors.ts`.
+ * Node parses the requests; `ProtocolErrors.ts` responds to invalid ones.
  */
 import { Duration } from "effect"
 import { createServer, type IncomingMessage, type ServerResponse } from "node:http"
@@ -20,8 +20,8 @@ export interface ConnectionTimeouts {
   /** Maximum time until the complete request has arrived. */
   readonly request: Duration.Duration
   /**
-   * Maximum time until the client has received the response, more than twice the duration of the slowest query.
-   * The time restarts if the client has read at least `minProgressBytes` of a streamed response in it.
+   * Maximum time until the client has received the response; more than twice the duration of the slowest query.
+   * It restarts if the client has read at least `minProgressBytes` of a streamed response in that time.
    */
   readonly response: Duration.Duration
   /** Time from the beginning of a shutdown until all open connections are closed. */
@@ -37,16 +37,16 @@ export const defaultConnectionTimeouts: ConnectionTimeouts = {
 
 const minProgressBytes = 65_536
 
-/** Maximum number of pipelined requests per connection. Beyond it, the service reads no more until it has responded. */
+/** Maximum number of pipelined requests per connection. Above it, the service stops reading until it has responded. */
 const maxQueuedRequests = 32
 
-/** Longer than the 60 seconds of most load balancers, which could otherwise use a connection that is being closed. */
+/** Longer than the 60 seconds of most load balancers, which could otherwise reuse a connection that is being closed. */
 const keepAliveTimeout = Duration.seconds(75)
 
 const hasBody = ({ headers }: IncomingMessage) =>
   headers["content-length"] !== undefined || headers["transfer-encoding"] !== undefined
 
-/** Whether a proxy could have parsed the request differently: a risk of request smuggling (RFC 9112). */
+/** Whether a proxy could have parsed the request differently, which risks request smuggling (RFC 9112). */
 const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   let hostCount = 0
   for (let index = 0; index < rawHeaders.length; index += 2) {
@@ -56,7 +56,7 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   return hostCount > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
 }
 
-/** Discards the request body, because no endpoint reads it. Then calls `proceed`, or `rejectTooLong`. */
+/** Discards the request body, which no endpoint reads. Then calls `proceed`, or `rejectTooLong` if it is too long. */
 const discardBody = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -107,7 +107,7 @@ export const makeHttpServer = (
   const connections = new Map<Duplex, Connection>()
   let isShuttingDown = false
 
-  /** Sends a protocol error after the earlier responses, in place of the request that could not be parsed. */
+  /** Queues a protocol error behind the earlier responses, in place of the request that could not be parsed. */
   const reject = (socket: Duplex, status: number) => {
     const queue = connections.get(socket)?.queue ?? []
     const last = queue.at(-1)
@@ -127,7 +127,7 @@ export const makeHttpServer = (
       if (queue.length < maxQueuedRequests && socket.isPaused()) socket.resume()
       if (socket.writable) queue[0]?.begin()
     }
-    /** Sends an error instead of the response, and drops all later requests of the connection. */
+    /** Sends an error instead of the response, and drops all later requests on the connection. */
     const rejectAndClose = (status: number) => {
       if (queue[0] !== entry) return
       queue.length = 0
@@ -143,7 +143,7 @@ export const makeHttpServer = (
         connection.response = response
         if (request.rawHeaders.length > 2 * maxHeaderCount) return rejectAndClose(431)
         if (isAmbiguous(request) || !normalizeTarget(request)) return rejectAndClose(400)
-        // After an upgrade request, Node ignores all further bytes on the connection, so it must be closed.
+        // After an upgrade request, Node ignores any further bytes on the connection, so it must be closed.
         if (isShuttingDown || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
         response.once("close", beginNext)
         return discardBody(request, response, proceed, () => rejectAndClose(413))
@@ -154,7 +154,7 @@ export const makeHttpServer = (
   }
 
   const server = createServer({
-    // Node must accept a request without Host, so that the middleware can respond with a 400 that has all headers.
+    // Node must accept a request without Host so that the middleware can respond with a 400 with all the usual headers.
     requireHostHeader: false,
     shouldUpgradeCallback: () => false,
     maxHeaderSize: maxHeadBytes,
@@ -167,7 +167,7 @@ export const makeHttpServer = (
   server.maxHeadersCount = 0
   server.on("checkContinue", handleInOrder)
   server.on("checkExpectation", handleInOrder)
-  // Without a listener, Node closes the connection of a CONNECT request without a response.
+  // Without a listener, Node closes the connection of a CONNECT request without responding.
   server.on("connect", (_request, socket) => reject(socket, 400))
   server.on("clientError", (error: NodeJS.ErrnoException, socket) => {
     if (error.code === "ECONNRESET") socket.destroy()

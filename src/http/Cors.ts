@@ -1,4 +1,4 @@
-/** CORS (D10): web pages of the origins in `CORS_ORIGINS` may call the API. By default no origin may. */
+/** CORS (D10): web pages from the origins in `CORS_ORIGINS` may call the API. By default, none may. */
 import { Config, Effect, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { corsExposedHeaders } from "../rules/ResponseHeaders.ts"

@@ -1,4 +1,4 @@
-/** Makes responses from the errors of the API (§7.2, errors). */
+/** Turns API errors into responses (§7.2, errors). */
 import { Effect, Schema, SchemaAST } from "effect"
 import { HttpServerResponse } from "effect/http"
 import * as AccountErrors from "../accounts/AccountErrors.ts"
@@ -24,7 +24,7 @@ const errorClasses = {
   ValidationError: Errors.ValidationError,
 }
 
-/** Every error that a response may have. */
+/** Every error that a response can report. */
 export type ApiError = InstanceType<typeof errorClasses[keyof typeof errorClasses]>
 
 const makeResponder = (schema: Schema.Codec<unknown, unknown>) => {
@@ -39,7 +39,7 @@ const responders = Object.fromEntries(
   Object.entries(errorClasses).map(([tag, schema]) => [tag, makeResponder(schema)]),
 )
 
-/** Responds with the JSON and the status of the error. */
+/** Responds with the error's JSON and status. */
 export const respondWithError = (error: ApiError) =>
   responders[error._tag]?.(error) ?? Effect.die(new Error(`There is no response for ${error._tag}`))
 

@@ -1,4 +1,4 @@
-/** The outermost middleware: the request id (D12), the headers (D14) and the compression of every response. */
+/** The outermost middleware: adds the request id (D12) and headers (D14) to every response and compresses it. */
 import { Clock, Context, Effect, Layer, Option } from "effect"
 import { HttpBody, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import { getUncompressedBodySize } from "../accounts/billing/Pricing.ts"
@@ -29,7 +29,7 @@ const statusHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> 
 
 const longTextBytes = 65_536
 
-/** Turns a long text into bytes once. Node would encode a text for each client and hold the copy until it is sent. */
+/** Encodes a long text once. Node would encode it for each client and hold each copy until it is sent. */
 const encodeLongText = (response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
   return body._tag === "Uint8Array" && body.text !== undefined && body.contentLength > longTextBytes
@@ -51,7 +51,7 @@ const addHeaders = (context: RequestContext, base: string, response: HttpServerR
   })
 }
 
-/** Returns the outermost middleware. `pages` are the paths of the documentation. */
+/** Returns the outermost middleware. `pages` contains the documentation paths. */
 export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: ReadonlySet<string>) {
   const base = yield* BaseUrl
   const addCorsHeaders = yield* makeCorsHeaderSetter
@@ -88,10 +88,10 @@ export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: Readonl
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
       Effect.flatMap(RequestContext, (provided) => {
         const arrivedAt = monotonicNow()
-        // For an estimate, the caller has provided the context.
+        // For an estimate, the caller has already provided the context.
         const context = provided.purpose === "estimate" ? provided : makeContext(request)
         return UnroutedResponses.respondOrRoute(request, pages, httpApp).pipe(
-          // These handlers run from the last to the first: add the headers, compress the body, store the response.
+          // These handlers run in reverse order: add the headers, compress the body, store the response.
           HttpEffect.withPreResponseHandler((_, response) =>
             Effect.sync(() => responseCache.store(request, addEncodingToValidators(response), context))
           ),

@@ -1,21 +1,21 @@
-/** Facts and state of one request, shared by all steps that answer it. `Middleware.ts` turns it into headers. */
+/** The state of one request, shared by all steps that process it. `Middleware.ts` turns it into headers. */
 import { Context, Effect } from "effect"
 import type { Tier } from "../rules/EndpointAnnotations.ts"
 
-/** An export (`limit=all`), streamed from the database. `records` and `bytes` of the response count what was sent. */
+/** An export (`limit=all`), streamed from the database. The response's `records` and `bytes` count what was sent. */
 export interface StreamedExport {
   /** Estimated size, extrapolated from the first chunk. */
   readonly expectedBytes: number
   /** Encodes the export without sending it, and returns its exact size in bytes. */
   readonly measureBytes: Effect.Effect<number>
-  /** The stream is aborted beyond this size. */
+  /** The stream is aborted if it exceeds this size. */
   maxBytes: number
   readonly trailers: Record<string, string>
   /** Called once at the end of the stream; status 200 means that everything was sent. */
   readonly endListeners: Array<(status: number) => void>
 }
 
-/** What the steps of the pipeline find out about a request and its response. Nothing else changes on the way. */
+/** What the pipeline steps record about a request and its response. The rest of the context never changes. */
 export interface ResponseBuilder {
   /** For the `Link` header: next page (D8), successor and documentation (§9.4, lifecycle). Paths start with `/`. */
   readonly links: Array<{ readonly path: string; readonly attributes: string }>
@@ -42,9 +42,9 @@ export interface ResponseBuilder {
   price: number
 }
 
-/** Facts of a request, which never change, and the builder of its response. */
+/** The immutable facts of a request, and the builder of its response. */
 export interface RequestContext {
-  /** The header `X-Request-Id`, and `request_id` in errors (D12, request ids). */
+  /** The `X-Request-Id` header, and `request_id` in errors (D12, request ids). */
   readonly id: string
   /** The path and query, byte for byte. */
   readonly target: string
@@ -74,7 +74,7 @@ export const makeRequestContext = (
   request: Pick<RequestContext, "id" | "target"> & Partial<Pick<RequestContext, "startedAt" | "purpose">>,
 ): RequestContext => ({ startedAt: 0, purpose: "answer", ...request, response: makeResponseBuilder() })
 
-/** The context of the current request. Outside a request it is an unused placeholder. */
+/** The context of the current request. Outside a request, it is an unused placeholder. */
 export const RequestContext = Context.Reference<RequestContext>("tickerline/http/RequestContext", {
   defaultValue: () => makeRequestContext({ id: "", target: "/" }),
 })

@@ -1,5 +1,5 @@
 /**
- * The request pipeline of all endpoints that need a key: one effect per request instead of a chain of middlewares.
+ * The request pipeline of all endpoints outside `PublicApi`: one effect per request instead of a middleware chain.
  * Why: docs/decisions/0090-request-pipeline.md
  */
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
@@ -21,12 +21,12 @@ type HttpApp<E = never, R = never> = Effect.Effect<
   HttpServerRequest.HttpServerRequest | Scope.Scope | R
 >
 
-/** Responds to a request of the account. */
+/** Responds to a request from the account. */
 type Responder = (account: typeof CurrentAccount.Service) => HttpApp<ApiError>
 
 /** An endpoint that the pipeline serves. */
 export interface PipelineEndpoint {
-  /** The path below `/v1`. */
+  /** The path under `/v1`. */
   readonly path: string
   /** Decodes the parameters of a request. Succeeds with the function that responds to it. */
   readonly decode: (parameters: SearchParameters) => Effect.Effect<Responder, Schema.SchemaError>

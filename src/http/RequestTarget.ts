@@ -1,4 +1,4 @@
-/** Parses request targets, and gets the path and the span name (for traces) from them. */
+/** Parses request targets and derives the path and the span name (for traces) from them. */
 import { Option } from "effect"
 import type { HttpServerRequest } from "effect/http"
 import type { IncomingMessage } from "node:http"
@@ -35,7 +35,7 @@ export const normalizeTarget = (request: IncomingMessage) => {
   return true
 }
 
-/** Whether all percent escapes are valid UTF-8. */
+/** Whether all percent escapes decode to valid UTF-8. */
 export const isDecodableUrl = (target: string) => {
   if (!target.includes("%")) return true
   try {

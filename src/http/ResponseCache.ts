@@ -28,7 +28,7 @@ type AuthenticatedAccount = typeof CurrentAccount.Service
 export interface CachedResponse {
   /** Whether the query result in the response is still current. */
   readonly isCurrent: () => boolean
-  /** Next change of date in New York or Chicago, ms since 1970. */
+  /** The next midnight in New York or Chicago, ms since 1970. */
   readonly expiresAt: number
   readonly path: string
   readonly required_tier: Tier
@@ -45,7 +45,7 @@ export interface CachedResponse {
   readonly body: Uint8Array | undefined
 }
 
-/** Whether all headers of the response are known as safe to cache. Unknown headers may be specific to an account. */
+/** Whether all headers of the response are known to be safe to cache. Unknown headers may be specific to an account. */
 const isStorable = ({ headers }: HttpServerResponse.HttpServerResponse) =>
   Object.keys(headers).every((name) => accountIndependentHeaders.has(name) || perRequestHeaders.has(name))
 
@@ -74,7 +74,7 @@ const isCacheable = ({ headers, method }: IncomingMessage) =>
   method === "GET" && headers.host !== undefined && headers.origin === undefined && headers.expect === undefined &&
   headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
 
-/** Stores responses by raw request. An entry is valid while its query result is current, at most until midnight. */
+/** Stores responses by raw request. An entry is valid while its query result is current, but at most until midnight. */
 export const makeResponseStore = Effect.gen(function* () {
   const context = yield* Effect.context<never>()
   // The fast path creates no spans, so nothing is stored while tracing is on.

@@ -7,11 +7,11 @@ import type { RequestContext } from "./RequestContext.ts"
 
 const trailerNames = `${digestHeaderName}, X-Cost-Microdollars`
 
-/** Whether the response may have trailers. They need the chunked encoding, which HTTP/1.0 does not have. */
+/** Whether the response may have trailers. They need chunked encoding, which HTTP/1.0 does not support. */
 const supportsTrailers = ({ method, source }: HttpServerRequest.HttpServerRequest) =>
   method !== "HEAD" && !(Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.0")
 
-/** Announces the trailers of an export in the header `Trailer`, and sends them after the body. */
+/** Announces the trailers of an export in the `Trailer` header and sends them after the body. */
 export const addExportTrailers = (
   request: HttpServerRequest.HttpServerRequest,
   response: HttpServerResponse.HttpServerResponse,

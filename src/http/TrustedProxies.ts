@@ -3,7 +3,7 @@ import { Config, Effect, Result, Schema, SchemaIssue, SchemaTransformation } fro
 import { HttpMiddleware, type HttpServerResponse } from "effect/http"
 import { IpNetwork } from "effect/net"
 
-/** A network such as `10.0.0.0/8`, or one address. */
+/** Parses a network such as `10.0.0.0/8`, or a single address. */
 const parseNetwork = (text: string) =>
   IpNetwork.fromString(text.includes("/") ? text : `${text}/${text.includes(":") ? 128 : 32}`)
 
@@ -25,7 +25,7 @@ const NetworkList = Schema.String.pipe(Schema.decodeTo(
 
 export const TrustedProxiesConfig = Config.schema(NetworkList, "TRUSTED_PROXIES").pipe(Config.withDefault([]))
 
-/** Returns a middleware that gives each request the address of its client. */
+/** Returns a middleware that sets the address of each request to that of its client. */
 export const makeTrustedProxiesMiddleware = Effect.map(TrustedProxiesConfig, (trustedProxies) => {
   const resolveAddress = HttpMiddleware.xForwardedHeaders({ trustedProxies })
   return <E, R>(httpApp: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>

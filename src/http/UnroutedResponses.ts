@@ -39,11 +39,11 @@ const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { All
 
 const refuseRequest = (message: string) => Option.some(respondWithError(new BadRequest({ error: { message } })))
 
-/** Whether the required header `Host` is missing. HTTP/1.0 does not require it (RFC 9112, 3.2). */
+/** Whether the required `Host` header is missing. HTTP/1.0 does not require it (RFC 9112, 3.2). */
 const lacksHost = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
   headers["host"] === undefined && Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.1"
 
-/** Returns the response to a request that must not be routed, if any. `pages` are the paths of the documentation. */
+/** Returns the response to a request that must not be routed, if any. `pages` contains the documentation paths. */
 const respondBeforeRouting = (
   request: HttpServerRequest.HttpServerRequest,
   path: string,
@@ -91,7 +91,7 @@ export const respondOrRoute = <E, R>(
     )
   })
 
-/** Redirects a legacy path permanently, and keeps the path and query (§9.1, redirects). `BASE_URL` may have a path. */
+/** Permanently redirects a legacy path, keeping the rest of the URL (§9.1, redirects). `BASE_URL` may have a path. */
 const legacyRedirect = Layer.unwrap(Effect.map(BaseUrl, (base) => {
   const basePath = getBasePath(base)
   return HttpRouter.add(

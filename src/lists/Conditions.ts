@@ -49,7 +49,7 @@ export type QueryParameter<Value = unknown> = Parameter<DecodedListQuery, Value>
 
 /**
  * The number of SQL parameters for a list of values: a power of two, so that lists of 1 to 128 values need only eight
- * statements. The last value fills the rest. With one array instead, the planner would not know the number of values.
+ * statements. The last value fills the rest. With a single array, the planner would not know the number of values.
  */
 export const countListParameters = (values: ReadonlyArray<unknown>) => 2 ** Math.ceil(Math.log2(values.length))
 
@@ -71,7 +71,7 @@ const listElements = (list: QueryParameter, { listParameters = 1 }: ConditionOpt
   )
 }
 
-/** Returns the condition builders by operator, also for statements that write their own `where` clause. */
+/** Returns the condition builders by operator. Statements with their own `where` clause also use them. */
 export const makeConditionBuilders = (
   sql: SqlClient.SqlClient,
 ): Readonly<Record<FilterOperator, ConditionBuilder>> => {
@@ -133,7 +133,7 @@ export const makeConditionBuilders = (
 }
 
 interface CompiledFilter {
-  /** Name of the parameter. Without the parameter, a request gets no condition. */
+  /** Name of the parameter. A request that omits it gets no condition. */
   readonly name: string
   readonly build: (query: DecodedQuery) => Fragments
 }

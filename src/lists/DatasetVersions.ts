@@ -1,6 +1,6 @@
 /**
  * The current version of each dataset (D17, caching), polled from the primary every 250 ms over a connection outside
- * the pool. A version expires 900 ms after its poll. While no version is known, no cache and no replica is used.
+ * the pool. A version expires 900 ms after its poll. While no version is known, caches and replicas are not used.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Duration, Effect, Layer, Metric, Scope } from "effect"

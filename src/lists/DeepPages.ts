@@ -1,6 +1,6 @@
 /**
- * Pages with a large offset (D8). PostgreSQL skips the earlier rows in an index and reads only the rows of the page
- * from the table. This is about a hundred times as fast as reading the earlier rows from the table as well.
+ * Pages with a large offset (D8). PostgreSQL skips the earlier rows in an index and reads only the page's rows
+ * from the table. This is about a hundred times faster than also reading the earlier rows from the table.
  */
 import type { SqlClient, Statement } from "effect/sql"
 import type { QueryParameter } from "./Conditions.ts"
@@ -22,7 +22,7 @@ export interface PageClauses {
 
 export interface DeepPageOptions {
   readonly table: string
-  /** Columns that identify a row, all of which are in the index that provides the order. */
+  /** Columns that identify a row. All of them are in the index that provides the order. */
   readonly key: ReadonlyArray<string>
   readonly where: Statement.Fragment
   readonly order: Statement.Fragment

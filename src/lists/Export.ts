@@ -14,11 +14,11 @@ class ExportAborted extends Data.TaggedError("ExportAborted")<{ readonly message
 /** Maximum duration for clients that read slowly. `ConnectionLimits.ts` disconnects clients that do not read at all. */
 const maxDurationMillis = Duration.toMillis(Duration.hours(1))
 
-/** Large enough that fetching costs little per row, small enough that encoding does not delay other requests. */
+/** Large enough that fetching costs little per row, and small enough that encoding does not delay other requests. */
 const targetChunkBytes = 131_072
 const [firstChunkRows, maxChunkRows] = [10, 5_000]
 
-/** Computes from the last chunk how many rows the next one needs for its target size: at most four times as many. */
+/** Estimates how many rows the next chunk needs to reach its target size, up to four times as many as the last one. */
 const computeChunkRows = (requested: number, rows: number, bytes: number) =>
   Math.max(1, Math.min(maxChunkRows, requested * 4, Math.floor((targetChunkBytes * rows) / Math.max(1, bytes))))
 
@@ -42,7 +42,7 @@ interface FileChunk {
   readonly results: number
 }
 
-/** Returns an effect that reads the next chunk, and undefined after the last one. */
+/** Returns an effect that reads the next chunk. It succeeds with undefined after the last one. */
 const makeChunkReader = (results: ResultEncoder, format: "csv" | "ndjson", cursor: ExportCursor) => {
   const write = makeFileWriter(results, format)
   let remaining = cursor.rows
@@ -74,7 +74,7 @@ const measure = Effect.fnUntraced(function* (results: ResultEncoder, format: "cs
   return total
 }, Effect.orDie)
 
-/** Splits a chunk that is larger than the target size, so that the socket can signal back-pressure in between. */
+/** Splits a chunk that is larger than the target size, so that the socket can signal backpressure in between. */
 const splitChunk = ({ bytes, results }: FileChunk): ReadonlyArray<FileChunk> =>
   Array.from({ length: Math.ceil(bytes.length / targetChunkBytes) }, (_, index) => {
     const end = (index + 1) * targetChunkBytes
@@ -97,13 +97,13 @@ const makeResponse = (
   headers: Record<string, string>,
 ) => HttpServerResponse.stream(body, { contentType: listContentTypes[format], headers })
 
-/** Responds to HEAD without reading the list. The number of rows is unknown, so `X-Row-Count` is missing. */
+/** Responds to HEAD without reading the list. The number of rows is unknown, so `X-Row-Count` is omitted. */
 export const respondToHead = Effect.fnUntraced(function* ({ format }: ExportOptions) {
   const { response: { route } } = yield* RequestContext
   return makeResponse(Stream.empty, format, makeHeaders(format, undefined, route))
 })
 
-/** Streams an export. For an estimate it only measures the export. */
+/** Streams an export. For an estimate, it only measures the export. */
 export const sendExport = Effect.fnUntraced(function* ({ format, results }: ExportOptions, cursor: ExportCursor) {
   const context = yield* RequestContext
   if (context.purpose === "estimate") {

@@ -32,7 +32,7 @@ export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerlin
 export interface ExportCursor {
   /** Number of rows in the list. */
   readonly rows: number
-  /** Returns the next rows, at most `count`. */
+  /** Returns the next rows, up to `count`. */
   readonly fetch: (count: number) => Effect.Effect<ReadonlyArray<RowRecord>, SqlError.SqlError>
   /** Moves to the position after the first `rows` rows. */
   readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>

@@ -1,4 +1,4 @@
-/** Compiles list definitions to SQL: for a page or an export, and for the number of results in estimates (D8, D28). */
+/** Compiles list definitions to SQL that reads a page or an export, or counts the results for an estimate (D8, D28). */
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { LRUCache } from "lru-cache"
@@ -29,7 +29,7 @@ export interface ListClauses extends PageClauses {
   readonly conditions: ReadonlyArray<Statement.Fragment | string>
   /** `conditions`, joined with `and`. */
   readonly where: Statement.Fragment
-  /** Builds a `from` clause with the page of a table, fast at any offset. The alias is the name of the table. */
+  /** Builds a `from` clause for a page of a table that is fast at any offset. The alias is the table name. */
   readonly fromPage: (options: Omit<DeepPageOptions, "clauses">) => Statement.Fragment
 }
 
@@ -51,7 +51,7 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   readonly Row: RowModels | ResultEncoder
   /** Enumerated parameters whose value changes the SQL of `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
-  /** Called once per shape of a query. */
+  /** Called once per query shape. */
   readonly select: (query: QueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
   /** The argument of SQL's `count`, if a result is a group of rows. `select` adds its columns after the record. */
   readonly counted?: Statement.Fragment
@@ -64,7 +64,7 @@ export interface ListQuery<Query> {
     query: Query,
     format: ListFormat,
   ) => Effect.Effect<ResponseContent, DataRefreshing | DatabasePoolTimeout>
-  /** The statement that reads the rows of `getRowRange`, in order. */
+  /** The statement that reads the rows in the range from `getRowRange`, in order. */
   readonly compilePage: (query: Query) => CompiledStatement
   /** The statement that reads all rows, in order. */
   readonly compileExport: (query: Query) => CompiledStatement
@@ -76,7 +76,7 @@ export interface ListQuery<Query> {
 const unfilteredParameters = new Set(["page", "limit", "format", "sort", "account_id"])
 
 /**
- * Whether PostgreSQL must plan the statement for its values: it has filters, but not the ticker.
+ * Whether PostgreSQL must plan the statement for its specific values: it has filters, but none on the ticker.
  * A prepared statement gets a generic plan after five executions, which may scan the table for a rare value.
  */
 const needsCustomPlan = (query: PageQuery) => {
@@ -118,7 +118,7 @@ const toDecodedQuery = (query: PageQuery): DecodedListQuery => ({ ...query })
 
 const pagingParameters = new Set(["page", "limit", "format"])
 
-/** Replaces values by parameters, except those of `shapedBy`. The cast restores the names. */
+/** Replaces values with parameters, except those in `shapedBy`. The cast restores the names. */
 const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, shapedBy: ReadonlySet<PropertyKey>) =>
   Object.fromEntries(
     Object.entries(query).filter(([, value]) => value !== undefined).map(([name, value]) => [
@@ -150,7 +150,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     const describeLiterals = makeLiteralDescriber(Query)
     const shapedBy = new Set<PropertyKey>(definition.shapedBy)
 
-    /** Everything that the SQL depends on. No text from a client is part of it. */
+    /** Describes everything that the SQL depends on. The result contains no client-supplied text. */
     const describeShape = (query: DecodedQuery, { hasOffset, isDeep, limit, purpose }: PageShape) => {
       let key = `${listId} ${purpose} ${limit} ${hasOffset} ${isDeep} ${describeLiterals(query)}`
       for (const name of Object.keys(query)) {

@@ -4,7 +4,7 @@ import type { HttpServerResponse } from "effect/http"
 
 const gigabyte = 1_000_000_000n
 
-/** Bytes of a body before compression. */
+/** Size of a body before compression, in bytes. */
 export const getUncompressedBodySize = ({ body }: HttpServerResponse.HttpServerResponse) =>
   body._tag === "Empty" ? 0 : body.contentLength ?? 0
 

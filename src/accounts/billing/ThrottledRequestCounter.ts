@@ -1,5 +1,5 @@
 /**
- * D29 (usage): counts requests refused with 429 until the counts are written. Refused requests are free, and a client
+ * D29 (usage): holds counts of requests refused with 429 until they are written. Refused requests are free, and clients
  * may send any number of them, so each account has one row per endpoint and minute instead of one row per request.
  */
 import { SecureRandom } from "effect/crypto"
@@ -7,7 +7,7 @@ import type { ThrottledRequestCount, UsageRecord } from "./UsageWriter.ts"
 
 const minuteMillis = 60_000
 
-/** While this many rows wait, requests of a new minute are added to the row of an earlier minute. */
+/** While this many rows are waiting, requests in a new minute are added to the row of an earlier minute. */
 const maxWaitingRows = 10_000
 
 interface Tally {
@@ -22,9 +22,9 @@ interface Tally {
 const zero = { requests: 0, bytes: 0 }
 
 export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
-  /** The newest row of each account and endpoint. */
+  /** The newest row for each account and endpoint. */
   const current = new Map<string, Tally>()
-  /** Rows with requests that are not written yet. */
+  /** Rows with requests that have not been written yet. */
   const waiting = new Set<Tally>()
   let latestMinute = -Infinity
 
@@ -53,7 +53,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     waiting.add(tally)
   }
 
-  /** Returns the next batch, and a function to call once the batch is written. Until then it may be sent repeatedly. */
+  /** Returns the next batch, and a function to call once the batch is written. Until then, it may be resent. */
   const takeBatch = (maxRows: number) => {
     const taken = Array.from(waiting.values().take(maxRows))
     const batch = taken.map((tally): ThrottledRequestCount => ({

@@ -1,6 +1,6 @@
 /**
  * D29 (usage): records requests in batches, in the background. Rows wait in memory until PostgreSQL stores them. If too
- * many rows wait, new requests are refused, because requests that are not recorded cannot be billed.
+ * many rows are waiting, new requests are refused, because unrecorded requests cannot be billed.
  */
 import { Config, Context, Data, Duration, Effect, Latch, Layer, Metric, Schedule, Schema } from "effect"
 import { addForkedFinalizer, forkUntraced } from "../../observability/BackgroundFibers.ts"
@@ -59,9 +59,9 @@ const bufferFull = new DatabasePoolTimeout({
 })
 
 export class UsageMetering extends Context.Service<UsageMetering, {
-  /** Fails with 503 while too many rows wait. */
+  /** Fails with 503 while too many rows are waiting. */
   readonly requireCapacity: Effect.Effect<void, DatabasePoolTimeout>
-  /** Whether `requireCapacity` would succeed. It changes no metric and logs nothing. */
+  /** Whether `requireCapacity` would succeed. Updates no metrics and logs nothing. */
   readonly hasCapacity: () => boolean
   /** Adds a row, which is normally written within half a second. */
   readonly record: (row: UsageRecord) => void
@@ -157,7 +157,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
           Effect.retry(retryDelay),
         )
 
-      // Refused requests are written by their own loop, so that they never delay the recording of billed requests.
+      // A separate loop writes refused requests, so that they never delay the recording of billed requests.
       const loops = [
         { hasRows: hasUsage, count: () => waiting.length, delay: usageDelay, persist: persist(writeUsageBatch) },
         {

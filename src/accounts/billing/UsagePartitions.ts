@@ -1,6 +1,6 @@
 /**
- * The monthly partitions of `usage` and `usage_moments`: created ahead of time, and dropped when the retention ends.
- * PostgreSQL's clock decides which month it is.
+ * The monthly partitions of `usage` and `usage_moments`: created ahead of time, and dropped when their retention ends.
+ * PostgreSQL's clock determines the current month.
  */
 import { Config, DateTime, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -23,7 +23,7 @@ const monthOffsets = [0, 1, 2]
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 const decodeClock = decodeRows(Schema.Struct({ now: Schema.Finite }))
 
-/** Drops partitions that end before the moment, one at a time, and returns their names. Keeps `usage_daily`. */
+/** Drops partitions that end before the given moment, one at a time, and returns their names. Keeps `usage_daily`. */
 export const dropUsagePartitionsBefore = Effect.fnUntraced(function* (moment: DateTime.Utc) {
   const sql = yield* SqlClient.SqlClient
   const dropped: Array<string> = []
@@ -57,8 +57,8 @@ const maintainPartitions = Effect.fnUntraced(function* (retention: Duration.Dura
 })
 
 /**
- * To drop a partition, the job waits at most a quarter of a second for a lock, because new reads of usage queue behind
- * it. If older reads still hold the partition then, the run fails and is retried soon.
+ * To drop a partition, the job waits at most a quarter of a second for a lock, because new usage reads queue behind it.
+ * If earlier reads still hold the partition after that, the run fails and is retried soon.
  */
 export const usagePartitionsJob = {
   name: "usage-partitions",

@@ -1,6 +1,6 @@
 /**
- * D27, D29 (usage): a statement records a batch of requests, adds it to the daily sums and charges the balances. It
- * counts only new rows, so that a batch can be repeated, and locks accounts in a fixed order to prevent deadlocks.
+ * D27, D29 (usage): one statement records a batch of requests, adds it to the daily totals and charges the balances. It
+ * counts only new rows, so a batch can be resent, and locks accounts in a fixed order to prevent deadlocks.
  */
 import { DateTime, Effect } from "effect"
 import { SecureRandom } from "effect/crypto"
@@ -31,7 +31,7 @@ export interface UsageBatch {
   readonly ids: ReadonlyArray<string>
 }
 
-/** The ids of a batch share a random part and end in a five-digit counter, which is faster than one UUID per row. */
+/** The ids of a batch share a random part and end in a five-digit counter, which is faster than a UUID per row. */
 export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => {
   const prefix = `${SecureRandom.uuidV7Unsafe().slice(0, 18)}${SecureRandom.uuidV4Unsafe().slice(18, 31)}`
   return { rows, ids: rows.map((_, index) => prefix + (0x100000 + index).toString(16).slice(1)) }
@@ -42,7 +42,7 @@ export interface ThrottledRequestCount {
   readonly id: string
   /** The first of the refused requests, which the row describes. */
   readonly row: UsageRecord
-  /** The row's counts before the write; zeros if the row does not exist yet. */
+  /** The row's counts before the write; zero if the row does not exist yet. */
   readonly from: { readonly requests: number; readonly bytes: number }
   readonly to: { readonly requests: number; readonly bytes: number }
 }
@@ -51,7 +51,7 @@ const isDuplicate = ({ reason }: SqlError.SqlError) => reason._tag === "UniqueVi
 
 const dayMillis = 86_400_000
 
-/** Makes a function that creates missing partitions before a write, and repeats both if a partition was dropped. */
+/** Makes a function that creates missing partitions before a write and retries both if a partition was dropped. */
 const makePartitionedWriter = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const daysWithPartition = new Set<number>()

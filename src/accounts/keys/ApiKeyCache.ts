@@ -13,7 +13,7 @@ const maxKeys = 10_000
 /** The result of a key lookup. */
 export interface CachedApiKey {
   readonly account: typeof CurrentAccount.Service
-  /** Start of the lookup, monotonic milliseconds. */
+  /** Start of the lookup (monotonic clock, ms). */
   readonly asOf: number
 }
 
@@ -21,7 +21,7 @@ export interface CachedApiKey {
 export class ApiKeyCache extends Context.Service<ApiKeyCache, {
   /** Returns the account of a key; undefined if the key was not looked up recently. */
   readonly find: (key: string) => typeof CurrentAccount.Service | undefined
-  /** `digest` is the key's SHA-256, hexadecimal. */
+  /** `digest` is the hexadecimal SHA-256 of the key. */
   readonly add: (digest: string, key: CachedApiKey) => void
   readonly getSize: () => number
 }>()("tickerline/accounts/RecentKeys") {

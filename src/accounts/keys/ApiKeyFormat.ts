@@ -18,7 +18,7 @@ const computeChecksum = (random: string) => {
   return text
 }
 
-/** Generates `tl_live_`, 32 random characters and a checksum. */
+/** Generates a key: `tl_live_`, 32 random characters and a checksum. */
 export const generateApiKey = Effect.gen(function* () {
   const secure = yield* SecureRandom.SecureRandom
   const indexes = yield* Effect.replicateEffect(secure.intBetween(0, 61), 32)
@@ -39,5 +39,5 @@ export const makeApiKeyHasher = Effect.map(
     digest.digestHex(Digest.sha256, new TextEncoder().encode(Redacted.value(key))),
 )
 
-/** The first 12 characters of a key, so that its owner recognizes it. */
+/** The first 12 characters of a key, which help its owner recognize it. */
 export const getApiKeyHint = (key: Redacted.Redacted) => Redacted.value(key).slice(0, 12)

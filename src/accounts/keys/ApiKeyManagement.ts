@@ -13,7 +13,7 @@ const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id
 export interface NewApiKey {
   readonly account: string
   readonly name: string
-  /** The last day in New York on which the key works, `YYYY-MM-DD`. */
+  /** The last day on which the key works (New York time), `YYYY-MM-DD`. */
   readonly expires: string | null
   /** Paths that the key may use; null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null
@@ -29,7 +29,7 @@ export const apiKeyStatusSql = `
 
 const toJson = (value: unknown) => value === null ? null : JSON.stringify(value)
 
-/** Creates a key for an existing account and returns the key, which cannot be read again later. */
+/** Creates a key for an existing account and returns it. The key cannot be retrieved later. */
 export const createApiKey = Effect.fnUntraced(function* ({ account, endpoints, expires, name }: NewApiKey) {
   const sql = yield* SqlClient.SqlClient
   const hash = yield* makeApiKeyHasher

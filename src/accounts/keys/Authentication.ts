@@ -9,7 +9,7 @@ import { ApiKeyDisabled, InvalidApiKey, MissingApiKey, RateLimitExceeded } from 
 export class CurrentAccount extends Context.Service<CurrentAccount, {
   readonly account_id: number
   readonly tier: Tier
-  /** Prepaid balance; null if the account is billed later. */
+  /** Prepaid balance; null if the account is postpaid. */
   readonly balance_microdollars: number | null
   readonly key_id: number
   /** Paths that the key may use; null if it may use all paths. */
@@ -33,7 +33,7 @@ const schemes = {
   ),
 }
 
-/** Checks the key before rights, limits and query parameters, so 401 takes precedence over 402, 403, 422 and 429. */
+/** Checks the key before permissions, limits and parameters, so 401 takes precedence over 402, 403, 422 and 429. */
 export class Authentication extends HttpApiMiddleware.Service<Authentication, { provides: CurrentAccount }>()(
   "tickerline/account/Authentication",
   {

@@ -15,7 +15,7 @@ const trustedKeyTtl = Duration.minutes(10)
 
 const maxKeys = 10_000
 
-/** Whether the result of a lookup may be cached: an account or a 401, but not a failure of the database. */
+/** Whether the result of a lookup may be cached: an account or a 401, but not a database failure. */
 const isCacheable = (exit: Exit.Exit<unknown, { readonly _tag: string }>) =>
   Exit.match(exit, {
     onSuccess: () => true,
@@ -94,7 +94,7 @@ const makeAuthenticator = Effect.gen(function* () {
   }
 })
 
-/** Resolves the key of a request to its account, or fails with the response: 401, 429 or 503. */
+/** Resolves a request's key to its account, or fails with 401, 429 or 503. */
 export class Authenticator extends Context.Service<Authenticator, {
   readonly authenticate: Effect.Success<typeof makeAuthenticator>
 }>()("tickerline/accounts/Authenticator") {

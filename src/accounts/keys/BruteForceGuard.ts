@@ -1,5 +1,5 @@
 /**
- * D2, D18 (rate limits): blocks addresses that send too many wrong keys. Each process counts on its own:
+ * D2, D18 (rate limits): blocks addresses that send too many wrong keys. Each process keeps its own count:
  * docs/decisions/0011-wrong-keys-per-process.md
  */
 import { Cache, Clock, Config, Duration, Effect, Option, Result, Schema } from "effect"
@@ -21,7 +21,7 @@ const tooManyWrongKeys = new RateLimitExceeded({
   error: { message: "Too many wrong API keys from this address. Wait the number of seconds in Retry-After." },
 })
 
-/** Returns an IPv4 address itself, but the /64 network of an IPv6 address, which usually belongs to one customer. */
+/** Returns an IPv4 address unchanged, or the /64 network of an IPv6 address, which usually belongs to one customer. */
 const toNetwork = (text: string) =>
   Result.match(NetAddress.ipFromString(text), {
     onFailure: () => text,

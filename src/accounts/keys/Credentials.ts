@@ -8,7 +8,7 @@ export const conflictingCredentials = Symbol.for("tickerline/account/Credential/
 const bearer = /^bearer(?: +(.*))?$/i
 
 /**
- * Returns the API key, "" if there is none, or `conflictingCredentials`. An `Authorization` other than
+ * Returns the API key, "" if there is none, or `conflictingCredentials`. `Authorization` with a scheme other than
  * Bearer is not a key, but conflicts with one. Reads raw headers, because Node parses only the first `Authorization`.
  */
 export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typeof conflictingCredentials => {
@@ -36,6 +36,6 @@ export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typ
   return key
 }
 
-/** Reads the credential of a request. Only requests from Node have raw headers, which can repeat a header. */
+/** Reads the credential of a request. Only requests from Node have raw headers, which can contain duplicates. */
 export const readRequestCredential = ({ headers, source }: HttpServerRequest.HttpServerRequest) =>
   parseCredential(source instanceof IncomingMessage ? source.rawHeaders : Object.entries(headers).flat())

@@ -27,7 +27,7 @@ const disabledKey = new ApiKeyDisabled({
   error: { message: "The API key was revoked or disabled, or has expired. Use another one." },
 })
 
-/** Key lookups have their own partition of the connection pool, because requests for several endpoints share them. */
+/** Key lookups have their own partition of the connection pool, because requests to several endpoints share them. */
 const poolPartition = "keys"
 
 export const makeApiKeyLookup = Effect.gen(function* () {

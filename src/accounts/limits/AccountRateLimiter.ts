@@ -54,7 +54,7 @@ export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
   readonly getRequestsPerMinute: (tier: Tier) => number
   /** Takes a token, unless the request is refused. */
   readonly countRequest: (account: typeof CurrentAccount.Service) => Effect.Effect<RateLimitResult>
-  /** The same without waiting. Returns undefined, and takes no token, if the result depends on PostgreSQL. */
+  /** Does the same without waiting. Returns undefined and takes no token if the result depends on PostgreSQL. */
   readonly countRequestNow: (account: typeof CurrentAccount.Service) => RateLimitResult | undefined
   /** Whether PostgreSQL is unavailable, so that each process counts only its own requests. */
   readonly isCountingLocally: () => boolean

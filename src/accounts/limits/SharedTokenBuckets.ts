@@ -15,7 +15,7 @@ const emptyBucketPollMillis = 100
 
 const queryTimeout = Duration.seconds(1)
 
-/** Time limit for a request to get its token, which also covers connection attempts that hang. */
+/** Time limit for a request to get its token. It also covers hanging connection attempts. */
 const requestTimeout = Duration.millis(1_500)
 
 const retryInterval = Duration.seconds(1)
@@ -42,11 +42,11 @@ interface Share {
   syncedAt: number
   /** Tokens spent since `syncedAt`. */
   spent: number
-  /** Number of tokens that the last query requested to prefetch. */
+  /** Number of tokens that the last query asked to prefetch. */
   prefetch: number
-  /** Requests that wait for the next query. */
+  /** Number of requests waiting for the next query. */
   waiting: number
-  /** Completes when the next query has ended. */
+  /** Completes when the next query ends. */
   nextSync: Deferred.Deferred<void, TokenStoreUnavailable> | undefined
 }
 
@@ -80,7 +80,10 @@ const decideLocally = (share: Share, limit: number, now: number): TokenBucketRes
 const isRunningLow = ({ held, prefetch, shared, syncedAt }: Share, now: number) =>
   now - syncedAt >= shareTtlMillis / 2 || (shared >= 1 && held * 4 < prefetch)
 
-/** Keeps enough tokens for half a second at the current request rate, and returns all other tokens. */
+/**
+ * Makes the request that keeps enough tokens for half a second at the current request rate and gives the surplus back
+ * to the shared bucket. Updates the share.
+ */
 const makeTokenRequest = (share: Share, now: number): TokenBucketRequest => {
   const { account_id, limit, spent, syncedAt, waiting } = share
   const expected = Math.floor(spent * shareTtlMillis / Math.max(now - syncedAt, 10))
@@ -185,7 +188,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     return share
   }
 
-  /** Takes a token that this process holds; undefined if PostgreSQL has to decide. */
+  /** Takes a token that this process holds; returns undefined if PostgreSQL has to decide. */
   const consumeHeld = (account_id: number, limit: number) => {
     const now = getMillis()
     const share = getShare(account_id, limit)
@@ -213,7 +216,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
       )
     })
 
-  // The empty query opens the connection, so that the first request need not wait. A failure is ignored, because later
+  // The empty query opens the connection, so that the first request does not wait. A failure is ignored, because later
   // queries connect again.
   yield* Effect.ignore(Effect.timeout(requestTokens([]), "2 seconds"))
   yield* forkUntraced(Effect.forever(worker))

@@ -20,7 +20,7 @@ const TokenBucketGrant = Schema.Struct({
   account_id: Schema.Finite,
   /** Whole tokens taken from the bucket. */
   granted: Schema.Finite,
-  /** Tokens missing from a full bucket. It exceeds the limit if a process with a higher limit has used more. */
+  /** Tokens missing from a full bucket. Exceeds the limit if a process with a higher limit has used more. */
   used: Schema.Finite,
 })
 export type TokenBucketGrant = typeof TokenBucketGrant.Type
@@ -28,8 +28,8 @@ export type TokenBucketGrant = typeof TokenBucketGrant.Type
 const decode = decodeRows(TokenBucketGrant)
 
 /**
- * Uses its own connection, so that requests for tokens never queue behind reads. The statement locks buckets in the
- * order of their accounts, so that processes cannot deadlock, and refills them by PostgreSQL's clock.
+ * Uses its own connection, so that requests for tokens never queue behind reads. The statement locks buckets in
+ * account order, so that processes cannot deadlock, and refills them according to PostgreSQL's clock.
  */
 export const makeTokenBucketStore = Effect.gen(function* () {
   const { config } = yield* PgClient.PgClient
