@@ -1,4 +1,4 @@
-/** `GET /v1/changelog` and `/v1/changelog.atom`: §9.6 (notification). Free, and without a key: D2 (credentials). */
+/** `GET /v1/changelog` and `/v1/changelog.atom`: §9.6 (notification). Free, no key required: D2 (credentials). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { describeEndpoint, describeGroup, HasEtag } from "../rules/EndpointAnnotations.ts"

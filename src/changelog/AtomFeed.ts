@@ -13,7 +13,7 @@ const entities: Readonly<Record<string, string>> = {
   "'": "&#39;",
 }
 
-/** Characters that XML 1.0 forbids, even escaped. */
+/** Control characters (except tab, LF and CR) and noncharacters, which are removed. */
 const forbiddenCharacters = /[^\t\n\r\P{Cc}]|[\ufffe\uffff]/gu
 
 /** Escapes text for XML and HTML, in elements and in attributes. */

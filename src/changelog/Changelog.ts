@@ -82,7 +82,7 @@ const significantIds = new Set(
   changelogReleases.flatMap(({ entries }) => entries.filter((entry) => entry.significant === true).map(({ id }) => id)),
 )
 
-/** Whether customers get an email even if they have turned news off, because existing clients are affected. */
+/** Whether existing clients are affected, so even customers who have unsubscribed from news emails get an email. */
 export const isMandatoryNotice = ({ breaking, type }: ChangelogEntry) =>
   breaking || type === "deprecated" || type === "removed"
 

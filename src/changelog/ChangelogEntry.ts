@@ -48,7 +48,7 @@ export const ChangelogSourceEntry = Schema.Struct({
   id: Schema.String.check(
     Schema.isPattern(/^[a-z0-9]+(-[a-z0-9]+)*$/, { message: "must be words of a-z and 0-9, joined by -" }),
   ),
-  // "deprecated" is missing, because endpoints declare their own deprecation: D24 (lifecycle).
+  // "deprecated" is omitted, because endpoints declare their own deprecation: D24 (lifecycle).
   type: Schema.Literals(["added", "changed", "removed", "fixed"]),
   breaking: Schema.optionalKey(Schema.Literal(true)),
   title: SingleLine,

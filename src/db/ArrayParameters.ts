@@ -5,7 +5,7 @@ import { Result } from "effect"
 export const { OID } = PgTypes
 
 /**
- * Makes an array parameter with an explicit element type. Otherwise the driver would infer the type from the values,
+ * Makes an array parameter with an explicit element type. Otherwise the driver would infer the type from the values
  * and reject an array that mixes integers and fractions.
  */
 export const arrayParameter = (values: ReadonlyArray<unknown>, elementType: number) =>

@@ -9,7 +9,7 @@ export interface CompiledStatement {
   readonly isPrepared: boolean
 }
 
-/** A parameter of a statement, computed from the input. Takes the place of the value while the SQL is compiled. */
+/** A statement parameter, computed from the input. It stands in for the value while the SQL is compiled. */
 export class Parameter<in Input, out Value> {
   readonly compute: (input: Input) => Value
   constructor(compute: (input: Input) => Value) {

@@ -72,7 +72,7 @@ export const withDirectConnection = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     ({ config }) => Effect.provide(effect, PgClient.layer({ ...config, maxConnections: 1 })),
   )
 
-/** Connects a command, and applies pending migrations first. */
+/** Connects a command after applying pending migrations. */
 export const migratedConnectionLayer = migrationsLayer.pipe(
   Layer.provideMerge(commandConnectionLayer("tickerline-command")),
 )

@@ -30,7 +30,7 @@ export const PoolSizeConfig = Config.schema(
   "DATABASE_POOL_SIZE",
 ).pipe(Config.withDefault(10))
 
-/** Provides the pool, also as `SqlClient`, and `DirectConnection` for work that needs a session. */
+/** Provides the pool (both as itself and as `SqlClient`), and `DirectConnection` for work that needs a session. */
 export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseClientOptions) =>
   Layer.unwrap(Effect.gen(function* () {
     const pool = yield* makeConnectionConfig({ url, applicationName, pooled: direct !== undefined })
@@ -43,7 +43,7 @@ export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseCl
     )
   }))
 
-/** A query on one connection of any server. */
+/** A query that runs on a single connection to any server. */
 export type SessionQuery<A, R> = (session: PgConnection.PgConnection) => Effect.Effect<A, DatabaseReadError, R>
 
 /** Runs `query` on a replica, in the pool partition of `route`. If no replica can run it, runs `primary`. */
@@ -57,7 +57,7 @@ export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("ticke
   defaultValue: () => undefined,
 })
 
-/** Reads for the API. Failed reads are repeated, so that clients hardly notice a restart of PostgreSQL. */
+/** Reads for the API. Failed reads are retried, so clients hardly notice a PostgreSQL restart. */
 export class Database extends Context.Service<Database, {
   /**
    * Runs a query once its partition of the pool has a free connection. The default partition is the request's endpoint.
@@ -67,7 +67,7 @@ export class Database extends Context.Service<Database, {
     query: Effect.Effect<A, DatabaseReadError, R>,
     partition?: string,
   ) => Effect.Effect<A, DataRefreshing | DatabasePoolTimeout, R>
-  /** Like `read`, for the values of one statement. It costs less, because it uses the pool without `SqlClient`. */
+  /** Like `read`, but returns the values of one statement. Cheaper, because it bypasses `SqlClient`. */
   readonly readValues: (
     statement: CompiledStatement,
     partition?: string,
@@ -121,7 +121,7 @@ export class Database extends Context.Service<Database, {
           const route = partition ?? fiber.getRef(RequestContext).response.route ?? ""
           const readReplica = fiber.getRef(ReplicaReader)
           const primary = withPermit(route)(onPrimary)
-          // Suspended, because each retry chooses a replica again.
+          // Suspended, so that each retry chooses a replica anew.
           return withReadPolicies(
             readReplica === undefined ? primary : Effect.suspend(() => readReplica(onReplica, route, primary)),
           )

@@ -1,9 +1,9 @@
-/** Limits how long operations take. One fiber serves all of them, because a timer for each costs more than a query. */
+/** Limits how long operations take. One fiber serves them all, because one timer each would cost more than a query. */
 import { Duration, Effect } from "effect"
 import { forkUntraced } from "../observability/BackgroundFibers.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"
 
-/** Calls functions when `limit` has passed since they were added, unless they are removed before. */
+/** Calls each function once `limit` has passed since it was added, unless it is removed first. */
 export const makeDeadlines = Effect.fnUntraced(function* (limit: Duration.Duration) {
   const now = yield* monotonicClock
   const limitMillis = Duration.toMillis(limit)

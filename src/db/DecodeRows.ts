@@ -8,7 +8,7 @@ export const decodeRows = <A, I>(Row: Schema.Codec<A, I>) => {
     Effect.flatMap(query, (rows) => Effect.orDie(decode(rows)))
 }
 
-/** Decodes rows of values. The statement selects the fields of the struct in their order. */
+/** Decodes rows of values. The statement must select the struct's fields in order. */
 export const decodeValues = <A, I>(Row: Schema.Codec<A, I> & { readonly fields: object }) => {
   const decode = decodeRows(Row)
   const names = Object.keys(Row.fields)

@@ -1,4 +1,4 @@
-/** How long a database read may wait and run, when it is repeated, and what its failures become (§7.2, §8). */
+/** How long a database read may wait and run, when it is retried, and what its failures become (§7.2, §8). */
 import { Config, type Context, Duration, Effect, Fiber, Metric, Schedule, Schema } from "effect"
 import { SqlError } from "effect/sql"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
@@ -6,21 +6,21 @@ import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { makeDeadlines } from "./Deadlines.ts"
 import { describeSqlError, isConnectionLost, isLockTimeout, isStatementTimeout } from "./SqlState.ts"
 
-/** Maximum wait for a connection of a pool. */
+/** Maximum wait for a pool connection. */
 export const poolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
 
 /** Ends a read from a server that stopped responding. A working server ends a statement itself after 30 seconds. */
 export const queryCap = Duration.seconds(36)
 
-/** One retry, two seconds after a lock timeout (§7.2). */
+/** Retries once, two seconds after a lock timeout (§7.2). */
 export const lockRetry = Schedule.spaced("2 seconds").pipe(Schedule.upTo({ times: 1 }))
 
 /** The delay gives the pool time to discard the connections that the server has closed. */
 export const connectionRetry = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 3 }))
 
 /**
- * Milliseconds after which a lost connection is not retried: a pooler probably dropped it after a long wait in the
- * pooler's queue, and a retry would wait there again.
+ * After this many milliseconds, a lost connection is not retried, because a pooler probably dropped it after a long
+ * wait in its queue, and a retry would wait there again.
  */
 const maxConnectionRetryAge = Duration.toMillis(Duration.seconds(4))
 

@@ -21,7 +21,7 @@ export type JobRun = Effect.Effect<LeaseReleaseDuration | void, { readonly messa
 export interface Job<E, R> {
   /** Lower case with hyphens; used for the lease and in metrics. */
   readonly name: string
-  /** Pause between two runs. A failed run is repeated sooner. */
+  /** Pause between runs. A failed run is retried sooner. */
   readonly every: Duration.Duration
   /** Called once at startup. Returns `None` if the settings exclude this process from the job. */
   readonly prepare: (lease: JobLease) => Effect.Effect<Option.Option<JobRun>, E, R>

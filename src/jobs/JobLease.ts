@@ -13,7 +13,7 @@ export const leaseRenewalInterval = Duration.seconds(1)
 
 /**
  * How long the holder relies on a lease, counted from just before the renewal, in milliseconds (monotonic clock).
- * It is one second shorter than the lease, so a promoted standby's clock may be wrong by a second.
+ * It is one second shorter than the lease, so a promoted standby's clock may be off by a second.
  */
 export const leaseHolderTtlMillis = Duration.toMillis(Duration.seconds(4))
 

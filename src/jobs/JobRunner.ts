@@ -16,7 +16,7 @@ interface JobState {
   readonly name: string
   readonly every: Duration.Duration
   leaseExpiresAt: number
-  /** Time until which this process does not take the lease. */
+  /** This process does not take the lease before this time. */
   releasedUntil: number
   /** A latch that is open while this process holds the lease, as of the last renewal. */
   readonly isHolder: Latch.Latch
@@ -54,7 +54,7 @@ const failureCounter = (job: string) =>
     incremental: true,
   })
 
-/** Runs a job repeatedly while this process holds its lease. `release` makes the lease free for other processes. */
+/** Runs a job repeatedly while this process holds its lease. `release` frees the lease for other processes. */
 const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
   const now = yield* monotonicClock
   const { every, name } = job

@@ -21,7 +21,7 @@ import { TickerChange } from "../v1/ticker-changes/Api.ts"
 import type { RowCells } from "./FileReader.ts"
 
 export interface LoadableDataset {
-  /** The table; also the dataset's name on the command line, with `_` or with `-`. */
+  /** The table, which is also the dataset's name on the command line (with `_` or `-`). */
   readonly table: string
   readonly row: Schema.Codec<RowCells, RowCells> & { readonly fields: Schema.Struct.Fields }
   /** The columns that identify a row. If several rows have the same key, the last one wins (D22, corrections). */

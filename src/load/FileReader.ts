@@ -15,7 +15,7 @@ export interface CellProblem {
 }
 
 export interface ParsedRow {
-  /** The line that the row starts on; the first line of a file is 1. */
+  /** The line on which the row starts. The first line of a file is 1. */
   readonly line: number
   readonly cells: RowCells
   /** The reason why the row cannot be parsed. */

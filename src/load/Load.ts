@@ -37,7 +37,7 @@ export interface LoadTask {
   /** The name of a table or of its endpoint. */
   readonly dataset: string
   readonly file: string
-  /** Adds the file's rows to the table and updates rows with a known key, instead of replacing all rows. */
+  /** Adds the file's rows to the table and updates rows whose key already exists, instead of replacing all rows. */
   readonly append: boolean
   /** Validates the whole file and changes nothing. */
   readonly check?: boolean

@@ -21,7 +21,7 @@ export interface LoadColumn {
   readonly default_value: string | null
 }
 
-/** Reads the columns of a table that accept values. */
+/** Reads a table's columns that accept values. */
 export const readTableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<LoadColumn>`
@@ -34,7 +34,7 @@ export const readTableColumns = Effect.fnUntraced(function* (table: string) {
   `
 })
 
-/** Waits until no other load of the table runs. Disables the session's timeouts, which are meant for reads. */
+/** Waits until no other load of the table is running. Disables the session's timeouts, which are meant for reads. */
 export const acquireLoadLock = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`

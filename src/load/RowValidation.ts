@@ -32,7 +32,7 @@ const wording = {
 
 const formatReasons = makeValidationReasonFormatter(wording)
 
-/** The schema reports an array in a text column like an empty cell. This describes the actual error. */
+/** The schema reports an array in a text column as if it were an empty cell. This describes the actual error. */
 const formatWrongType = (cell: RowCells[string]) =>
   Array.isArray(cell) ? "must be text, not an array" : invalidListReason
 
@@ -66,7 +66,7 @@ export const makeRowValidator = ({ row, validateRow: validateCombination }: Load
 
   const checkHeader: CheckHeader = (names) => {
     const unknown = names.filter((name) => !Object.hasOwn(row.fields, name))
-    // A misspelt column is reported once, as unknown, and not a second time as missing.
+    // A misspelled column is reported once, as unknown, and not again as missing.
     const misspelt = new Set(unknown.flatMap((name) => Option.toArray(findIntendedColumn(name, names))))
     const missing = requiredColumns.filter((name) => !names.includes(name) && !misspelt.has(name))
     return [

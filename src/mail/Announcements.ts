@@ -9,7 +9,7 @@ import { EmailContent, type EmailLinks, renderEmail } from "./EmailTemplate.ts"
 
 class UnknownChangelogEntry extends Data.TaggedError("UnknownChangelogEntry")<{ readonly message: string }> {}
 
-/** Finds the entries with the ids, or without ids all entries to announce. Excludes entries with a future date. */
+/** Finds the entries with the given ids or, if none are given, all entries to announce. Excludes future entries. */
 const findDueEntries = Effect.fnUntraced(function* (ids: ReadonlyArray<string>) {
   const today = yield* todayInNewYork
   const due = changelogEntries.filter(({ date }) => date <= today).toReversed()
@@ -33,7 +33,7 @@ export interface RecipientSelection {
   readonly recipients: ReadonlyArray<string>
   /** Number of addresses for which the outbox already contains the entry, sent or not. */
   readonly alreadyQueued: number
-  /** Number of addresses that have turned news off. */
+  /** Number of addresses that have unsubscribed from news emails. */
   readonly optedOut: number
   readonly invalidAddresses: ReadonlyArray<string>
 }
@@ -61,7 +61,7 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
   const find = SqlSchema.findAll({
     Request: Schema.Void,
     Result: Contact,
-    // Accounts with the same address get one email. If one account has turned news off, the address gets no news.
+    // Accounts with the same address get one email. If one has unsubscribed from news emails, the address gets none.
     execute: () =>
       sql`
         with contacts as (
@@ -114,7 +114,7 @@ const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedA
 })
 
 interface AnnouncementOptions extends EmailLinks {
-  /** Empty: every entry that is announced by email. */
+  /** If empty, every entry that is announced by email. */
   readonly entryIds: ReadonlyArray<string>
   /** Includes accounts created after the day of the entry. */
   readonly includeNewAccounts: boolean

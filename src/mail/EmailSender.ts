@@ -14,7 +14,7 @@ import { composeMimeMessage, type EmailDeliveryError, makeSmtpDelivery } from ".
 // Outbox
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The holder of the job lease acquires this second lease as well, because release 0.2.0 knows no other. */
+/** The holder of the job lease also acquires this second lease, because it is the only one that release 0.2.0 knows. */
 const outboxLeaseSeconds = 5
 
 const ClaimedEmail = Schema.Struct({
@@ -68,7 +68,7 @@ export const makeOutboxStatements = Effect.fnUntraced(function* (holder: string)
 
   /**
    * Takes over the emails of a sender that died. Emails with the status `sending` are queued again. `handed` emails,
-   * which the server may have accepted, become `unknown`; returns how many.
+   * which the server may have accepted, become `unknown`. Returns the number of the latter.
    */
   const recoverAbandoned = Effect.map(
     sql<{ readonly status: string }>`
@@ -175,7 +175,7 @@ type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>
 
 /**
  * Returns a function that sends one claimed email and records the result.
- * It returns how long to wait before the server is contacted again, usually zero.
+ * That function returns how long to wait before contacting the server again, which is usually zero.
  */
 const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: string) {
   const { from, retryAfter, unsubscribe, url } = settings

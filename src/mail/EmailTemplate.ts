@@ -9,7 +9,7 @@ export const EmailContent = Schema.Struct({
   subject: Schema.String,
   text: Schema.String,
   html: Schema.String,
-  /** Whether the email is sent even to customers who have turned news off. */
+  /** Whether the email is sent even to customers who have unsubscribed from news emails. */
   operational: Schema.Boolean,
 })
 export type EmailContent = typeof EmailContent.Type

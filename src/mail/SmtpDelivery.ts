@@ -20,7 +20,7 @@ interface SenderAddresses {
   readonly unsubscribe: Option.Option<string>
 }
 
-/** The URL parser converts the domain to ASCII, and removes characters that have a meaning in headers. */
+/** The URL parser converts the domain to ASCII, and removes characters that are special in headers. */
 const getDomain = ({ address }: Mailbox) => new URL(`http://${address.slice(address.lastIndexOf("@") + 1)}`).hostname
 
 /** The Message-ID stays the same when an email is sent again, so that servers and mail programs recognize it. */
@@ -34,7 +34,7 @@ export const composeMimeMessage = (email: OutgoingEmail, { from, unsubscribe }: 
       html: email.html,
       messageId: `<${email.mail_id}@${getDomain(from)}>`,
       headers: {
-        // RFC 3834: suppresses out-of-office replies.
+        // Both headers suppress out-of-office replies. RFC 3834 defines the first, Microsoft the second.
         "Auto-Submitted": "auto-generated",
         "X-Auto-Response-Suppress": "All",
         ...(email.operational || Option.isNone(unsubscribe)

@@ -1,7 +1,7 @@
 /** Background fibers: loops without traces, and finalizers with working timeouts. */
 import { type Duration, Effect, Fiber } from "effect"
 
-/** Forks an effect that belongs to no request, without tracing, until the scope closes. */
+/** Forks an effect that belongs to no request. It runs without tracing until the scope closes. */
 export const forkUntraced = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.forkScoped(Effect.withTracerEnabled(effect, false))
 

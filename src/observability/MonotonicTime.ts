@@ -1,4 +1,4 @@
-/** Monotonic time, for measuring durations: unlike the wall clock, nobody can set it back. */
+/** Monotonic time, for measuring durations. Unlike the wall clock, it cannot be set back. */
 import { Clock, Effect } from "effect"
 
 /** Reads the monotonic clock, in milliseconds. `TestClock` drives it in tests. */

@@ -1,5 +1,5 @@
 /**
- * Request metrics: a counter by endpoint and status, and a duration histogram. With log level Debug, each request is
+ * Request metrics: a counter by endpoint and status, and a duration histogram. At log level Debug, each request is
  * also logged. All unknown paths share the endpoint "other", so that clients cannot create unlimited time series.
  */
 import { Context, Effect, Layer, LogLevel, Metric } from "effect"
@@ -19,7 +19,7 @@ export interface CompletedRequest {
   readonly bytes: number
   /** Whether the request needed no database query. */
   readonly cached: boolean
-  /** From the arrival of the request until the response was ready. */
+  /** Time from the arrival of the request until the response was ready. */
   readonly milliseconds: number
 }
 

@@ -15,7 +15,7 @@ const redactSpan = (span: Tracer.Span): Tracer.Span => {
   })
 }
 
-/** Masks keys in the spans of the configured tracer. Without a tracer it turns off tracing to save time. */
+/** Masks keys in the spans of the configured tracer. If no tracer is configured, turns off tracing to save time. */
 export const layer = Layer.effectContext(Effect.map(Effect.context<never>(), (context) => {
   const tracer = context.mapUnsafe.has(Tracer.Tracer.key) ? Context.get(context, Tracer.Tracer) : undefined
   return tracer === undefined ? Context.make(References.TracerEnabled, false) : Context.make(

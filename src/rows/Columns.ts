@@ -30,7 +30,7 @@ const TrimmedText = Schema.String.check(
   }),
 )
 
-/** A text column. In a data file, a text must not start or end with white space. */
+/** A text column. In a data file, the text must not start or end with white space. */
 export const textColumn = (description: string) =>
   Model.Field({
     select: Schema.String.annotate({ fieldEncoder: encodeText }),
@@ -49,7 +49,7 @@ export const tickerColumn = (description = "The symbol.", example = "ZYXA") =>
     json: Schema.String.annotate({ description, examples: [example] }),
   })
 
-/** A text column whose values are the given words. */
+/** A text column that allows only the given words. */
 export const literalColumn = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
   Model.Field({
     select: Schema.Literals(words).annotate({ fieldEncoder: makeLiteralEncoder(words) }),
@@ -90,7 +90,7 @@ export const booleanColumn = (description: string) =>
     json: Schema.Boolean.annotate({ description }),
   })
 
-/** A column with arrays of texts. CSV cells contain JSON; if a data file lacks the column, the arrays are empty. */
+/** A text array column. CSV cells contain JSON; if a data file lacks the column, the arrays are empty. */
 export const textArrayColumn = (description: string) =>
   Model.Field({
     select: Schema.Array(Schema.String).annotate({ fieldEncoder: encodeTextArray }),
@@ -101,7 +101,7 @@ export const textArrayColumn = (description: string) =>
     json: Schema.Array(Schema.String).annotate({ description }),
   })
 
-/** A decimal in a data file. The parameters are the maximum numbers of digits before and after the point. */
+/** A decimal in a data file. The parameters are the maximum number of digits before and after the point. */
 const makeDecimalText = (integers: number, decimals: number) =>
   Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {
     message: `must be a decimal number with at most ${integers} digits before the point and ${decimals} after it`,
@@ -115,7 +115,7 @@ declare global {
   }
 }
 
-/** Whether the value is a decimal as text, which a lossless JSON parser returns if a float would lose digits. */
+/** Whether the value is a decimal as text, as returned by a lossless JSON parser if a float would lose digits. */
 const isLosslessDecimal = (value: unknown) =>
   typeof value === "string" && /^-?\d+(\.\d+)?$/.test(value) && String(Number(value)) !== value
 
@@ -123,8 +123,8 @@ const isJsonNumber = (value: unknown) =>
   typeof value === "number" || isLosslessDecimal(value) || ("isRawJSON" in JSON && JSON.isRawJSON(value))
 
 /**
- * A decimal as a JSON number (D16). The service holds decimals as text, because a float would lose digits of long
- * ones, and prints them with `JSON.rawJSON`: docs/decisions/0004-decimals-are-text.md.
+ * A decimal as a JSON number (D16). The service holds decimals as text, because a float cannot hold all digits of
+ * long ones, and prints them with `JSON.rawJSON`: docs/decisions/0004-decimals-are-text.md.
  */
 const JsonNumber = Schema.Json.check(
   Schema.makeFilter(isJsonNumber, { expected: "a number", toJsonSchema: () => ({ type: "number" }) }),

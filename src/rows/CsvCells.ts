@@ -1,6 +1,6 @@
 /**
  * CSV cells (RFC 4180), made from JSON so that both formats have the same digits.
- * `load` reads the same cells (D31): null is an empty cell, a list is JSON.
+ * `load` reads the same cells (D31): null is an empty cell, and a list is JSON.
  */
 import { output } from "./OutputBuffer.ts"
 
@@ -29,7 +29,7 @@ const [newline, carriageReturn, quote, apostrophe, comma, bracket, backslash, le
   123,
 ]
 
-/** A fast check for most texts: a text that begins with an ASCII letter or digit is no formula. */
+/** A fast check for most texts: a text that begins with an ASCII letter or digit is not a formula. */
 const isAsciiAlphanumeric = (code: number) =>
   (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57)
 
@@ -46,10 +46,10 @@ const escapedCharacters = new Map(
   ]),
 )
 
-/** JSON escapes only control characters and halves of surrogate pairs, which UTF-8 lacks. */
+/** Replaces a lone surrogate, which UTF-8 cannot encode. JSON uses `\u` only for these and for control characters. */
 const replacementCharacter = new TextEncoder().encode("\uFFFD")
 
-/** Replaces the JSON string with its text, at the same position. Returns the end of the text. */
+/** Replaces the JSON string with its text, at the same position. Returns the position after it. */
 const unescape = (start: number, end: number) => {
   const { bytes } = output
   let written = start
@@ -70,7 +70,7 @@ const unescape = (start: number, end: number) => {
   return written
 }
 
-/** Quotes the text at the position, in place. Returns the end. */
+/** Quotes the text at the position, in place. Returns the position after it. */
 const quoteInPlace = (start: number, end: number) => {
   let quotes = 2
   for (let at = start; at < end; at += 1) if (output.bytes[at] === quote) quotes += 1
@@ -108,7 +108,7 @@ const writeTextCell = (start: number, end: number) => {
 }
 
 /**
- * Replaces the JSON value at this position of the output with its cell, and returns the end of the cell.
+ * Replaces the JSON value at this position of the output with its cell, and returns the position after it.
  * Numbers, `true` and `false` stay unchanged.
  */
 export const replaceWithCsvCell = (start: number, end: number): number => {

@@ -5,13 +5,13 @@
 import { output, toWords } from "./OutputBuffer.ts"
 import { readInt16, readInt32 } from "./RowRecord.ts"
 
-/** The column's schemas must encode the value instead: it is rare, or invalid. */
+/** The column's schemas must encode the value instead, because it is rare or invalid. */
 export const unsupported = -1
 
 /** The value does not match the schema. */
 export const invalid = -2
 
-/** PostgreSQL's numbers (OID) of the types that have an encoder. */
+/** OIDs of the PostgreSQL types that have an encoder. */
 export const fieldTypes = {
   boolean: 16,
   bigint: 20,
@@ -27,7 +27,7 @@ export const fieldTypes = {
 export const reservedFieldBytes = 64
 
 /**
- * Writes the JSON of a field at the position of the output. Returns its end, `unsupported` or `invalid`.
+ * Writes a field as JSON at the position in the output. Returns the position after it, `unsupported` or `invalid`.
  * The field is never null.
  */
 export type WriteField = (bytes: Uint8Array, offset: number, size: number, position: number) => number
@@ -67,7 +67,7 @@ const writeEscape = (code: number, position: number) => {
   return position
 }
 
-/** Writes the characters of a JSON string. PostgreSQL sends valid UTF-8, of which JSON escapes only ASCII. */
+/** Writes the characters of a JSON string. PostgreSQL sends valid UTF-8, in which only ASCII needs JSON escapes. */
 const writeCharacters: WriteField = (bytes, offset, size, position) => {
   output.reserve(position, size * 6 + 2)
   const target = output.bytes
@@ -113,7 +113,7 @@ export const makeLiteralEncoder = (words: ReadonlyArray<string>): FieldEncoder =
   return { type: fieldTypes.text, write }
 }
 
-/** Layout: dimensions, flags, type of the elements, length and lower bound of each dimension, elements. */
+/** Layout: dimensions, flags, element type, length and lower bound of each dimension, elements. */
 const writeTextArray: WriteField = (bytes, offset, size, position) => {
   const dimensions = readInt32(bytes, offset)
   const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
@@ -139,12 +139,12 @@ export const encodeTextArray: FieldEncoder = { type: fieldTypes.textArray, write
 // Numbers
 // ----------------------------------------------------------------------------------------------------------------
 
-/** A number from 0 to 9999, the unit of `numeric`: its ASCII digits as four bytes. */
+/** The ASCII digits of each number from 0 to 9999 (a digit group of `numeric`) as four bytes. */
 const fourDigits = Int32Array.from({ length: 10_000 }, (_, group) => {
   const digits = String(group).padStart(4, "0")
   return readInt32(textEncoder.encode(digits), 0)
 })
-/** The number of digits without leading zeros, and without trailing zeros. */
+/** The number of digits in a group without leading zeros, and without trailing zeros. */
 const leadingDigits = Uint8Array.from({ length: 10_000 }, (_, group) => String(group).length)
 const trailingDigits = Uint8Array.from(
   { length: 10_000 },
@@ -272,7 +272,7 @@ export const encodeDate: FieldEncoder = { type: fieldTypes.date, write: writeDat
 
 const offsetSuffix = toWords(`-05:00"`)
 
-/** Writes the UTC fields of a time with the suffix -05:00, and milliseconds only if there are any. */
+/** Writes the UTC fields of a time with the suffix -05:00. Omits the milliseconds if they are zero. */
 const writeTime = (time: number, position: number) => {
   const day = Math.floor(time / millisPerDay)
   const millis = time - day * millisPerDay
@@ -295,7 +295,7 @@ const writeTime = (time: number, position: number) => {
   return output.writeWords(offsetSuffix, position)
 }
 
-/** The schemas encode other times: local mean time was used before 1900, and 2^53 microseconds end in 2285. */
+/** The schemas encode other times, because local mean time was used before 1900, and 2^53 microseconds end in 2285. */
 const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
 
 /** `getShift` returns the milliseconds to add to the stored digits to get the printed ones. */
@@ -306,7 +306,7 @@ export const makeTimeEncoder = (
   type,
   write: (bytes, offset, _, position) => {
     const micros = readInt32(bytes, offset) * 4_294_967_296 + (readInt32(bytes, offset + 4) >>> 0)
-    // The driver also truncates towards 2000.
+    // Truncates toward 2000, like the driver.
     const time = (micros - micros % 1000) / 1000 + epochMillis
     return time >= fastSince && time < fastUntil ? writeTime(time + getShift(time), position) : unsupported
   },

@@ -30,7 +30,7 @@ const parseAccept = (accept: string): ReadonlyArray<MediaRange> =>
     return { type, quality: Number(qualities[0] ?? 1) }
   })
 
-/** The quality of a type, taken from the most specific range: `text/csv`, then `text/*`, then any type. */
+/** The quality value of a media type, taken from the most specific range: `text/csv`, then `text/*`, then any type. */
 const rankType = (ranges: ReadonlyArray<MediaRange>, type: string) => {
   const [major = ""] = type.split("/", 1)
   for (const [index, name] of [type, `${major}/*`, "*/*"].entries()) {
@@ -59,12 +59,12 @@ const chooseFormat = (accept: string): ListFormat => {
   return best.format
 }
 
-/** Frequent values of `Accept` that mean JSON, so that they need no parsing. */
+/** Common values of `Accept` that mean JSON and need no parsing. */
 const jsonAccepts = new Set(["*/*", "application/json", "application/json, text/plain, */*"])
 
 /**
- * Returns the format with the highest quality; on a tie the more specific one, then JSON.
- * A client that accepts none of the three formats gets JSON instead of a 406, because errors are JSON as well.
+ * Returns the format with the highest quality; in a tie, the more specific one, then JSON.
+ * A client that accepts none of the three formats gets JSON instead of a 406, because errors are also JSON.
  */
 export const negotiateListFormat = (accept: string | undefined): ListFormat =>
   accept === undefined || jsonAccepts.has(accept) ? "json" : chooseFormat(accept)

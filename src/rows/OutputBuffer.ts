@@ -1,14 +1,14 @@
-/** The buffer that rows are encoded into. Encoding is synchronous, so that one buffer is enough. */
+/** The buffer that rows are encoded into. Encoding is synchronous, so one buffer is enough. */
 
 const initialBytes = 262_144
 /** A larger buffer is released after use. */
 const maxKeptBytes = 4_194_304
-/** Room for writes of four bytes of which fewer count. */
+/** Extra room, because a four-byte write may extend past the end of the text. */
 const spareBytes = 8
 
 const textEncoder = new TextEncoder()
 
-/** Text as groups of four bytes, which are faster to write than bytes. */
+/** Text as groups of four bytes, which are faster to write than single bytes. */
 export interface Words {
   readonly words: Int32Array
   /** The size of the text. The last word may exceed it. */
@@ -44,27 +44,27 @@ class OutputBuffer {
     this.replace(larger)
   }
 
-  /** Writes text for which the caller has reserved room. Returns its end. */
+  /** Writes text into room that the caller has reserved. Returns the position after it. */
   writeWords({ size, words }: Words, position: number): number {
     const { view } = this
     for (let index = 0; index < words.length; index += 1) view.setInt32(position + index * 4, words[index] ?? 0)
     return position + size
   }
 
-  /** Writes a short ASCII text. Returns its end. */
+  /** Writes a short ASCII text. Returns the position after it. */
   writeAscii(text: string, position: number): number {
     this.reserve(position, text.length)
     for (let index = 0; index < text.length; index += 1) this.bytes[position + index] = text.charCodeAt(index)
     return position + text.length
   }
 
-  /** Writes text as UTF-8. Returns its end. */
+  /** Writes text as UTF-8. Returns the position after it. */
   writeText(text: string, position: number): number {
     this.reserve(position, text.length * 3)
     return position + textEncoder.encodeInto(text, this.bytes.subarray(position)).written
   }
 
-  /** Returns a copy of the bytes before the end, so that a response does not keep the buffer. */
+  /** Returns a copy of the bytes before the end, so that a response does not retain the buffer. */
   take(end: number): Uint8Array {
     const copy = this.bytes.slice(0, end)
     if (this.bytes.length > maxKeptBytes) this.replace(new Uint8Array(0))

@@ -8,9 +8,9 @@ import type { RowRecord } from "./RowRecord.ts"
 /** The rows of a result: one row, or a group of adjacent rows such as an ownership filing. */
 export type ResultRows = Array.NonEmptyReadonlyArray<RowRecord>
 
-/** Encodes results. Each function writes at a position of the output and returns the end. */
+/** Encodes results. Each function writes at a position in the output and returns the position after the text. */
 export interface ResultEncoder {
-  /** Column names, also the CSV header. */
+  /** Column names, which are also the CSV header. */
   readonly columns: ReadonlyArray<string>
   /** The select list in SQL: one record with all columns. */
   readonly selection: string
@@ -80,11 +80,11 @@ export const makeResultCounter = ({ isSameResult }: ResultEncoder) => {
   }
 }
 
-/** A part of a file, with the number of results and rows in it. */
+/** A part of a file, with the number of results and rows that it contains. */
 export interface EncodedChunk {
   readonly bytes: Uint8Array
   readonly results: number
-  /** Lines of NDJSON, or records of CSV without the header. */
+  /** Number of NDJSON lines, or of CSV records excluding the header. */
   readonly rows: number
 }
 

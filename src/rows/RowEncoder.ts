@@ -1,6 +1,6 @@
 /**
- * Encodes database rows as JSON and CSV (D16), from PostgreSQL's bytes to those of the response. An encoder is compiled
- * once per list from the row's schemas: docs/decisions/0030-compiled-row-encoders.md.
+ * Encodes database rows as JSON and CSV (D16), directly from PostgreSQL's bytes. An encoder is compiled once per list
+ * from the row's schemas: docs/decisions/0030-compiled-row-encoders.md.
  */
 import { Data, Schema, SchemaAST } from "effect"
 import { replaceWithCsvCell } from "./CsvCells.ts"
@@ -44,7 +44,7 @@ export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined =
 // Fields
 // ----------------------------------------------------------------------------------------------------------------
 
-/** The fields of the record that is encoded at the moment. */
+/** The fields of the record that is being encoded. */
 interface FieldPositions {
   bytes: Uint8Array
   decode: RowRecord["decode"]
@@ -91,14 +91,14 @@ const makeFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
     fields.bytes = bytes
     fields.decode = decode
   }
-  /** Does not keep the buffer of the connection. */
+  /** Does not retain the connection's buffer. */
   const release = () => {
     fields.bytes = noBytes
   }
   return { fields, find, release }
 }
 
-/** Writes the JSON of a column at the position. Returns its end, or `invalid`. */
+/** Writes a column as JSON at the position. Returns the position after it, or `invalid`. */
 type WriteColumn = (position: number) => number
 
 const makeSchemaWriter = (
@@ -163,7 +163,7 @@ const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, fields:
     return { name, write: makeColumnWriter(index, fields, select, json) }
   })
 
-/** Writes a row at the position. Returns its end, or -1 - i if the i-th column is invalid. */
+/** Writes a row at the position. Returns the position after it, or -1 - i if the i-th column is invalid. */
 interface ModelWriter {
   readonly write: (position: number) => number
   readonly columns: ReadonlyArray<string>
@@ -224,7 +224,7 @@ const compileCsvWriter = (
   }
 }
 
-/** Writes a record at the position of the output. Returns its end. */
+/** Writes a record at the position in the output. Returns the position after it. */
 export type WriteRow = (record: RowRecord, position: number) => number
 
 type CompileModel = (model: RowModel, columns: ReadonlyArray<string>, fields: FieldPositions) => ModelWriter
@@ -236,7 +236,7 @@ const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, compil
     return { name, type: select === undefined ? 0 : findFieldEncoder(select.ast)?.type ?? 0 }
   }))
   const writers = toArray(models).map((model) => compile(model, columns, fields))
-  /** Writes the row of the first model that it matches. */
+  /** Writes the row using the first model that it matches. */
   return (record, position) => {
     find(record)
     const invalidColumns: Array<string> = []
@@ -255,10 +255,10 @@ const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, compil
   }
 }
 
-/** Returns a function that writes a row as JSON. Its record has the order of `columns`. */
+/** Returns a function that writes a row as JSON. The record's fields are in the order of `columns`. */
 export const makeJsonRowWriter = (models: RowModels, columns = getColumnNames(models)): WriteRow =>
   makeRowWriter(models, columns, compileJsonWriter)
 
-/** Returns a function that writes a row as a CSV record without line ending. */
+/** Returns a function that writes a row as a CSV record without a line ending. */
 export const makeCsvRowWriter = (models: RowModels, columns = getColumnNames(models)): WriteRow =>
   makeRowWriter(models, columns, compileCsvWriter)

@@ -1,4 +1,4 @@
-/** A row as PostgreSQL sends `row(…)`: the number of fields, and for each field its type, size and bytes. */
+/** A row in PostgreSQL's format of `row(…)`: the number of fields, then the type, size and bytes of each field. */
 
 export const readInt16 = (bytes: Uint8Array, offset: number) =>
   (((bytes[offset] ?? 0) << 8) | (bytes[offset + 1] ?? 0)) << 16 >> 16
@@ -7,14 +7,14 @@ export const readInt32 = (bytes: Uint8Array, offset: number) =>
   ((bytes[offset] ?? 0) << 24) | ((bytes[offset + 1] ?? 0) << 16) | ((bytes[offset + 2] ?? 0) << 8) |
   (bytes[offset + 3] ?? 0)
 
-/** Decodes a field of a type (OID) as the driver does. */
+/** Decodes a field as the driver does. `type` is an OID. */
 export type DecodeField = (bytes: Uint8Array, type: number) => unknown
 
-/** The bytes before the first field, and those before the bytes of each field. */
+/** Sizes of the headers that precede the first field and the bytes of each field. */
 export const [recordHeaderBytes, fieldHeaderBytes] = [4, 8]
 
 /**
- * A row in the buffer of the connection. Encode it at once: keeping it keeps the whole buffer in memory.
+ * A row in the connection's buffer. Encode it at once: keeping it keeps the whole buffer in memory.
  * `copy` makes a record that may be kept.
  */
 export class RowRecord {

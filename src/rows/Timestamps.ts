@@ -24,7 +24,7 @@ const makeJsonSchema = (description: string) =>
   )
 
 const makeWallClockConversion = (timeZone: DateTime.TimeZone) => ({
-  // A time that a clock change repeats means its second occurrence; a skipped time has the standard offset (D15).
+  // A time repeated by a clock change means its second occurrence. A skipped time has the standard offset (D15).
   decode: (digits: Date) =>
     DateTime.toUtc(
       DateTime.makeZonedUnsafe(digits, { timeZone, adjustForTimeZone: true, disambiguation: "later" }),
@@ -78,7 +78,7 @@ const makeNewYorkShift = () => {
   return (time: number) => getDayShift(Math.floor(time / millisPerDay)) ?? computeShift(time)
 }
 
-/** The first and last time that print with a year from 1 to 9999 (D34). The tables have the same constraints. */
+/** The first and last times that print with a year from 1 to 9999 (D34). The tables have the same constraints. */
 const [earliest, latest] = [Date.parse("0001-01-02T00:00:00Z"), Date.parse("9999-12-31T23:59:59.999-05:00")]
 
 /** Whether the year is printable. Also true for text that is not a time, which another check reports. */

@@ -15,7 +15,7 @@ export interface Deprecation {
   readonly sunset?: string
   /** Path of the successor. */
   readonly successor: string
-  /** The change for clients, as a sentence. */
+  /** What changes for clients, as a sentence. */
   readonly note: string
 }
 
@@ -76,7 +76,7 @@ export const addDeprecationHeaders = Effect.fnUntraced(function* ({ announced, s
   yield* addLinkHeader(documentationPath, `rel="deprecation"; type="text/html"`)
 })
 
-/** Fails from the day after the sunset on. The error message begins with `subject`, for example a path. */
+/** Fails starting on the day after the sunset. The error message begins with `subject`, for example a path. */
 export const failAfterSunset = Effect.fnUntraced(function* (deprecation: Deprecation, subject: string) {
   const { note, successor, sunset } = deprecation
   if (sunset !== undefined && (yield* todayInNewYork) > sunset) {

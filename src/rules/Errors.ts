@@ -1,5 +1,5 @@
 /**
- * The errors of the API (§7, D11, D13); `accounts/AccountErrors.ts` has the errors about accounts.
+ * The errors of the API (§7, D11, D13); `accounts/AccountErrors.ts` has the account errors.
  * Each is a tagged class with its HTTP status. Its JSON is `{ error: { code, message, details? }, request_id }`.
  */
 import { Effect, ErrorReporter, Schema, SchemaGetter } from "effect"
@@ -172,7 +172,7 @@ export class InternalError extends Schema.Error<InternalError>("InternalError")(
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 503, `Retry-After: 5`: a table is locked, or a query took 30 seconds (§7.2, errors). */
+/** 503, `Retry-After: 5`: a table is locked, or a query ran for 30 seconds (§7.2, errors). */
 export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing")(makeErrorFields("data_refreshing"), {
   httpApiStatus: 503,
   description: "Data is being refreshed; safe to retry after `Retry-After` seconds.",
@@ -181,7 +181,7 @@ export class DataRefreshing extends Schema.Error<DataRefreshing>("DataRefreshing
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 503, `Retry-After: 5`: no database connection became free in time (§7.2, errors). */
+/** 503, `Retry-After: 5`: no database connection became available in time (§7.2, errors). */
 export class DatabasePoolTimeout extends Schema.Error<DatabasePoolTimeout>("DatabasePoolTimeout")(
   makeErrorFields("database_pool_timeout"),
   { httpApiStatus: 503, description: "No database connection in time; safe to retry after `Retry-After` seconds." },

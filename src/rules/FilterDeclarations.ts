@@ -1,5 +1,5 @@
 /**
- * Filters of query parameters. A parameter declares its filter as the schema annotation `filter`;
+ * Filters for query parameters. A parameter declares its filter as the schema annotation `filter`;
  * `lists/Conditions.ts` compiles the declarations to SQL.
  */
 import { Schema, SchemaAST } from "effect"
@@ -15,11 +15,11 @@ export type FilterOperator =
   /** The number is at least, or at most, the value (D9). */
   | "atLeast"
   | "atMost"
-  /** The date equals the value, is not before it, or is not after it (D7). */
+  /** The date is the given day, is on or after it, or is on or before it (D7). */
   | "onDay"
   | "fromDay"
   | "toDay"
-  /** The `timestamptz` is not before, or not after, the day, which lasts from midnight to midnight at -05:00 (§2.1). */
+  /** The instant is on or after, or on or before, the day (midnight to midnight at -05:00, §2.1). */
   | "fromDayOfInstant"
   | "toDayOfInstant"
   /** The text contains the value, ignoring case. */
@@ -39,7 +39,7 @@ export interface DecodedQuery {
 export type FilterDeclaration =
   | {
     readonly operator: FilterOperator
-    /** By default the column has the name of the parameter. */
+    /** Defaults to the name of the parameter. */
     readonly column?: string
   }
   /** A fixed SQL condition that depends on several parameters; undefined means no condition. */

@@ -153,15 +153,15 @@ const makeTextListFilter = (operator: FilterOperator, suffix: string) => (column
     column,
   })
 
-/** For each column, equality with one of several comma-separated values, such as file numbers. */
+/** For each column, a filter for any of the comma-separated values, such as file numbers. */
 export const exactTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(names, "", "", makeTextListFilter("oneOf", ""))
 
-/** For each column, equality with one of several comma-separated texts, ignoring case (D33). */
+/** For each column, a filter for any of the comma-separated texts, ignoring case (D33). */
 export const caseInsensitiveTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(names, "", "", makeTextListFilter("oneOfIgnoringCase", ", ignoring case"))
 
-/** Comma-separated country codes in any case. The column `country` has two capital letters (D33). */
+/** Comma-separated country codes in any case. The column `country` contains two capital letters (D33). */
 export const countryFilter = listFilter(
   NonEmptyText.pipe(Schema.decodeTo(Schema.String, SchemaTransformation.toUpperCase())),
   "Rows whose country is one of these comma-separated values, ignoring case.",

@@ -82,7 +82,7 @@ const makePageTarget = (target: string, page: number) => {
 /** Format and size of a page in CSV or NDJSON. */
 export interface FileMetadata {
   readonly format: "csv" | "ndjson"
-  /** Lines of NDJSON, or records of CSV without the header. */
+  /** Number of NDJSON lines, or of CSV records excluding the header. */
   readonly rows: number
 }
 

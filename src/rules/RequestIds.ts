@@ -8,7 +8,7 @@ const makePrefix = (now: number) => {
 
 let last = { now: 0, prefix: makePrefix(0) }
 
-/** Creates a UUID version 7, which begins with the time. This is five times as fast as Effect's generator. */
+/** Creates a UUID version 7, which begins with a timestamp. This is five times as fast as Effect's generator. */
 export const makeRequestId = () => {
   const now = Date.now()
   if (now !== last.now) last = { now, prefix: makePrefix(now) }

@@ -92,7 +92,7 @@ const declarations = {
 
 export type ResponseHeaderName = keyof typeof declarations
 
-/** The headers in the form in which OpenAPI describes them. */
+/** The headers as OpenAPI describes them. */
 export const openApiResponseHeaders = Record.map(declarations, Struct.pick(["description", "required", "schema"]))
 
 const selectNames = (isSelected: (header: HeaderDeclaration) => boolean) =>

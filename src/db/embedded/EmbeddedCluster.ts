@@ -43,7 +43,7 @@ export const initdbOptions = (platform: NodeJS.Platform) => [
   "--locale=C",
   "--locale-provider=builtin",
   "--builtin-locale=C.UTF-8",
-  // Syncs the entire file system, and thereby also the installed programs. Only Linux supports this method.
+  // Syncs the entire file system, including the installed programs. Only Linux supports this method.
   ...(platform === "linux" ? ["--sync-method=syncfs"] : []),
 ]
 
@@ -54,7 +54,7 @@ const isPortFree = (port: number) =>
     server.listen(port, "127.0.0.1", () => server.close(() => resume(Effect.succeed(true))))
   })
 
-/** Chooses a port below the system's ephemeral range, so that no outgoing connection occupies it at a restart. */
+/** Chooses a port below the system's ephemeral range, so that no outgoing connection can occupy it during a restart. */
 export const chooseFreePort: Effect.Effect<number> = Effect.suspend(() => {
   const port = randomInt(20_000, 32_000)
   return Effect.flatMap(isPortFree(port), (free) => free ? Effect.succeed(port) : chooseFreePort)
@@ -159,6 +159,6 @@ const prepareCluster = Effect.fnUntraced(function* (home: string, folder: string
   return cluster
 })
 
-/** Opens the cluster in a home directory, and creates what is missing. Does not start the server. */
+/** Opens the cluster in a home directory, creating whatever is missing. Does not start the server. */
 export const openEmbeddedCluster = (path: string, folder: string | undefined) =>
   Effect.flatMap(openHomeDirectory(path), (home) => explainFileErrors(withHomeLock(home, prepareCluster(home, folder))))

@@ -1,7 +1,7 @@
 /**
- * Starts an embedded PostgreSQL server, shared by all processes with the same home directory; the last one to end stops
- * it. Each process keeps a connection that holds a shared advisory lock, which shows the other processes that it is
- * running. If that connection ends, the server has died. The home's file lock serializes starts and stops.
+ * Starts an embedded PostgreSQL server, shared by all processes with the same home directory; the last one to exit
+ * stops it. Each process keeps a connection that holds a shared advisory lock, which shows the other processes that it
+ * is running. If that connection ends, the server has died. The home's file lock serializes starts and stops.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { Config, Deferred, Effect, FileSystem, Queue, Redacted, Schedule } from "effect"
@@ -104,7 +104,7 @@ const restorePresence = Effect.fnUntraced(function* (cluster: EmbeddedCluster, p
   )
 })
 
-/** Whether no other process uses the server. Waits 250 ms, so that the server notices ended processes. */
+/** Whether no other process is using the server. Waits 250 ms so that the server notices processes that have exited. */
 const isLastProcess = Effect.fnUntraced(
   function* (cluster: EmbeddedCluster, port: number) {
     const connection = yield* connect(cluster, port)

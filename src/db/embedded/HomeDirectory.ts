@@ -75,7 +75,7 @@ export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, 
     (lock) => Effect.sync(() => lock.close()),
   )
 
-/** The folder has a random name, so that a home that is deleted and created again never finds its old database. */
+/** The folder has a random name, so that a home that is deleted and re-created never picks up its old database. */
 const createInSystemDirectory = Effect.fnUntraced(function* (home: string, link: string) {
   const fs = yield* FileSystem.FileSystem
   const base = `${systemDirectory}/${randomBytes(6).toString("hex")}`

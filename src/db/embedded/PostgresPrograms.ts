@@ -48,7 +48,7 @@ export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string,
   )
 })
 
-/** Copies a folder, without build files. Sets permissions, because npm's umask may deny access to the server's user. */
+/** Copies a folder without build files. Sets permissions, because npm's umask may deny access to the server's user. */
 const copyFolder = (
   from: string,
   to: string,
@@ -100,7 +100,7 @@ const copyInto = Effect.fnUntraced(function* (root: string, to: string) {
   )
 })
 
-/** Creates a folder for unfinished work, removed with the scope, or after a kill by the next `openEmbeddedCluster`. */
+/** Creates a folder for unfinished work. The scope removes it or, after a kill, the next `openEmbeddedCluster` does. */
 export const makeTemporaryDirectory = (location: Pick<ServerLocation, "baseDirectory">) =>
   Effect.acquireRelease(
     Effect.flatMap(FileSystem.FileSystem, (fs) =>

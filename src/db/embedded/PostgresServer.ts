@@ -36,7 +36,7 @@ const parseProcCommandLine = (line: string) => {
 /** The data directory in a command line printed by `ps`. The path may contain spaces. */
 export const parseDataDirectory = (line: string) => /^.*\/postgres -D (.+?) -c port=\d+ /.exec(line)?.[1]
 
-/** Reads the data directory of the server with this pid from its command line, which is readable for all users. */
+/** Reads the data directory of the server with this pid from its command line, which is readable by all users. */
 export const readServerDataDirectory = Effect.fnUntraced(function* (pid: number, platform: NodeJS.Platform) {
   if (platform === "linux") {
     const fs = yield* FileSystem.FileSystem
@@ -47,7 +47,7 @@ export const readServerDataDirectory = Effect.fnUntraced(function* (pid: number,
 })
 
 /**
- * Whether the process with this pid is the server of this data directory. After a reboot, the pid may belong to a
+ * Whether the process with this pid is the server for this data directory. After a reboot, the pid may belong to a
  * different program. A zombie process has no command line, so it does not count.
  */
 const isServerProcess = Effect.fnUntraced(function* (pid: number, data: string) {
@@ -170,7 +170,7 @@ const attemptStart = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixe
   )
 })
 
-/** Starts the server unless it is running, and returns its port. Without `fixedPort`, it replaces a taken port. */
+/** Starts the server unless it is running, and returns its port. If the port is taken but not fixed, picks another. */
 export const ensurePostgresRuns = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   attemptStart(cluster, fixedPort).pipe(
     Effect.retry({

@@ -3,7 +3,7 @@
  * instead of waiting up to 15 minutes for the kernel. It probes twice a second over its own connection:
  * - Nothing received for five seconds: all connections are closed and new ones blocked.
  * - The server is a standby: connections are closed and blocked, because it may lack new charges and revoked keys.
- * - A different server responds: older connections are closed, because they lead to the replaced server.
+ * - A different server responds: older connections are closed, because they point to the replaced server.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Context, Duration, Effect, Layer, Metric, Schema } from "effect"
@@ -17,13 +17,13 @@ import { DirectConnection } from "../pool/ConnectionSettings.ts"
 
 const probeInterval = Duration.millis(500)
 
-/** Time limit for opening a connection, and for a reply. A healthy server needs only milliseconds. */
+/** Time limit for opening a connection and for a reply. A healthy server needs only milliseconds. */
 const probeTimeout = Duration.seconds(2)
 
-/** After this silence, in milliseconds, sockets are closed. A shorter network stall only delays requests. */
+/** After this many milliseconds of silence, sockets are closed. A shorter network stall only delays requests. */
 const maxSilence = Duration.toMillis(Duration.seconds(5))
 
-/** After this silence, in milliseconds, the database counts as down, although no socket is closed yet. */
+/** After this many milliseconds of silence the database counts as down, before any socket is closed. */
 const silenceUntilDown = Duration.toMillis(Duration.seconds(3))
 
 /** A longer gap between two checks, in milliseconds, means that this process was paused and could not receive data. */
@@ -54,7 +54,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
     Effect.gen(function* () {
       const now = yield* monotonicClock
       const { config, pooler, sockets } = yield* DirectConnection
-      // If PostgreSQL is gone, sockets to the pooler are closed as well, because they lead to dead connections.
+      // If PostgreSQL is gone, sockets to the pooler are also closed, because they are tied to dead connections.
       const registries = pooler === undefined ? [sockets] : [sockets, pooler.sockets]
       let probeOpenedAt = now()
       const sql = yield* makeProbeClient(config, () => {
@@ -65,7 +65,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
 
       /** Start of the oldest probe without a reply, in monotonic milliseconds. */
       let unansweredSince: number | undefined
-      /** Time of the last byte on any connection, or of the end of this process's last pause. */
+      /** Time of the last byte received on any connection, or of the end of this process's last pause. */
       let lastReceivedAt = now()
       let serverStartedAt: string | undefined
       let isRefused = false
@@ -104,7 +104,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
           isRefused = false
           const previous = serverStartedAt
           serverStartedAt = started
-          // Closes the probe's own connection as well, so that the next probe may reach a different server.
+          // Also closes the probe's own connection, so that the next probe may reach a different server.
           if (standby) return yield* closeConnections("standby", "The database is a standby, not the primary")
           if (sockets.isBlocked()) yield* Effect.logInfo("The database responds again.")
           registries.forEach(({ unblock }) => unblock())
@@ -134,7 +134,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
       yield* repeatInBackground(probe, probeInterval)
       yield* repeatInBackground(checkSilence, probeInterval)
       if (pooler !== undefined) {
-        // Checks only that the pooler accepts a connection. The query may fail: a busy pooler lets it wait.
+        // Checks only that the pooler accepts a connection. The query may fail: a busy pooler makes it wait.
         const poolerSql = yield* makeProbeClient(pooler.config, () =>
           pooler.sockets.openForProbe()
             .once("connect", () => {
@@ -149,7 +149,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
     }),
   ).pipe(
     Layer.provide(Reactivity.layer),
-    // Always the real clock, because a test that advances `TestClock` would make a healthy server look silent.
+    // Always uses the real clock, because a test that advances `TestClock` would make a healthy server look silent.
     Layer.provide(Layer.succeed(Clock.Clock, Clock.Clock.defaultValue())),
   )
 }

@@ -1,7 +1,7 @@
 /** Reads the migration scripts in `sql/migrations`, and splits them into statements. */
 import { Context, Effect, FileSystem, Path } from "effect"
 
-/** The folder of the scripts. Tests replace it. */
+/** The folder that contains the scripts. Tests replace it. */
 export const MigrationsFolder = Context.Reference("tickerline/db/MigrationsFolder", {
   defaultValue: () => new URL("../../../sql/migrations/", import.meta.url),
 })

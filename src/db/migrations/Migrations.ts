@@ -1,7 +1,7 @@
 /**
- * Applies `sql/migrations/<id>_<name>.sql` in order, once each, while other processes start or serve.
+ * Applies `sql/migrations/<id>_<name>.sql` in order, each only once, while other processes start or serve.
  * Each migration has its own transaction, so that locks are held briefly. A waiting lock request blocks all requests
- * behind it, so a migration waits only briefly for a lock, and tries again later.
+ * behind it, so a migration waits only briefly for a lock and tries again later.
  */
 import { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
@@ -50,7 +50,7 @@ const requireCreatePermission = Effect.gen(function* () {
 /** The advisory lock that serializes migrations. Earlier releases use the same number. */
 const migrationLockId = 7_101_884
 
-/** Limit for each wait for a lock, because other requests queue behind it. */
+/** Time limit for each lock wait, because other requests queue behind it. */
 const lockTimeout = "250ms"
 
 /** Pause between attempts to lock a table that is in use. */
@@ -85,14 +85,14 @@ const runStatements = (sql: SqlClient.SqlClient, { statements }: MigrationScript
   Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })
 
 /**
- * Runs a script without a transaction on a second connection, because the first one keeps the migration lock.
+ * Runs a script without a transaction on a second connection, because the first one holds the migration lock.
  * The script's statements block no other session while they wait for a lock, so they have no lock timeout.
  */
 const runOutsideTransaction = Effect.fnUntraced(
   function* (script: MigrationScript) {
     const { config } = yield* PgClient.PgClient
     const lockConnection = yield* SqlClient.SqlClient
-    // Any statement ends the previous query's snapshot, for which `create index concurrently` would wait forever.
+    // Any statement releases the previous query's snapshot, which would block `create index concurrently` forever.
     yield* lockConnection`set local statement_timeout = 0`
     const sql = yield* PgClient.makeClient(config)
     yield* sql`set statement_timeout = 0`
@@ -103,7 +103,7 @@ const runOutsideTransaction = Effect.fnUntraced(
   Effect.provide(Reactivity.layer),
 )
 
-/** Applies the next pending migration. If it is the last one, also renews the permissions of service roles. */
+/** Applies the next pending migration. After the last one, also renews the service roles' permissions. */
 const applyNext = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const progress = yield* Progress
@@ -129,7 +129,7 @@ const applyNext = Effect.gen(function* () {
   return [id, name] as const
 })
 
-/** Describes the oldest running transaction, which is probably the one that the migration waits for. */
+/** Describes the oldest running transaction, which is probably the one that the migration is waiting for. */
 const describeOldestTransaction = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly who: string }>`

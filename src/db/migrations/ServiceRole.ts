@@ -1,7 +1,7 @@
 /**
  * Grants the service role its permissions: read datasets, record usage, charge balances and update email states.
- * The role owns no tables, so it can neither alter them nor read payments. After migrations, every role that has these
- * permissions, according to PostgreSQL's catalogs, receives them again for new tables.
+ * The role owns no tables, so it can neither alter them nor read payments. After migrations, every role that
+ * PostgreSQL's catalogs list with these permissions also receives them on new tables.
  */
 import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -48,8 +48,8 @@ const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schem
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
 
 /**
- * Finds permissions to create tables that PostgreSQL grants every role: temporary tables, which would hide tables of
- * the same name, and before PostgreSQL 15 also tables in `public`. Returns the statements that revoke them.
+ * PostgreSQL lets every role create temporary tables, which would hide tables with the same name, and before version 15
+ * also tables in `public`. Returns the statements that revoke these permissions.
  */
 const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
@@ -128,7 +128,7 @@ export const grantServicePermissions = Effect.fnUntraced(function* (role: string
   }))
 })
 
-/** Grants the permissions on new tables to existing service roles. */
+/** Grants existing service roles the permissions on new tables. */
 export const renewServicePermissions = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const roles = yield* decodeRoles(sql`

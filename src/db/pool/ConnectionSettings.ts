@@ -28,7 +28,7 @@ export const DirectDatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, 
 
 export const quoteIdentifier = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
 
-/** Statements that give a role the session time limits in one database. A role may run them for itself. */
+/** Statements that set the session time limits for a role in one database. A role may run them for itself. */
 export const alterRoleStatements = (role: string, database: string) =>
   Object.entries(sessionTimeouts).map(([name, value]) =>
     `alter role ${quoteIdentifier(role)} in database ${quoteIdentifier(database)} set ${name} = '${value}'`
@@ -36,7 +36,7 @@ export const alterRoleStatements = (role: string, database: string) =>
 
 const settingEntries = Object.entries(sessionTimeouts).map(([name, value]) => `'${name}=${value}'`)
 
-/** SQL condition: new sessions of the role get the time limits. Needs `pg_database` in the query's `from` clause. */
+/** SQL condition that new sessions of the role get the time limits. The `from` clause must contain `pg_database`. */
 export const roleHasTimeoutsSql = (role: "current_user" | "$1") =>
   `(
   select count(distinct entry) = ${settingEntries.length} from pg_db_role_setting, unnest(setconfig) as entry
@@ -47,7 +47,7 @@ export const roleHasTimeoutsSql = (role: "current_user" | "$1") =>
 interface SessionOptions {
   readonly url: Redacted.Redacted
   readonly applicationName: string
-  /** Whether the URL names a pooler in transaction mode, which may run each transaction on another session. */
+  /** Whether the URL names a pooler in transaction mode, which may run each transaction in a different session. */
   readonly pooled: boolean
 }
 

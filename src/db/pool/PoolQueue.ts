@@ -1,6 +1,6 @@
 /**
  * A first-in, first-out queue in front of a connection pool (§7.2, §8: database load).
- * Why it is not Effect's `PartitionedSemaphore`: docs/decisions/0020-pool-queue.md.
+ * docs/decisions/0020-pool-queue.md explains why it is not Effect's `PartitionedSemaphore`.
  */
 import { type Duration, Effect, Function } from "effect"
 import { makeDeadlines } from "../Deadlines.ts"

@@ -27,7 +27,7 @@ export const toSqlConnection = (session: PgConnection.PgConnection) => {
   return connection
 }
 
-/** PostgreSQL answers the commit of a failed transaction with a rollback, and reports no error. */
+/** When a failed transaction is committed, PostgreSQL rolls it back without reporting an error. */
 const commit = (connection: SqlConnection.Connection) =>
   Effect.flatMap(
     connection.executeRaw("COMMIT", []),
@@ -46,7 +46,7 @@ const commit = (connection: SqlConnection.Connection) =>
 
 const makeJson = Statement.custom<PgClient.PgCustom>("PgJson")
 
-/** The driver's client over a given pool, with the same spans and the same transactions. */
+/** The driver's client over a given pool, with the same spans and transactions. */
 const makeClient = Effect.fnUntraced(function* (pool: PgPool.PgPool, config: PgClient.PgPoolConfig) {
   const client = yield* SqlClient.make({
     driver: "pg",

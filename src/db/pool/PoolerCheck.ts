@@ -20,14 +20,14 @@ import {
   sessionTimeZone,
 } from "./ConnectionSettings.ts"
 
-/** A database URL leads to an unsuitable server. The message explains to the operator how to fix it. */
+/** A database URL points to an unsuitable server. The message explains to the operator how to fix it. */
 export class DatabaseUrlError extends Data.TaggedError("DatabaseUrlError")<{ readonly message: string }> {}
 
 const SessionRow = Schema.Struct({
   pid: Schema.Int,
   role: Schema.String,
   database: Schema.String,
-  /** Identifies the database; equal for two connections to the same one. */
+  /** Identifies the database. Two connections to the same database have equal values. */
   identity: Schema.String,
   /** Settings with an unexpected value, such as `lock_timeout is 0, not 2s`. */
   different: Schema.Array(Schema.String),
@@ -98,14 +98,14 @@ const isTransactionMode = Effect.fnUntraced(
     const before = yield* readPid(connection)
     yield* other.query("begin", [], false)
     const isTaken = (yield* readPid(other)) === before
-    // If the second client took the first client's server process, a query of the first client could wait forever.
+    // If the second client took the first client's server process, a query from the first client could wait forever.
     const hasMoved = !isTaken && (yield* readPid(connection)) !== before
     yield* other.query("rollback", [], false)
     return isTaken || hasMoved
   },
 )
 
-/** A pooler in session mode may have no second connection to give, so a timeout counts as session mode. */
+/** A pooler in session mode may have no second connection available, so a timeout counts as session mode. */
 const modeCheckTimeout = Duration.seconds(5)
 const modeCheckAttempts = 3
 
@@ -165,7 +165,7 @@ const checkPooledConnection = Effect.fnUntraced(function* (setting: string, url:
   return { ...session, hasPooler: session.pid !== connection.processId }
 }, Effect.scoped)
 
-/** Checks both connections, and that they lead to the same database. */
+/** Checks both connections, and that they reach the same database. */
 export const checkPooledAndDirectConnections = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   directUrl: Redacted.Redacted,
@@ -214,7 +214,7 @@ export const repairSessionSettings = Effect.gen(function* () {
   )
 })
 
-/** Repairs pooler connections continuously, because one client's changed settings remain for later clients. */
+/** Repairs pooler connections continuously, because settings changed by one client persist for later clients. */
 export const sessionSettingsGuardLayer = Layer.effectDiscard(Effect.gen(function* () {
   yield* initializeCounters(repairedSettings)
   yield* repeatInBackground(Effect.ignore(repairSessionSettings), repairInterval)

@@ -3,7 +3,7 @@ import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 import { RowRecord } from "../../rows/RowRecord.ts"
 
-/** PostgreSQL's number (OID) of the type `record`. */
+/** OID of PostgreSQL's type `record`. */
 const recordType = 2249
 
 const decodeField = (bytes: Uint8Array, type: number) => Result.getOrThrow(PgTypes.decode(bytes, type, 1))

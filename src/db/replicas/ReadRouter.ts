@@ -49,7 +49,7 @@ export const ReplicaUrlsConfig = Config.schema(RedactedUrls, "DATABASE_READ_URLS
 const conflictRetries = makeRetryCounter("conflict")
 const replicaRetries = makeRetryCounter("replica")
 
-/** Whether the failed read may succeed on the primary. A lock or statement timeout would occur there as well. */
+/** Whether the failed read may succeed on the primary. A lock or statement timeout would occur there too. */
 const isReplicaFailure = (error: unknown): error is SqlError.SqlError =>
   SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
 
@@ -114,7 +114,7 @@ export class ReadRouter extends Context.Service<ReadRouter, {
       yield* Effect.forEach(replicas, registerMetrics)
       if (replicas.length > 0) yield* initializeCounters(conflictRetries, replicaRetries)
 
-      // Runs polls in the background, so that the primary's poll never waits for them; at most one for each replica.
+      // Runs polls in the background, so that the primary's poll never waits for them; at most one per replica.
       const pollReplicas = (primary: ServerState) => {
         if (primary.wal_position !== null) record({ at: primary.polledAt, position: primary.wal_position })
         return Effect.forEach(

@@ -29,14 +29,14 @@ const maxWalSamples = 2_400
 
 /**
  * Records the primary's WAL positions, to measure how long ago the primary first moved past a replica's position.
- * A replica cannot report its own lag: it seems current if its link is cut, and late if there are no writes.
+ * A replica cannot report its own lag: it seems up to date if its link is cut, and behind if there are no writes.
  */
 export const makeWalHistory = () => {
   const samples: Array<WalSample> = []
   return {
     record: ({ at, position }: WalSample) => {
       const last = samples.at(-1)?.position ?? -1
-      // After a failover, the new primary may be behind the old one, whose samples no longer mean anything.
+      // After a failover, the new primary may be behind the old one, whose samples are now meaningless.
       if (position < last) samples.length = 0
       if (position !== last) samples.push({ at, position })
       if (samples.length > maxWalSamples) samples.shift()
@@ -57,7 +57,7 @@ export interface RequiredTableVersion {
   readonly version: string
 }
 
-/** After this silence, in milliseconds, waiting reads move to a different server. New reads move earlier. */
+/** After this many milliseconds of silence, waiting reads move to a different server. New reads move sooner. */
 const maxSilence = 3_000
 
 const makeConnectionError = (message: string) =>
@@ -88,7 +88,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
 
   let state: ServerState | undefined
   let lag = Infinity
-  /** Reason why the replica is not used; undefined while it is in use. */
+  /** Reason the replica is not used; undefined while it is in use. */
   let unusedBecause: string | undefined = "it has not been polled yet"
   let lastResponseAt = now()
   let [readCount, timeoutCount] = [0, 0]
@@ -160,7 +160,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     yield* logUsage(error.message)
   })
 
-  /** Polls the replica right after the primary, and up to five times again until it has the primary's latest change. */
+  /** Polls the replica right after the primary, and up to five more times until it has the primary's latest change. */
   const poll = (primary: ServerState) => {
     const pollOnce = Effect.gen(function* () {
       const polled = yield* Effect.retry(pollReplica, { while: isRecoveryConflict, times: 3 })
@@ -194,7 +194,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
     markUnavailable: () => {
       state = undefined
     },
-    /** Reads that run or wait. */
+    /** Running and waiting reads. */
     pendingReads: () => permitsInUse() + waiterCount(),
     connectionsInUse: permitsInUse,
     readCount: () => readCount,

@@ -6,7 +6,7 @@ import { Duration, Effect, Schema } from "effect"
 import { type SqlClient, SqlSchema } from "effect/sql"
 import { monotonicClock } from "../../observability/MonotonicTime.ts"
 
-/** Maximum age of a usable poll result, in milliseconds: one second, less the time that a request needs to start. */
+/** Maximum age of a usable poll result, in milliseconds: one second minus the time a request needs to start. */
 export const serverStateTtlMillis = Duration.toMillis(Duration.millis(900))
 export const serverPollTimeout = Duration.millis(700)
 
@@ -14,7 +14,7 @@ const DatasetRow = Schema.Struct({
   dataset: Schema.String,
   version: Schema.String,
   changes: Schema.Number,
-  /** Unix seconds; null if the dataset never changed. */
+  /** Unix seconds; null if the dataset has never changed. */
   changed_at: Schema.NullOr(Schema.Number),
   is_replica: Schema.Boolean,
   /** Bytes of WAL written (primary) or replayed (replica). */
@@ -66,7 +66,7 @@ export const makeServerPoll = (sql: SqlClient.SqlClient) => {
 
 /**
  * Returns a function that combines the versions of `tables`; undefined if a table has none. It caches the last result.
- * The timeline is part of the version, because a row that is lost in a failover must not remain in a cache.
+ * The timeline is part of the version, because a row lost in a failover must not remain in a cache.
  */
 export const makeVersionReader = (tables: ReadonlyArray<string>) => {
   let cachedFor: ServerState | undefined
