@@ -31,7 +31,7 @@ const removeEndpointParameter = (target: string) => {
 const countSymbols = Effect.fnUntraced(function* (target: string) {
   const ticker = new URLSearchParams(getQueryString(target)).get("ticker")
   if (ticker === null) return 0
-  // Some free endpoints ignore parameters, so `ticker` may be invalid. It then counts as no symbol.
+  // Some free endpoints ignore parameters, so `ticker` may be invalid. It then counts as zero symbols.
   return (yield* Effect.orElseSucceed(Schema.decodeEffect(TickerListParameter)(ticker), () => [])).length
 })
 
@@ -52,7 +52,7 @@ const selfEstimate = {
   message: "An estimate is free.",
 } as const
 
-/** Whether a request failed because of the data only. It is then valid and free, so its estimate is 0. */
+/** Whether a request failed only because of the data. Such a request is valid and free, so its estimate is 0. */
 const isDataError = (status: number) => status === 404 || status === 409
 
 export const makeCostEstimator = Effect.gen(function* () {

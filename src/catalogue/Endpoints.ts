@@ -13,7 +13,7 @@ import type { EndpointRow } from "./Api.ts"
 export interface CatalogueEndpoint {
   readonly row: typeof EndpointRow.Type
   readonly deprecation: Option.Option<Deprecation>
-  /** Whether responses are charged: D27 (prices). */
+  /** Whether responses cost money: D27 (prices). */
   readonly isPriced: boolean
   /** The unit of its results: D28 (estimates). */
   readonly unit: typeof ResultUnit.Service
@@ -79,7 +79,7 @@ const toName = (path: string) =>
 const paths = new Map(catalogueEndpoints.map(({ row }) => [toName(row.path), row.path]))
 const names = Array.from(paths.keys())
 
-/** Finds the endpoint for a misspelt path, a path of another version, or a path below an endpoint. */
+/** Finds the endpoint for a misspelled path, a path of another version, or a path below an endpoint. */
 const findSimilarPath = (path: string): Option.Option<string> => {
   const name = toName(path)
   return findNearestName(name, names).pipe(

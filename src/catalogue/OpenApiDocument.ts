@@ -79,7 +79,7 @@ type Declarations = ReturnType<typeof readDeclarations>
 // Parameters
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Documents a parameter by its decoded schema, because in a URL every value is a string. */
+/** Documents a parameter by its decoded schema, because every value in a URL is a string. */
 const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   const schema = getIn(parameter, "schema")
   const description = getIn(schema, "description")
@@ -138,7 +138,7 @@ const describeEstimateParameters = (spec: JsonObject) => {
 
 const fileContent = (description: string) => ({ schema: { type: "string", description } })
 
-/** The formats of a list other than JSON: D8 (pages). */
+/** List formats other than JSON: D8 (pages). */
 const fileContents = {
   [listContentTypes.csv]: fileContent(
     "RFC 4180, UTF-8 with a byte order mark. The first record has the field names, null is an empty cell, and a list " +
@@ -183,7 +183,7 @@ export const addExamples = (spec: JsonObject, all: ReadonlyArray<Example>) => {
 // Response headers
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Whether all responses of a kind have a header, or only some. Undefined: none has it. */
+/** Whether all responses of a kind have a header, or only some. Undefined if none has it. */
 type Presence = "always" | "sometimes" | undefined
 
 interface ResponseKind extends EndpointFacts {
@@ -258,7 +258,7 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
 
 const isHeaderName = (name: string): name is ResponseHeaderName => name in openApiResponseHeaders
 
-/** Describes each header by a reference to its shared definition, or repeats the definition if `required` differs. */
+/** Describes each header with a reference to its shared definition, or repeats the definition if `required` differs. */
 const describeHeaders = (response: ResponseKind): JsonObject =>
   Object.fromEntries(
     Object.keys(openApiResponseHeaders).filter(isHeaderName).flatMap((name) => {
@@ -361,7 +361,7 @@ const nameSharedResponses = (
   return new Map(named.flatMap(({ group, name }) => group.map((response) => [response, name] as const)))
 }
 
-/** Adds the undeclared responses and all headers, and moves responses that operations share to `components`. */
+/** Adds the undeclared responses and all headers, and moves shared responses to `components`. */
 const completeResponses = (spec: JsonObject, declarations: Declarations) => {
   const responses = Array.fromIterable(declarations).flatMap(([path, { facts }]) =>
     listResponses(path, facts, getIn(spec, "paths", path, "get", "responses"))
@@ -414,7 +414,7 @@ const withPublicReference = (object: JsonObject): JsonObject => {
     : object
 }
 
-/** Describes an array of exactly one element by `items`, which code generators understand better than `prefixItems`. */
+/** Describes a one-element array with `items`, which code generators understand better than `prefixItems`. */
 const withItems = (object: JsonObject): JsonObject => {
   const { prefixItems, ...rest } = object
   return Array.isArray(prefixItems) && prefixItems.length === 1 && rest["maxItems"] === 1

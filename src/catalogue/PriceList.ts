@@ -1,4 +1,4 @@
-/** The prices in the settings: D27 (prices). `ENDPOINT_PRICES` replaces the default price of single endpoints. */
+/** Prices from the settings: D27 (prices). `ENDPOINT_PRICES` overrides the default price of individual endpoints. */
 import { Config, Effect, Layer, Schema } from "effect"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
 import { pricedPaths } from "./Endpoints.ts"

@@ -1,4 +1,4 @@
-/** The readiness check for load balancers: whether the service can serve data, and which part prevents it. */
+/** The readiness check for load balancers: whether the service can serve data, and if not, which part prevents it. */
 import { Context, Effect } from "effect"
 import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
 import { AccountRateLimiter } from "../accounts/limits/AccountRateLimiter.ts"

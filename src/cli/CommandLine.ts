@@ -1,6 +1,6 @@
 /**
  * The command `tickerline` with all its subcommands. It reads and writes only through `Stdio` and `Console`, so that
- * tests can run it in their own process.
+ * tests can run it in-process.
  */
 import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
 import { type Config, Console, Data, Effect, Layer, Option } from "effect"
@@ -64,7 +64,7 @@ const openapiCommand = Command.make(
 const paths = catalogueEndpoints.map(({ row }) => row.path)
 const keyedPaths = catalogueEndpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)
 
-/** Warns of misspelt settings before the command runs. */
+/** Warns about misspelled settings before the command runs. */
 const withWarnings = <const Name extends string, Input, ContextInput, E, R>(
   command: Command.Command<Name, Input, ContextInput, E, R>,
 ) => Command.provideEffectDiscard(command, Effect.suspend(() => warnOfMisspeltSettings(process.env)))
@@ -81,7 +81,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       generateCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
       makeKeysCommand(keyedPaths).pipe(withWarnings),
-      // No warnings on standard error: `doctor` lists misspelt settings among its findings.
+      // No warnings on standard error: `doctor` lists misspelled settings among its findings.
       makeDoctorCommand(packageJson.version),
       makeQueryCommand(apiBaseUrl, paths).pipe(withWarnings),
       announceCommand.pipe(withWarnings),
@@ -95,7 +95,7 @@ const completions = completionsLayer({
   path: paths,
 })
 
-/** Reports all invalid settings, although a command fails at the first invalid setting that it reads. */
+/** Reports all invalid settings. On its own, a command fails at the first invalid setting that it reads. */
 const reportAllInvalidSettings = (error: Config.ConfigError) =>
   Effect.flatMap(
     findInvalidSettings,
@@ -103,7 +103,7 @@ const reportAllInvalidSettings = (error: Config.ConfigError) =>
       Effect.fail(invalid.length > 1 ? new InvalidSettings({ message: formatSettingProblems(invalid) }) : error),
   )
 
-/** Runs the command that is given by the arguments in `Stdio`. If that is `serve`, runs `onServe` first. */
+/** Runs the command given by the arguments in `Stdio`. If it is `serve`, runs `onServe` first. */
 export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) =>
   makeTickerlineCommand(onServe).pipe(
     Command.run({ version: packageJson.version }),

@@ -1,4 +1,4 @@
-/** Parts of several commands: names, flags, and examples for the help. */
+/** Parts shared by several commands: names, flags, and help examples. */
 import { Schema } from "effect"
 import { Flag } from "effect/cli"
 
@@ -9,7 +9,7 @@ export const TrimmedName = Schema.String.check(
   }),
 )
 
-/** A flag without a value, which is false by default. */
+/** A flag that takes no value and is false by default. */
 export const makeBooleanFlag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
@@ -18,7 +18,7 @@ export const makeExample = (args: string, description: string) => ({
   description,
 })
 
-/** An example in which npm prints no lines of its own, so that standard output contains only the result. */
+/** An example that silences npm's own output, so that standard output contains only the result. */
 export const makeSilentExample = (args: string, description: string) => ({
   command: `npm run --silent tickerline -- ${args}`,
   description,

@@ -1,4 +1,4 @@
-/** The commands `migrate` and `grant`: apply migrations, and give a role the privileges to serve. */
+/** The commands `migrate` and `grant`: apply migrations, and grant a role the privileges that the service needs. */
 import { Console, Effect } from "effect"
 import { Argument, Command } from "effect/cli"
 import { commandConnectionLayer, migratedConnectionLayer } from "../db/Connection.ts"

@@ -11,7 +11,7 @@ import { escapeLines } from "./terminal/TerminalText.ts"
 
 const getText = (error: unknown, name: string) => Predicate.hasProperty(error, name) ? String(error[name]) : undefined
 
-/** Returns the message, or else the code, because some socket errors have no message. */
+/** Returns the message, or the code if there is none, as with some socket errors. */
 const getReason = (error: unknown) =>
   [getText(error, "message"), getText(error, "code")].find((text) => text !== undefined && text !== "") ?? String(error)
 
@@ -28,7 +28,7 @@ export const summarizeError = (error: unknown) => {
   return Predicate.hasProperty(error, "message") ? String(error.message) : undefined
 }
 
-/** Error codes with which systems refuse `SO_REUSEPORT` if they do not support it. */
+/** Error codes returned by systems that do not support `SO_REUSEPORT`. */
 const reusePortUnsupported = new Set(["ENOTSUP", "EOPNOTSUPP", "ENOPROTOOPT", "EINVAL"])
 
 /** Returns the address on which the API or the metrics server cannot listen, and the names of its two settings. */
@@ -96,7 +96,7 @@ export const toExitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(C
 type InvalidInvocation = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>
 
 /**
- * Adds suggestions to errors for which Effect has none, because Effect tolerates only two wrong letters and ignores
+ * Adds suggestions to errors that have none from Effect, because Effect tolerates only two wrong letters and ignores
  * common prefixes.
  */
 const addSuggestions = ({ helpDoc }: InvalidInvocation) =>

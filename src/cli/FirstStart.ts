@@ -26,7 +26,7 @@ const readCsvRecords = Effect.fnUntraced(function* (file: string) {
   return yield* Stream.runCollect(Stream.pipeThroughChannel(fs.stream(file), Csv.decode({ ignoreEmptyLines: true })))
 })
 
-/** Appends the rows of the CSV file `from` to the CSV file `to`. Columns that only `to` has stay empty. */
+/** Appends the rows of the CSV file `from` to the CSV file `to`. Columns that exist only in `to` stay empty. */
 const appendCsvRows = Effect.fnUntraced(function* (from: string, to: string) {
   const fs = yield* FileSystem.FileSystem
   const [header = [], ...rows] = yield* readCsvRecords(from)
@@ -73,7 +73,7 @@ const isActiveKey = Effect.fnUntraced(function* (key: string) {
   return rows.length > 0
 })
 
-/** Returns the demo key, or creates it. Stored in plain text, because the key gives access only to sample data. */
+/** Returns the demo key, creating it if needed. It is stored in plain text, as it gives access only to sample data. */
 const ensureDemoKey = Effect.fnUntraced(function* (home: string) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path

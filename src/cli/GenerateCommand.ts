@@ -1,4 +1,4 @@
-/** The `generate` command: writes the files of a fictional market. */
+/** The `generate` command: writes dataset files for a fictional market. */
 import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { namedCompanies } from "../../samples/generator/Companies.ts"

@@ -43,7 +43,7 @@ const ExpiryDate = CalendarDate.pipe(Schema.decode({
 
 const id = Argument.Int("id").pipe(Argument.withDescription("ID of the key, as listed by keys list"))
 
-/** `paths` are the endpoints to which a key can be limited. */
+/** `paths` are the endpoints that a key can be limited to. */
 const makeCreateCommand = (paths: ReadonlyArray<string>) =>
   Command.make(
     "create",

@@ -32,8 +32,8 @@ export const apiBaseUrl = Effect.gen(function* () {
 })
 
 /**
- * Starts the service and the metrics server. Listens only after all routes exist, because Node
- * never answers a request that it accepts before there is a request listener.
+ * Starts the service and the metrics server. Listens only after all routes exist, because Node never answers a request
+ * that arrives before a request listener is attached.
  */
 export const startServer = Effect.fnUntraced(
   function* (options: ListenOptions, timeouts = defaultConnectionTimeouts) {

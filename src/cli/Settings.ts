@@ -1,5 +1,5 @@
 /**
- * All settings: how each is read, and the messages about invalid and misspelt ones.
+ * All settings: how each is read, and the messages about invalid and misspelled ones.
  * See docs/decisions/0042-one-table-of-settings.md.
  */
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
@@ -256,7 +256,7 @@ const describeProblem = Effect.fnUntraced(function* (name: string, rule: string)
 
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 
-/** Describes the settings that a configuration error concerns. */
+/** Describes the settings that caused a configuration error. */
 export const toSettingProblems = (
   { cause, message }: Config.ConfigError,
 ): Effect.Effect<ReadonlyArray<SettingProblem>> => {
@@ -302,7 +302,7 @@ export const findInvalidSettings = Effect.gen(function* () {
     results.filter(Result.isFailure),
     ({ failure }) => toSettingProblems(failure),
   )
-  // Reports a contradiction between two settings only if each of them is valid.
+  // Reports a contradiction between two settings only if both are valid.
   const contradictions = yield* Effect.forEach(
     [findMissingSender, findSharedPort],
     (find) => Effect.orElseSucceed(find, () => []),
@@ -310,11 +310,11 @@ export const findInvalidSettings = Effect.gen(function* () {
   return [...invalid, ...contradictions].flat()
 })
 
-/** Whether Kubernetes sets the variable for a Service named "tickerline", or examples in a guide use it. */
+/** Whether Kubernetes sets the variable for a Service named "tickerline", or a guide uses it in its examples. */
 const isForeignVariable = (name: string, value: string) =>
   /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_/.test(name) || value.startsWith("tcp://") || name === "TICKERLINE_URL"
 
-/** Maximum number of letters in which a misspelt variable differs from the name of the setting. */
+/** Maximum number of letters by which a misspelled variable may differ from the setting's name. */
 const maxDifference = (name: string) => name.length < 10 ? 1 : 2
 
 interface MisspeltSetting {
@@ -322,7 +322,7 @@ interface MisspeltSetting {
   readonly similar: Option.Option<string>
 }
 
-/** Finds variables that are not settings, but whose names resemble a setting that is not set. */
+/** Finds variables that are not settings but whose names resemble an unset setting. */
 export const findMisspeltSettings = (
   environment: Readonly<Record<string, string | undefined>>,
 ): ReadonlyArray<MisspeltSetting> => {
@@ -334,14 +334,14 @@ export const findMisspeltSettings = (
   })
 }
 
-/** Advice about a misspelt setting. */
+/** Advice about a misspelled setting. */
 export const formatSettingSuggestion = ({ similar }: MisspeltSetting) =>
   Option.match(similar, {
     onNone: () => "docs/operations/settings.md lists all settings.",
     onSome: (name) => `Did you mean ${name}?`,
   })
 
-/** Warns of misspelt settings, because the service would silently use their defaults. */
+/** Warns about misspelled settings, because the service would silently use their defaults. */
 export const warnOfMisspeltSettings = (environment: Readonly<Record<string, string | undefined>>) =>
   Effect.forEach(
     findMisspeltSettings(environment),

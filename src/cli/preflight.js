@@ -1,6 +1,6 @@
 /**
- * Checks platform, Node version and dependencies before anything else is imported. Written in JavaScript, so that it
- * also runs on a Node that cannot run TypeScript.
+ * Checks the platform, Node version and dependencies before anything else is imported. Written in JavaScript, so that
+ * it runs even on Node versions that cannot run TypeScript.
  */
 import { existsSync, readFileSync } from "node:fs"
 import { createRequire } from "node:module"
@@ -9,7 +9,7 @@ import process from "node:process"
 import { fileURLToPath } from "node:url"
 
 /**
- * Returns the reason why the service cannot start. Undefined if it can start.
+ * Returns the reason why the service cannot start, or undefined if it can.
  *
  * @typedef {{ platform: string, node: string, runsTypeScript: boolean, root: string, missing: string[] }} Environment
  * @param {Environment} environment

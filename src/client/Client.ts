@@ -58,7 +58,7 @@ export interface Resource<Query, Body, Error> {
   ) => Effect.Effect<{ readonly answer: Body; readonly told: ResponseMetadata }, Error | CallFailure>
 }
 
-/** An endpoint whose responses have pages. The streams request a page only when its rows are needed. */
+/** An endpoint with paginated responses. The streams request each page only when its rows are needed. */
 export interface List<Query, Body extends ResultPage, Error> extends Resource<Query, Body, Error> {
   /** All pages from the query's `page` (default: 1) to the last. */
   readonly pages: (...query: CallArguments<Query>) => Stream.Stream<Body, Error | CallFailure>
@@ -78,7 +78,7 @@ export type Client = {
   >
 }
 
-/** A resource without the types of its endpoint. */
+/** A resource without its endpoint's types. */
 interface UntypedResource {
   readonly get: (query: never) => Effect.Effect<unknown, unknown>
   readonly getWithHeaders: (

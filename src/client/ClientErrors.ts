@@ -17,7 +17,7 @@ export class NoAnswer extends Data.TaggedError("NoAnswer")<{
   readonly cause?: unknown
 }> {}
 
-/** An error of a newer service: this version of the client cannot decode its code or its details. */
+/** An error from a newer version of the service: this version of the client cannot decode its code or its details. */
 export class UnknownCode extends Data.TaggedError("UnknownCode")<{
   readonly message: string
   readonly code: string
@@ -27,7 +27,7 @@ export class UnknownCode extends Data.TaggedError("UnknownCode")<{
   readonly request_id: string
 }> {}
 
-/** A response that does not come from the service, but from a load balancer, a login page or another program. */
+/** A response that came not from the service, but from a load balancer, a login page or another program. */
 export class UnreadableAnswer extends Data.TaggedError("UnreadableAnswer")<{
   readonly message: string
   readonly status: number

@@ -28,7 +28,7 @@ export interface ClientOptions {
   readonly userAgent?: string | undefined
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Called after every response, including errors, for example to add up costs. The call waits for its end. */
+  /** Called after every response, including errors, for example to add up costs. The call waits for it to finish. */
   readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => Effect.Effect<void>) | undefined
   /** Called once for each deprecated endpoint (§9.4, deprecation). Logs a warning by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => Effect.Effect<void>) | undefined
@@ -44,8 +44,8 @@ const parseBaseUrl = (address: string | URL) => {
 }
 
 /**
- * Printable ASCII. Line breaks could inject a header, and `fetch` quotes a value with other characters, even a key, in
- * its error message.
+ * Printable ASCII. Line breaks could inject a header, and if a value contains other characters, the error message of
+ * `fetch` quotes it, even if it is a key.
  */
 const headerValue = /^[\x20-\x7e]*$/
 

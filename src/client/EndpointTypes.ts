@@ -46,7 +46,7 @@ type ParameterInput<Name, Value> = Value extends boolean ? boolean
   : Name extends `min_${string}` | `max_${string}` ? Value | number
   : Value
 
-/** A list accepts a single item. A bound accepts a number; text keeps all digits of a decimal. */
+/** A list also accepts a single item. A bound accepts a number, or text to keep all digits of a decimal. */
 type ParameterInputs<Type, Encoded> = {
   readonly [Name in keyof Encoded]: Name extends keyof Type
     ? ParameterInput<Name, Type[Name]> | ({} extends Pick<Encoded, Name> ? undefined : never)
@@ -73,10 +73,10 @@ export type ErrorOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = HttpAp
 
 export type QueryValue = string | number | boolean | ReadonlyArray<string> | undefined
 
-/** The query of an endpoint that is not known to the compiler. */
+/** The query of an endpoint that is not statically known. */
 export type AnyQuery = { readonly [name: string]: QueryValue }
 
-/** The body of a response with pages (D8, pages). */
+/** The body of a paginated response (D8, pages). */
 export interface ResultPage {
   readonly results: ReadonlyArray<unknown>
   readonly page: number

@@ -1,6 +1,6 @@
 /**
  * Entry point of `tickerline` and `tickerline/promise`: the client for programs that do not use Effect. The published
- * declarations mention no type of Effect (see `client/build.ts`).
+ * declarations mention no Effect types (see `client/build.ts`).
  *
  * ```ts
  * const tickerline = createClient({ baseUrl: "https://api.example.com", apiKey })
@@ -75,7 +75,7 @@ type RunCall = (
   signal: AbortSignal | undefined,
 ) => Promise<Exit.Exit<CallOutcome, NoAnswer>>
 
-/** A resource without the types of its endpoint. */
+/** A resource without its endpoint's types. */
 interface UntypedResource {
   readonly get: (query: never, options?: CallOptions) => Promise<unknown>
   readonly getWithHeaders: (

@@ -2,7 +2,7 @@
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 export interface CallOptions {
-  /** Cancels the call at any time; the call is rejected with the reason of the signal. */
+  /** Cancels the call at any time; the call then rejects with the signal's reason. */
   readonly signal?: AbortSignal | undefined
 }
 
@@ -11,8 +11,8 @@ export type CallArguments<Query> = {} extends Query ? [query?: Query, options?: 
   : [query: Query, options?: CallOptions]
 
 /**
- * An endpoint. Bodies are as the service sends them, with datetimes as text with the offset `-05:00`. Decimals are text
- * with all their digits (`"12.34"`), integers are numbers. Calls are rejected with a `TickerlineError`.
+ * An endpoint. Bodies are returned as the service sends them: datetimes are text with the offset `-05:00`, decimals are
+ * text with all their digits (`"12.34"`), and integers are numbers. Calls reject with a `TickerlineError`.
  */
 export interface Resource<Query, Body> {
   readonly get: (...query: CallArguments<Query>) => Promise<Body>
@@ -22,7 +22,7 @@ export interface Resource<Query, Body> {
   ) => Promise<{ readonly answer: Body; readonly told: ResponseMetadata }>
 }
 
-/** An endpoint whose responses have pages. A loop requests a page only when it needs the rows. */
+/** An endpoint with paginated responses. A loop requests each page only when it needs the rows. */
 export interface List<Query, Body extends { readonly results: ReadonlyArray<unknown> }> extends Resource<Query, Body> {
   /** All pages from the query's `page` (default: 1) to the last. */
   readonly pages: (...query: CallArguments<Query>) => AsyncIterable<Body>

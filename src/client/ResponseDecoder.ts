@@ -1,4 +1,4 @@
-/** Decodes responses by the contract. The decoders of all endpoints are built once, when the module is loaded. */
+/** Decodes responses according to the contract. All endpoint decoders are built once, when the module is loaded. */
 import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
 import type { Headers } from "effect/http"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
@@ -6,12 +6,12 @@ import { Api } from "../Api.ts"
 import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
-/** Matches numbers with 16 or more characters. A double keeps every digit of shorter numbers. */
+/** Matches numbers of 16 or more characters. A double keeps every digit of shorter numbers. */
 const longNumber = /[\d.]{16}/
 /** Matches long numbers, and the quotes and escapes that show where strings begin and end. */
 const tokens = /\\.|"|-?[\d.]{16,}(?:[eE][+-]?\d+)?/gs
 
-/** Quotes numbers that a double cannot hold exactly (D16, decimals). The schemas accept decimals as text. */
+/** Quotes numbers that a double cannot represent exactly (D16, decimals). The schemas accept decimals as text. */
 const quoteLongNumbers = (json: string) => {
   let isInString = false
   return json.replace(tokens, (token) => {
@@ -81,7 +81,7 @@ const unknownError = (response: RawResponse, path: string, body: unknown) => {
 export interface EndpointDecoder {
   readonly path: string
   readonly hasPages: boolean
-  /** Succeeds with the body of a 200. Fails with an error of the contract, `UnknownCode` or `UnreadableAnswer`. */
+  /** Succeeds with the body of a 200. Fails with an error from the contract, `UnknownCode` or `UnreadableAnswer`. */
   readonly decode: (response: RawResponse) => Effect.Effect<unknown, unknown>
 }
 
@@ -117,7 +117,7 @@ const makeEndpointDecoder = (
   return { path, hasPages: hasPages(success.ast), decode }
 }
 
-/** One decoder for each endpoint that responds with JSON. */
+/** One decoder for each endpoint that returns JSON. */
 export const endpointDecoders: ReadonlyArray<EndpointDecoder> = (() => {
   const decoders: Array<EndpointDecoder> = []
   HttpApi.reflect(Api, {

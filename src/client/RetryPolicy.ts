@@ -26,10 +26,10 @@ const retryableStatuses = new Set([429, 502, 503, 504])
 
 const initialDelayMillis = 250
 
-/** Maximum number of consecutive retries of a client. Each response that needs no retry restores a tenth of a retry. */
+/** Maximum number of consecutive retries by a client. Each response that needs no retry restores a tenth of a retry. */
 const maxRetryBudget = 10
 
-/** All calls of a client share one policy and its budget, so that the client soon stops retrying in an outage. */
+/** All calls of a client share one policy and its budget, so that the client soon stops retrying during an outage. */
 export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions): RetryPolicy => {
   const maxDelay = Duration.toMillis(longestWait)
   let budget = maxRetryBudget
@@ -41,7 +41,7 @@ export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: Retry
       }
       if (attempts > times || budget < 1 || (retryAfterMillis ?? 0) > maxDelay) return undefined
       budget -= 1
-      // Jitter spreads the retries of many clients. It never shortens Retry-After.
+      // Jitter spreads out the retries of many clients. It never shortens Retry-After.
       const minDelay = retryAfterMillis ?? initialDelayMillis * 2 ** (attempts - 1) / 2
       const jitter = retryAfterMillis === null ? minDelay : Math.max(initialDelayMillis, retryAfterMillis / 10)
       return Math.max(retryAfterMillis ?? 0, Math.min(maxDelay, minDelay + random * jitter))

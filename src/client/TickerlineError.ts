@@ -1,4 +1,4 @@
-/** The error with which calls of the Promise client are rejected. */
+/** The error that Promise client calls reject with. */
 import { Predicate } from "effect"
 import type { DetailsOf, ErrorCode } from "./PromiseContract.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
@@ -6,7 +6,7 @@ import type { ResponseMetadata } from "./ResponseMetadata.ts"
 /**
  * `code` identifies the error; `TickerlineError.is(error, code)` also narrows the type of `details`. The codes are:
  *
- * - the codes of the API, such as `ambiguous_ticker_lineage`; a newer service may have more of them
+ * - the API's error codes, such as `ambiguous_ticker_lineage`; a newer service may have more
  * - `no_answer`: the connection failed or was lost, or the last attempt exceeded `timeoutMs`
  * - `unreadable_answer`: the response does not come from the service; `details.body` is the beginning of its body
  * - `invalid_options`: thrown by `createClient`
@@ -19,7 +19,7 @@ export class TickerlineError<Details = unknown> extends Error {
   /** Identifies the request in `/v1/usage` and in messages to support. Null if no request was sent. */
   readonly request_id: string | null
   readonly details: Details
-  /** Minimum delay before a retry; null if the response names none. */
+  /** Minimum delay before a retry; null if the response specifies none. */
   readonly retry_after_seconds: number | null
 
   constructor(
@@ -41,7 +41,7 @@ export class TickerlineError<Details = unknown> extends Error {
     this.retry_after_seconds = retry_after_seconds
   }
 
-  /** Whether the error is a `TickerlineError` with the code. Narrows the type of `details`. */
+  /** Whether the error is a `TickerlineError` with the given code. Narrows the type of `details`. */
   static is<Code extends ErrorCode>(
     error: unknown,
     code: Code,
@@ -61,7 +61,7 @@ const clientCodes: Readonly<Record<string, ErrorCode>> = {
 }
 
 /**
- * Converts a tagged error of the contract or the client. Other values are returned unchanged.
+ * Converts a tagged error from the contract or the client. Other values are returned unchanged.
  *
  * @internal
  */

@@ -45,7 +45,7 @@ const deprecated = catalogueEndpoints.flatMap(({ deprecation, row }) =>
   Option.match(deprecation, { onNone: () => [], onSome: (details) => [{ path: row.path, ...details }] })
 )
 
-/** The deprecated endpoints (§9.4, D24): `deprecations short` renders one notice each, `deprecations list` a table. */
+/** The deprecated endpoints (§9.4, D24): `deprecations short` renders notices, `deprecations list` a table. */
 const renderDeprecations = (variant: string) => {
   if (deprecated.length === 0) return `<p>No endpoint is deprecated.</p>\n`
   if (variant === "short") {

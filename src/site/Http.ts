@@ -43,7 +43,7 @@ const contentSecurityPolicy = [
   "frame-ancestors 'none'",
 ].join("; ")
 
-/** Forbids scripts of other origins, frames, referrers and access from other windows. */
+/** Forbids scripts from other origins, frames, referrers and access from other windows. */
 const securityHeaders = {
   "Content-Security-Policy": contentSecurityPolicy,
   "Cross-Origin-Opener-Policy": "same-origin",
@@ -51,7 +51,7 @@ const securityHeaders = {
   "X-Frame-Options": "DENY",
 }
 
-/** Every page, in the order of the navigation. */
+/** Every page, in navigation order. */
 const loadPages = Effect.gen(function* () {
   const pages: ReadonlyArray<SitePage> = [
     ...(yield* loadGuides),
@@ -91,7 +91,7 @@ const pageFile = (page: SitePage, pages: ReadonlyArray<SitePage>): SiteFile => (
   headers: securityHeaders,
 })
 
-/** The search index. Rendering every page takes long, so the fiber yields to other requests between two pages. */
+/** The search index. Rendering every page takes a while, so the fiber yields to other requests between pages. */
 const searchIndexFile = (pages: ReadonlyArray<SitePage>): SiteFile => ({
   path: assetPath("search.json"),
   contentType: "application/json",

@@ -1,4 +1,4 @@
-/** Renders the Markdown of guides as HTML. Guides cannot contain HTML of their own. */
+/** Renders the Markdown of guides as HTML. Guides cannot contain raw HTML. */
 import highlight from "highlight.js/lib/core"
 import bash from "highlight.js/lib/languages/bash"
 import json from "highlight.js/lib/languages/json"
@@ -46,7 +46,7 @@ interface RenderedGuide {
 export const makeHeadingAnchor = (heading: string) =>
   heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s/g, "-")
 
-/** Resolves a link to a neighbouring file, such as `lineage.md#candidates`, to its page. */
+/** Resolves a link to a sibling file, such as `lineage.md#candidates`, to its page. */
 const linkAddress = (href: string) => {
   const [, name, anchor = ""] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
   return name === undefined ? href : `${pagePath(name)}${anchor}`

@@ -2,7 +2,7 @@
 import { Function } from "effect"
 import { documentationPath } from "../rules/Deprecation.ts"
 
-/** Groups of the navigation, in order. */
+/** Navigation sections, in order. */
 export const navigationSections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
 
 export interface SitePage {

@@ -38,7 +38,7 @@ const examplesOf = (operation: unknown) =>
 
 const takesAnyParameter = (schema: unknown) => getValueAt(resolveSchemaReference(schema), "type") === "object"
 
-/** The choices of a select element. Empty for an array, because its description lists the values. */
+/** The options of a select element. Empty for an array, because its description lists the values. */
 const optionsOf = (schema: unknown) => {
   const types = nonNullAlternatives(schema)
   if (types.some((type) => getValueAt(type, "type") === "boolean")) return ["true", "false"]

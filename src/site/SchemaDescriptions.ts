@@ -1,4 +1,4 @@
-/** Describes parameters and response fields, from the schemas in the OpenAPI document. */
+/** Describes parameters and response fields from the schemas in the OpenAPI document. */
 import { Predicate } from "effect"
 import { defaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
@@ -41,7 +41,7 @@ const keywordOf = (schema: unknown, keyword: string): unknown =>
 /** Tuples are described by their first item. */
 const itemsOf = (array: unknown) => getListAt(array, "prefixItems")[0] ?? getValueAt(array, "items")
 
-/** The fixed values that a schema allows. For an array, they are the values of its items. */
+/** The fixed values that a schema allows. For an array, these are the values allowed for its items. */
 export const listAllowedValues = (schema: unknown): ReadonlyArray<string> =>
   nonNullAlternatives(schema).flatMap((option) => {
     if (getValueAt(option, "type") === "array") return listAllowedValues(itemsOf(option))

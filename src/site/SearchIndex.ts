@@ -41,6 +41,6 @@ export const makeSearchEntries = (page: SitePage): ReadonlyArray<SearchEntry> =>
       const [element = "", id = "", heading = ""] = /^<h[23] id="([^"]+)">([\s\S]*?)<\/h[23]>/.exec(part) ?? []
       return entry(`${path}#${id}`, searchableText(heading), part.slice(element.length))
     }),
-    // Leaves out the sections of tool pages that are empty until a script fills them.
+    // Omits the sections of tool pages that are empty until a script fills them.
   ].filter(({ heading, text }) => section !== "Tools" || heading === "" || text !== "")
 }

@@ -20,7 +20,7 @@ import {
   runDoctorCheck,
 } from "./DoctorFinding.ts"
 
-/** The read-only mode protects the data from a faulty check; the timeouts keep checks from waiting for locks. */
+/** Read-only mode protects the data from a faulty check; the timeouts keep checks from waiting for locks. */
 export const readOnlyConnectionLayer = (url: Redacted.Redacted) =>
   PgClient.layer({
     url,
@@ -35,7 +35,7 @@ export const readOnlyConnectionLayer = (url: Redacted.Redacted) =>
     },
   })
 
-/** Runs the pooler check that the service runs when it starts, and reports the same errors. */
+/** Runs the same pooler check as the service does at startup, and reports the same errors. */
 export const checkPooler = Effect.fnUntraced(
   function* (url: Redacted.Redacted, directUrl: Option.Option<Redacted.Redacted>) {
     if (Option.isNone(directUrl)) {
@@ -110,12 +110,12 @@ export const checkServer = Effect.fnUntraced(function* (url: Redacted.Redacted) 
   return findings
 })
 
-/** Largest difference between the two clocks that causes no warning, in seconds. */
+/** Maximum clock difference that causes no warning, in seconds. */
 const maxClockDifference = 2
 
 export const checkDatabaseClock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  // Opens the connection first, so that the time to connect does not distort the comparison.
+  // Opens the connection first, so that the connection time does not distort the comparison.
   yield* sql`select 1`
   const before = yield* Clock.currentTimeMillis
   const [row] = yield* sql<{ readonly now: number }>`
@@ -208,7 +208,7 @@ interface RolePrivileges {
   readonly excessive: ReadonlyArray<string> | null
 }
 
-/** Compares the role's privileges with those that `tickerline grant` gives. */
+/** Compares the role's privileges with those that `tickerline grant` grants. */
 export const checkRole = (isEmbedded: boolean) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
@@ -267,7 +267,7 @@ export const checkRole = (isEmbedded: boolean) =>
       : makeWarningFinding("role", `${role.name} can also ${formatNames(role.excessive)}`, advice)
   })
 
-/** Checks that each dataset has the trigger `note_change`, which counts its changes (D17, caching). */
+/** Checks that each dataset has the `note_change` trigger, which counts its changes (D17, caching). */
 export const checkTriggers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly dataset: string }>`
@@ -362,7 +362,7 @@ export const checkDatasetRows = Effect.gen(function* () {
 
 type NamedReplica = Effect.Success<typeof ReplicaUrlsConfig>[number]
 
-/** Reads a server's state, and the identifier of the cluster that it belongs to. */
+/** Reads a server's state and the identifier of its cluster. */
 const readServer = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [server] = yield* sql<{ readonly system: string }>`
@@ -371,7 +371,7 @@ const readServer = Effect.gen(function* () {
   return { state: yield* makeServerPoll(sql), system: server?.system }
 })
 
-/** Returns the message of the cause. `summarizeError` would name `DATABASE_URL`, which is not the URL of a replica. */
+/** Returns the message of the cause. `summarizeError` would name `DATABASE_URL`, which is not the replica's URL. */
 const getServerMessage = (error: { readonly message: string }) => {
   const cause = SqlError.isSqlError(error) ? error.reason.cause : undefined
   return Predicate.hasProperty(cause, "message") && cause.message !== "" ? String(cause.message) : error.message

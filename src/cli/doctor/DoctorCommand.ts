@@ -51,7 +51,7 @@ const service = makeSection("service", [
   check("clients", checkClientAddress),
 ])
 
-/** Runs all checks of a database over one connection. If the connection fails, returns only that finding. */
+/** Runs all database checks over one connection. If the connection fails, returns only that finding. */
 const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
   Effect.gen(function* () {
     const server = yield* check("connection", Database.checkServer(url))
@@ -86,7 +86,7 @@ const database = Effect.gen(function* () {
   )
   const pooler = yield* Effect.result(Database.checkPooler(url.value, directUrl))
   if (Result.isFailure(pooler)) {
-    // Any other error means that the server cannot be reached, which the check `connection` reports.
+    // Any other error means that the server cannot be reached, which the `connection` check reports.
     if (pooler.failure._tag !== "DatabaseUrlError") return yield* Effect.fail(pooler.failure)
     const advice = "The service would not start. See docs/operations/poolers.md."
     return [source, makeFailedFinding("pooler", pooler.failure.message, advice)]
@@ -106,7 +106,7 @@ const sections = Effect.all([
   makeSection("database", [
     runDoctorCheck({
       name: "connection",
-      // Limits the total time. Each database check has a shorter timeout of its own.
+      // Limits the total time. Each database check has its own, shorter timeout.
       timeout: Duration.seconds(60),
       advice: "Start PostgreSQL, or correct DATABASE_URL: postgres://user:password@host:port/database",
       effect: database,

@@ -1,4 +1,4 @@
-/** The result of a doctor check, and how a check runs. */
+/** Results of doctor checks, and the function that runs a check. */
 import { Cause, Duration, Effect } from "effect"
 import { summarizeError } from "../ErrorReport.ts"
 
@@ -30,7 +30,7 @@ export const makeFailedFinding = (check: string, found: string, advice: string):
 
 interface DoctorCheck<E, R> {
   readonly name: string
-  /** Advice if the effect fails. */
+  /** Advice to give if the effect fails. */
   readonly advice?: string
   /** Maximum duration of the check, ten seconds by default. */
   readonly timeout?: Duration.Duration

@@ -63,7 +63,7 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
     const advice = "Make it writable (chmod u+rwx), or set TICKERLINE_HOME to another folder."
     return [makeFailedFinding("home", `${home} is not writable`, advice)]
   }
-  // The first file contains the demo key, the second the credentials of the database.
+  // The first file contains the demo key, the second the database credentials.
   const readable = yield* findReadableFiles([`${home}/demo-key`, `${home}/postgres/cluster/server.json`])
   return [
     readable.length === 0 ? makePassedFinding("home", home) : makeWarningFinding(

@@ -34,7 +34,7 @@ const formatOffset = (zone: string, instant: string) =>
     DateTime.formatIsoOffset,
   ).slice(-6)
 
-/** Offsets in winter and summer of the time zones that market days and times depend on. */
+/** Winter and summer offsets of the time zones that market days and times depend on. */
 const expectedOffsets = [
   ["America/New_York", "2026-01-15T12:00:00Z", "-05:00"],
   ["America/New_York", "2026-07-15T12:00:00Z", "-04:00"],
@@ -57,11 +57,11 @@ export const checkTimeZones = Effect.try(() =>
 
 const mebibyte = 1_048_576
 
-/** Measured memory of a process without its cache, in MiB. */
+/** Measured memory use of a process without its cache, in MiB. */
 const baseMemory = 256
 
 export const checkMemory = Effect.gen(function* () {
-  // The memory limit of the container. Node returns 0 or a huge number if there is no limit.
+  // The container's memory limit. Node returns 0 or a huge number if there is no limit.
   const limit = process.constrainedMemory?.() ?? 0
   const available = Math.floor((limit > 0 && limit < totalmem() ? limit : totalmem()) / mebibyte)
   const cache = Math.ceil((yield* CacheBytesConfig) * 2 / mebibyte)

@@ -42,7 +42,7 @@ const OpenApiInfo = Schema.fromJsonString(Schema.Struct({
   info: Schema.Struct({ title: Schema.String, version: Schema.String }),
 }))
 
-/** Reads title and version from the OpenAPI document. Returns none if a different program responds. */
+/** Reads the title and version from the OpenAPI document. Returns none if another program responds. */
 const identifyService = Effect.fnUntraced(
   function* (origin: string) {
     const response = yield* HttpClient.get(`${origin}/v1/openapi.json`)

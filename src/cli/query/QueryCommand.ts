@@ -48,7 +48,7 @@ const toCsv = (rows: ReadonlyArray<ResponseRow>, columns: ReadonlyArray<string>)
     ...rows.map((row) => columns.map((name) => encodeCsvCell(JSON.stringify(row[name] ?? null))).join(",")),
   ].join("\n")
 
-/** Summarizes a result on standard error: rows, price and remaining requests. */
+/** Formats the summary that is printed on standard error: rows, price and remaining requests. */
 const formatFooter = ({ cost, hasMoreRows, page: { metadata }, rows }: QueryResult, followsPages: boolean) => {
   const { cost_microdollars, rate_limit } = metadata
   const more = followsPages ? " (more with a higher --max)" : " (more with --all)"

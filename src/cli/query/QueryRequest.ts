@@ -1,5 +1,5 @@
 /**
- * Sends the requests of `query` with the client in `src/client`: target address, API key, one page or all pages.
+ * Sends requests for the `query` command with the client in `src/client`: target URL, API key, one page or all pages.
  * See docs/decisions/0040-query-sends-through-the-client.md.
  */
 import { Config, Console, Duration, Effect, FileSystem, Option, Redacted } from "effect"
@@ -86,8 +86,8 @@ interface Page {
 }
 
 /**
- * Returns the query string of the `Link` to the next page (D8, pages). Ignores the host of the link, which this machine
- * may be unable to reach.
+ * Returns the query string of the `Link` to the next page (D8, pages). Ignores the link's host, which may be
+ * unreachable from this machine.
  */
 const findNextSearch = (links: string | undefined) => {
   const [, link] = /<([^>]*)>;\s*rel="next"/.exec(links ?? "") ?? []
@@ -97,7 +97,7 @@ const findNextSearch = (links: string | undefined) => {
     : Option.none()
 }
 
-/** Returns a function that fetches the page with a query string, without retries because the user is waiting. */
+/** Returns a function that fetches the page for a query string. It does not retry, because the user is waiting. */
 const makePageFetcher = Effect.fnUntraced(function* ({ apiKey, arrow, baseUrl, path }: QueryRequest) {
   const send = yield* makeRequestSender({
     baseUrl,
@@ -157,7 +157,7 @@ export const fetchOnePage = Effect.fnUntraced(function* (request: QueryRequest) 
   return result
 })
 
-/** If the rate limit is used up, waits until the token bucket has one token again (D18, rate limits). */
+/** If the rate limit is exhausted, waits until the token bucket has a token again (D18, rate limits). */
 const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMetadata) {
   if (rate_limit === null || rate_limit.remaining > 0) return
   const seconds = Math.ceil(60 / rate_limit.limit)
@@ -165,7 +165,7 @@ const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMe
   yield* Effect.sleep(Duration.seconds(seconds))
 })
 
-/** Fetches pages until there are `maxRows` rows. `onPage` receives the number of rows fetched so far. */
+/** Fetches pages until it has `maxRows` rows. `onPage` receives the number of rows fetched so far. */
 export const fetchAllPages = Effect.fnUntraced(
   function* (request: QueryRequest, maxRows: number, onPage: (rows: number) => void) {
     const fetchPage = yield* makePageFetcher(request)

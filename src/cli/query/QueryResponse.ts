@@ -21,7 +21,7 @@ const isRow = (value: unknown): value is ResponseRow => Predicate.isObject(value
 
 const isRowList = (value: unknown): value is ReadonlyArray<ResponseRow> => Array.isArray(value) && value.every(isRow)
 
-/** Returns the first list of rows in the body. A body without a list is itself the only row. */
+/** Returns the first list of rows in the body. A body without a list counts as a single row. */
 export const extractRows = (body: unknown): ReadonlyArray<ResponseRow> =>
   isRow(body) ? Object.values(body).find(isRowList) ?? [body] : []
 

@@ -1,4 +1,4 @@
-/** Capabilities of standard output and standard error: colors, Unicode, width, and redrawing of lines. */
+/** Capabilities of standard output and standard error: colors, Unicode, width, and line redrawing. */
 import { Config, Effect, Layer, Option, Stdio } from "effect"
 import { TerminalCapabilities } from "effect/cli"
 import process from "node:process"
@@ -10,12 +10,12 @@ export interface OutputCapabilities {
   readonly isTerminal: boolean
   /** Whether a line can be redrawn. False in CI, where logs would contain every redraw. */
   readonly canRedraw: boolean
-  /** Whether characters beyond ASCII are displayed. */
+  /** Whether non-ASCII characters can be displayed. */
   readonly hasUnicode: boolean
   /** The current width in columns; infinite for a file or a pipe. */
   readonly columns: () => number
   readonly hasColors: boolean
-  /** Styles text. Returns it unchanged without colors (`NO_COLOR`, `FORCE_COLOR`, `TERM=dumb`, not a terminal). */
+  /** Styles text. Returns it unchanged if colors are off (`NO_COLOR`, `FORCE_COLOR`, `TERM=dumb`, not a terminal). */
   readonly paint: (style: TextStyle, text: string) => string
 }
 
@@ -29,7 +29,7 @@ const readCapabilities = (isTerminal: Effect.Effect<boolean>) =>
     )
   })
 
-/** The character locale according to POSIX: the first of these variables that is set. */
+/** The POSIX character locale: the first of these variables that is set. */
 const locale = Effect.map(
   Config.all([
     Config.option(Config.String("LC_ALL")),

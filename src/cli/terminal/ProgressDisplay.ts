@@ -6,17 +6,17 @@ import { addProgressSample, formatProgress, formatProgressLine, type ProgressSam
 import { type OutputCapabilities, stderrCapabilities } from "./OutputCapabilities.ts"
 import { escapeLine } from "./TerminalText.ts"
 
-/** Operations that take less time show no progress. */
+/** Operations that finish sooner show no progress. */
 const initialDelay = Duration.millis(400)
 const redrawInterval = Duration.millis(100)
 const lineInterval = Duration.seconds(10)
 
 const clearLine = "\r\u001b[K"
 
-/** Whether progress is written as log entries. With `LOG_FORMAT=json`, standard error contains nothing but logs. */
+/** Whether progress is written as log entries. With `LOG_FORMAT=json`, standard error contains only logs. */
 export const IsProgressLogged = Context.Reference<boolean>("tickerline/cli/LogsProgress", { defaultValue: () => false })
 
-/** Returns an effect that measures the current label and figures. */
+/** Returns an effect that computes the current label and figures. */
 const makeMeasurement = (state: ProgressState) =>
   Effect.gen(function* () {
     const start = yield* Clock.currentTimeMillis
@@ -30,7 +30,7 @@ const makeMeasurement = (state: ProgressState) =>
     })
   })
 
-/** Returns an effect that formats the current progress as a line of the screen's width. */
+/** Returns an effect that formats the current progress as a line that fits the screen. */
 const makeLine = (state: ProgressState, screen: OutputCapabilities) =>
   Effect.map(makeMeasurement(state), (measure) =>
     Effect.map(measure, ({ figures, label }) => {
@@ -79,7 +79,7 @@ const makeClearingConsole = (console: Console.Console): Console.Console => {
   }
 }
 
-/** Runs work and shows the progress that it reports in `Progress`. The line disappears when the work ends. */
+/** Runs an effect and shows the progress that it reports in `Progress`. The line disappears when the effect ends. */
 export const withProgressDisplay = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const screen = yield* stderrCapabilities

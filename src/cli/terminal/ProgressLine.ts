@@ -2,7 +2,7 @@
 import type { ProgressState } from "../../observability/Progress.ts"
 import { displayWidth, padEndToWidth, padStartToWidth, truncateToWidth } from "./TerminalText.ts"
 
-/** The progress at one moment, from which the speed is computed. */
+/** The progress at a point in time, used to compute the speed. */
 export interface ProgressSample {
   /** Unix milliseconds. */
   readonly at: number
@@ -10,7 +10,7 @@ export interface ProgressSample {
   readonly count: number
 }
 
-/** Speed is averaged over this time, which is long enough to smooth out batches and short enough to show a slowdown. */
+/** Speed is averaged over this period: long enough to smooth out batches and short enough to show a slowdown. */
 const averagingMillis = 15_000
 
 /** Adds a sample and drops old samples: all of them if a number decreased, because a new step has begun. */
@@ -32,7 +32,7 @@ const computeSpeed = (samples: ReadonlyArray<ProgressSample>, of: "done" | "coun
   return (last[of] - first[of]) / ((last.at - first.at) / 1000)
 }
 
-/** Formats a duration, like `0:07` or `1:02:03`. */
+/** Formats a duration as `0:07` or `1:02:03`. */
 const formatClock = (seconds: number) => {
   const total = Math.max(0, Math.round(seconds))
   const [hours, minutes] = [Math.floor(total / 3600), Math.floor(total / 60) % 60]
@@ -48,7 +48,7 @@ export interface FormattedProgress {
   readonly texts: ReadonlyArray<string>
 }
 
-/** Formats the percentage, time, count and speed. The most important text is first. */
+/** Formats the percentage, time, count and speed, most important first. */
 export const formatProgress = (
   state: ProgressState,
   samples: ReadonlyArray<ProgressSample>,
@@ -81,7 +81,7 @@ export interface ProgressLineStyle {
   readonly paint: (style: "cyan" | "dim", text: string) => string
 }
 
-/** Formats a line of at most `columns` characters. If it is too long, the least important texts are omitted. */
+/** Formats a line of at most `columns` characters. If it is too long, the least important parts are omitted. */
 export const formatProgressLine = (
   label: string,
   { share, texts }: FormattedProgress,

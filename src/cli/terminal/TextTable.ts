@@ -29,7 +29,7 @@ const minWidth = 10
 /** Width of all columns, with a gap of two between them. */
 const totalWidth = (widths: ReadonlyArray<number>) => widths.reduce((total, width) => total + width + 2, -2)
 
-/** Fits columns to `maxWidth`: hides columns at the end that have no room, then shortens the widest columns. */
+/** Fits columns to `maxWidth`: hides trailing columns that do not fit, then shortens the widest columns. */
 const fitWidths = (naturalWidths: ReadonlyArray<number>, maxWidth: number): ReadonlyArray<number> => {
   const widths: Array<number> = []
   for (const width of naturalWidths) {

@@ -41,7 +41,7 @@ const storeKey = (value) => {
 export const hasKey = () => apiKey !== ""
 
 /**
- * A response of the service. `status` is 0 if no response arrived. `body` is the parsed JSON, or undefined.
+ * A response from the service. `status` is 0 if no response arrived. `body` is the parsed JSON, or undefined.
  * @typedef {object} ApiResponse
  * @property {number} status
  * @property {Headers} headers
@@ -50,7 +50,7 @@ export const hasKey = () => apiKey !== ""
  */
 
 /**
- * Used in place of a response if there is no key, and therefore no request is sent.
+ * Used in place of a response if no request is sent because there is no key.
  * @type {ApiResponse}
  */
 export const missingKeyResponse = {
@@ -101,7 +101,7 @@ export const requestWithKey = async (path, signal, accept = "application/json") 
 
 /**
  * Activates the form for the API key.
- * @param {() => void} onChange called after the key was set, replaced or forgotten
+ * @param {() => void} onChange called after the key is set, replaced or forgotten
  */
 export const activateKeyForm = (onChange) => {
   const form = requireElement("key-form", HTMLFormElement)

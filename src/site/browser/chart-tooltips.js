@@ -31,7 +31,7 @@ const addTooltipTo = (figure) => {
 }
 
 /**
- * Adds a tooltip to every chart below a root.
+ * Adds a tooltip to every chart inside a root.
  * @param {HTMLElement} root
  */
 export const addTooltips = (root) => {

@@ -40,7 +40,7 @@ export const daysBetween = (from, to) => {
 }
 
 /**
- * Computes the labels of an axis: at most seven round integers, from 0 to at least the given maximum.
+ * Computes axis labels: at most seven round integers, from 0 to at least the given maximum.
  * @param {number} maximum
  */
 export const axisTicks = (maximum) => {
@@ -106,7 +106,7 @@ const drawChart = ({ days, format, formatAxis, id, name, subset, title, values }
       ...(part > 0 ? [bar("subset", part)] : []),
     ])
   })
-  // Counted backwards, so that the last day always has a label.
+  // Counts backward from the end, so that the last day always has a label.
   const dates = days.flatMap((day, index) => {
     const x = left + (index + 0.5) * step
     if ((days.length - 1 - index) % labelInterval !== 0 || x <= 26) return []

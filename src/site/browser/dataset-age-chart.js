@@ -5,7 +5,7 @@ import { formatAge } from "./timestamps.js"
 /** @typedef {{ readonly name: string, readonly changedAt: number | undefined }} Dataset `changedAt` is in epoch ms */
 
 /**
- * Ages in seconds and their labels, drawn at equal distances on the axis.
+ * Ages in seconds and their labels, evenly spaced on the axis.
  * @type {ReadonlyArray<readonly [number, string]>}
  */
 const ticks = [

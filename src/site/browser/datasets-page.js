@@ -19,7 +19,7 @@ const latestSignal = makeLatestSignal()
 const load = async () => {
   const signal = latestSignal()
   chart.replaceChildren()
-  // Hides the column with the times until they are loaded.
+  // Hides the time column until the times are loaded.
   table.classList.add("without-times")
   state.textContent = ""
   if (!hasKey()) return

@@ -3,7 +3,7 @@ import { escapeMarkup, renderCodeBlock } from "./markup.js"
 import { watchOverflow } from "./scroll-hints.js"
 
 /**
- * The element of this page with the given id; throws if it is missing or has another type.
+ * Returns the element with the given id. Throws if it is missing or has another type.
  * @template {HTMLElement} E
  * @param {string} id
  * @param {new () => E} type
@@ -51,7 +51,7 @@ export const createCopyButton = (label, { className, spokenLabel = label }, getT
 }
 
 /**
- * Adds copy buttons to the code blocks below a root, and scroll hints to its tables and code blocks.
+ * Adds copy buttons to the code blocks inside a root, and scroll hints to its tables and code blocks.
  * @param {ParentNode} root
  */
 export const enhance = (root) => {

@@ -31,14 +31,14 @@ for (const label of switches) {
 }
 applyTheme(document.documentElement.dataset["theme"])
 
-// Applies a theme that the visitor has chosen in another tab.
+// Applies a theme that the visitor chose in another tab.
 addEventListener("storage", ({ key, newValue }) => {
   if (key === themeKey) applyTheme(newValue)
 })
 
 enhance(document)
 
-// Scrolls a long navigation to the current page.
+// Scrolls a long sidebar to the link to the current page.
 const aside = document.querySelector(".aside")
 const current = aside?.querySelector("[aria-current]")
 if (aside instanceof HTMLElement && current instanceof HTMLElement) {

@@ -1,4 +1,4 @@
-/** The lineage explorer. The symbol is part of the address (`#META`), so links and the back button work. */
+/** The lineage explorer. The symbol is the URL fragment (`#META`), so links and the back button work. */
 import { activateKeyForm, hasKey, missingKeyResponse, requestWithKey } from "./api-key.js"
 import { createCodeBlock, createCopyButton, createElement, makeLatestSignal, parseHtml, requireElement } from "./dom.js"
 import { createErrorNotice } from "./error-notice.js"
@@ -74,7 +74,7 @@ const load = async () => {
   state.textContent = result.querySelector(".summary")?.textContent ?? ""
 }
 
-/** Offers a button instead of sending the request, because responses are charged. */
+/** Offers a button instead of sending the request, because responses cost money. */
 const onKeyChange = () => {
   reset()
   const symbol = symbolInAddress()

@@ -1,4 +1,4 @@
-/** Renders a response of `/v1/ticker-changes`, a chain or a refusal, as a figure with a timeline and text. Pure. */
+/** Renders a `/v1/ticker-changes` response (a chain or a refusal) as a figure with a timeline and text. Pure. */
 import { explainReason, formatIssuer, parseLineage, reasonLabel, summarizeLineage } from "./lineage-response.js"
 import { drawTimeline, makeTimelineLegend } from "./lineage-timeline.js"
 import { escapeMarkup, figureLayouts, renderInlineCode, renderTextElement } from "./markup.js"
@@ -70,7 +70,7 @@ const renderChanges = ({ changes, count }) => {
  * Renders the figure as HTML. Undefined if the body is neither a chain nor a refusal.
  * @param {unknown} body
  * @param {{ readonly id: string, readonly today: string, readonly isBrief?: boolean }} options `id` is unique on the
- *   page; `today` (`YYYY-MM-DD`) ends the timeline; a brief figure leaves out the list of changes
+ *   page; `today` (`YYYY-MM-DD`) ends the timeline; a brief figure omits the list of changes
  */
 export const renderLineage = (body, { id, isBrief = false, today }) => {
   const lineage = parseLineage(body)

@@ -1,4 +1,4 @@
-/** §2.2, D21 (ticker changes): reads the body of a response, a chain or a refusal, and explains it in words. Pure. */
+/** §2.2, D21 (ticker changes): reads a response body (a chain or a refusal) and explains it in words. Pure. */
 import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./json-values.js"
 
 /**
@@ -26,7 +26,7 @@ import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./jso
  * @property {string} ticker as requested
  * @property {string | undefined} current
  * @property {ReadonlyArray<Change>} changes ordered by date
- * @property {number} count of all changes, including those left out of a long refusal
+ * @property {number} count of all changes, including those omitted from a long refusal
  * @property {ReadonlyArray<string>} reasons
  * @property {ReadonlyArray<Candidate>} candidates
  */
@@ -85,7 +85,7 @@ const parseRefusal = (details, ticker) => {
 }
 
 /**
- * Reads the body of a 200 or a 409. Undefined if the body is neither.
+ * Parses the body of a 200 or 409 response. Undefined for any other body.
  * @param {unknown} body
  * @returns {Lineage | undefined}
  */
@@ -121,7 +121,7 @@ const formatList = (items) => {
 }
 
 /**
- * Explains one reason of a refusal in a sentence.
+ * Explains one reason for a refusal in a sentence.
  * @param {Lineage} lineage
  * @param {string} reason
  */

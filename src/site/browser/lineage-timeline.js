@@ -1,5 +1,5 @@
 /**
- * Draws a lineage as a timeline: one row per symbol, with a bar while the symbol was in use, and a numbered joint for
+ * Draws a lineage as a timeline: one row per symbol, with a bar for the time it was in use, and a numbered joint for
  * each change from one row to another. Pure.
  */
 import { summarizeLineage } from "./lineage-response.js"
@@ -25,7 +25,7 @@ const colourOf = (cik, issuers) =>
   `issuer-${issuers.length === 0 ? 0 : cik === undefined ? "none" : issuers.indexOf(cik) % 4}`
 
 /**
- * One entry per issuer, with its colour and one of its changes. Empty if no change names an issuer.
+ * One entry per issuer, with its color and one of its changes. Empty if no change names an issuer.
  * @param {Lineage} lineage
  */
 export const makeTimelineLegend = ({ changes }) => {
@@ -44,7 +44,7 @@ export const makeTimelineLegend = ({ changes }) => {
 const shorten = (symbol) => symbol.length > 16 ? `${symbol.slice(0, 15)}…` : symbol
 
 /**
- * A period in which a symbol was in use. `from` and `to` are indexes of changes; undefined means open-ended.
+ * A period during which a symbol was in use. `from` and `to` are indexes of changes; undefined means open-ended.
  * @typedef {object} Period
  * @property {number | undefined} from
  * @property {number | undefined} to
@@ -122,7 +122,7 @@ const overlap = (one, other) =>
 const dateSize = { width: 82, height: 13 }
 
 /**
- * Labels joints with their dates if there is free space. Dates without space appear only in the list below.
+ * Labels joints with their dates if there is room. Dates that do not fit appear only in the list below.
  * @param {ReadonlyArray<Joint>} joints
  * @param {ReadonlyArray<Box>} obstacles
  * @param {Box} frame

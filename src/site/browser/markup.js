@@ -1,5 +1,5 @@
 /**
- * Builds HTML and SVG as text with every value escaped. Pure: the server uses it as well
+ * Builds HTML and SVG as text with every value escaped. Pure, because the server uses it too
  * (docs/decisions/0061-one-markup-module-for-server-and-browser.md).
  */
 
@@ -61,7 +61,7 @@ export const renderInlineCode = (text) => renderTextElement("code", {}, text)
 export const renderProse = (text) => escapeMarkup(text).replace(/`([^`]+)`/g, "<code>$1</code>")
 
 /**
- * A labelled block of code that scrolls on its own if it is too wide.
+ * A labeled code block that scrolls on its own if it is too wide.
  * @param {string} label
  * @param {string} code HTML
  */
@@ -69,7 +69,7 @@ export const renderCodeBlock = (label, code) =>
   `<div class="code">${renderTextElement("p", { class: "language" }, label)}` +
   `<pre tabindex="0" role="group" aria-label="${escapeMarkup(label)}"><code>${code}</code></pre></div>`
 
-/** A column title as HTML. Values of a numeric column are aligned right. */
+/** A column title as HTML. Values in a numeric column are right-aligned. */
 /** @typedef {string | { readonly title: string, readonly isNumeric: true }} Column */
 
 /**
@@ -89,8 +89,8 @@ const maxColumnsOnPhone = 2
 const attributeText = (html) => stripTags(html).replaceAll('"', "&quot;")
 
 /**
- * Renders a table that scrolls if it is too wide. ARIA roles are explicit, because the card layout, in which cells
- * are blocks, removes the implicit roles.
+ * Renders a table that scrolls if it is too wide. ARIA roles are explicit, because the card layout turns cells into
+ * blocks, which removes their implicit roles.
  * @param {ReadonlyArray<Column>} columns
  * @param {ReadonlyArray<ReadonlyArray<string>>} rows HTML; the first cell is the header of its row
  * @param {{ readonly label?: string, readonly attributes?: (row: number, column: number) => string }} [options]
@@ -138,5 +138,5 @@ export const renderSvg = ({ className, description, height, id, title, width }, 
     ...children,
   ])
 
-/** Every image is drawn in both widths, because scaled text is unreadable on phones. The style sheet shows one. */
+/** Every image is drawn at both widths, because scaled text is unreadable on phones. The style sheet shows one. */
 export const figureLayouts = /** @type {const} */ ([["wide", 720], ["narrow", 340]])

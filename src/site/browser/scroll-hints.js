@@ -6,7 +6,7 @@ const mark = (box) => {
   const overflow = scrollWidth - clientWidth
   if (overflow <= 1) {
     delete box.dataset["more"]
-    // A box of limited height scrolls vertically and keeps its Tab stop.
+    // A box of limited height scrolls vertically and keeps its tab stop.
     if (box.scrollHeight <= box.clientHeight + 1) box.removeAttribute("tabindex")
     return
   }
@@ -15,7 +15,7 @@ const mark = (box) => {
 }
 
 /**
- * Watches the size of every table and code block below a root.
+ * Watches the size of every table and code block inside a root.
  * @param {ParentNode} root
  */
 export const watchOverflow = (root) => {

@@ -84,7 +84,7 @@ const createDialog = () => {
   dialog.addEventListener("keydown", onKey)
   dialog.addEventListener("click", ({ target }) => {
     // Closes the dialog after a click on the backdrop, whose target is the dialog itself, and after a click on a link,
-    // which may lead to a section of the current page.
+    // which may point to a section of the current page.
     if (target === dialog || (target instanceof Element && target.closest("a") !== null)) dialog.close()
   })
   closeButton.addEventListener("click", () => dialog.close())

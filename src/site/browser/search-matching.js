@@ -1,4 +1,4 @@
-/** Ranks the entries of the search index, and cuts excerpts. Pure. */
+/** Ranks search index entries and extracts excerpts. Pure. */
 import { getListAt, getTextAt } from "./json-values.js"
 
 /**
@@ -7,7 +7,7 @@ import { getListAt, getTextAt } from "./json-values.js"
  */
 
 /**
- * Reads the index that the service sends; malformed entries are left out.
+ * Parses the index that the service sends. Skips malformed entries.
  * @param {unknown} index
  * @returns {ReadonlyArray<Entry>}
  */
@@ -53,13 +53,13 @@ export const searchEntries = (entries, query) => {
       scoreWord(title, word) * 8 + scoreWord(parent, word) * 2 + scoreWord(path, word) * 4 + scoreWord(text, word)
     )
     if (scores.includes(0)) return []
-    // Adds 8 for a page, so that it comes before sections with similar matches.
+    // Adds 8 for a page, so that it ranks above sections with similar matches.
     return [{ entry, score: scores.reduce((sum, score) => sum + score, isPage ? 8 : 0), index }]
   }).toSorted((left, right) => right.score - left.score || left.index - right.index).map(({ entry }) => entry)
 }
 
 /**
- * The text around the first match, split so that every second piece is a word of the query.
+ * The text around the first match, split so that every second piece is a query word.
  * @param {string} text
  * @param {string} query
  */

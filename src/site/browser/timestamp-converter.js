@@ -1,4 +1,4 @@
-/** Converts between New York time and the API's timestamps, in the guide about timestamps. */
+/** Converts between New York time and the API's timestamps, in the timestamps guide. */
 import { requireElement } from "./dom.js"
 import { formatNewYorkTime, formatTimestamp, parseNewYorkTime, parseTimestamp } from "./timestamps.js"
 

@@ -1,6 +1,6 @@
 /**
  * §2.1, D15 (timestamps): the API prints times at -05:00 all year, so New York's clock is one hour ahead of them during
- * daylight time. Instants are epoch milliseconds. Pure.
+ * daylight saving time. Instants are epoch milliseconds. Pure.
  */
 
 const hourMillis = 3_600_000
@@ -50,8 +50,8 @@ const parseUtc = (text) => {
 }
 
 /**
- * Parses a time on New York's clock. A time that occurs twice means the second occurrence; a time that never occurs,
- * because the clock skips it, has the standard offset.
+ * Parses a time on New York's clock. A time that occurs twice is read as the second occurrence; a time that the clock
+ * skips gets the standard offset.
  * @param {string} text `2026-06-01 09:30`, with or without seconds
  */
 export const parseNewYorkTime = (text) => {

@@ -1,4 +1,4 @@
-/** Sends the example request of a reference page, and keeps the curl command in step with the parameter fields. */
+/** Sends the example request of a reference page, and keeps the curl command in sync with the parameter fields. */
 import { activateKeyForm, hasKey, requestWithKey } from "./api-key.js"
 import { createCodeBlock, createElement, makeLatestSignal, requireElement } from "./dom.js"
 import { createErrorNotice } from "./error-notice.js"
@@ -12,7 +12,7 @@ const command = requireElement("request", HTMLElement).querySelector("code")
 const endpoint = form.dataset["path"] ?? ""
 const needsKey = form.dataset["key"] === "yes"
 
-/** Browsers are slow to draw longer responses. */
+/** Browsers are slow to render longer responses. */
 const maxShownCharacters = 50_000
 
 const requestPath = () => {
@@ -27,7 +27,7 @@ const requestPath = () => {
   return text === "" ? endpoint : `${endpoint}?${text}`
 }
 
-/** Encodes `$` and backquotes, which a shell would interpret inside the double quotes around the URL. */
+/** Encodes `$` and backticks, which a shell would interpret inside the double quotes around the URL. */
 const updateCommand = () => {
   if (command === null) return
   const header = needsKey ? `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  ` : ""

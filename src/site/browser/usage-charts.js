@@ -1,4 +1,4 @@
-/** Loads the daily sums from `/v1/usage/daily`, and shows them by day and by endpoint. */
+/** Loads the daily totals from `/v1/usage/daily` and shows them by day and by endpoint. */
 import { requestWithKey } from "./api-key.js"
 import { renderDailyChart } from "./daily-chart.js"
 import { getListAt, getNumberAt, getTextAt, getValueAt } from "./json-values.js"
@@ -6,7 +6,7 @@ import { numericColumn, renderInlineCode, renderTable } from "./markup.js"
 import { formatCompact, formatDollars, formatInteger } from "./number-format.js"
 
 /**
- * Loads all rows since a day. If a page fails, `failure` is its response.
+ * Loads all rows from the given day on. If a page fails, `failure` is its response.
  * @param {string} from `YYYY-MM-DD`
  * @param {AbortSignal} signal
  */
@@ -62,7 +62,7 @@ export const renderUsageCharts = (rows, days) => {
   return requests + cost
 }
 
-/** One row per endpoint, the most expensive first. @param {ReadonlyArray<unknown>} rows */
+/** One row per endpoint, most expensive first. @param {ReadonlyArray<unknown>} rows */
 export const renderUsageByEndpoint = (rows) => {
   const [requests, errors, bytes, cost] = [
     sumBy(rows, "endpoint", "requests"),

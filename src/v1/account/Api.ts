@@ -28,7 +28,7 @@ export class ApiKeyRow extends Model.Class<ApiKeyRow>("ApiKey")({
   }),
   created_at: InstantColumn,
   expires_at: nullableColumn(InstantColumn),
-  /** Updated at most once a minute, so the time may be up to a minute too early (§2.5). */
+  /** Updated at most once a minute, so the time may lag by up to a minute (§2.5). */
   last_used_at: nullableColumn(InstantColumn),
 }) {}
 

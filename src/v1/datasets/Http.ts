@@ -11,7 +11,7 @@ export const datasetsEndpoints = Effect.gen(function* () {
 
   const list = makeAccountEndpoint(DatasetsApiGroup.endpoints.list, DatasetsQuery, {
     Row: DatasetRow,
-    // Takes the latest time, because concurrent changes of a dataset add several rows to dataset_versions.
+    // Takes the latest time, because concurrent changes to a dataset add several rows to dataset_versions.
     select: (_, { columns, orderAndLimit }) =>
       sql`
           select ${columns}

@@ -115,7 +115,7 @@ export class AdvancedConvertible extends Model.Class<AdvancedConvertible>("Advan
   ...advancedFields,
 }) {}
 
-/** A row of `dilution_data`, which has the columns of warrants and of convertibles. */
+/** A row of `dilution_data`, which has the columns of both warrants and convertibles. */
 export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSecurity")({
   ...keyFields,
   security_type: literalColumn(securityTypes, typeDescription),
@@ -126,7 +126,7 @@ export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSec
   ...advancedFields,
 }) {}
 
-/** Finds a column with a value that the row's type does not have, such as a convertible's column in a warrant. */
+/** Finds a column that has a value but does not belong to the row type, such as a convertible's column in a warrant. */
 export const findMismatchedColumn = (row: { readonly [column: string]: unknown }) => {
   const otherFields = warrantTypes.some((type) => type === row["security_type"]) ? convertibleFields : warrantFields
   const column = Object.keys(otherFields).find((name) => row[name] !== null && row[name] !== undefined)

@@ -22,7 +22,7 @@ import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
-/** A row of `daily_prices`, which is only used to compute market_cap (§2.6). */
+/** A row of `daily_prices`, which is used only to compute market_cap (§2.6). */
 export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
   ticker: tickerColumn(),
   date: dateColumn("Trading day."),

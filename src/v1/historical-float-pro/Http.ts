@@ -12,7 +12,7 @@ const makeFragments = (sql: SqlClient.SqlClient) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
 
   /**
-   * §2.6, D32 (market_cap): null if a factor is missing, or on a trading day without a close of the symbol.
+   * §2.6, D32 (market_cap): null if a factor is missing, or on a trading day on which the symbol has no close.
    * Needs at most two index lookups per row. With `exists` instead of `limit 1`, PostgreSQL would scan the table.
    */
   const marketCap = sql`(
@@ -70,7 +70,7 @@ export const historicalFloatProEndpoints = Effect.gen(function* () {
     Query: HistoricalFloatProQuery,
     Row: HistoricalFloat,
     shapedBy: ["latest"],
-    // Computes market_cap only for the rows of the page. A filter on market_cap computes it a second time.
+    // Computes market_cap only for the rows on the page. A filter on market_cap computes it a second time.
     select: (query, { columns, orderAndLimit, orderBy, where }) => {
       const matching = sql`select ${baseColumns} from (${computed}) as computed where ${where}`
       return sql`

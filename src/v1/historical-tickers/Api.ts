@@ -1,4 +1,4 @@
-/** GET /v1/historical-tickers: §2.3, §4.2, D23 (historical tickers). Deprecated in favour of `/v1/ticker-changes`. */
+/** GET /v1/historical-tickers: §2.3, §4.2, D23 (historical tickers). Deprecated in favor of `/v1/ticker-changes`. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"

@@ -1,4 +1,4 @@
-/** GET /v1/overview. */
+/** GET /v1/overview: the account at a glance. §2.1 (timestamps). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"

@@ -71,7 +71,7 @@ class Ownership extends Model.Class<Ownership>("Ownership")({
 }) {}
 
 export const OwnershipQuery = Schema.Struct({
-  // No generated condition: the handler's statement selects the newest filing of each ticker.
+  // No generated condition, because the handler's statement selects the newest filing of each ticker.
   ticker: TickerListParameter.annotate({ filter: { operator: "statement" } }),
   owner_name: substringFilter("owner_name"),
   owner_type: literalFilter(ownerTypes),

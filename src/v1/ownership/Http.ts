@@ -35,7 +35,7 @@ export const ownershipEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpoints
 
-  /** Excludes placeholders (§2.7, ownership). An index has exactly this expression, so PostgreSQL can use it. */
+  /** Excludes placeholders (§2.7, ownership). Written exactly as in the index, so that PostgreSQL can use it. */
   const isHolder = sql`num_nonnulls(${sql.csv(ownershipHoldingColumns)}) > 0`
 
   const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {

@@ -112,7 +112,7 @@ const filtered = [
   "ratio_debt_to_equity",
 ] as const
 
-/** Fields to sort by, but not to filter by (§2.5). */
+/** Fields that support sorting but not filtering (§2.5). */
 const readOnly = ["high_365", "low_365", "insider_percent", "affiliate_percent", "institutions_percent"] as const
 
 const sorts = (["ticker", ...filtered, ...readOnly] as const).flatMap((field) => [field, `-${field}` as const])

@@ -7,7 +7,7 @@ export const screenerEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpoints
 
-  /** `sort` is already validated. The field name is quoted as a second protection against SQL injection. */
+  /** `sort` is already validated. The field name is quoted as a second line of defense against SQL injection. */
   const order = (sort: ScreenerSort) =>
     sort.startsWith("-") ? sql`${sql(sort.slice(1))} desc nulls last, ticker` : sql`${sql(sort)} nulls last, ticker`
 

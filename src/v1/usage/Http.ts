@@ -41,8 +41,8 @@ export const usageEndpoints = Effect.gen(function* () {
   }
 
   /**
-   * No index of `usage` supports these filters. `usage_moments` has the number of rows in each interval of 100 ms, so
-   * that only the intervals of the page are read (docs/decisions/0053-usage-filters.md).
+   * No index on `usage` supports these filters. `usage_moments` stores the number of rows in each 100 ms interval, so
+   * that only the page's intervals are read (docs/decisions/0053-usage-filters.md).
    */
   const selectFiltered = (
     { account_id, endpoint, status_code, ...query }: UsageShape,
