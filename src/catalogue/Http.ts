@@ -2,7 +2,7 @@ import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { PublicApi } from "../Api.ts"
 import { makeStaticBodyResponder, staticCacheHeaders } from "../http/ConditionalRequests.ts"
-import { enableCompressionCache } from "../http/Compression.ts"
+import { cacheCompressedForms } from "../http/Compression.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { setRecordCount } from "../http/RequestContext.ts"
 import { catalogueEndpoints } from "./Endpoints.ts"
@@ -13,7 +13,7 @@ import { makeReadinessCheck } from "./Readiness.ts"
 /** Serves a document that changes only with a release, so it is encoded and compressed only once. */
 const makeStaticResponder = (document: unknown) =>
   makeStaticBodyResponder(
-    enableCompressionCache(new TextEncoder().encode(JSON.stringify(document))),
+    cacheCompressedForms(new TextEncoder().encode(JSON.stringify(document))),
     "application/json",
     staticCacheHeaders,
   )

@@ -14,7 +14,7 @@ import { FetchHttpClient, type HttpClient } from "effect/http"
 import {
   type CallEndpoint,
   type ClientOptions,
-  getPageRows,
+  getRowsOfBody,
   makeEndpointCaller,
   nextPageQuery,
 } from "./EndpointCaller.ts"
@@ -101,7 +101,7 @@ const makeResource = (endpoint: EndpointDecoder, call: CallEndpoint): UntypedRes
       (query) =>
         Effect.map(get(query), (body) => [[body], Option.fromUndefinedOr(nextPageQuery(query, body))] as const),
     )
-  const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), getPageRows))
+  const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), getRowsOfBody))
   return { get, getWithHeaders, pages, rows }
 }
 

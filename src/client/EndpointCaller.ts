@@ -183,4 +183,4 @@ export const isResultPage = (body: unknown): body is ResultPage =>
 export const nextPageQuery = (query: AnyQuery, body: unknown): AnyQuery | undefined =>
   isResultPage(body) && body.has_more ? { ...query, page: body.page + 1 } : undefined
 
-export const getPageRows = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []
+export const getRowsOfBody = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []

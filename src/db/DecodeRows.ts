@@ -9,7 +9,7 @@ export const decodeRows = <A, I>(Row: Schema.Codec<A, I>) => {
 }
 
 /** Decodes rows of values. The statement must select the struct's fields in order. */
-export const decodeValues = <A, I>(Row: Schema.Codec<A, I> & { readonly fields: object }) => {
+export const decodePositionalRows = <A, I>(Row: Schema.Codec<A, I> & { readonly fields: object }) => {
   const decode = decodeRows(Row)
   const names = Object.keys(Row.fields)
   return <E, R>(query: Effect.Effect<ReadonlyArray<ReadonlyArray<unknown>>, E, R>) =>

@@ -25,7 +25,7 @@ const compressors: Readonly<Record<string, (bytes: Uint8Array) => Promise<Uint8A
 const compressedForms = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>()
 
 /** Marks a static body so that each of its compressed forms is computed only once. Returns the same bytes. */
-export const enableCompressionCache = (bytes: Uint8Array) => {
+export const cacheCompressedForms = (bytes: Uint8Array) => {
   compressedForms.set(bytes, new Map())
   return bytes
 }

@@ -3,7 +3,7 @@ import { Effect, Schema, SchemaAST } from "effect"
 import { HttpServerResponse } from "effect/http"
 import * as AccountErrors from "../accounts/AccountErrors.ts"
 import * as Errors from "../rules/Errors.ts"
-import { reportDefect } from "../rules/Validation.ts"
+import { logDefectAsInternalError } from "../rules/Validation.ts"
 
 const errorClasses = {
   AmbiguousTickerLineage: Errors.AmbiguousTickerLineage,
@@ -46,6 +46,6 @@ export const respondWithError = (error: ApiError) =>
 /** Responds to errors; defects become a 500 and a log entry. */
 export const respondToFailures = <R>(effect: Effect.Effect<HttpServerResponse.HttpServerResponse, ApiError, R>) =>
   effect.pipe(
-    Effect.catchDefect((defect) => Effect.flatMap(reportDefect(defect), Effect.fail)),
+    Effect.catchDefect((defect) => Effect.flatMap(logDefectAsInternalError(defect), Effect.fail)),
     Effect.catch(respondWithError),
   )

@@ -8,7 +8,7 @@ import { HealthProbe } from "../db/health/HealthProbe.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { addForkedFinalizer, forkUntraced } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
-import type { Job, JobRun, LeaseReleaseDuration } from "./Job.ts"
+import type { Job, JobPauseDuration, JobRun } from "./Job.ts"
 import { leaseHolderTtlMillis, leaseRenewalInterval, makeLeaseStatements } from "./JobLease.ts"
 
 /** The state of one job in this process. Times are monotonic milliseconds. */
@@ -82,7 +82,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     return delay
   })
 
-  const onSuccess = Effect.fnUntraced(function* (releaseFor: LeaseReleaseDuration | void) {
+  const onSuccess = Effect.fnUntraced(function* (releaseFor: JobPauseDuration | void) {
     failures = 0
     lastRunSeconds = DateTime.toEpochMillis(yield* DateTime.now) / 1000
     if (releaseFor !== undefined && !Duration.isZero(releaseFor)) {

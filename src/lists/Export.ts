@@ -5,7 +5,7 @@ import { createHash } from "node:crypto"
 import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
 import { digestHeaderName, formatDigest, listContentTypes, makeFileHeaders } from "../rows/ListFormats.ts"
 import { makeFileWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
-import { reportDefect } from "../rules/Validation.ts"
+import { logDefectAsInternalError } from "../rules/Validation.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
 
 /** The export ended early. The client sees an incomplete body. */
@@ -163,7 +163,9 @@ export const sendExport = Effect.fnUntraced(function* ({ format, results }: Expo
     end(200)
   })
   const readNextChunk = Effect.catch(readChunk, ({ message }) => abort(503, message)).pipe(
-    Effect.catchDefect((defect) => Effect.andThen(reportDefect(defect), abort(500, "an unexpected failure."))),
+    Effect.catchDefect((defect) =>
+      Effect.andThen(logDefectAsInternalError(defect), abort(500, "an unexpected failure."))
+    ),
   )
   const chunks = Stream.unfold(
     firstChunk,

@@ -13,7 +13,7 @@ import { RequestContext } from "../http/RequestContext.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { digestHeaderName, formatDigest, listContentTypes, makeFileHeaders } from "../rows/ListFormats.ts"
 import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
-import { makeSingleResultContent, type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
+import { makeUnpagedContent, type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
 import { DatasetVersions } from "./DatasetVersions.ts"
 
 /** The maximum size of each cache, query and response: half of `CACHE_MEGABYTES`. 0 turns both off. */
@@ -201,5 +201,5 @@ export const respondUncached = (content: ResponseContent) =>
 export const makeObjectResponder = <Value>(schema: Schema.Codec<Value, unknown>) => {
   const encode = Schema.encodeEffect(Schema.toCodecJson(schema))
   return (value: Value) =>
-    Effect.flatMap(Effect.orDie(encode(value)), (encoded) => respondUncached(makeSingleResultContent(encoded, 1)))
+    Effect.flatMap(Effect.orDie(encode(value)), (encoded) => respondUncached(makeUnpagedContent(encoded, 1)))
 }

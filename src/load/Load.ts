@@ -23,10 +23,10 @@ import {
   swapInReplacementTable,
 } from "./LoadingTable.ts"
 import {
+  type CellError,
   makeInvalidRowsError,
   makeRowValidator,
   maxReportedRows,
-  type RowError,
   type ValidRow,
 } from "./RowValidation.ts"
 
@@ -108,7 +108,7 @@ const fillTable = Effect.fnUntraced(
     const progress = yield* Progress
     const insert = yield* makeRowInserter(target, columns, dataset)
     const { checkHeader, validateRow } = makeRowValidator(dataset)
-    const badRows: Array<ReadonlyArray<RowError>> = []
+    const badRows: Array<ReadonlyArray<CellError>> = []
     const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0 }
     const unreachable: UnreachableRows = { examples: [], count: 0 }
 
@@ -122,7 +122,7 @@ const fillTable = Effect.fnUntraced(
     }
 
     const insertBatch = Effect.fnUntraced(
-      function* ([valid, invalid]: readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<RowError>>]) {
+      function* ([valid, invalid]: readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<CellError>>]) {
         badRows.push(...invalid)
         // After the first bad row, reading continues only to find the other bad rows.
         if (badRows.length > 0 || valid.length === 0) return

@@ -9,7 +9,7 @@ import { type CheckHeader, invalidListReason, type ParsedRow, type RowCells } fr
 export const maxReportedRows = 20
 
 /** One error in one cell of a file. */
-export interface RowError {
+export interface CellError {
   readonly line: number
   /** Empty if the error concerns the whole row. */
   readonly column: string
@@ -81,7 +81,7 @@ export const makeRowValidator = ({ row, validateRow: validateCombination }: Load
     return { column: name, reason: reason === wording.wrongType && cell !== null ? formatWrongType(cell) : reason }
   }
 
-  const validateRow = ({ cells, line, problem }: ParsedRow): Result.Result<ValidRow, ReadonlyArray<RowError>> => {
+  const validateRow = ({ cells, line, problem }: ParsedRow): Result.Result<ValidRow, ReadonlyArray<CellError>> => {
     if (problem !== undefined) return Result.fail([{ line, ...problem }])
     return decode({ ...nullCells, ...cells }).pipe(
       Result.mapError(({ issue }) => formatReasons(issue).map((reason) => ({ line, ...toCellProblem(cells)(reason) }))),
@@ -95,12 +95,12 @@ export const makeRowValidator = ({ row, validateRow: validateCombination }: Load
 }
 
 /** Whether an earlier row already reported the same unknown column. */
-const isRepeatedColumn = ({ column, reason }: RowError, index: number, errors: ReadonlyArray<RowError>) =>
+const isRepeatedColumn = ({ column, reason }: CellError, index: number, errors: ReadonlyArray<CellError>) =>
   reason.startsWith(wording.unexpected) &&
   errors.findIndex((error) => error.column === column && error.reason === reason) < index
 
 /** Lists the errors of the first bad rows. */
-export const makeInvalidRowsError = (path: string, table: string, badRows: ReadonlyArray<ReadonlyArray<RowError>>) => {
+export const makeInvalidRowsError = (path: string, table: string, badRows: ReadonlyArray<ReadonlyArray<CellError>>) => {
   const errors = badRows.slice(0, maxReportedRows).flat()
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((
     { column, line, reason },

@@ -14,9 +14,15 @@ export interface ProgressState {
   unit: string
 }
 
-export const makeIdleProgress = (): ProgressState => ({ label: "", done: 0, total: undefined, count: 0, unit: "rows" })
+export const makeInitialProgress = (): ProgressState => ({
+  label: "",
+  done: 0,
+  total: undefined,
+  count: 0,
+  unit: "rows",
+})
 
 /** The progress of the current operation. Without a display, updates of the default have no effect. */
 export const Progress = Context.Reference<ProgressState>("tickerline/observability/Progress", {
-  defaultValue: makeIdleProgress,
+  defaultValue: makeInitialProgress,
 })

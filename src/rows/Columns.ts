@@ -7,13 +7,13 @@ import { Model, type VariantSchema } from "effect/schema"
 import { CalendarDate } from "../rules/Dates.ts"
 import { tickerPattern } from "../rules/Tickers.ts"
 import {
-  encodeBoolean,
-  encodeDate,
-  encodeDecimal,
-  encodeInteger,
-  encodeText,
-  encodeTextArray,
-  makeLiteralEncoder,
+  booleanFieldEncoder,
+  dateFieldEncoder,
+  decimalFieldEncoder,
+  integerFieldEncoder,
+  makeLiteralFieldEncoder,
+  textArrayFieldEncoder,
+  textFieldEncoder,
 } from "./FieldEncoders.ts"
 
 /** Returns the JSON schema of a row class. OpenAPI uses the name of the class. */
@@ -33,7 +33,7 @@ const TrimmedText = Schema.String.check(
 /** A text column. In a data file, the text must not start or end with white space. */
 export const textColumn = (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ fieldEncoder: encodeText }),
+    select: Schema.String.annotate({ fieldEncoder: textFieldEncoder }),
     insert: TrimmedText.annotate({ title: "text", description, examples: ["text"] }),
     json: Schema.String.annotate({ description }),
   })
@@ -44,7 +44,7 @@ const TickerText = Schema.String.check(Schema.isPattern(tickerPattern, {
 
 export const tickerColumn = (description = "The symbol.", example = "ZYXA") =>
   Model.Field({
-    select: Schema.String.annotate({ fieldEncoder: encodeText }),
+    select: Schema.String.annotate({ fieldEncoder: textFieldEncoder }),
     insert: TickerText.annotate({ title: "symbol", description, examples: [example] }),
     json: Schema.String.annotate({ description, examples: [example] }),
   })
@@ -52,7 +52,7 @@ export const tickerColumn = (description = "The symbol.", example = "ZYXA") =>
 /** A text column that allows only the given words. */
 export const literalColumn = <const Words extends ReadonlyArray<string>>(words: Words, description: string) =>
   Model.Field({
-    select: Schema.Literals(words).annotate({ fieldEncoder: makeLiteralEncoder(words) }),
+    select: Schema.Literals(words).annotate({ fieldEncoder: makeLiteralFieldEncoder(words) }),
     insert: Schema.Literals(words).annotate({ title: words.join(" | "), description }),
     json: Schema.Literals(words).annotate({ description }),
   })
@@ -60,7 +60,7 @@ export const literalColumn = <const Words extends ReadonlyArray<string>>(words: 
 /** A date without a time, `YYYY-MM-DD`. */
 export const dateColumn = (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ fieldEncoder: encodeDate }),
+    select: Schema.String.annotate({ fieldEncoder: dateFieldEncoder }),
     insert: CalendarDate.annotate({ title: "date", description, examples: ["2026-06-01"] }),
     json: Schema.String.annotate({ format: "date", description }),
   })
@@ -74,7 +74,7 @@ export const integerColumn = (description: string) =>
         decode: (value: bigint) => Number(value),
         encode: (value: number) => BigInt(value),
       }),
-    )).annotate({ fieldEncoder: encodeInteger }),
+    )).annotate({ fieldEncoder: integerFieldEncoder }),
     insert: Schema.String.check(
       Schema.makeFilter((cell: string) => /^-?\d{1,16}$/.test(cell) && Number.isSafeInteger(Number(cell)), {
         message: "must be a whole number, at most 9007199254740991",
@@ -85,7 +85,7 @@ export const integerColumn = (description: string) =>
 
 export const booleanColumn = (description: string) =>
   Model.Field({
-    select: Schema.Boolean.annotate({ fieldEncoder: encodeBoolean }),
+    select: Schema.Boolean.annotate({ fieldEncoder: booleanFieldEncoder }),
     insert: Schema.Literals(["true", "false"]).annotate({ title: "true | false", description }),
     json: Schema.Boolean.annotate({ description }),
   })
@@ -93,7 +93,7 @@ export const booleanColumn = (description: string) =>
 /** A text array column. CSV cells contain JSON; if a data file lacks the column, the arrays are empty. */
 export const textArrayColumn = (description: string) =>
   Model.Field({
-    select: Schema.Array(Schema.String).annotate({ fieldEncoder: encodeTextArray }),
+    select: Schema.Array(Schema.String).annotate({ fieldEncoder: textArrayFieldEncoder }),
     insert: Schema.Array(TrimmedText).annotate({ title: "list of texts", description, examples: [["8-K", "S-3"]] })
       .pipe(
         Schema.withDecodingDefaultKey(Effect.succeed([])),
@@ -139,7 +139,7 @@ const removeTrailingZeros = (stored: string) => {
 
 const makeDecimalColumn = (integers: number, decimals: number) => (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ fieldEncoder: encodeDecimal }),
+    select: Schema.String.annotate({ fieldEncoder: decimalFieldEncoder }),
     insert: makeDecimalText(integers, decimals).annotate({
       title: `decimal, up to ${decimals} places`,
       description,

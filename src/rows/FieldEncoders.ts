@@ -87,7 +87,7 @@ const writeText: WriteField = (bytes, offset, size, position) => {
   return end + 1
 }
 
-export const encodeText: FieldEncoder = { type: fieldTypes.text, write: writeText }
+export const textFieldEncoder: FieldEncoder = { type: fieldTypes.text, write: writeText }
 
 const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
   for (let index = 0; index < text.length; index += 1) {
@@ -97,7 +97,7 @@ const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
 }
 
 /** For a column that contains one of these words. */
-export const makeLiteralEncoder = (words: ReadonlyArray<string>): FieldEncoder => {
+export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEncoder => {
   const encoded = words.map((word) => ({
     stored: textEncoder.encode(word),
     json: toWords(JSON.stringify(word)),
@@ -133,7 +133,7 @@ const writeTextArray: WriteField = (bytes, offset, size, position) => {
   return position + 1
 }
 
-export const encodeTextArray: FieldEncoder = { type: fieldTypes.textArray, write: writeTextArray }
+export const textArrayFieldEncoder: FieldEncoder = { type: fieldTypes.textArray, write: writeTextArray }
 
 // ----------------------------------------------------------------------------------------------------------------
 // Numbers
@@ -178,7 +178,7 @@ const writeInteger: WriteField = (bytes, offset, _, position) => {
 }
 
 /** For a `bigint` of at most 2^53-1. */
-export const encodeInteger: FieldEncoder = { type: fieldTypes.bigint, write: writeInteger }
+export const integerFieldEncoder: FieldEncoder = { type: fieldTypes.bigint, write: writeInteger }
 
 const maxGroups = 10
 const [positive, negative] = [0, 0x4000]
@@ -213,14 +213,14 @@ const writeDecimal: WriteField = (bytes, offset, _, position) => {
   return position + (trailingDigits[group] ?? 0)
 }
 
-export const encodeDecimal: FieldEncoder = { type: fieldTypes.numeric, write: writeDecimal }
+export const decimalFieldEncoder: FieldEncoder = { type: fieldTypes.numeric, write: writeDecimal }
 
 const [jsonTrue, jsonFalse] = [toWords("true"), toWords("false")]
 
 const writeBoolean: WriteField = (bytes, offset, _, position) =>
   output.writeWords(bytes[offset] === 0 ? jsonFalse : jsonTrue, position)
 
-export const encodeBoolean: FieldEncoder = { type: fieldTypes.boolean, write: writeBoolean }
+export const booleanFieldEncoder: FieldEncoder = { type: fieldTypes.boolean, write: writeBoolean }
 
 // ----------------------------------------------------------------------------------------------------------------
 // Dates and times
@@ -268,7 +268,7 @@ const writeDate: WriteField = (bytes, offset, _, position) => {
   return end + 1
 }
 
-export const encodeDate: FieldEncoder = { type: fieldTypes.date, write: writeDate }
+export const dateFieldEncoder: FieldEncoder = { type: fieldTypes.date, write: writeDate }
 
 const offsetSuffix = toWords(`-05:00"`)
 
@@ -299,7 +299,7 @@ const writeTime = (time: number, position: number) => {
 const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
 
 /** `getShift` returns the milliseconds to add to the stored digits to get the printed ones. */
-export const makeTimeEncoder = (
+export const makeTimeFieldEncoder = (
   type: typeof fieldTypes.timestamp | typeof fieldTypes.timestamptz,
   getShift: (time: number) => number,
 ): FieldEncoder => ({

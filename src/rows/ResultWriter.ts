@@ -6,7 +6,7 @@ import { getColumnNames, makeCsvRowWriter, makeJsonRowWriter, type RowModels, ty
 import type { RowRecord } from "./RowRecord.ts"
 
 /** The rows of a result: one row, or a group of adjacent rows such as an ownership filing. */
-export type ResultRows = Array.NonEmptyReadonlyArray<RowRecord>
+export type RowsOfResult = Array.NonEmptyReadonlyArray<RowRecord>
 
 /** Encodes results. Each function writes at a position in the output and returns the position after the text. */
 export interface ResultEncoder {
@@ -15,7 +15,7 @@ export interface ResultEncoder {
   /** The select list in SQL: one record with all columns. */
   readonly selection: string
   /** Writes a result as JSON. */
-  readonly writeJson: (rows: ResultRows, position: number) => number
+  readonly writeJson: (rows: RowsOfResult, position: number) => number
   /** Writes the CSV record of a row; each row of a group has one. */
   readonly writeCsvRecord: WriteRow
   /** Whether a row belongs to the same result as the previous one; undefined if each result is one row. */
@@ -44,16 +44,16 @@ export const makeGroupResultEncoder = (
 export const splitResults = (
   { isSameResult }: ResultEncoder,
   rows: ReadonlyArray<RowRecord>,
-): ReadonlyArray<ResultRows> => {
+): ReadonlyArray<RowsOfResult> => {
   if (isSameResult === undefined) return rows.map((row) => [row])
   if (!Array.isReadonlyArrayNonEmpty(rows)) return []
   return Array.groupWith(rows, (previous, row) => isSameResult(row, previous))
 }
 
 /** Writes results as JSON, with the separator between them. */
-export const writeResults = (
+export const writeJsonResults = (
   encoder: ResultEncoder,
-  results: ReadonlyArray<ResultRows>,
+  results: ReadonlyArray<RowsOfResult>,
   separator: string,
   position: number,
 ): number => {
@@ -108,7 +108,7 @@ const makeNdjsonWriter = (encoder: ResultEncoder): WriteChunk => {
     const results = splitResults(encoder, [...pending, ...rows])
     const complete = isLast || encoder.isSameResult === undefined ? results : results.slice(0, -1)
     pending = results.slice(complete.length).flat().map((row) => row.copy())
-    const end = writeResults(encoder, complete, "\n", 0)
+    const end = writeJsonResults(encoder, complete, "\n", 0)
     const bytes = output.take(complete.length === 0 ? end : output.writeAscii("\n", end))
     return { bytes, results: complete.length, rows: complete.length }
   }

@@ -4,7 +4,7 @@
  */
 import { DateTime, Option, Schema, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
-import { fieldTypes, makeTimeEncoder } from "./FieldEncoders.ts"
+import { fieldTypes, makeTimeFieldEncoder } from "./FieldEncoders.ts"
 
 const eastern = DateTime.zoneMakeOffset(-5 * 60 * 60 * 1000)
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
@@ -115,7 +115,7 @@ const InstantText = Schema.String.check(
 
 /** A `timestamp` column with the wall-clock time at -05:00, printed as stored (`dtV`, §2.1). */
 export const FixedOffsetTimeColumn = Model.Field({
-  select: makeWallClockSchema(eastern).annotate({ fieldEncoder: makeTimeEncoder(fieldTypes.timestamp, () => 0) }),
+  select: makeWallClockSchema(eastern).annotate({ fieldEncoder: makeTimeFieldEncoder(fieldTypes.timestamp, () => 0) }),
   insert: WallClockText.annotate({ title: "time on the Eastern clock", examples: ["2026-06-01 20:05:00"] }),
   json: makeJsonSchema("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
 })
@@ -123,7 +123,7 @@ export const FixedOffsetTimeColumn = Model.Field({
 /** A `timestamptz` column with an instant, converted to -05:00 (`dtU`, §2.1). */
 export const InstantColumn = Model.Field({
   select: Schema.DateTimeUtcFromDate.annotate({
-    fieldEncoder: makeTimeEncoder(fieldTypes.timestamptz, () => -fiveHours),
+    fieldEncoder: makeTimeFieldEncoder(fieldTypes.timestamptz, () => -fiveHours),
   }),
   insert: InstantText.annotate({ title: "instant with its zone", examples: ["2026-06-01T13:30:00Z"] }),
   json: makeJsonSchema("An instant, printed with the fixed offset -05:00."),
@@ -132,7 +132,7 @@ export const InstantColumn = Model.Field({
 /** A `timestamp` column with New York's wall-clock time, converted to -05:00: 09:30 in June is 08:30 (`dtN`, §2.1). */
 export const NewYorkTimeColumn = Model.Field({
   select: makeWallClockSchema(newYork).annotate({
-    fieldEncoder: makeTimeEncoder(fieldTypes.timestamp, makeNewYorkShift()),
+    fieldEncoder: makeTimeFieldEncoder(fieldTypes.timestamp, makeNewYorkShift()),
   }),
   insert: WallClockText.annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),
   json: makeJsonSchema(

@@ -3,7 +3,7 @@ import { Context, Effect, Schema, SchemaGetter } from "effect"
 import type { RequestContext } from "../http/RequestContext.ts"
 import { type ListFormat, listFormats } from "../rows/ListFormats.ts"
 import { output } from "../rows/OutputBuffer.ts"
-import { makeFileWriter, type ResultEncoder, splitResults, writeResults } from "../rows/ResultWriter.ts"
+import { makeFileWriter, type ResultEncoder, splitResults, writeJsonResults } from "../rows/ResultWriter.ts"
 import type { RowRecord } from "../rows/RowRecord.ts"
 import { redactKeys } from "./Errors.ts"
 
@@ -98,7 +98,7 @@ export interface ResponseContent {
 }
 
 /** The content of a response that is not a list. */
-export const makeSingleResultContent = (encoded: Schema.Json, records: number): ResponseContent => ({
+export const makeUnpagedContent = (encoded: Schema.Json, records: number): ResponseContent => ({
   body: new TextEncoder().encode(JSON.stringify(encoded)),
   records,
   nextPage: undefined,
@@ -131,7 +131,7 @@ export const encodeListPage = (
   const start = output.writeAscii(`{"count":${shown.length},"results":[`, 0)
   const end = output.writeText(
     `],${messageProperty}"page":${page},"limit":${limit},"has_more":${has_more}}`,
-    writeResults(results, shown, ",", start),
+    writeJsonResults(results, shown, ",", start),
   )
   return { body: output.take(end), records: shown.length, nextPage }
 }

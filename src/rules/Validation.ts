@@ -90,7 +90,7 @@ export class ValidationMiddleware extends HttpApiMiddleware.Service<ValidationMi
 }
 
 /** Logs a defect with the request id, and returns the error to respond with. */
-export const reportDefect = (defect: unknown) =>
+export const logDefectAsInternalError = (defect: unknown) =>
   Effect.flatMap(RequestContext, ({ id }) =>
     Effect.logError("Unexpected failure", Cause.die(defect)).pipe(
       Effect.annotateLogs("request_id", id),
@@ -106,6 +106,6 @@ export class UnexpectedErrorMiddleware extends HttpApiMiddleware.Service<Unexpec
 ) {
   static readonly layer = Layer.succeed(
     this,
-    (httpApp) => Effect.catchDefect(httpApp, (defect) => Effect.flatMap(reportDefect(defect), Effect.fail)),
+    (httpApp) => Effect.catchDefect(httpApp, (defect) => Effect.flatMap(logDefectAsInternalError(defect), Effect.fail)),
   )
 }

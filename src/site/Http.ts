@@ -4,7 +4,7 @@
  */
 import { Context, Effect, FileSystem, Layer, Option, Path } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
-import { enableCompressionCache } from "../http/Compression.ts"
+import { cacheCompressedForms } from "../http/Compression.ts"
 import { makeStaticBodyResponder } from "../http/ConditionalRequests.ts"
 import { BaseUrl, getBasePath } from "../http/BaseUrl.ts"
 import { respondNotFound } from "../http/UnroutedResponses.ts"
@@ -108,8 +108,7 @@ const fileRoute = Effect.fnUntraced(function* ({ contentType, headers, path, ren
   const responder = yield* Effect.cached(
     Effect.map(
       render,
-      (text) =>
-        makeStaticBodyResponder(enableCompressionCache(new TextEncoder().encode(text)), contentType, allHeaders),
+      (text) => makeStaticBodyResponder(cacheCompressedForms(new TextEncoder().encode(text)), contentType, allHeaders),
     ),
   )
   return HttpRouter.route("GET", path, (request) => Effect.map(responder, (respond) => respond(request)))

@@ -7,7 +7,7 @@ import { makeRequestSender } from "../../client/EndpointCaller.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import { redactKeys } from "../../rules/Errors.ts"
-import { extractRows, makeRefusedError, parseExactJson, QueryFailed, type ResponseRow } from "./QueryResponse.ts"
+import { extractRows, makeRefusedError, parseExactJson, QueryCommandError, type ResponseRow } from "./QueryResponse.ts"
 
 interface QueryTarget {
   /** Present if the argument is a complete URL. */
@@ -49,7 +49,7 @@ const readKeyFile = Effect.fnUntraced(function* (path: string) {
   const text = yield* Effect.mapError(
     fs.readFileString(path),
     ({ reason }) =>
-      new QueryFailed({
+      new QueryCommandError({
         message: `The key cannot be read from ${path}: ${reason._tag}. The file must contain only the key.`,
       }),
   )
@@ -107,14 +107,14 @@ const makePageFetcher = Effect.fnUntraced(function* ({ apiKey, arrow, baseUrl, p
     userAgent: "tickerline-query",
   }).pipe(
     Effect.mapError(({ message }) =>
-      new QueryFailed({ message: message.replace("baseUrl", "The address").replace("apiKey", "The API key") })
+      new QueryCommandError({ message: message.replace("baseUrl", "The address").replace("apiKey", "The API key") })
     ),
   )
   return Effect.fnUntraced(function* (search: string) {
     const { headers, text, metadata } = yield* Effect.mapError(
       send(path, search),
       ({ reason }) =>
-        new QueryFailed({
+        new QueryCommandError({
           message: reason === "timeout"
             ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
             : `Nothing answers at ${baseUrl}. Start the service (npm start), or give its address with --url or ` +

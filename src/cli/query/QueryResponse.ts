@@ -63,7 +63,8 @@ export const toTable = (
 })
 
 /** The key cannot be read, the request cannot be sent, or the response is an error. The message says which. */
-export class QueryFailed extends Schema.TaggedError<QueryFailed>()("QueryFailed", { message: Schema.String }) {}
+export class QueryCommandError
+  extends Schema.TaggedError<QueryCommandError>()("QueryCommandError", { message: Schema.String }) {}
 
 /** The body of an error response (§7.1, error body). */
 const ErrorBody = Schema.Struct({
@@ -130,5 +131,5 @@ export const makeRefusedError = (response: ErrorResponse, arrow: string) => {
       ...(response.status >= 500 && request_id !== undefined ? [`request_id ${request_id}`] : []),
     ],
   })
-  return new QueryFailed({ message: [...lines, ...getAdvice(response)].join("\n") })
+  return new QueryCommandError({ message: [...lines, ...getAdvice(response)].join("\n") })
 }

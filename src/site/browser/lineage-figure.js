@@ -1,5 +1,5 @@
 /** Renders a `/v1/ticker-changes` response (a chain or a refusal) as a figure with a timeline and text. Pure. */
-import { explainReason, formatIssuer, parseLineage, reasonLabel, summarizeLineage } from "./lineage-response.js"
+import { explainRefusalReason, formatIssuer, parseLineage, reasonLabel, summarizeLineage } from "./lineage-response.js"
 import { drawTimeline, makeTimelineLegend } from "./lineage-timeline.js"
 import { escapeMarkup, figureLayouts, renderInlineCode, renderTextElement } from "./markup.js"
 
@@ -34,7 +34,7 @@ const renderReasons = (lineage) =>
     ? ""
     : `<ul class="reasons">${
       lineage.reasons.map((reason) =>
-        `<li>${renderInlineCode(reason)} ${escapeMarkup(explainReason(lineage, reason))}</li>`
+        `<li>${renderInlineCode(reason)} ${escapeMarkup(explainRefusalReason(lineage, reason))}</li>`
       )
         .join("")
     }</ul>`

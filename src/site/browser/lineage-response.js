@@ -125,7 +125,7 @@ const formatList = (items) => {
  * @param {Lineage} lineage
  * @param {string} reason
  */
-export const explainReason = ({ changes, count }, reason) => {
+export const explainRefusalReason = ({ changes, count }, reason) => {
   const involved = changes.filter(({ reasons }) => reasons.includes(reason))
   /** @param {(change: Change) => string | undefined} describe */
   const examples = (describe) => {

@@ -4,10 +4,10 @@ import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
 import { compileStatement } from "../../db/CompiledStatement.ts"
 import { Database } from "../../db/Database.ts"
-import { decodeValues } from "../../db/DecodeRows.ts"
+import { decodePositionalRows } from "../../db/DecodeRows.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { NotFound } from "../../rules/Errors.ts"
-import { makeSingleResultContent } from "../../rules/Paging.ts"
+import { makeUnpagedContent } from "../../rules/Paging.ts"
 import { makeLineageEventFinder } from "../ticker-changes/Lineage.ts"
 import {
   FormerTicker,
@@ -36,7 +36,7 @@ export const historicalTickersEndpoints = Effect.gen(function* () {
           where ticker = ${parameter((ticker) => ticker)} order by date, former_ticker
         `,
   })
-  const decodeFormerTickers = decodeValues(FormerTicker)
+  const decodeFormerTickers = decodePositionalRows(FormerTicker)
 
   const list = makeHandler(
     HistoricalTickersApiGroup.endpoints.list,
@@ -57,7 +57,7 @@ export const historicalTickersEndpoints = Effect.gen(function* () {
       )
       const count = historical_tickers.length
       const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
-      return makeSingleResultContent(response, count)
+      return makeUnpagedContent(response, count)
     }),
   )
 

@@ -3,7 +3,7 @@ import { SqlClient } from "effect/sql"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import { output } from "../../rows/OutputBuffer.ts"
 import { getColumnNames, makeJsonRowWriter } from "../../rows/RowEncoder.ts"
-import { makeGroupResultEncoder, type ResultRows } from "../../rows/ResultWriter.ts"
+import { makeGroupResultEncoder, type RowsOfResult } from "../../rows/ResultWriter.ts"
 import {
   Owner,
   OwnershipApiGroup,
@@ -19,7 +19,7 @@ const writeFiling = makeJsonRowWriter(OwnershipFiling, columns)
 const writeOwner = makeJsonRowWriter(Owner, columns)
 
 /** Continues the JSON object of the filing with its owners. */
-const writeGroup = (owners: ResultRows, position: number) => {
+const writeGroup = (owners: RowsOfResult, position: number) => {
   const filingEnd = writeFiling(owners[0], position) - 1
   let end = output.writeAscii(`,"owner_count":${owners.length},"owners":`, filingEnd)
   for (const [index, owner] of owners.entries()) {

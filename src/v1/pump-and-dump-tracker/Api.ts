@@ -27,14 +27,14 @@ import {
   substringFilter,
 } from "../../rules/Filters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
-import { encodeText } from "../../rows/FieldEncoders.ts"
+import { textFieldEncoder } from "../../rows/FieldEncoders.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const levels = ["high", "medium", "low"] as const
 
 const country = Model.Field({
-  select: Schema.String.annotate({ fieldEncoder: encodeText }),
+  select: Schema.String.annotate({ fieldEncoder: textFieldEncoder }),
   insert: Schema.String.check(
     Schema.isPattern(/^[A-Z]{2}$/, { message: "must be a two-letter country code (ISO 3166 alpha-2)" }),
   ),

@@ -3,13 +3,13 @@ import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
 import { AmbiguousTickerLineage } from "../../rules/Errors.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
-import { makeSingleResultContent } from "../../rules/Paging.ts"
+import { makeUnpagedContent } from "../../rules/Paging.ts"
 import { TickerChangesApiGroup, TickerChangesQuery, type TickerChangesResponse } from "./Api.ts"
 import { type LineageConflict, makeLineageEventFinder, resolveLineage } from "./Lineage.ts"
 
 const makeContent = (count: number, result: typeof TickerChangesResponse.Encoded["results"][0]) => {
   const response: typeof TickerChangesResponse.Encoded = { count, results: [result] }
-  return makeSingleResultContent(response, 1)
+  return makeUnpagedContent(response, 1)
 }
 
 const makeConflictError = (

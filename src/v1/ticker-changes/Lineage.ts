@@ -6,7 +6,7 @@ import { Array, Effect, Order, Result, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { compileStatement } from "../../db/CompiledStatement.ts"
 import { Database } from "../../db/Database.ts"
-import { decodeValues } from "../../db/DecodeRows.ts"
+import { decodePositionalRows } from "../../db/DecodeRows.ts"
 import type { LineageReason } from "../../rules/Errors.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
@@ -34,7 +34,7 @@ interface EventQuery {
   readonly today: string
 }
 
-const decodeEvents = decodeValues(TickerChangeEvent)
+const decodeEvents = decodePositionalRows(TickerChangeEvent)
 
 /** Returns a function that reads the component of `ticker` up to `today` (in Chicago), in no particular order. */
 export const makeLineageEventFinder = Effect.gen(function* () {

