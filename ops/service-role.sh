@@ -1,5 +1,5 @@
 #!/bin/sh
-# Creates the serving role. The PostgreSQL image runs this script when it creates the database. The command `grant` gives
+# Creates the service role. The PostgreSQL image runs this script when it creates the database. The command `grant` gives
 # the role its rights later.
 set -eu
 psql --set=ON_ERROR_STOP=1 --username "$POSTGRES_USER" --dbname "$POSTGRES_DB" --set=password="$SERVICE_PASSWORD" <<'SQL'
