@@ -126,7 +126,7 @@ const services = RequestPipeline.layer(pipelineEndpoints).pipe(
 )
 
 const httpConfiguration = Layer.mergeAll(
-  // The router does not match longer paths, but unknown paths of any length must reach the 404 route.
+  // The router rejects parameters longer than this, but unknown paths of any length must reach the 404 route.
   Layer.succeed(HttpRouter.RouterConfig, {
     maxParamLength: 1_000_000,
     caseSensitive: true,

@@ -7,7 +7,7 @@ import { DatabasePoolTimeout } from "../rules/Errors.ts"
 import type { CurrentAccount } from "./keys/Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, RateLimitExceeded } from "./AccountErrors.ts"
 
-/** For endpoints that require a key: records the request, applies the rate limit, and checks the tier and the paths. */
+/** For endpoints that require a key: records the request, applies the rate limit, and checks tier and allowed paths. */
 export class Authorization extends HttpApiMiddleware.Service<Authorization, { requires: CurrentAccount }>()(
   "tickerline/account/Admission",
   { error: [RateLimitExceeded, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },

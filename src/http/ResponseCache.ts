@@ -28,7 +28,7 @@ type AuthenticatedAccount = typeof CurrentAccount.Service
 export interface CachedResponse {
   /** Whether the query result in the response is still current. */
   readonly isCurrent: () => boolean
-  /** The next midnight in New York or Chicago, ms since 1970. */
+  /** The next midnight in New York or Chicago, whichever is earlier, ms since 1970. */
   readonly expiresAt: number
   readonly path: string
   readonly required_tier: Tier

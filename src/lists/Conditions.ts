@@ -56,7 +56,7 @@ export const countListParameters = (values: ReadonlyArray<unknown>) => 2 ** Math
 interface ConditionOptions {
   /** Whether the request also filters by ticker. */
   readonly hasTicker?: boolean
-  /** The number of SQL parameters for a list of values. */
+  /** The number of SQL parameters for a list of values, from `countListParameters`; 1 by default. */
   readonly listParameters?: number
 }
 

@@ -24,7 +24,7 @@ export const MaxExportsConfig = Config.schema(
   "WHOLE_LISTS",
 ).pipe(Config.withDefault(4))
 
-/** Time limit for the commit, which reads all rows. `statement_timeout` does not apply to a commit (§8, limits). */
+/** Time limit for the commit, which reads all rows of the held cursor and has no `statement_timeout` (§8, limits). */
 export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerline/lists/ExportReadTimeout", {
   defaultValue: () => Duration.seconds(30),
 })
@@ -148,8 +148,8 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       })
 
       /**
-       * Prefers a replica, unless it is behind a pooler, because a cursor needs a session. A replica cannot take the
-       * advisory locks against a table swap; if a swap cancels the query, the primary runs it again.
+       * Prefers a replica. With a pooler it uses the primary, because a cursor needs a session. A replica cannot take
+       * the advisory locks against a table swap; if a swap cancels the query, the primary runs it again.
        */
       const declareAnywhere = (options: CursorOptions) => {
         const { tables, version } = options

@@ -14,7 +14,7 @@ import { composeMimeMessage, type EmailDeliveryError, makeSmtpDelivery } from ".
 // Outbox
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The holder of the job lease also acquires this second lease, because it is the only one that release 0.2.0 knows. */
+/** Duration of a second lease. The holder of the job lease acquires it too, because release 0.2.0 knows only this one. */
 const outboxLeaseSeconds = 5
 
 const ClaimedEmail = Schema.Struct({

@@ -6,7 +6,7 @@ function keepDigits(this: unknown, _key: string, value: unknown, context?: { rea
   return typeof value === "number" ? JSON.rawJSON(context?.source ?? String(value)) : value
 }
 
-/** Parses JSON. Every number becomes a `JSON.rawJSON` with its digits as sent (D16, decimals). */
+/** Parses JSON. Every number becomes a `JSON.rawJSON` with its digits as received (D16, decimals). */
 export const parseExactJson = (text: string): Option.Option<unknown> => {
   try {
     return Option.some(JSON.parse(text, keepDigits))

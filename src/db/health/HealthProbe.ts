@@ -54,7 +54,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
     Effect.gen(function* () {
       const now = yield* monotonicClock
       const { config, pooler, sockets } = yield* DirectConnection
-      // If PostgreSQL is gone, sockets to the pooler are also closed, because they are tied to dead connections.
+      // If PostgreSQL is gone, sockets to the pooler are also closed, because the connections behind them are dead.
       const registries = pooler === undefined ? [sockets] : [sockets, pooler.sockets]
       let probeOpenedAt = now()
       const sql = yield* makeProbeClient(config, () => {

@@ -49,7 +49,7 @@ export class ResearchReport extends Model.Class<ResearchReport>("ResearchReport"
   tldr_text: Model.Field({ insert: tldr_text.schemas.insert }),
 }) {}
 
-/** A report without its text and without an id (§2.5, fields). */
+/** The summary of a report: no `report_id`, `report_text` or `volume` (§2.5, fields). */
 export class ResearchReportTldr extends Model.Class<ResearchReportTldr>("ResearchReportTldr")({
   ...subject,
   tldr_text,
