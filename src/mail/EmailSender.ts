@@ -14,7 +14,7 @@ import { composeMimeMessage, type EmailDeliveryError, makeSmtpDelivery } from ".
 // Outbox
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Duration of a second lease. The holder of the job lease acquires it too, because release 0.2.0 knows only this one. */
+/** Duration of a second lease. The holder of the job lease takes it too, because release 0.2.0 knows only this one. */
 const outboxLeaseSeconds = 5
 
 const ClaimedEmail = Schema.Struct({

@@ -22,7 +22,7 @@ export const makeInitialProgress = (): ProgressState => ({
   unit: "rows",
 })
 
-/** The progress of the current operation. If nothing displays it, updates go to the default value, which nobody reads. */
+/** The progress of the current operation. If nothing displays it, updates go to a default value that nobody reads. */
 export const Progress = Context.Reference<ProgressState>("tickerline/observability/Progress", {
   defaultValue: makeInitialProgress,
 })

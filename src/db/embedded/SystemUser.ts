@@ -37,7 +37,8 @@ export const listUnprivilegedUsers = (platform: NodeJS.Platform): ReadonlyArray<
   platform === "darwin" ? ["_postgres"] : ["postgres", "nobody"]
 
 /**
- * If this process is root, chooses the user that runs PostgreSQL: the owner of the data directory, or an unprivileged user.
+ * If this process is root, chooses the user that runs PostgreSQL: the owner of the data directory, or an unprivileged
+ * user.
  * The user must be in /etc/passwd, because initdb looks it up there.
  */
 export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
