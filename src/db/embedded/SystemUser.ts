@@ -38,8 +38,7 @@ export const listUnprivilegedUsers = (platform: NodeJS.Platform): ReadonlyArray<
 
 /**
  * If this process is root, chooses the user that runs PostgreSQL: the owner of the data directory, or an unprivileged
- * user.
- * The user must be in /etc/passwd, because initdb looks it up there.
+ * user, who must be in /etc/passwd, because initdb looks it up there.
  */
 export const chooseSystemUser = Effect.fnUntraced(function* (data: string) {
   const owner = yield* readFileOwner(data)
