@@ -52,7 +52,7 @@ export type Read<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | D
 const isReadFailure = (error: unknown): error is DatabaseReadError =>
   SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
-/** Errors that may be gone when the client retries become 503 responses. All others are bugs. */
+/** Errors that a later retry may resolve become 503 responses. All others are bugs. */
 const toApiError = (error: DatabaseReadError) =>
   isLockTimeout(error) || isStatementTimeout(error)
     ? Effect.fail(makeDataRefreshingError())

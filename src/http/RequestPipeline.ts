@@ -66,6 +66,20 @@ const listDeclaredEndpoints = () => {
   return found
 }
 
+/** Pairs each endpoint with its declaration in the contract. Throws at startup if either lacks the other. */
+export const matchWithContract = (endpoints: ReadonlyArray<PipelineEndpoint>) => {
+  const unmatched = new Map(endpoints.map((endpoint) => [`/v1${endpoint.path}`, endpoint]))
+  const matched = listDeclaredEndpoints().map((declared) => {
+    const { path } = declared.endpoint
+    const endpoint = unmatched.get(path)
+    if (endpoint === undefined) throw new Error(`Nothing serves the endpoint ${path}`)
+    unmatched.delete(path)
+    return { declared, endpoint }
+  })
+  for (const path of unmatched.keys()) throw new Error(`The contract has no endpoint ${path}`)
+  return matched
+}
+
 type Handler = (parameters: SearchParameters) => HttpApp
 
 export class RequestPipeline extends Context.Service<RequestPipeline, {
@@ -80,7 +94,6 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const authorize = yield* makeAuthorizer
         const { limitExport, requireCredit } = yield* makeBilling
         const wrap = yield* makeRequestMiddleware(new Set())
-        const served = new Map((yield* endpoints).map((endpoint) => [`/v1${endpoint.path}`, endpoint]))
         const handlers = FindMyWay.make<Handler>(yield* HttpRouter.RouterConfig)
 
         const makeHandler = ({ decode }: PipelineEndpoint, { endpoint, isPriced }: DeclaredEndpoint): Handler => {
@@ -101,10 +114,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           return (parameters) => respondToFailures(respond(parameters))
         }
 
-        for (const declared of listDeclaredEndpoints()) {
-          const { path } = declared.endpoint
-          const endpoint = served.get(path)
-          if (endpoint === undefined) throw new Error(`Nothing serves the endpoint ${path}`)
+        for (const { declared, endpoint } of matchWithContract(yield* endpoints)) {
           handlers.on("GET", `/v1${endpoint.path}`, makeHandler(endpoint, declared))
         }
 
