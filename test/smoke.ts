@@ -2,48 +2,12 @@
  * Smoke test, run as `node smoke.ts node` or `node smoke.ts deno`: starts the service with a new home folder, sends
  * requests and stops the service. Prints one line per check, and exits with 1 if a check fails.
  */
-import { execFileSync, spawn } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
-import { fileURLToPath } from "node:url"
+import { startOnRuntime } from "./support/RuntimeService.ts"
 
-const root = fileURLToPath(new URL("../", import.meta.url))
 const [runtime = "node"] = process.argv.slice(2)
-/** Path of the Deno program. The npm package's command is a wrapper that does not forward signals. */
-const deno = () => execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
-
-const [program, ...args] = runtime === "deno" ? [deno(), "run", "--allow-all", "src/main.ts"] : ["node", "src/main.ts"]
-
-const freePort = () =>
-  new Promise<number>((resolve, reject) => {
-    const server = createServer().on("error", reject).listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      server.close(() => resolve(port))
-    })
-  })
-
-const home = await mkdtemp(join(tmpdir(), "tickerline-smoke-"))
-const port = await freePort()
-const service = spawn(program ?? "node", [...args, "serve"], {
-  cwd: root,
-  env: { ...process.env, PORT: String(port), TICKERLINE_HOME: home },
-  stdio: ["ignore", "pipe", "inherit"],
-})
-const ended = new Promise<number | null>((resolve) => service.on("exit", resolve))
-
-/** The request that the service prints as an example. */
-const offered = new Promise<{ readonly key: string; readonly url: string }>((resolve, reject) => {
-  let output = ""
-  service.stdout.on("data", (chunk: Buffer) => {
-    output += chunk
-    const [, key, url] = /Bearer (\S+)" "(\S+)"/.exec(output) ?? []
-    if (key !== undefined && url !== undefined) resolve({ key, url })
-  })
-  void ended.then((code) => reject(new Error(`The service ended with ${code} before it was ready.`)))
-})
 
 /** Reads a value inside JSON by keys and indexes. */
 const at = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
@@ -58,9 +22,12 @@ const expect = (what: string, found: unknown, wanted: unknown) => {
   if (!same) throw new Error(`${what}: wanted ${JSON.stringify(wanted)}`)
 }
 
+const home = await mkdtemp(join(tmpdir(), "tickerline-smoke-"))
+const { exampleUrl, key, stop } = await startOnRuntime(runtime, home)
+let exitCode: number | null | undefined
+
 try {
-  const { key, url } = await offered
-  const base = new URL(url).origin
+  const base = new URL(exampleUrl).origin
   const ask = async (path: string) => {
     const response = await fetch(base + path, { headers: { authorization: `Bearer ${key}` } })
     const json = response.headers.get("content-type")?.startsWith("application/json") === true
@@ -70,7 +37,11 @@ try {
       body: json ? await response.json() : await response.text(),
     }
   }
-  expect("the offered request", at((await ask(url.slice(base.length))).body, "results", 0, "current_ticker"), "NXH")
+  expect(
+    "the offered request",
+    at((await ask(exampleUrl.slice(base.length))).body, "results", 0, "current_ticker"),
+    "NXH",
+  )
   const chain = await ask("/v1/ticker-changes?ticker=ostk")
   expect("a chain", at(chain.body, "results", 0, "history", 1, "new_ticker"), "BBBY")
   const meta = await ask("/v1/ticker-changes?ticker=META")
@@ -91,12 +62,9 @@ try {
     status: "ok",
     parts: { service: "ok", database: "ok", usage: "ok", limits: "ok", cache: "ok" },
   })
-  service.kill("SIGTERM")
-  expect("an orderly stop", await ended, 0)
+  exitCode = await stop()
+  expect("an orderly stop", exitCode, 0)
 } finally {
-  if (service.exitCode === null && service.signalCode === null) {
-    service.kill("SIGTERM")
-    await ended
-  }
+  if (exitCode === undefined) await stop()
   await rm(home, { recursive: true, force: true })
 }

@@ -1,0 +1,118 @@
+/**
+ * Compares the service on Node with the service on Deno: both use one database, and every response to the same request
+ * must have the same status, headers and bytes. Prints each difference, and exits with 1 if there is one.
+ */
+import { mkdtemp, rm } from "node:fs/promises"
+import { request } from "node:http"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import process from "node:process"
+import { gunzipSync } from "node:zlib"
+import { pricedPaths } from "../src/catalogue/Endpoints.ts"
+import { type RuntimeService, startOnRuntime } from "./support/RuntimeService.ts"
+
+interface TestRequest {
+  readonly target: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+const targets = pricedPaths.flatMap((path) => [
+  `${path}?ticker=NXH&limit=3`,
+  `${path}?limit=5&page=2`,
+  `${path}?ticker=NXH,IMNN,META&limit=100&format=csv`,
+  `${path}?limit=100&format=ndjson`,
+  `${path}?limit=all&format=csv`,
+  `${path}?ticker=NXH&tickr=NXH`,
+  `${path}?ticker=%25&min_price=abc`,
+  `/estimate?endpoint=${path}&ticker=NXH`,
+])
+
+const requests: ReadonlyArray<TestRequest> = [
+  ...targets.flatMap((target) => [
+    { target },
+    { target, headers: { "accept-encoding": "gzip" } },
+    { target, headers: { accept: "text/csv", origin: "https://example.com" } },
+  ]),
+  { target: "/endpoints" },
+  { target: "/v1/openapi.json" },
+  { target: "/v1/nothing" },
+  { target: "/v1/news", headers: { authorization: "Bearer wrong" } },
+  { target: "/v1/news?ticker=%E0%A4%A" },
+  { target: "/enterprise/v1/news?limit=1" },
+]
+
+/** Headers that differ between two responses to the same request. */
+const volatileHeaders = new Set(["date", "x-ratelimit-remaining", "x-ratelimit-reset"])
+
+interface TestResponse {
+  readonly status: number
+  /** Names and values, including trailers. */
+  readonly headers: ReadonlyArray<string>
+  readonly body: string
+}
+
+const send = ({ key, origin }: RuntimeService, { headers, target }: TestRequest) =>
+  new Promise<TestResponse>((resolve, reject) => {
+    const sent = { authorization: `Bearer ${key}`, "x-request-id": "compare-runtimes", ...headers }
+    request(new URL(origin), { path: target, headers: sent }, (response) => {
+      const chunks: Array<Buffer> = []
+      response.on("data", (chunk: Buffer) => chunks.push(chunk))
+      response.on("error", reject)
+      response.on("end", () => {
+        const pairs = [...Object.entries(response.headers), ...Object.entries(response.trailers)]
+        const lines = pairs.map(([name, value]) => volatileHeaders.has(name) ? name : `${name}: ${String(value)}`)
+        const isCompressed = response.headers["content-encoding"] === "gzip"
+        const bytes = Buffer.concat(chunks)
+        resolve({
+          status: response.statusCode ?? 0,
+          // The runtimes contain different versions of zlib, so compressed sizes differ.
+          headers: isCompressed ? lines.filter((line) => !line.startsWith("content-length")) : lines,
+          body: (isCompressed ? gunzipSync(bytes) : bytes).toString("base64"),
+        })
+      })
+    }).on("error", reject).end()
+  })
+
+/** The parts of the responses that differ. */
+const compare = (onNode: TestResponse, onDeno: TestResponse) => [
+  ...(onNode.status === onDeno.status ? [] : [`status ${onNode.status} on Node, ${onDeno.status} on Deno`]),
+  ...onNode.headers.filter((line) => !onDeno.headers.includes(line)).map((line) => `only on Node: ${line}`),
+  ...onDeno.headers.filter((line) => !onNode.headers.includes(line)).map((line) => `only on Deno: ${line}`),
+  ...(onNode.body === onDeno.body ? [] : ["the bodies differ"]),
+]
+
+const home = await mkdtemp(join(tmpdir(), "tickerline-runtimes-"))
+// The documents contain the address of the service.
+const settings = { BASE_URL: "https://api.example.com" }
+const onNode = await startOnRuntime("node", home, settings)
+const onDeno = await startOnRuntime("deno", home, settings)
+let failures = 0
+const statuses = new Map<number, number>()
+
+try {
+  const check = async (sent: TestRequest) => {
+    const response = await send(onNode, sent)
+    const differences = compare(response, await send(onDeno, sent))
+    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
+    if (differences.length > 0) failures += 1
+    for (const difference of differences) {
+      console.log(`${sent.target} ${JSON.stringify(sent.headers ?? {})}: ${difference}`)
+    }
+    return response
+  }
+  for (const sent of requests) {
+    const { headers } = await check(sent)
+    const etag = headers.find((line) => line.startsWith("etag: "))?.slice("etag: ".length)
+    if (etag !== undefined) await check({ ...sent, headers: { ...sent.headers, "if-none-match": etag } })
+  }
+} finally {
+  const exitCodes = [await onDeno.stop(), await onNode.stop()]
+  if (exitCodes.some((code) => code !== 0)) failures += 1
+  console.log(`Exit codes on Deno and Node: ${exitCodes.join(", ")}`)
+  await rm(home, { recursive: true, force: true })
+}
+
+console.log(`${failures} differences; responses by status: ${JSON.stringify(Object.fromEntries(statuses))}`)
+const missing = [200, 304, 400, 401, 404, 422].filter((status) => !statuses.has(status))
+if (missing.length > 0) console.log(`No response had the status ${missing.join(", ")}.`)
+process.exitCode = failures === 0 && missing.length === 0 ? 0 : 1

@@ -1,0 +1,61 @@
+/** Starts the service as a separate process on Node or Deno. For programs outside Vitest. */
+import { execFileSync, spawn } from "node:child_process"
+import { createServer } from "node:net"
+import { fileURLToPath } from "node:url"
+
+const root = fileURLToPath(new URL("../../", import.meta.url))
+
+/** Path of the Deno program. The npm package's command is a wrapper that does not forward signals. */
+const findDeno = () => execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
+
+const findFreePort = () =>
+  new Promise<number>((resolve, reject) => {
+    const server = createServer().on("error", reject).listen(0, "127.0.0.1", () => {
+      const address = server.address()
+      const port = typeof address === "object" && address !== null ? address.port : 0
+      server.close(() => resolve(port))
+    })
+  })
+
+export interface RuntimeService {
+  readonly key: string
+  /** Such as `http://127.0.0.1:8080`. */
+  readonly origin: string
+  /** URL of the request that the service prints as an example. */
+  readonly exampleUrl: string
+  /** Ends the process with SIGTERM. Resolves to its exit code; null if a signal killed it. */
+  readonly stop: () => Promise<number | null>
+}
+
+/** Starts the service on the runtime `node` or `deno`, with additional settings. Resolves when it is ready. */
+export const startOnRuntime = async (
+  runtime: string,
+  home: string,
+  settings: Readonly<Record<string, string>> = {},
+): Promise<RuntimeService> => {
+  const [program, ...args] = runtime === "deno"
+    ? [findDeno(), "run", "--allow-all", "src/main.ts"]
+    : ["node", "src/main.ts"]
+  const port = String(await findFreePort())
+  const service = spawn(program ?? "node", [...args, "serve"], {
+    cwd: root,
+    env: { ...process.env, PORT: port, TICKERLINE_HOME: home, ...settings },
+    stdio: ["ignore", "pipe", "inherit"],
+  })
+  const ended = new Promise<number | null>((resolve) => service.on("exit", resolve))
+  const stop = () => {
+    service.kill("SIGTERM")
+    return ended
+  }
+  return await new Promise((resolve, reject) => {
+    let output = ""
+    service.stdout.on("data", (chunk: Buffer) => {
+      output += chunk
+      const [, key, exampleUrl] = /Bearer (\S+)" "(\S+)"/.exec(output) ?? []
+      if (key !== undefined && exampleUrl !== undefined) {
+        resolve({ key, origin: `http://127.0.0.1:${port}`, exampleUrl, stop })
+      }
+    })
+    void ended.then((code) => reject(new Error(`The service ended with ${code} before it was ready.`)))
+  })
+}
