@@ -43,7 +43,8 @@ export const CostEstimate = Schema.Struct({
 export const CostEstimateQuery = Schema.StructWithRest(
   Schema.Struct({
     endpoint: Schema.String.annotate({
-      description: "A path from the catalogue. A free endpoint costs 0. The filter of the same name, of /v1/usage and " +
+      description:
+        "A path from the catalogue. A free endpoint costs 0. The filter of the same name, of /v1/usage and " +
         "/v1/usage/daily, cannot be sent; both are free.",
     }),
   }),

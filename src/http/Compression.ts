@@ -60,11 +60,14 @@ const withCachedForms = (platform: HttpPlatform.HttpPlatform["Service"]): HttpPl
       if (body._tag !== "Uint8Array" || forms === undefined || compressor === undefined) {
         return platform.compression.compressResponse(response, algorithm, options)
       }
-      return Effect.map(Effect.promise(() => getCompressedForm(forms, algorithm, compressor, body.body)), (bytes) =>
-        HttpServerResponse.setHeaders(
-          HttpServerResponse.setBody(response, HttpBody.uint8Array(bytes, body.contentType)),
-          { "content-encoding": algorithm, vary: addEncodingToVary(headers["vary"]) },
-        ))
+      return Effect.map(
+        Effect.promise(() => getCompressedForm(forms, algorithm, compressor, body.body)),
+        (bytes) =>
+          HttpServerResponse.setHeaders(
+            HttpServerResponse.setBody(response, HttpBody.uint8Array(bytes, body.contentType)),
+            { "content-encoding": algorithm, vary: addEncodingToVary(headers["vary"]) },
+          ),
+      )
     },
   },
 })
