@@ -29,8 +29,8 @@ export const hitShares = [0, 0.5, 0.95] as const
 /** Busy cores at a rate, from microseconds of CPU per request. */
 const cores = (rate: number, microseconds: number) => rate * microseconds / 1e6
 
-/** Maximum utilisation of a core, between 0 and 1. */
-const filled = () => value("utilisation")
+/** Maximum utilization of a core, between 0 and 1. */
+const filled = () => value("utilization")
 
 export interface Machines {
   readonly count: number
@@ -68,7 +68,7 @@ export interface Need {
   readonly services: Machines
   readonly primaries: Machines
   readonly replicas: Machines
-  readonly balancers: Machines
+  readonly loadBalancers: Machines
   /** USD per million requests. */
   readonly computing: number
   readonly storing: number
@@ -93,12 +93,12 @@ export const need = (rate: number, hits: number): Need => {
   const looking = processes * value("postgresIdle") / 1e6
   const reading = cores(rate, (1 - hits) * readingOf()) + looking
   const writing = cores(rate, writingOf(rate, processes))
-  const balancing = cores(rate, value("balancer"))
+  const balancing = cores(rate, value("loadBalancer"))
   // Enough machines remain if one fails; the first replica can replace the primary.
   const services = machines(service, 2)
   const primaries = machines(writing, 1)
   const replicas = machines(reading, rate > rates[0] ? 2 : 1)
-  const balancers = machines(balancing, 2)
+  const loadBalancers = machines(balancing, 2)
   const usage = rate * 86_400 * value("usageBytes") / 1e9
   const millionsAnHour = rate * 3600 / 1e6
   const bytes = value("bytesCompressed")
@@ -118,8 +118,8 @@ export const need = (rate: number, hits: number): Need => {
     services,
     primaries,
     replicas,
-    balancers,
-    computing: bought([services, primaries, replicas, balancers]) * value("coreHour") / millionsAnHour,
+    loadBalancers,
+    computing: bought([services, primaries, replicas, loadBalancers]) * value("coreHour") / millionsAnHour,
     // Usage is stored for its retention, on the primary and each copy.
     storing: value("usageBytes") * 1e6 / 1e9 * value("retentionMonths") * value("gigabyteMonth") * value("copies"),
     sending: bytes * 1e6 / 1e9 * value("gigabyteSent"),
@@ -146,7 +146,7 @@ export const ceilings = (): ReadonlyArray<Ceiling> => {
     {
       what: "one process, on one core",
       at: each((hits) => perProcess(hits) * filled()),
-      add: "one process per core (`REUSE_PORT`), then more machines behind a balancer",
+      add: "one process per core (`REUSE_PORT`), then more machines behind a load balancer",
     },
     {
       what: `PostgreSQL's ${value("maxConnections")} connections`,
@@ -159,14 +159,14 @@ export const ceilings = (): ReadonlyArray<Ceiling> => {
       add: "replicas (`DATABASE_READ_URLS`), so that the primary only writes",
     },
     {
-      what: `one balancer of ${size} cores`,
-      at: always(size * filled() * 1e6 / value("balancer")),
-      add: "several balancers, by DNS or anycast",
+      what: `one load balancer of ${size} cores`,
+      at: always(size * filled() * 1e6 / value("loadBalancer")),
+      add: "several load balancers, by DNS or anycast",
     },
     {
       what: "one network card of 10 Gbit/s, compressed",
       at: always(10e9 * filled() / 8 / value("bytesCompressed")),
-      add: "several balancers, or a CDN that terminates TLS near the clients",
+      add: "several load balancers, or a CDN that terminates TLS near the clients",
     },
     {
       what: "charging, if one account is in every batch (one batch runs at a time)",

@@ -24,7 +24,7 @@ export interface NewAccount {
   readonly name: string
   readonly tier: Tier
   readonly email: string | null
-  /** A prepaid account starts with a balance of 0. A postpaid account has no balance and is billed later. */
+  /** A prepaid account starts with a balance of 0. A postpaid account has no balance. */
   readonly prepaid: boolean
 }
 
@@ -51,7 +51,7 @@ export const ensureAccount = (account: NewAccount) => Effect.asVoid(insertAccoun
 const AccountTerms = Schema.Struct({
   tier: Tier,
   contact_email: Schema.NullOr(Schema.String),
-  billed_later: Schema.Boolean,
+  is_postpaid: Schema.Boolean,
 })
 
 const findTerms = Effect.fnUntraced(function* (name: string) {
@@ -60,7 +60,7 @@ const findTerms = Effect.fnUntraced(function* (name: string) {
     Request: Schema.String,
     Result: AccountTerms,
     execute: (name) =>
-      sql`select tier, contact_email, balance_microdollars is null as billed_later from accounts where name = ${name}`,
+      sql`select tier, contact_email, balance_microdollars is null as is_postpaid from accounts where name = ${name}`,
   })
   const found = yield* find(name)
   return Option.isNone(found) ? yield* noSuchAccount(name) : found.value
@@ -129,24 +129,24 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
     execute: () =>
       sql`
         with account as (
-          select account_id, balance_microdollars is null as billed_later from accounts
+          select account_id, balance_microdollars is null as is_postpaid from accounts
           where name = ${name} for no key update
         ), credited as (
           insert into credits (account_id, amount_microdollars, reference)
           select account_id, ${String(microdollars)}::text::bigint, ${reference} from account
-          where ${prepaid} or not billed_later
+          where ${prepaid} or not is_postpaid
           on conflict do nothing returning account_id, amount_microdollars
         )
         update accounts set balance_microdollars = coalesce(balance_microdollars, 0) + credited.amount_microdollars
         from credited join account using (account_id) where accounts.account_id = credited.account_id
-        returning balance_microdollars as balance, account.billed_later as switched
+        returning balance_microdollars as balance, account.is_postpaid as switched
       `,
   })
   const credited = yield* add(undefined)
   if (Option.isSome(credited)) return credited.value
-  if ((yield* findTerms(name)).billed_later && !prepaid) {
+  if ((yield* findTerms(name)).is_postpaid && !prepaid) {
     return yield* new AccountIsPostpaid({
-      message: `The account ${name} is billed later and has no balance. Nothing was changed. ` +
+      message: `The account ${name} is postpaid and has no balance. Nothing was changed. ` +
         "With --prepaid it is credited and becomes prepaid: once its balance is used up, its requests are refused " +
         "with 402.",
     })

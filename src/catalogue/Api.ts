@@ -42,7 +42,11 @@ export const CostEstimate = Schema.Struct({
 /** Accepts any parameter, because the estimated endpoint validates all parameters except `endpoint`. */
 export const CostEstimateQuery = Schema.StructWithRest(
   Schema.Struct({
-    endpoint: Schema.String.annotate({ description: "A path from the catalogue. A free endpoint costs 0." }),
+    endpoint: Schema.String.annotate({
+      description:
+        "A path from the catalogue. A free endpoint costs 0. The filter of the same name, of /v1/usage and " +
+        "/v1/usage/daily, cannot be sent; both are free.",
+    }),
   }),
   [Schema.Record(Schema.String, Schema.Union([Schema.String, Schema.Array(Schema.String)]))],
 )

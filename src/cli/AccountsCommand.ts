@@ -28,7 +28,7 @@ const createCommand = Command.make(
     ),
     prepaid: makeBooleanFlag(
       "prepaid",
-      "Pay in advance: requests are refused once the balance is used up (default: billed later)",
+      "Prepaid: requests are refused once the balance is used up (default: postpaid)",
     ),
   },
   Effect.fnUntraced(function* ({ email, name, prepaid, tier }) {
@@ -42,7 +42,7 @@ const createCommand = Command.make(
   Command.withExamples([
     makeExample(
       "accounts create acme --tier pro --email ops@acme.example --prepaid",
-      "Create an account that pays in advance",
+      "Create a prepaid account",
     ),
   ]),
 )
@@ -66,7 +66,7 @@ const listCommand = Command.make(
         String(account.account_id),
         account.name,
         account.tier,
-        account.balance_microdollars === null ? "billed later" : formatUsd(account.balance_microdollars),
+        account.balance_microdollars === null ? "postpaid" : formatUsd(account.balance_microdollars),
         account.last_charged ?? "-",
         String(account.keys),
         account.contact_email ?? "-",
@@ -93,7 +93,7 @@ const creditCommand = Command.make(
     ),
     prepaid: makeBooleanFlag(
       "prepaid",
-      "Switch an account from being billed later to paying in advance; without a balance, its requests are refused",
+      "Make a postpaid account prepaid; its requests are refused once its balance is used up",
     ),
   },
   Effect.fnUntraced(function* ({ name, prepaid, reference, usd }) {
@@ -105,7 +105,7 @@ const creditCommand = Command.make(
     })
     yield* Console.log([
       `The balance of ${name} is ${formatUsd(balance)} USD.`,
-      ...(switched ? [`${name} was billed later until now. From now on, it pays in advance.`] : []),
+      ...(switched ? [`${name} was postpaid until now. From now on, it is prepaid.`] : []),
       ...(balance <= 0n
         ? ["Its requests are refused with 402 until the balance is above 0."]
         : switched
@@ -117,7 +117,7 @@ const creditCommand = Command.make(
   Command.withDescription("Add to the balance of a prepaid account; other accounts need --prepaid"),
   Command.withExamples([
     makeExample("accounts credit acme --usd 25 --reference invoice-42", "Credit 25 USD, only once for this reference"),
-    makeExample("accounts credit acme --usd 25 --prepaid", "Switch an account to paying in advance"),
+    makeExample("accounts credit acme --usd 25 --prepaid", "Make an account prepaid and credit 25 USD"),
   ]),
 )
 

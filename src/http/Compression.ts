@@ -14,20 +14,39 @@ const compress = HttpMiddleware.compression({
   levels: { zstd: 1, br: 3, gzip: 4 },
 })
 
+type Compressor = (bytes: Uint8Array) => Promise<Uint8Array>
+
 /** Compressors at high levels, for static bodies that are compressed only once. */
-const compressors: Readonly<Record<string, (bytes: Uint8Array) => Promise<Uint8Array>>> = {
+const compressors: Readonly<Record<string, Compressor>> = {
   zstd: (bytes) => promisify(zstdCompress)(bytes, { params: { [constants.ZSTD_c_compressionLevel]: 12 } }),
   br: (bytes) => promisify(brotliCompress)(bytes, { params: { [constants.BROTLI_PARAM_QUALITY]: 7 } }),
   gzip: (bytes) => promisify(gzip)(bytes, { level: 9 }),
 }
 
+type CompressedForms = Map<string, Promise<Uint8Array>>
+
 /** Compressed forms of static bodies, by algorithm. Each form is created on its first request. */
-const compressedForms = new WeakMap<Uint8Array, Map<string, Promise<Uint8Array>>>()
+const compressedForms = new WeakMap<Uint8Array, CompressedForms>()
 
 /** Marks a static body so that each of its compressed forms is computed only once. Returns the same bytes. */
 export const cacheCompressedForms = (bytes: Uint8Array) => {
   compressedForms.set(bytes, new Map())
   return bytes
+}
+
+/** Returns the form of `bytes` for an algorithm. After a failure, the next request tries again. */
+export const getCompressedForm = (
+  forms: CompressedForms,
+  algorithm: string,
+  compressor: Compressor,
+  bytes: Uint8Array,
+): Promise<Uint8Array> => {
+  const existing = forms.get(algorithm)
+  if (existing !== undefined) return existing
+  const form = compressor(bytes)
+  forms.set(algorithm, form)
+  form.catch(() => forms.delete(algorithm))
+  return form
 }
 
 const withCachedForms = (platform: HttpPlatform.HttpPlatform["Service"]): HttpPlatform.HttpPlatform["Service"] => ({
@@ -41,13 +60,14 @@ const withCachedForms = (platform: HttpPlatform.HttpPlatform["Service"]): HttpPl
       if (body._tag !== "Uint8Array" || forms === undefined || compressor === undefined) {
         return platform.compression.compressResponse(response, algorithm, options)
       }
-      const form = forms.get(algorithm) ?? compressor(body.body)
-      forms.set(algorithm, form)
-      return Effect.map(Effect.promise(() => form), (bytes) =>
-        HttpServerResponse.setHeaders(
-          HttpServerResponse.setBody(response, HttpBody.uint8Array(bytes, body.contentType)),
-          { "content-encoding": algorithm, vary: addEncodingToVary(headers["vary"]) },
-        ))
+      return Effect.map(
+        Effect.promise(() => getCompressedForm(forms, algorithm, compressor, body.body)),
+        (bytes) =>
+          HttpServerResponse.setHeaders(
+            HttpServerResponse.setBody(response, HttpBody.uint8Array(bytes, body.contentType)),
+            { "content-encoding": algorithm, vary: addEncodingToVary(headers["vary"]) },
+          ),
+      )
     },
   },
 })

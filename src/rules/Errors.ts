@@ -118,7 +118,11 @@ export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>
       reasons: Schema.Array(LineageReason).annotate({ description: "All reasons that apply." }),
       tickers: Schema.Array(Schema.String).annotate({ description: "The symbols involved, sorted." }),
       candidates: Schema.Array(LineageCandidate).annotate({
-        description: "One chain per issuer, by first date, if each is unambiguous by itself; otherwise empty.",
+        description: "One chain per issuer, by first date (the first 100), if the chain of every issuer is " +
+          "unambiguous; otherwise empty.",
+      }),
+      candidate_count: Schema.Int.annotate({
+        description: "The number of candidates, including those that are not listed.",
       }),
       events: Schema.Array(LineageEvent).annotate({
         description: "The first 100 events, by date.",

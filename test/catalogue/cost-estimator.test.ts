@@ -656,6 +656,18 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
+  it.effect("only the free usage lists have a filter named endpoint, which cannot be estimated (D28)", () =>
+    Effect.gen(function* () {
+      const paths = DocumentedEndpoints.documentedEndpoints
+        .filter(({ parameters }) => parameters.some(({ name }) => name === "endpoint")).map(({ path }) => path)
+      assert.deepStrictEqual(paths.toSorted(), ["/estimate", "/v1/usage", "/v1/usage/daily"])
+      for (const path of ["/v1/usage", "/v1/usage/daily"]) {
+        assert.strictEqual((yield* ask(`${path}?endpoint=/v1/news`)).status, 200)
+        assert.strictEqual((yield* ask(`/estimate?endpoint=${path}&endpoint=/v1/news`)).status, 422)
+        assert.strictEqual(fieldOf(yield* estimateOf(path), "estimated_cost_microdollars"), 0)
+      }
+    }))
+
   it.effect("an unknown endpoint is refused with the nearest suggestion (D28)", () =>
     Effect.gen(function* () {
       const refused = [

@@ -538,7 +538,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const { rows } = parseTable(assertSuccess(yield* runCommand(["accounts", "list"], environment)))
       const [row = [], ...others] = Array.from(rows.values()).filter(([, name]) => name === "riser")
       assert.deepStrictEqual(others, [])
-      assert.deepStrictEqual(row.slice(1), ["riser", "basic", "billed later", "-", "2", "a@b.example"])
+      assert.deepStrictEqual(row.slice(1), ["riser", "basic", "postpaid", "-", "2", "a@b.example"])
     }))
 
   it.effect("keys rotate keeps the old key until its grace period ends, and copies its limits (operations/accounts)", () =>
@@ -667,7 +667,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       })
       const before = yield* listed
       assert.deepStrictEqual(before("two words"), ["pro", "0.000000", "-", "0", "ops@two.example"])
-      assert.deepStrictEqual(before("plain"), ["basic", "billed later", "-", "0", "-"])
+      assert.deepStrictEqual(before("plain"), ["basic", "postpaid", "-", "0", "-"])
       yield* assertAllFail([
         [
           ["accounts", "create", "plain", "--tier", "ultimate"],
@@ -690,7 +690,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       })
       assert.isBelow((yield* Clock.currentTimeMillis) - start, 1000)
       const [tier, balance, , ...rest] = (yield* listed)("plain") ?? []
-      assert.deepStrictEqual([tier, balance, ...rest], ["ultimate", "billed later", "1", "-"])
+      assert.deepStrictEqual([tier, balance, ...rest], ["ultimate", "postpaid", "1", "-"])
     }))
 
   it.effect("accounts credit adds or subtracts the exact amount, once per reference (D27)", () =>
@@ -731,16 +731,16 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["accounts", "credit", "nobody", "--usd", "7", "--reference", "invoice-1"], /no account nobody/],
       ], assertOneLineError)
 
-      // Another account may use the same reference. It is billed later, so a credit needs --prepaid.
+      // Another account may use the same reference. It is postpaid, so a credit needs --prepaid.
       const credit = ["other payer", "--usd", "1", "--reference", "invoice-1"]
       yield* assertAllFail([
-        [["accounts", "credit", ...credit], /other payer is billed later.*Nothing was changed.*--prepaid.*402/],
-        [["accounts", "credit", "other payer", "--usd=-1"], /other payer is billed later/],
+        [["accounts", "credit", ...credit], /other payer is postpaid.*Nothing was changed.*--prepaid.*402/],
+        [["accounts", "credit", "other payer", "--usd=-1"], /other payer is postpaid/],
       ], assertOneLineError)
       assert.strictEqual(
         yield* credited(...credit, "--prepaid"),
         "The balance of other payer is 1.000000 USD.\n" +
-          "other payer was billed later until now. From now on, it pays in advance.\n" +
+          "other payer was postpaid until now. From now on, it is prepaid.\n" +
           "Once the balance is used up, its requests are refused with 402.\n",
       )
       assert.strictEqual(yield* credited("other payer", "--usd", "1"), "The balance of other payer is 2.000000 USD.\n")
@@ -799,7 +799,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const good = ended.filter(({ code }) => code === 0)
       assert.strictEqual(good.length, 1)
       for (const one of good) {
-        assert.match(assertSuccess(one), /^The balance of hurried is 3\.000000 USD\.\nhurried was billed/)
+        assert.match(assertSuccess(one), /^The balance of hurried is 3\.000000 USD\.\nhurried was postpaid/)
       }
       for (const one of ended) {
         if (!good.includes(one)) {

@@ -2,7 +2,12 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Option } from "effect"
 import { createServer } from "node:http"
-import { extractRows, formatSymbolHistory, parseExactJson } from "../../src/cli/query/QueryResponse.ts"
+import {
+  extractRows,
+  formatSymbolHistory,
+  makeRefusedError,
+  parseExactJson,
+} from "../../src/cli/query/QueryResponse.ts"
 import { containsApiKey, parseQueryTarget } from "../../src/cli/query/QueryRequest.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
 import { type Environment, findFreePort } from "../support/Processes.ts"
@@ -190,6 +195,24 @@ describe("query arguments", () => {
       search: "",
     })
     assert.strictEqual(parseQueryTarget("news?a=1", { b: "x&y=?" }, paths).search, "?a=1&b=x%26y%3D%3F")
+  })
+
+  it("says how many candidates of an ambiguous lineage are not listed (§4.1)", () => {
+    const describeRefusal = (candidate_count?: number) => {
+      const candidates = [{ cik: "1", company_name: "A", history: [], current_ticker: "HUB" }]
+      const error = {
+        code: "ambiguous_ticker_lineage",
+        message: "Ambiguous.",
+        details: { candidates, candidate_count },
+      }
+      const text = JSON.stringify({ error, request_id: "1" })
+      return makeRefusedError({ status: 409, text, retryAfterSeconds: null }, "->").message
+    }
+    assert.strictEqual(
+      describeRefusal(31),
+      "409 ambiguous_ticker_lineage: Ambiguous.\n  HUB   A, CIK 1\n  There are 30 more issuers.",
+    )
+    for (const count of [1, undefined]) assert.notInclude(describeRefusal(count), "more issuers")
   })
 
   it("formats symbol changes as a chain, and recognizes rows and keys (§4.1)", () => {

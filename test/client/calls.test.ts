@@ -128,6 +128,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("client calls", (i
       )
       if (refusal === undefined) return assert.fail("The call succeeded")
       assert.strictEqual(refusal.error.details.candidates.length, 2)
+      assert.strictEqual(refusal.error.details.candidate_count, 2)
       const promises = yield* makePromiseClient()
       const error = yield* rejectionOf(() => promises.tickerChanges.get({ ticker: "META" }))
       if (!TickerlineError.is(error, "ambiguous_ticker_lineage")) return assert.fail(String(error))

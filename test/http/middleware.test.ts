@@ -12,7 +12,6 @@ import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { serveUntilInterrupted } from "../../src/cli/ServeCommand.ts"
 import { exchangeText, findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
-import { poolableClient } from "../support/PoolerMode.ts"
 
 const { valueAt, insertRows, servicePort, TestKeys } = Service
 
@@ -927,11 +926,7 @@ const serveLayer = Layer.effect(
     return listening
   }),
 ).pipe(
-  Layer.provide(
-    Layer.unwrap(
-      Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
-    ),
-  ),
+  Layer.provide(Service.migratedDatabaseLayer),
   Layer.provide(Layer.succeed(EmbeddedHomeDirectory, { folder: Option.none() })),
   Layer.provide(TestConsole.layer),
   Layer.provide(Layer.merge(NodeServices.layer, NodeCrypto.layer)),

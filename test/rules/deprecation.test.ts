@@ -1,19 +1,9 @@
 /** Deprecation headers on every response, and 410 after the sunset (§3, §9.4, D14, D24, D26). */
-import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Arbitrary, Cause, DateTime, Effect, Exit, Layer, Logger, Option, Schema } from "effect"
-import { HttpRouter } from "effect/http"
+import { Arbitrary, Cause, DateTime, Effect, Exit, Layer, Option, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { TestClock } from "effect/testing"
 import { Authentication } from "../../src/accounts/keys/Authentication.ts"
-import * as AuthenticationMiddleware from "../../src/accounts/keys/AuthenticationMiddleware.ts"
-import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
-import { AccountRateLimiter } from "../../src/accounts/limits/AccountRateLimiter.ts"
-import { Database } from "../../src/db/Database.ts"
-import { ApiKeyCache } from "../../src/accounts/keys/ApiKeyCache.ts"
-import { ResponseCache } from "../../src/http/ResponseCache.ts"
-import * as Middleware from "../../src/http/Middleware.ts"
-import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
 import { NotFound } from "../../src/rules/Errors.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../src/rules/Validation.ts"
 import {
@@ -23,7 +13,7 @@ import {
   VersionDeprecation,
 } from "../../src/rules/Deprecation.ts"
 import * as Service from "../support/Service.ts"
-import { poolableClient } from "../support/PoolerMode.ts"
+import { serveRoutes } from "../support/SmallApis.ts"
 
 const { requestJson, valueAt, insertRows } = Service
 
@@ -116,41 +106,12 @@ const handlers = HttpApiBuilder.group(
   (group) => group.handleAll({ staying: serve, leaving: serve, waning: serve }),
 )
 
-const routes = HttpApiBuilder.layer(Small).pipe(
-  Layer.provide(handlers),
-  Layer.provide(
-    Layer.mergeAll(
-      AuthenticationMiddleware.authenticationLayer,
-      ValidationMiddleware.layer,
-      UnexpectedErrorMiddleware.layer,
-      DeprecationMiddleware.layer,
-    ),
-  ),
-  Layer.merge(Middleware.layer),
-  Layer.provide(AuthenticationMiddleware.Authenticator.layer),
-  Layer.provide(ResponseCache.layer),
-  Layer.provide(ApiKeyCache.layer),
-  Layer.provide(Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, RequestMetrics.layer)),
-  Layer.provide(Database.layer),
-)
+const routes = HttpApiBuilder.layer(Small).pipe(Layer.provide(handlers))
 
 /** Sets the clock before anything waits for it. Later, tests advance it by seconds only. */
 const clockAt = (instant: string) => Layer.effectDiscard(TestClock.setTime(Date.parse(instant)))
 
-const smallAt = (instant: string) =>
-  HttpRouter.serve(routes, { disableLogger: true, disableListenLog: true }).pipe(
-    Layer.provide(Logger.layer([])),
-    Layer.provideMerge(Service.TestKeys.layer),
-    Layer.provideMerge(
-      Layer.unwrap(
-        Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
-      ),
-    ),
-    Layer.provideMerge(NodeHttpServer.layerTest),
-    Layer.provideMerge(NodeCrypto.layer),
-    Layer.provideMerge(NodeServices.layer),
-    Layer.provide(clockAt(instant)),
-  )
+const smallAt = (instant: string) => Layer.provide(serveRoutes(routes), clockAt(instant))
 
 const link = `</v1/staying>; rel="successor-version", </v1/docs>; rel="deprecation"; type="text/html"`
 

@@ -338,6 +338,31 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
+    browserTestName("the account page stops being busy if the key is rejected or forgotten (README, documentation)"),
+    () =>
+      Effect.gen(function* () {
+        const { page } = yield* openPage()
+        const isBusy = runInBrowser(() => page.locator("#result").getAttribute("aria-busy"))
+        const enterWrongKey = runInBrowser(async () => {
+          await page.getByLabel("Your API key").fill(`tl_live_${"0".repeat(32)}`)
+          await page.getByLabel("Your API key").press("Enter")
+        })
+        yield* open(page, "/v1/docs/account")
+        yield* enterWrongKey
+        yield* runInBrowser(() => page.locator("#state").getByText("401").waitFor())
+        assert.isNull(yield* isBusy)
+        // No response arrives, so the page is still loading when the key is forgotten.
+        yield* runInBrowser(() => page.route("**/v1/account", () => {}))
+        yield* enterWrongKey
+        yield* waitFor(page, "Loading…")
+        assert.strictEqual(yield* isBusy, "true")
+        yield* runInBrowser(() => page.getByRole("button", { name: "Forget" }).click())
+        yield* runInBrowser(() => page.getByText("Loading…").waitFor({ state: "hidden" }))
+        assert.isNull(yield* isBusy)
+      }).pipe(Effect.scoped),
+  )
+
+  test(
     browserTestName("shows when each dataset last changed and how long ago (D17, D30)"),
     () =>
       Effect.gen(function* () {

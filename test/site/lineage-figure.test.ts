@@ -175,4 +175,18 @@ describe("The figure of a lineage", () => {
     assert.include(html, "The timeline shows the first 20 of 130 changes.")
     assert.include(html, "There are 30 more changes.")
   })
+
+  it("lists the first candidates of a refusal and states how many are missing (D21)", () => {
+    const issuers = Array.from({ length: 130 }, (_, at) => ({
+      old_ticker: `S${at}`,
+      new_ticker: "HUB",
+      effective_date: day(at),
+      cik: String(at + 1).padStart(10, "0"),
+      company_name: null,
+    }))
+    const html = render(responseBody(issuers))
+    assert.include(textOf(html), "CIK 0000000100: S99 → HUB")
+    assert.notInclude(textOf(html), "CIK 0000000101: S100 → HUB")
+    assert.include(html, "There are 30 more issuers.")
+  })
 })

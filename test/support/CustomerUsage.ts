@@ -51,7 +51,7 @@ export const findKeyIds = Effect.fnUntraced(function* (key: string) {
 
 export interface CustomerOptions extends Partial<Keys.NewApiKey> {
   readonly tier?: Tier
-  /** Prepaid balance in microdollars. If it is missing, the account pays by invoice. */
+  /** Prepaid balance in microdollars. Without one, the account is postpaid. */
   readonly balance?: number
 }
 

@@ -19,8 +19,8 @@ const contents = Effect.gen(function* () {
     )
     select format('table %s', relname) as thing from ours where relkind in ('r', 'p', 'v', 'm', 'S')
     union all select format('column %s.%s %s', relname, attname, type) from columns
-    union all select format('null in %s.%s', relname, attname) from columns where not attnotnull
-    union all select format('a row of %s without %s', relname, attname) from columns where filled or not attnotnull
+    union all select format('null in column %s.%s', relname, attname) from columns where not attnotnull
+    union all select format('insert into %s without %s', relname, attname) from columns where filled or not attnotnull
     union all select format('index %s', regexp_replace(pg_get_indexdef(indexrelid), 'INDEX \S+ ON', 'INDEX ON'))
       from pg_index join ours on ours.oid = indrelid where indisvalid
     union all select format('trigger %s of %s', tgname, relname)
@@ -36,7 +36,7 @@ const contents = Effect.gen(function* () {
 const refusals = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly table: string; readonly column: string; readonly rule: string }>`
-    select relname as table, attname as column, attname || ' must be given' as rule
+    select relname as table, attname as column, attname || ' is required' as rule
     from pg_attribute join pg_class on pg_class.oid = attrelid
     where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition and attnum > 0
       and not attisdropped and attnotnull and not atthasdef and attidentity = ''
@@ -107,20 +107,22 @@ const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
     yield* sql.unsafe(statement)
     const now = yield* done(old)
     const touched = now.touched - last.touched
-    const held = now.locks.map(({ mode, name }) => `${mode} of ${name}`).join(", ")
+    const held = now.locks.map(({ mode, name }) => `${mode} on ${name}`).join(", ")
     if (held !== "" && touched > smallRowCount) {
-      found.push(`works on ${touched} rows under ${held}: ${brief(statement)}`)
+      found.push(`reads or writes ${touched} rows while it holds ${held}: ${brief(statement)}`)
     }
     if (now.changed - last.changed > smallRowCount) {
-      found.push(`writes many rows in one transaction: ${brief(statement)}`)
+      found.push(`changes too many rows in one transaction: ${brief(statement)}`)
     }
     // An explicit `lock` only blocks other sessions. A migration should not need it.
-    if (/^lock\b/i.test(statement)) found.push(`locks a table: ${brief(statement)}`)
+    if (/^lock\b/i.test(statement)) found.push(`locks a table explicitly: ${brief(statement)}`)
     last = now
   }
   const files = new Map((yield* relations).map(({ file, oid }) => [oid, file]))
-  const anew = before.filter(({ file, oid, rows }) => rows > smallRowCount && files.has(oid) && files.get(oid) !== file)
-  return [...found, ...anew.map(({ name }) => `writes ${name} anew`)]
+  const rewritten = before.filter(({ file, oid, rows }) =>
+    rows > smallRowCount && files.has(oid) && files.get(oid) !== file
+  )
+  return [...found, ...rewritten.map(({ name }) => `rewrites ${name}`)]
 })
 
 /** Reports objects that the previous release needs but that disappear, and new constraints that may reject its rows. */
@@ -132,11 +134,15 @@ const breaking = Effect.fnUntraced(function* <E, R>(work: Effect.Effect<Readonly
   const [after, now] = [yield* contents, yield* refusals]
   const affectsOldRelease = ({ column, rule, table }: (typeof now)[number]) =>
     before.has(`table ${table}`) && !known.has(`${table}: ${rule}`) &&
-    (rule.endsWith("must be given") || columns.has(`${table}.${column}`))
+    (rule.endsWith("is required") || columns.has(`${table}.${column}`))
   const refused = new Set(
-    now.filter(affectsOldRelease).map(({ rule, table }) => `may refuse rows of ${table}: ${rule}`),
+    now.filter(affectsOldRelease).map(({ rule, table }) =>
+      `may reject rows of ${table} from the previous release: ${rule}`
+    ),
   )
-  const gone = Array.from(before).filter((thing) => !after.has(thing)).map((thing) => `takes away: ${thing}`)
+  const gone = Array.from(before).filter((thing) => !after.has(thing)).map((thing) =>
+    `removes what the previous release may use: ${thing}`
+  )
   return { locks, breaks: [...gone.toSorted(), ...refused] }
 })
 
@@ -171,7 +177,9 @@ const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript)
   const sql = yield* SqlClient.SqlClient
   const found: Array<string> = []
   for (const statement of statements) {
-    if (!(yield* refusesTransaction(statement))) found.push(`belongs into a transaction: ${brief(statement)}`)
+    if (!(yield* refusesTransaction(statement))) {
+      found.push(`does not need to run outside a transaction: ${brief(statement)}`)
+    }
   }
   const apply = (some: ReadonlyArray<string>) =>
     Effect.forEach(some, (statement) => sql.unsafe(statement), { discard: true })
@@ -179,20 +187,20 @@ const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript)
   yield* apply(statements)
   const expected = yield* contents
   const made = (yield* relations).filter(({ name }) => !before.has(name))
-  const again = (how: string) =>
+  const checkNextRun = (interruption: string) =>
     Effect.flatMap(Effect.result(Effect.andThen(apply(statements), contents)), (result) =>
       Effect.sync(() => {
         const isSame = result._tag === "Success" && result.success.symmetricDifference(expected).size === 0
-        if (!isSame) found.push(`is not all there when it is run again after ${how}`)
+        if (!isSame) found.push(`is not completed by the next run after an interruption ${interruption}`)
       }))
   for (let count = 1; count <= statements.length; count++) {
     yield* apply(statements.slice(0, count)).pipe(Effect.ignore)
-    yield* again(`its statement ${count}`)
+    yield* checkNextRun(`after statement ${count}`)
   }
   yield* sql`
     update pg_index set indisvalid = false where indexrelid = any (${`{${made.map(({ oid }) => oid)}}`}::text::oid[])
   `
-  yield* again("a break while an index was made")
+  yield* checkNextRun("during an index build")
   return found
 })
 

@@ -122,18 +122,19 @@ export const serviceLayerWithKeys = <E1, R1, More, E, R>(
     Layer.provideMerge(NodeServices.layer),
   )
 
-const serviceLayerOverCopy = <E, R>(database: Effect.Effect<Redacted.Redacted, E, R>) =>
-  serviceLayerOver(
-    Layer.unwrap(Effect.map(database, (url) => poolableClient({ url, applicationName: "tickerline-test" }))),
-  )
+const makeClientLayer = <E, R>(database: Effect.Effect<Redacted.Redacted, E, R>) =>
+  Layer.unwrap(Effect.map(database, (url) => poolableClient({ url, applicationName: "tickerline-test" })))
 
-export const layer = serviceLayerOverCopy(copyMigratedDatabase)
+/** A client of a new copy of the migrated database. */
+export const migratedDatabaseLayer = makeClientLayer(copyMigratedDatabase)
+
+export const layer = serviceLayerOver(migratedDatabaseLayer)
 
 /** The service at a given time. Tests may advance its clock, but only by seconds. */
 export const layerAt = (instant: number) => Layer.provide(layer, Layer.effectDiscard(TestClock.setTime(instant)))
 
 /** The service with the sample market, at the current time. */
-export const sampleDataLayer = serviceLayerOverCopy(copySampleDatabase)
+export const sampleDataLayer = serviceLayerOver(makeClientLayer(copySampleDatabase))
 
 export interface TestRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"

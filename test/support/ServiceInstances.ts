@@ -8,7 +8,6 @@ import * as ServeCommand from "../../src/cli/ServeCommand.ts"
 import type { ConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
 import { TestKeys } from "./Service.ts"
 import * as Service from "./Service.ts"
-import { poolableClient } from "./PoolerMode.ts"
 
 export interface WireResponse {
   readonly status: number
@@ -92,11 +91,7 @@ export const startInstance = Effect.fnUntraced(function* (
 
 /** A database with API keys, without a running service. */
 export const databaseWithKeys = TestKeys.layer.pipe(
-  Layer.provideMerge(
-    Layer.unwrap(
-      Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
-    ),
-  ),
+  Layer.provideMerge(Service.migratedDatabaseLayer),
   Layer.provideMerge(NodeCrypto.layer),
   Layer.provideMerge(NodeServices.layer),
 )

@@ -249,7 +249,7 @@ const findProblems = (events: Events): ReadonlyArray<string> => {
       ...answer.success.current_ticker === right[right.length - 1]?.new_ticker ? [] : ["wrong current_ticker"],
     ]
   }
-  const { candidates, reasons, tickers } = answer.failure
+  const { candidate_count, candidates, reasons, tickers } = answer.failure
   const involved = new Set(events.flatMap((one) => [one.old_ticker, one.new_ticker]))
   const wanted = parts(events)
   return [
@@ -261,6 +261,7 @@ const findProblems = (events: Events): ReadonlyArray<string> => {
     ...tickers.length === involved.size && tickers.every((symbol) => involved.has(symbol)) ? [] : ["wrong tickers"],
     ...tickers.every((symbol, at) => at === 0 || (tickers[at - 1] ?? "") < symbol) ? [] : ["tickers not sorted"],
     ...candidates.length === wanted.length ? [] : [`${candidates.length} candidates for ${wanted.length}`],
+    ...candidate_count === wanted.length ? [] : [`candidate_count is ${candidate_count}`],
     ...candidates.every((one, at) => at === 0 || firstDate(candidates[at - 1] ?? one) <= firstDate(one))
       ? []
       : ["candidates not by first date"],
@@ -566,12 +567,14 @@ describe("the candidates (D21)", () => {
     assert.deepStrictEqual(refused([...long(13), other]).candidates, [])
   })
 
-  it("are found for 25,000 issuers (D21)", () => {
+  it("are counted for 25,000 issuers, and the first 100 by date are listed (D21)", () => {
     const events = Array.from(
       { length: 25_000 },
-      (_, at) => event(`S${at}`, "HUB", day(at), String(at).padStart(10, "0")),
+      (_, at) => event(`S${at}`, "HUB", day(at), String(25_000 - at).padStart(10, "0")),
     )
-    assert.lengthOf(refused(events).candidates, events.length)
+    const { candidate_count, candidates } = refused(events)
+    assert.strictEqual(candidate_count, 25_000)
+    assert.deepStrictEqual(candidates.map(({ history }) => history), events.slice(0, 100).map((one) => links([one])))
   })
 })
 

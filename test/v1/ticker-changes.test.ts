@@ -43,11 +43,12 @@ const refusal = Effect.fnUntraced(function* (ticker: string) {
   return at(body, "error", "details")
 })
 
-/** The fields of `details` without the events. */
+/** The fields of `details` without the events and the number of candidates. */
 const ambiguous = (ticker: string) =>
   Effect.map(refusal(ticker), (details) => {
-    const { event_count, events, ...others } = Object(details)
+    const { candidate_count, event_count, events, ...others } = Object(details)
     assert.strictEqual(at(events, "length"), Math.min(Number(event_count), 100))
+    assert.strictEqual(at(others, "candidates", "length"), Math.min(Number(candidate_count), 100))
     return others
   })
 
@@ -333,6 +334,27 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
           cik: null,
           company_name: null,
           reasons: at < 12 ? [] : ["max_hops_exceeded"],
+        })),
+      )
+    }))
+
+  it.effect("a 409 lists at most a hundred candidates and their total number (§4.1.3, §9.3, D21)", () =>
+    Effect.gen(function* () {
+      const days = Array.from(
+        { length: 130 },
+        (_, at) => new Date(Date.UTC(2001, 0, 1 + at)).toISOString().slice(0, 10),
+      )
+      const ciks = days.map((_, at) => String(1000 - at).padStart(10, "0"))
+      yield* insertRows("ticker_changes", ...days.map((day, at) => change(`CM${at}`, "CMHUB", day, { cik: ciks[at] })))
+      const { candidate_count, candidates } = Object(yield* refusal("CMHUB"))
+      assert.strictEqual(candidate_count, 130)
+      assert.deepStrictEqual(
+        candidates,
+        days.slice(0, 100).map((day, at) => ({
+          cik: ciks[at],
+          company_name: null,
+          history: [event(`CM${at}`, "CMHUB", day)],
+          current_ticker: "CMHUB",
         })),
       )
     }))

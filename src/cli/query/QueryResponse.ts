@@ -83,18 +83,26 @@ const getList = (value: unknown, name: string): ReadonlyArray<unknown> => {
   return Array.isArray(list) ? list : []
 }
 
+/** NaN if there is no such number. `parseExactJson` keeps numbers as raw JSON, so they have to be printed first. */
+const getNumber = (value: unknown, name: string) =>
+  Predicate.hasProperty(value, name) ? Number(JSON.stringify(value[name])) : Number.NaN
+
 const getText = (value: unknown, name: string) =>
   Predicate.hasProperty(value, name) && typeof value[name] === "string" ? value[name] : undefined
 
 /** One line for each possible history of an ambiguous symbol (§4.1, ambiguous lineage). */
-const formatCandidates = (details: unknown, arrow: string) =>
-  getList(details, "candidates").map((candidate) => {
+const formatCandidates = (details: unknown, arrow: string) => {
+  const candidates = getList(details, "candidates")
+  const lines = candidates.map((candidate) => {
     const history = Predicate.hasProperty(candidate, "history") ? candidate.history : undefined
     const cik = getText(candidate, "cik")
     const company = [getText(candidate, "company_name"), cik && `CIK ${cik}`].filter((part) => part !== undefined)
     const symbols = formatSymbolHistory(history, arrow) ?? getText(candidate, "current_ticker") ?? "?"
     return `  ${symbols}   ${company.join(", ")}`.trimEnd()
   })
+  const omitted = getNumber(details, "candidate_count") - candidates.length
+  return omitted > 0 ? [...lines, `  There are ${omitted} more issuers.`] : lines
+}
 
 /** One line per invalid parameter. Empty for a single parameter, which the error's message already describes. */
 const formatInvalidParameters = (details: unknown) => {

@@ -57,7 +57,7 @@ const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
   const attributes = { replica: replica.name }
   yield* registerGauge({
     name: "tickerline_replica_lag_seconds",
-    description: "Time since a poll first saw the primary ahead of the replica.",
+    description: "How long the replica has been behind the primary, according to the polls of the service.",
     attributes,
     read: () => replica.lag() / 1000,
   })

@@ -97,6 +97,7 @@ const load = async () => {
   const signal = latestSignal()
   if (!hasKey()) {
     result.hidden = true
+    result.removeAttribute("aria-busy")
     state.textContent = ""
     return
   }
@@ -117,6 +118,7 @@ const load = async () => {
     ? await loadDailyUsage(from, signal)
     : { failure: rejected, rows: [] }
   if (signal.aborted) return
+  result.removeAttribute("aria-busy")
   if (rejected !== undefined) {
     result.hidden = true
     state.replaceChildren(createErrorNotice(rejected, () => void load()))
@@ -151,7 +153,6 @@ const load = async () => {
     () => renderTable(keyColumns, getListAt(keys.body, "results").map(keyCells), { label: "API keys" }),
   )
   result.hidden = false
-  result.removeAttribute("aria-busy")
   state.textContent = "Up to date. New requests appear within a second."
 }
 

@@ -19,13 +19,15 @@ const renderChange = (change) => {
 }
 
 /** @param {Lineage} lineage */
-const renderCandidates = ({ candidates }) => {
+const renderCandidates = ({ candidateCount, candidates }) => {
   if (candidates.length === 0) return ""
   const items = candidates.map((candidate) => {
     const symbols = [candidate.changes[0]?.from ?? "", ...candidate.changes.map(({ date, to }) => `${to} (${date})`)]
     return renderTextElement("li", {}, `${formatIssuer(candidate) ?? ""}: ${symbols.join(" → ")}`)
   })
-  return `<p>The unambiguous chains of single issuers:</p><ul>${items.join("")}</ul>`
+  const omitted = candidateCount - candidates.length
+  const note = omitted > 0 ? `<p>There are ${omitted} more issuers.</p>` : ""
+  return `<p>The unambiguous chains of single issuers:</p><ul>${items.join("")}</ul>${note}`
 }
 
 /** @param {Lineage} lineage */

@@ -29,6 +29,7 @@ import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./jso
  * @property {number} count of all changes, including those omitted from a long refusal
  * @property {ReadonlyArray<string>} reasons
  * @property {ReadonlyArray<Candidate>} candidates
+ * @property {number} candidateCount of all candidates, including those omitted from a long refusal
  */
 
 /** @param {string} text */
@@ -81,6 +82,7 @@ const parseRefusal = (details, ticker) => {
     count: getNumberAt(details, "event_count") ?? changes.length,
     reasons: getTextsAt(details, "reasons"),
     candidates,
+    candidateCount: getNumberAt(details, "candidate_count") ?? candidates.length,
   }
 }
 
@@ -107,6 +109,7 @@ export const parseLineage = (body) => {
     count: changes.length,
     reasons: [],
     candidates: [],
+    candidateCount: 0,
   }
 }
 

@@ -21,7 +21,7 @@ export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
   ),
   cost_today_microdollars: integerColumn("Cost of these requests, in millionths of a USD."),
   balance_microdollars: nullableColumn(
-    integerColumn("Remaining prepaid balance, in millionths of a USD. Null: billed later."),
+    integerColumn("Remaining prepaid balance, in millionths of a USD. Null: the account is postpaid."),
   ),
   last_charged_at: nullableColumn(InstantColumn),
   created_at: InstantColumn,

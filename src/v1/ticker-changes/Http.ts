@@ -14,14 +14,23 @@ const makeContent = (count: number, result: typeof TickerChangesResponse.Encoded
 
 const makeConflictError = (
   query_ticker: string,
-  { candidates, event_count, events, reasons, tickers }: LineageConflict,
+  { candidate_count, candidates, event_count, events, reasons, tickers }: LineageConflict,
 ) =>
   new AmbiguousTickerLineage({
     error: {
       message: `The history of ${query_ticker} cannot be resolved to a single unambiguous chain: ${
         reasons.join(", ")
       }.`,
-      details: { query_ticker, reason: reasons[0], reasons, tickers, candidates, events, event_count },
+      details: {
+        query_ticker,
+        reason: reasons[0],
+        reasons,
+        tickers,
+        candidates,
+        candidate_count,
+        events,
+        event_count,
+      },
     },
   })
 

@@ -100,7 +100,9 @@ export interface LineageConflict {
   readonly reasons: Array.NonEmptyReadonlyArray<LineageReason>
   /** The symbols involved, sorted. */
   readonly tickers: ReadonlyArray<string>
+  /** At most `maxListedCandidates`, by first date; `candidate_count` is the total. */
   readonly candidates: ReadonlyArray<LineageCandidate>
+  readonly candidate_count: number
   /** At most `maxListedEvents`, by date; `event_count` is the total. */
   readonly events: ReadonlyArray<ConflictingEvent>
   readonly event_count: number
@@ -111,6 +113,7 @@ export const maxLineageLinks = 12
 
 /** Greater than `maxLineageLinks`, so that the listed events include some with `max_hops_exceeded`. */
 const maxListedEvents = 100
+const maxListedCandidates = 100
 
 type Events = ReadonlyArray<TickerChangeEvent>
 
@@ -198,10 +201,12 @@ export const resolveLineage = (
   const reasons = findReasons(ordered)
   if (!Array.isReadonlyArrayNonEmpty(reasons)) return Result.succeed(toChain(ordered))
   const tickers = Array.dedupe(ordered.flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker])).toSorted()
+  const candidates = findCandidates(ordered)
   return Result.fail({
     reasons,
     tickers,
-    candidates: findCandidates(ordered),
+    candidates: candidates.slice(0, maxListedCandidates),
+    candidate_count: candidates.length,
     events: listConflictingEvents(ordered),
     event_count: ordered.length,
   })

@@ -1,30 +1,20 @@
 /** §5 (authentication), D2 (API keys), D3 (tiers). Each test creates the keys that it changes. */
-import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { NodeCrypto } from "@effect/platform-node"
 import { assert, it, layer } from "@effect/vitest"
-import { Arbitrary, Clock, ConfigProvider, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
-import { HttpRouter } from "effect/http"
+import { Arbitrary, Clock, ConfigProvider, Effect, Layer, Redacted, Schedule, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { Authorization } from "../../../src/accounts/Authorization.ts"
 import { Authentication, CurrentAccount } from "../../../src/accounts/keys/Authentication.ts"
-import * as AuthorizationMiddleware from "../../../src/accounts/AuthorizationMiddleware.ts"
 import { generateApiKey, isWellFormedApiKey } from "../../../src/accounts/keys/ApiKeyFormat.ts"
-import * as AuthenticationMiddleware from "../../../src/accounts/keys/AuthenticationMiddleware.ts"
 import * as ApiKeys from "../../../src/accounts/keys/ApiKeyManagement.ts"
-import { UsageMetering } from "../../../src/accounts/billing/UsageMetering.ts"
-import { AccountRateLimiter } from "../../../src/accounts/limits/AccountRateLimiter.ts"
-import { Database } from "../../../src/db/Database.ts"
-import { ApiKeyCache } from "../../../src/accounts/keys/ApiKeyCache.ts"
-import { ResponseCache } from "../../../src/http/ResponseCache.ts"
-import * as Middleware from "../../../src/http/Middleware.ts"
-import { RequestMetrics } from "../../../src/observability/RequestMetrics.ts"
 import { isTierSufficient, RequiredTier, type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../../src/rules/Validation.ts"
 import { DeprecationMiddleware } from "../../../src/rules/Deprecation.ts"
 import * as Service from "../../support/Service.ts"
-import { poolableClient } from "../../support/PoolerMode.ts"
+import { serveRoutes } from "../../support/SmallApis.ts"
 
 const { requestJson, valueAt: at, TestKeys } = Service
 
@@ -469,7 +459,7 @@ class Tiered extends HttpApi.make("tiered")
 
 const whoAmI = () => Effect.map(CurrentAccount, ({ tier }) => ({ tier }))
 
-const tieredService = HttpRouter.serve(
+const tieredService = serveRoutes(
   HttpApiBuilder.layer(Tiered).pipe(
     Layer.provide(
       HttpApiBuilder.group(
@@ -478,34 +468,7 @@ const tieredService = HttpRouter.serve(
         (group) => group.handleAll({ basic: whoAmI, pro: whoAmI, ultimate: whoAmI }),
       ),
     ),
-    Layer.provide(
-      Layer.mergeAll(
-        AuthenticationMiddleware.authenticationLayer,
-        AuthorizationMiddleware.authorizationLayer,
-        ValidationMiddleware.layer,
-        UnexpectedErrorMiddleware.layer,
-        DeprecationMiddleware.layer,
-      ),
-    ),
-    Layer.merge(Middleware.layer),
-    Layer.provide(AuthenticationMiddleware.Authenticator.layer),
-    Layer.provide(ResponseCache.layer),
-    Layer.provide(ApiKeyCache.layer),
-    Layer.provide(Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, RequestMetrics.layer)),
-    Layer.provide(Database.layer),
   ),
-  { disableLogger: true, disableListenLog: true },
-).pipe(
-  Layer.provide(Logger.layer([])),
-  Layer.provideMerge(Service.TestKeys.layer),
-  Layer.provideMerge(
-    Layer.unwrap(
-      Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
-    ),
-  ),
-  Layer.provideMerge(NodeHttpServer.layerTest),
-  Layer.provideMerge(NodeCrypto.layer),
-  Layer.provideMerge(NodeServices.layer),
 )
 
 layer(tieredService, { excludeTestServices: true })("Tiers", (it) => {

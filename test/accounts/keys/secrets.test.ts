@@ -1,5 +1,5 @@
 /** D2 (API keys), D11 (errors): no log, trace, error or response repeats a key, wherever the client puts the key. */
-import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { NodeHttpServer } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Array, Cause, Duration, Effect, Exit, Layer, Logger, Redacted, References, Tracer } from "effect"
 import { FetchHttpClient } from "effect/http"
@@ -10,7 +10,7 @@ import * as ApiKeys from "../../../src/accounts/keys/ApiKeyManagement.ts"
 import * as Server from "../../../src/Server.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
-import { poolableClient } from "../../support/PoolerMode.ts"
+import { databaseWithKeys } from "../../support/ServiceInstances.ts"
 
 const { requestJson, insertRows, TestKeys } = Service
 const { createCustomer, findKeyIds, retryUntil } = CustomerUsage
@@ -51,15 +51,8 @@ const capturedService = Server.layer.pipe(
     RATE_LIMIT_ULTIMATE: "1000000",
     WRONG_KEYS_LIMIT: "1000000",
   })),
-  Layer.provideMerge(TestKeys.layer),
-  Layer.provideMerge(
-    Layer.unwrap(
-      Effect.map(Service.copyMigratedDatabase, (url) => poolableClient({ url, applicationName: "tickerline-test" })),
-    ),
-  ),
   Layer.provideMerge(NodeHttpServer.layerTest),
-  Layer.provideMerge(NodeCrypto.layer),
-  Layer.provideMerge(NodeServices.layer),
+  Layer.provideMerge(databaseWithKeys),
 )
 
 const decoded = (text: string) =>
