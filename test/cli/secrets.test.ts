@@ -15,7 +15,7 @@ const {
   endProcess,
   findFreePort,
   waitForOutput,
-  startProgram,
+  startCommandProcess,
   exchangeText,
   combinedOutput,
 } = Processes
@@ -43,11 +43,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     Effect.gen(function* () {
       const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
         const environment = { [name]: value, PORT: String(yield* findFreePort) }
-        const running = yield* startProgram(
-          process.execPath,
-          ["src/main.ts", "--log-level", "all", "serve"],
-          environment,
-        )
+        const running = yield* startCommandProcess(["--log-level", "all", "serve"], environment)
         const code = (yield* Effect.promise(() => running.ended)).code
         assert.strictEqual(code, 1, value)
         assert.match(combinedOutput(running), new RegExp(`\\b${name}(: | is | has a value )`), value)
@@ -75,7 +71,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         url.username = role
         url.password = secret
         const port = yield* findFreePort
-        const running = yield* startProgram(process.execPath, ["src/main.ts", "--log-level", "all", "serve"], {
+        const running = yield* startCommandProcess(["--log-level", "all", "serve"], {
           DATABASE_URL: url.href,
           PORT: String(port),
           LOG_FORMAT: format,

@@ -3,13 +3,11 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Fiber, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { connect } from "node:net"
-import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { valueAt } from "../support/DocumentedEndpoints.ts"
 import { ExportReadTimeout } from "../../src/lists/ExportCursors.ts"
 import * as Downloads from "../support/Downloads.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
-import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 
 // @module-tag slow
@@ -18,13 +16,15 @@ const { startInstance, requestOverWire } = ServiceInstances
 
 const rows = 1_000
 
-/** About 20 MB of news, more than the buffers between the service and a client hold. */
-const filled = Layer.effectDiscard(Effect.flatMap(SqlClient.SqlClient, (sql) =>
+/** Inserts about 20 MB of news, more than the buffers between the service and a client hold. */
+const insertNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
     insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
     select 'long ' || g, 'LONG', 'news', 'Long', repeat('long ', 4000), '2026-01-02', '2026-01-02', '2026-01-02'
     from generate_series(1, ${rows}::int) as g
-  `)).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeys))
+  `)
+
+const filled = Layer.effectDiscard(insertNews).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeys))
 
 const path = "/v1/news?limit=all&format=csv"
 
@@ -263,19 +263,15 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
       const port = yield* startInstance()
-      const exportPath = "/v1/screener?limit=all&format=ndjson"
-      yield* sql`truncate screener`
-      yield* Effect.forEach(
-        loadableDatasets.filter(({ table }) => table === "screener"),
-        (one) => GeneratedRows.fillTable(one, 20_000),
-      )
+      const exportPath = "/v1/news?limit=all&format=ndjson"
+      yield* Effect.addFinalizer(() => Effect.orDie(Effect.andThen(sql`truncate news`, insertNews)))
       const response = yield* Downloads.beginDownload(port, exportPath, ultimate)
       const chunks: Array<Buffer> = []
       response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
       // The test gets an exclusive lock immediately, so the export holds no lock.
-      yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate screener`))
+      yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate news`))
       assert.isTrue(yield* Downloads.finishDownload(response))
-      assert.strictEqual(Downloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, 20_000)
+      assert.strictEqual(Downloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, rows)
       assert.strictEqual((yield* Downloads.download(port, exportPath, ultimate)).headers["x-row-count"], "0")
     }).pipe(Effect.scoped))
 

@@ -139,6 +139,6 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API",
         assert.strictEqual(headers["x-api-version"], "v1")
         assert.isString(headers["x-request-id"])
       }),
-    { arbitrary: { runs: inputs(1500) } },
+    { arbitrary: { runs: inputs(1_000) } },
   )
 })

@@ -14,7 +14,7 @@ import * as StatementRecorder from "../support/StatementRecorder.ts"
 // @module-tag slow
 
 /** The number of rows per table, large enough that PostgreSQL prefers an index to a sequential scan. */
-const rows = 20_000
+const rows = 8_000
 
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(rows)).pipe(
   Layer.provideMerge(Service.layer),

@@ -1359,22 +1359,23 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       assert.deepStrictEqual(yield* rights, before)
     }))
 
-  it.effect("streams a file of 300,000 rows within a heap of 96 MB (D31)", () =>
+  it.effect("streams a file that is larger than its heap (D31)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
+      const padding = " ".repeat(1_200)
       const lines = Array.from(
-        { length: 300_000 },
-        (_, at) => `{"ticker":"A${at}","former_ticker":"B${at}","date":"${day(at % 5000)}"}`,
+        { length: 100_000 },
+        (_, at) => `{"ticker":"A${at}","former_ticker":"B${at}","date":"${day(at % 5000)}"${padding}}`,
       )
       const file = yield* writeTestFile("big.ndjson.gz", gzipSync(`${lines.join("\n")}\n`, { level: 1 }))
       const loading = yield* startCommand(["load", "historical-tickers", file], ["--max-old-space-size=96"])
       const began = yield* Clock.currentTimeMillis
       const { code, err, out } = yield* loading.result
       console.info(
-        `300,000 rows of historical_tickers with a heap of 96 MB: ${(yield* Clock.currentTimeMillis) - began} ms`,
+        `120 MB of historical_tickers with a heap of 96 MB: ${(yield* Clock.currentTimeMillis) - began} ms`,
       )
       assert.strictEqual(code, 0, err.slice(-500))
-      assert.match(out, /^historical_tickers: 300000 rows loaded, in \d+\.\d s\n$/)
-      assert.strictEqual((yield* readTableState("historical_tickers")).rows, 300_000)
+      assert.match(out, /^historical_tickers: 100000 rows loaded, in \d+\.\d s\n$/)
+      assert.strictEqual((yield* readTableState("historical_tickers")).rows, 100_000)
     }))
 })

@@ -1,17 +1,19 @@
-/** What `npm test` omits: slow tests, and most random inputs. Every other command runs all tests with all inputs. */
+/** What `npm test` and `npm run test:pooled` omit. Every other command runs all tests with all inputs. */
 import { Effect } from "effect"
 import { TestRunner } from "vitest"
 
-const isThorough = process.env["TEST_DEPTH"] !== "fast"
+/** `fast` skips slow tests and most inputs, `sampled` only skips most inputs. */
+const depth = process.env["TEST_DEPTH"]
+const hasAllInputs = depth !== "fast" && depth !== "sampled"
 
 /** Skips the current test in `npm test`. This is the first line of each slow test. */
 export const skipUnlessThorough = Effect.sync(() => {
-  if (!isThorough) TestRunner.getCurrentTest()?.context.skip("slow")
+  if (depth === "fast") TestRunner.getCurrentTest()?.context.skip("slow")
 })
 
-/** Returns the number of random inputs for a property test. In `npm test` it is a tenth of `count`, at least ten. */
-export const inputs = (count: number) => isThorough ? count : Math.min(count, Math.max(10, Math.ceil(count / 10)))
+/** Returns the number of random inputs for a property test. If most are skipped, it is a tenth, at least ten. */
+export const inputs = (count: number) => hasAllInputs ? count : Math.min(count, Math.max(10, Math.ceil(count / 10)))
 
-/** Returns all values. In `npm test` it returns every `step`-th value, beginning at `offset % step`. */
+/** Returns all values. If most are skipped, it returns every `step`-th value, beginning at `offset % step`. */
 export const someOf = <A>(values: ReadonlyArray<A>, step: number, offset: number): ReadonlyArray<A> =>
-  isThorough ? values : values.filter((_, index) => index % step === offset % step)
+  hasAllInputs ? values : values.filter((_, index) => index % step === offset % step)
