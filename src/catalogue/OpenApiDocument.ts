@@ -250,6 +250,8 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
         ? !unauthenticatedStatuses.has(status) && status !== 403 && status !== 429
         : takesAnyParameter && status === 200,
     ),
+  // An export may fail after its lineages are resolved.
+  "X-Lineage": ({ dropsTickers, status }) => sometimesIf(dropsTickers && [200, 304, 402, 500, 503].includes(status)),
   "X-Row-Count": filePresence,
   "Content-Disposition": filePresence,
   "Unencoded-Digest": filePresence,

@@ -1,12 +1,19 @@
 /** List endpoints: each responds with a page or an export, in the negotiated format (D8). */
-import { Context, Effect, Layer, type Schema, type Scope } from "effect"
+import { Array, Context, Effect, Layer, type Schema, type Scope } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
-import { setResponseHeaders } from "../http/RequestContext.ts"
+import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
+import { type LineageRequest, LineageResolver } from "../lineage/LineageResolver.ts"
 import { type ListFormat, negotiateListFormat } from "../rows/ListFormats.ts"
 import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
-import { type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
+import {
+  type AmbiguousTickerLineage,
+  type DatabasePoolTimeout,
+  type DataRefreshing,
+  ValidationError,
+} from "../rules/Errors.ts"
+import { getLineageRequests, type LineageQuery } from "../rules/LineageParameters.ts"
 import type { PageQuery } from "../rules/Paging.ts"
 import { exportNeedsFileFormat } from "../rules/ParameterCombinations.ts"
 import { type CombinedTableVersion, DatasetVersions } from "./DatasetVersions.ts"
@@ -17,7 +24,7 @@ import { QueryCache, respondUncached } from "./QueryCache.ts"
 
 type Response = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
-  DataRefreshing | DatabasePoolTimeout | ValidationError,
+  AmbiguousTickerLineage | DataRefreshing | DatabasePoolTimeout | ValidationError,
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
 
@@ -39,8 +46,11 @@ const jsonExportError = new ValidationError({
 })
 
 export class ListEndpoints extends Context.Service<ListEndpoints, {
-  /** For a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17, caching). */
-  readonly makeEndpoint: <Query extends PageQuery, const ShapedBy extends keyof Query = never>(
+  /**
+   * For a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17, caching). With
+   * `follow_lineage=true`, the list has the rows of companies instead of symbols.
+   */
+  readonly makeEndpoint: <Query extends PageQuery & LineageQuery, const ShapedBy extends keyof Query = never>(
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
   ) => PipelineEndpoint
@@ -54,7 +64,8 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
   static readonly layer = Layer.effect(
     ListEndpoints,
     Effect.gen(function* () {
-      const makeListQuery = yield* makeListQueryCompiler
+      const { makeFollowedListQuery, makeListQuery } = yield* makeListQueryCompiler
+      const { resolve } = yield* LineageResolver
       const queryCache = yield* QueryCache
       const versions = yield* DatasetVersions
       const cursors = yield* ExportCursors
@@ -62,39 +73,61 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
       const respondWithExport = Effect.fnUntraced(function* <Query extends PageQuery>(
         query: Query,
         format: ListFormat,
-        { compileExport, results }: ListQuery<Query>,
+        { compileExport, readHeaders, results }: ListQuery<Query>,
         tables: ReadonlyArray<string>,
         tableVersions?: CombinedTableVersion,
       ) {
         if (format === "json") return yield* jsonExportError
+        yield* setResponseHeaders(yield* readHeaders(query))
         if (yield* Export.isHeadRequest) return yield* Export.respondToHead({ results, format })
         const version = tableVersions?.current()
         const cursor = yield* cursors.open({ tables, version, statement: compileExport(query) })
         return yield* Export.sendExport({ results, format }, cursor)
       })
 
-      const makeEndpoint = <Query extends PageQuery, ShapedBy extends keyof Query>(
+      const makeEndpoint = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
       ) => {
-        const list = makeListQuery(definition)
         const tables = getEndpointTables(endpoint)
         const tableVersions = versions.watchTables(tables)
-        const makePageHandler = (format: ListFormat) =>
-          queryCache.makeHandler(endpoint, (query: Query) => list.readPage(query, format))
-        const pageHandlers = {
-          json: makePageHandler("json"),
-          csv: makePageHandler("csv"),
-          ndjson: makePageHandler("ndjson"),
+        const makeResponder = <Sent extends PageQuery>(list: ListQuery<Sent>) => {
+          const makePageHandler = (format: ListFormat) =>
+            queryCache.makeHandler(endpoint, (query: Sent) => list.readPage(query, format))
+          const pageHandlers = {
+            json: makePageHandler("json"),
+            csv: makePageHandler("csv"),
+            ndjson: makePageHandler("ndjson"),
+          }
+          return (query: Sent) =>
+            Effect.flatMap(
+              resolveFormat(query),
+              (format): Response =>
+                query.limit === "all"
+                  ? respondWithExport(query, format, list, tables, tableVersions)
+                  : pageHandlers[format](query),
+            )
         }
-        return makePipelineEndpoint(endpoint, definition.Query, (query) =>
-          Effect.flatMap(
-            resolveFormat(query),
-            (format): Response =>
-              query.limit === "all"
-                ? respondWithExport(query, format, list, tables, tableVersions)
-                : pageHandlers[format](query),
-          ))
+        const respond = makeResponder(makeListQuery(definition))
+        const followedList = makeFollowedListQuery(definition)
+        const respondWithFollowed = makeResponder(followedList)
+
+        const follow = Effect.fnUntraced(function* (
+          query: Query,
+          requests: Array.NonEmptyReadonlyArray<LineageRequest>,
+        ) {
+          const resolved = yield* resolve(requests)
+          const response = yield* respondWithFollowed({ ...query, followed: followedList.follow(resolved.lineages) })
+          const context = yield* RequestContext
+          const { isCurrent } = context.response
+          if (isCurrent !== undefined) context.response.isCurrent = () => isCurrent() && resolved.isCurrent()
+          return response
+        })
+
+        return makePipelineEndpoint(endpoint, definition.Query, (query): Response => {
+          const requests = query.follow_lineage === true ? getLineageRequests(query) : []
+          return Array.isReadonlyArrayNonEmpty(requests) ? follow(query, requests) : respond(query)
+        })
       }
 
       const makeAccountEndpoint = <Query extends PageQuery>(

@@ -79,6 +79,11 @@ const declarations = {
     "The invalid symbols that were dropped: at most 20, percent-encoded, comma-separated. Missing if there are none.",
     "%40%40,A_B",
   ))),
+  "X-Lineage": shared(optional(text(
+    "With `follow_lineage=true`: the symbols of each company, oldest first, each former one with the first day of " +
+      "the next. `;outside=` counts omitted rows: those of the symbols on days when the company did not use them.",
+    "OSTK..2023-11-06, BYON..2025-08-29, BBBY..2026-08-17, NXH",
+  ))),
   "X-Row-Count": shared(optional(count("How many rows the file has, without the header of CSV.", 100))),
   "Content-Disposition": shared(optional(text("The file name of CSV.", `attachment; filename="news.csv"`))),
   "Unencoded-Digest": shared(optional(text(

@@ -74,6 +74,9 @@ const contract = () => ({
           price: { anyOf: [{ type: "number" }, { type: "null" }] },
           shape: { type: "string", enum: ["round", "square"] },
           parts: { type: "array", items: { $ref: "#/components/schemas/Widget" } },
+          kinds: {
+            anyOf: ["left", "right"].map((kind) => ({ type: "object", properties: { [kind]: { type: "string" } } })),
+          },
         },
       },
       NotFound: {
@@ -263,6 +266,17 @@ const mutations: ReadonlyArray<
     "name",
     "added",
     true,
+  ],
+  [
+    "each of two kinds of rows gets a field",
+    (c) => {
+      const kinds = list(Reflect.get(into(fields(c), "kinds"), "anyOf"))
+      for (const kind of kinds) Object.assign(into(kind, "properties"), { colour: { type: "string" } })
+      return kinds
+    },
+    "colour",
+    "added",
+    false,
   ],
   ["a field is never null", (c) => Object.assign(fields(c), { price: { type: "number" } }), "price", "removed", false],
   ["a field may be missing", (c) => Object.assign(widget(c), { required: ["price"] }), "name", "changed", true],
