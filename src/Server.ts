@@ -53,6 +53,7 @@ import { researchReportsEndpoints } from "./v1/research-reports/Http.ts"
 import { screenerEndpoints } from "./v1/screener/Http.ts"
 import { splitStatusEndpoints } from "./v1/split-status/Http.ts"
 import { tickerChangesEndpoints } from "./v1/ticker-changes/Http.ts"
+import { timelineEndpoints } from "./v1/timeline/Http.ts"
 import { usageEndpoints } from "./v1/usage/Http.ts"
 
 /** The endpoints of the request pipeline. All of them need a key. */
@@ -75,6 +76,7 @@ const pipelineEndpoints = Effect.map(
     historicalFloatProEndpoints,
     ownershipEndpoints,
     screenerEndpoints,
+    timelineEndpoints,
     overviewEndpoints,
     accountEndpoints,
     usageEndpoints,

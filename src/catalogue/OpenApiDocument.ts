@@ -33,6 +33,8 @@ interface EndpointFacts {
   readonly isList: boolean
   /** Whether invalid symbols in `ticker` are dropped: D5 (ticker lists). */
   readonly dropsTickers: boolean
+  /** Whether events of some types may be omitted because the account may not use their endpoint. */
+  readonly omitsTypes: boolean
   /** Whether the endpoint accepts the parameters of other endpoints: D28 (estimates). */
   readonly takesAnyParameter: boolean
   readonly deprecation: Option.Option<Deprecation>
@@ -64,6 +66,7 @@ const readDeclarations = () => {
         hasEtag: middlewareKeys.has(Billing.key) || Context.get(mergedAnnotations, HasEtag),
         isList: getIn(parameters, "format") !== undefined,
         dropsTickers: getIn(parameters, "ticker", "type") === "array",
+        omitsTypes: getIn(parameters, "types") !== undefined,
         takesAnyParameter: takesAnyParameter(endpoint),
         deprecation: getDeprecation(endpoint.annotations),
       }
@@ -250,6 +253,8 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
         ? !unauthenticatedStatuses.has(status) && status !== 403 && status !== 429
         : takesAnyParameter && status === 200,
     ),
+  "X-Omitted-Types": ({ omitsTypes, status }) =>
+    sometimesIf(omitsTypes && !unauthenticatedStatuses.has(status) && status !== 403 && status !== 429),
   "X-Row-Count": filePresence,
   "Content-Disposition": filePresence,
   "Unencoded-Digest": filePresence,

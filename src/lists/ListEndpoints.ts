@@ -2,6 +2,7 @@
 import { Context, Effect, Layer, type Schema, type Scope } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
+import type { ApiError } from "../http/ErrorResponses.ts"
 import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
 import { setResponseHeaders } from "../http/RequestContext.ts"
 import { type ListFormat, negotiateListFormat } from "../rows/ListFormats.ts"
@@ -44,6 +45,13 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
   ) => PipelineEndpoint
+  /** Like `makeEndpoint`, for a list whose statement needs more than its parameters. `resolve` adds what it needs. */
+  readonly makeResolvedEndpoint: <Sent extends PageQuery, Query extends PageQuery, const ShapedBy extends keyof Query>(
+    endpoint: AnnotatedEndpoint,
+    query: Schema.Codec<Sent, unknown>,
+    resolve: (query: Sent, account: typeof CurrentAccount.Service) => Effect.Effect<Query, ApiError>,
+    definition: ListDefinition<Query, ShapedBy>,
+  ) => PipelineEndpoint
   /** For a list that depends on the account. Its pages are never cached. */
   readonly makeAccountEndpoint: <Query extends PageQuery>(
     endpoint: AnnotatedEndpoint,
@@ -73,9 +81,9 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         return yield* Export.sendExport({ results, format }, cursor)
       })
 
-      const makeEndpoint = <Query extends PageQuery, ShapedBy extends keyof Query>(
+      const makeResponder = <Query extends PageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
-        definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
+        definition: ListDefinition<Query, ShapedBy>,
       ) => {
         const list = makeListQuery(definition)
         const tables = getEndpointTables(endpoint)
@@ -87,14 +95,33 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
           csv: makePageHandler("csv"),
           ndjson: makePageHandler("ndjson"),
         }
-        return makePipelineEndpoint(endpoint, definition.Query, (query) =>
+        return (query: Query) =>
           Effect.flatMap(
             resolveFormat(query),
             (format): Response =>
               query.limit === "all"
                 ? respondWithExport(query, format, list, tables, tableVersions)
                 : pageHandlers[format](query),
-          ))
+          )
+      }
+
+      const makeEndpoint = <Query extends PageQuery, ShapedBy extends keyof Query>(
+        endpoint: AnnotatedEndpoint,
+        definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
+      ) => makePipelineEndpoint(endpoint, definition.Query, makeResponder(endpoint, definition))
+
+      const makeResolvedEndpoint = <Sent extends PageQuery, Query extends PageQuery, ShapedBy extends keyof Query>(
+        endpoint: AnnotatedEndpoint,
+        query: Schema.Codec<Sent, unknown>,
+        resolve: (query: Sent, account: typeof CurrentAccount.Service) => Effect.Effect<Query, ApiError>,
+        definition: ListDefinition<Query, ShapedBy>,
+      ) => {
+        const respond = makeResponder(endpoint, definition)
+        return makePipelineEndpoint(
+          endpoint,
+          query,
+          (sent, account) => Effect.flatMap(resolve(sent, account), respond),
+        )
       }
 
       const makeAccountEndpoint = <Query extends PageQuery>(
@@ -111,7 +138,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         })
         return makePipelineEndpoint(endpoint, query, respond)
       }
-      return ListEndpoints.of({ makeEndpoint, makeAccountEndpoint })
+      return ListEndpoints.of({ makeEndpoint, makeResolvedEndpoint, makeAccountEndpoint })
     }),
   )
 }

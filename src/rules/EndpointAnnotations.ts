@@ -14,6 +14,13 @@ export const isTierSufficient = (tier: Tier, required: Tier) => tiers.indexOf(ti
 /** The lowest tier that may use the endpoint. */
 export const RequiredTier = Context.Reference<Tier>("tickerline/rules/RequiredTier", { defaultValue: () => "basic" })
 
+/** What determines which accounts may use an endpoint. */
+export interface EndpointAccess {
+  /** The path with its version, such as `/v1/news`. */
+  readonly path: string
+  readonly required_tier: Tier
+}
+
 /** Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints always do. */
 export const HasEtag = Context.Reference<boolean>("tickerline/rules/HasEtag", { defaultValue: () => false })
 

@@ -79,6 +79,11 @@ const declarations = {
     "The invalid symbols that were dropped: at most 20, percent-encoded, comma-separated. Missing if there are none.",
     "%40%40,A_B",
   ))),
+  "X-Omitted-Types": optional(text(
+    "The requested types whose events are omitted because the account may not use their endpoint, comma-separated. " +
+      "Missing if there are none.",
+    "filing,news",
+  )),
   "X-Row-Count": shared(optional(count("How many rows the file has, without the header of CSV.", 100))),
   "Content-Disposition": shared(optional(text("The file name of CSV.", `attachment; filename="news.csv"`))),
   "Unencoded-Digest": shared(optional(text(

@@ -4,6 +4,7 @@
  */
 import { Effect, Predicate, Result, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
+import type { CurrentAccount } from "../../src/accounts/keys/Authentication.ts"
 import { Parameter } from "../../src/db/CompiledStatement.ts"
 import { Database } from "../../src/db/Database.ts"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
@@ -32,6 +33,7 @@ import { registrationsEndpoints } from "../../src/v1/registrations/Http.ts"
 import { researchReportsEndpoints } from "../../src/v1/research-reports/Http.ts"
 import { screenerEndpoints } from "../../src/v1/screener/Http.ts"
 import { splitStatusEndpoints } from "../../src/v1/split-status/Http.ts"
+import { timelineEndpoints } from "../../src/v1/timeline/Http.ts"
 import { usageEndpoints } from "../../src/v1/usage/Http.ts"
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -147,6 +149,7 @@ const makeClauses = (
     where: sql.and(conditions),
     orderBy,
     orderAndLimit: orderBy,
+    orderUpToPage: orderBy,
     limit: unlimitedRows,
     offset: new Parameter(() => 0),
     isDeep: false,
@@ -177,23 +180,31 @@ export interface ReferenceList {
   readonly encodeResult: (rows: ReadonlyArray<object>) => ReferenceResult
 }
 
+const makeDecoder = <Query>(schema: Schema.Codec<Query, unknown>) =>
+  Schema.decodeUnknownEffect(Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(schema)), queryParseOptions)
+
 const isModel = (row: unknown): row is RowModel => Predicate.hasProperty(row, "json")
 
 const toModels = (row: unknown): ReadonlyArray<RowModel> => [row].flat().filter(isModel)
 
+/** An account that may use every endpoint. */
+const unrestrictedAccount: typeof CurrentAccount.Service = {
+  account_id: 1,
+  tier: "ultimate",
+  balance_microdollars: null,
+  key_id: 1,
+  endpoints: null,
+}
+
 const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query, Decoded extends PageQuery>(
   sql: SqlClient.SqlClient,
   { path }: AnnotatedEndpoint,
-  schema: Schema.Codec<Decoded, unknown>,
+  decodeQuery: (parameters: SearchParameters) => Effect.Effect<Decoded, Schema.SchemaError>,
   { Query: { fields } = { fields: {} }, Row, select, shapedBy = [] }: ListDefinition<Query, ShapedBy>,
   isOfAccount: boolean,
 ): ReferenceList => {
   const models = toModels(Row)
   const { columns, encodeResult, group } = models.length === 0 ? makeOwnershipResults() : makeRowResults(models)
-  const decodeQuery = Schema.decodeUnknownEffect(
-    Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(schema)),
-    queryParseOptions,
-  )
   const shaped = new Set<PropertyKey>(shapedBy)
 
   const makeConditions = (query: DecodedQuery) =>
@@ -253,9 +264,16 @@ export const referenceLists = Effect.gen(function* () {
     return { path: list.path, decode: () => Effect.die(new Error("the reference serves no requests")) }
   }
   const recorder = ListEndpoints.of({
-    makeEndpoint: (endpoint, definition) => add(makeReferenceList(sql, endpoint, definition.Query, definition, false)),
+    makeEndpoint: (endpoint, definition) =>
+      add(makeReferenceList(sql, endpoint, makeDecoder(definition.Query), definition, false)),
+    makeResolvedEndpoint: (endpoint, query, resolve, definition) => {
+      const decode = makeDecoder(query)
+      const resolveQuery = (parameters: SearchParameters) =>
+        Effect.flatMap(decode(parameters), (sent) => Effect.orDie(resolve(sent, unrestrictedAccount)))
+      return add(makeReferenceList(sql, endpoint, resolveQuery, definition, false))
+    },
     makeAccountEndpoint: (endpoint, query, definition) =>
-      add(makeReferenceList(sql, endpoint, query, definition, true)),
+      add(makeReferenceList(sql, endpoint, makeDecoder(query), definition, true)),
   })
   yield* Effect.all([
     Effect.provide(accountEndpoints, Database.layer),
@@ -275,6 +293,7 @@ export const referenceLists = Effect.gen(function* () {
     researchReportsEndpoints,
     screenerEndpoints,
     splitStatusEndpoints,
+    timelineEndpoints,
     usageEndpoints,
   ]).pipe(Effect.provideService(ListEndpoints, recorder))
   return lists

@@ -3,6 +3,9 @@ import { SqlClient } from "effect/sql"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import { IntradayRunner, IntradayRunnersApiGroup, IntradayRunnersQuery } from "./Api.ts"
 
+/** The sessions of the list (§4.3). Written exactly as in the indexes, so that PostgreSQL can use them. */
+export const runnerCondition = "anomaly_flagged and daily_volume_ratio > 9"
+
 export const intradayRunnersEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpoints
@@ -14,7 +17,7 @@ export const intradayRunnersEndpoints = Effect.gen(function* () {
       const page = fromPage({
         table: "intraday_runners",
         key: ["ticker", "date"],
-        where: sql.and(["anomaly_flagged and daily_volume_ratio > 9", ...conditions]),
+        where: sql.and([runnerCondition, ...conditions]),
         order: sql`date desc, ticker`,
       })
       return sql`select ${columns} from ${page}`

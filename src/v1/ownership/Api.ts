@@ -15,7 +15,7 @@ import {
 } from "../../rows/Columns.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { literalFilter, substringFilter } from "../../rules/Filters.ts"
+import { literalFilter, NonEmptyText, substringFilter } from "../../rules/Filters.ts"
 import { makeListEnvelope, PagingParameters, ResultUnit } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -73,6 +73,12 @@ class Ownership extends Model.Class<Ownership>("Ownership")({
 export const OwnershipQuery = Schema.Struct({
   // No generated condition, because the handler's statement selects the newest filing of each ticker.
   ticker: TickerListParameter.annotate({ filter: { operator: "statement" } }),
+  accession_number: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "The filing with this SEC accession number, instead of the newest one.",
+      examples: ["9990001000-25-000007"],
+    }).pipe(Schema.decodeTo(NonEmptyText)).annotate({ filter: { operator: "statement" } }),
+  ),
   owner_name: substringFilter("owner_name"),
   owner_type: literalFilter(ownerTypes),
   ...PagingParameters,
@@ -85,7 +91,8 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
     error: [DataRefreshing, DatabasePoolTimeout],
   }).annotate(ResultUnit, "filing_group").annotate(ReadsTables, ["ownership"]).annotateMerge(describeEndpoint(
     "Ownership",
-    "The owners of each ticker from its newest filing with a table of holders. A ticker without such a filing has no " +
-      "result. owner_name and owner_type select owners within that filing.",
+    "The owners of each ticker from its newest filing with a table of holders, or from the filing that " +
+      "accession_number names. A ticker without such a filing has no result. owner_name and owner_type select owners " +
+      "within that filing.",
   )),
 ).annotateMerge(describeGroup("Ownership", "Owners of a company, grouped by filing.")) {}

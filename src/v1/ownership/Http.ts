@@ -31,12 +31,15 @@ const writeGroup = (owners: RowsOfResult, position: number) => {
 /** Groups consecutive rows with the same ticker into one filing. CSV has one record per owner. */
 const filings = makeGroupResultEncoder(OwnershipRow, (row, previous) => row.hasSameField(previous, ticker), writeGroup)
 
+/** Excludes placeholders (§2.7, ownership). Written exactly as in the index, so that PostgreSQL can use it. */
+export const makeHolderCondition = (sql: SqlClient.SqlClient) =>
+  sql`num_nonnulls(${sql.csv(ownershipHoldingColumns)}) > 0`
+
 export const ownershipEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpoints
 
-  /** Excludes placeholders (§2.7, ownership). Written exactly as in the index, so that PostgreSQL can use it. */
-  const isHolder = sql`num_nonnulls(${sql.csv(ownershipHoldingColumns)}) > 0`
+  const isHolder = makeHolderCondition(sql)
 
   const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {
     Query: OwnershipQuery,
@@ -44,12 +47,17 @@ export const ownershipEndpoints = Effect.gen(function* () {
     counted: sql`distinct ticker`,
     select: (query, { columns, conditions, orderAndLimit, orderBy }) => {
       const isShown = sql.and([isHolder, ...conditions])
+      const { accession_number } = query
+      const isRequested = sql.and([
+        isHolder,
+        ...(accession_number === undefined ? [] : [sql`accession_number = ${accession_number}`]),
+      ])
       return sql`
         with filing as (
           select newest.* from unnest(${query.ticker}::text[]) as requested(ticker)
           cross join lateral (
             select ticker, reported_date, filed_at, form_type, accession_number, document_url from ownership
-            where ticker = requested.ticker and ${isHolder}
+            where ticker = requested.ticker and ${isRequested}
             order by filed_at desc, reported_date desc nulls last, accession_number desc, form_type, document_url
             limit 1
           ) as newest
