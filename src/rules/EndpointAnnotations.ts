@@ -35,6 +35,12 @@ export interface AnnotatedEndpoint {
   readonly annotations: Context.Context<never>
 }
 
+/** Returns what determines who may use the endpoint of `/v1`. */
+export const getEndpointAccess = ({ annotations, path }: AnnotatedEndpoint): EndpointAccess => ({
+  path: `/v1${path}`,
+  required_tier: Context.get(annotations, RequiredTier),
+})
+
 /** Returns the tables that the endpoint declares. Throws during startup if it declares none. */
 export const getEndpointTables = ({ annotations, path }: AnnotatedEndpoint): ReadonlyArray<string> => {
   const tables = Context.get(annotations, ReadsTables)

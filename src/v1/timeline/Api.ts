@@ -1,14 +1,12 @@
 /** GET /v1/timeline: the events of one company, from the tables of other endpoints. */
-import { Context, Schema } from "effect"
+import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import {
   type AnnotatedEndpoint,
   describeEndpoint,
   describeGroup,
-  type EndpointAccess,
   ReadsTables,
-  RequiredTier,
   tiers,
 } from "../../rules/EndpointAnnotations.ts"
 import { getRowJsonSchema, literalColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
@@ -57,12 +55,6 @@ export const eventEndpoints: Readonly<Record<EventType, AnnotatedEndpoint>> = {
   float_change: HistoricalFloatProApiGroup.endpoints.list,
   ownership_filing: OwnershipApiGroup.endpoints.list,
   ticker_change: TickerChangesApiGroup.endpoints.resolve,
-}
-
-/** Who may use the endpoint of a type. */
-export const getEventAccess = (type: EventType): EndpointAccess => {
-  const { annotations, path } = eventEndpoints[type]
-  return { path: `/v1${path}`, required_tier: Context.get(annotations, RequiredTier) }
 }
 
 export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({

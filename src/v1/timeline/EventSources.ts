@@ -3,9 +3,10 @@ import { type SqlClient, Statement } from "effect/sql"
 import type { QueryParameter } from "../../lists/Conditions.ts"
 import type { PageClauses } from "../../lists/DeepPages.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
+import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { runnerCondition } from "../intraday-runners/Http.ts"
 import { makeHolderCondition } from "../ownership/Http.ts"
-import { type EventType, getEventAccess } from "./Api.ts"
+import { eventEndpoints, type EventType } from "./Api.ts"
 
 type Fragment = Statement.Fragment
 
@@ -284,7 +285,7 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
   return (query: EventQuery, { columns, orderAndLimit, orderUpToPage }: ListClauses) => {
     const parts = sources.flatMap(({ build, types: [first, ...others] }, source) => {
       if (![first, ...others].some((type) => query.types.includes(type))) return []
-      const { path, required_tier } = getEventAccess(first)
+      const { path, required_tier } = getEndpointAccess(eventEndpoints[first])
       return [sql`(
         select event.*, ${sql.literal(String(source))} as source, ${literal(path)} as endpoint,
           ${literal(required_tier)} as tier

@@ -4,30 +4,32 @@ import { canUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authent
 import { RequestContext } from "../../http/RequestContext.ts"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
-import { eventTypes, getEventAccess, TimelineApiGroup, TimelineEvent, TimelineQuery } from "./Api.ts"
+import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
+import { eventEndpoints, type EventType, eventTypes, TimelineApiGroup, TimelineEvent, TimelineQuery } from "./Api.ts"
 import { makeTimelineSelect } from "./EventSources.ts"
 
 type Account = typeof CurrentAccount.Service
 
-/** Selects the requested types that the account may see. Names the others in a header. */
-const selectTypes = (requested: typeof TimelineQuery.Type["types"] = eventTypes, account: Account) =>
-  Effect.map(RequestContext, ({ response }) => {
-    const access = eventTypes.filter((type) => requested.includes(type)).map((type) => {
-      const endpoint = getEventAccess(type)
-      return { type, endpoint, isAllowed: canUseEndpoint(account, endpoint) }
-    })
-    const omitted = access.filter(({ isAllowed }) => !isAllowed).map(({ type }) => type)
-    if (omitted.length > 0) response.headers["X-Omitted-Types"] = omitted.join(",")
-    response.sources = access.map(({ endpoint }) => endpoint)
-    return access.filter(({ isAllowed }) => isAllowed).map(({ type }) => type)
-  })
+/** Splits the requested types into those whose endpoint the account may use, and the others. */
+export const splitTypesByAccess = (
+  account: Account,
+  requested: typeof TimelineQuery.Type["types"] = eventTypes,
+  endpoints = eventEndpoints,
+) => {
+  const types = eventTypes.filter((type) => requested.includes(type))
+  const isAllowed = (type: EventType) => canUseEndpoint(account, getEndpointAccess(endpoints[type]))
+  return { types: types.filter(isAllowed), omitted: types.filter((type) => !isAllowed(type)) }
+}
 
 export const timelineEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeResolvedEndpoint } = yield* ListEndpoints
 
   const resolve = Effect.fnUntraced(function* (query: typeof TimelineQuery.Type, account: Account) {
-    const types = yield* selectTypes(query.types, account)
+    const { response } = yield* RequestContext
+    const { omitted, types } = splitTypesByAccess(account, query.types)
+    if (omitted.length > 0) response.headers["X-Omitted-Types"] = omitted.join(",")
+    response.sources = types.map((type) => getEndpointAccess(eventEndpoints[type]))
     const periods = [{ ticker: query.ticker, since: "-infinity", until: "infinity" }]
     return { ...query, types, periods, today: yield* todayInChicago }
   })
