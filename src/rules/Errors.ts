@@ -108,27 +108,36 @@ const LineageEvent = Schema.Struct({
   reasons: Schema.Array(LineageReason).annotate({ description: "The reasons that involve this event." }),
 }).annotate({ identifier: "LineageEvent" })
 
+const ambiguousSymbolFields = {
+  query_ticker: Schema.String,
+  reason: LineageReason.annotateKey({ description: "The first reason that applies." }),
+  reasons: Schema.Array(LineageReason).annotate({ description: "All reasons that apply." }),
+  tickers: Schema.Array(Schema.String).annotate({ description: "The symbols involved, sorted." }),
+  candidates: Schema.Array(LineageCandidate).annotate({
+    description: "One chain per issuer, by first date, if each is unambiguous by itself; otherwise empty.",
+  }),
+  events: Schema.Array(LineageEvent).annotate({
+    description: "The first 100 events, by date.",
+  }),
+  event_count: Schema.Int.annotate({
+    description: "The number of events. The search stops at 25,000.",
+  }),
+}
+
 /** 409: the ticker's history is not one unambiguous chain (§4.1, D21: lineage). */
 export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>("AmbiguousTickerLineage")(
   makeErrorFieldsWithDetails(
     "ambiguous_ticker_lineage",
     Schema.Struct({
-      query_ticker: Schema.String,
-      reason: LineageReason.annotateKey({ description: "The first reason that applies." }),
-      reasons: Schema.Array(LineageReason).annotate({ description: "All reasons that apply." }),
-      tickers: Schema.Array(Schema.String).annotate({ description: "The symbols involved, sorted." }),
-      candidates: Schema.Array(LineageCandidate).annotate({
-        description: "One chain per issuer, by first date, if each is unambiguous by itself; otherwise empty.",
-      }),
-      events: Schema.Array(LineageEvent).annotate({
-        description: "The first 100 events, by date.",
-      }),
-      event_count: Schema.Int.annotate({
-        description: "The number of events. The search stops at 25,000.",
-      }),
+      ...ambiguousSymbolFields,
+      symbols: Schema.optionalKey(
+        Schema.Array(Schema.Struct(ambiguousSymbolFields).annotate({ identifier: "AmbiguousSymbol" })).annotate({
+          description: "If several symbols were requested: the same details of each ambiguous one.",
+        }),
+      ),
     }),
   ),
-  { httpApiStatus: 409, description: "The symbol's history cannot be resolved to one unambiguous chain." },
+  { httpApiStatus: 409, description: "A symbol's history cannot be resolved to one unambiguous chain." },
 ) {
   readonly _tag = "AmbiguousTickerLineage"
   override readonly [ErrorReporter.ignore] = true

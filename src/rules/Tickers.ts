@@ -83,3 +83,15 @@ export const TickerParameter = makeTickerSchema(6).annotate({
 /** One ticker of up to 16 characters, the maximum in the tables. */
 export const LongTickerParameter = makeTickerSchema(16)
   .annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })
+
+/** The CIK of an issuer, which SEC filings write with or without leading zeros (D35). Decodes to ten digits. */
+export const CikParameter = Schema.String.annotate({
+  description: "Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.",
+  examples: ["0001326801"],
+}).pipe(Schema.decodeTo(
+  Schema.String.check(Schema.isPattern(/^\d{10}$/, { message: "must be a CIK of one to ten digits" })),
+  SchemaTransformation.transform({
+    decode: (text) => /^\d+$/.test(text) ? text.padStart(10, "0") : text,
+    encode: (text) => text,
+  }),
+)).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })

@@ -3,7 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { renderLineage } from "../../src/site/browser/lineage-figure.js"
-import { resolveLineage, type TickerChangeEvent } from "../../src/v1/ticker-changes/Lineage.ts"
+import { resolveLineage, type TickerChangeEvent } from "../../src/lineage/Lineage.ts"
 import * as SvgAssertions from "../support/SvgAssertions.ts"
 
 const {

@@ -317,6 +317,41 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       ])
     }))
 
+  it.effect("cik selects a candidate, with or without leading zeros; another CIK is 422 (D35)", () =>
+    Effect.gen(function* () {
+      const fund = event("CIKA", "CIKB", "2022-01-31")
+      const company = event("CIKC", "CIKA", "2022-06-09")
+      yield* insertRows(
+        "ticker_changes",
+        change("CIKA", "CIKB", "2022-01-31", { cik: "0001683471", company_name: "The fund" }),
+        change("CIKC", "CIKA", "2022-06-09", { cik: "0001326801" }),
+      )
+      for (const cik of ["0001326801", "1326801"]) {
+        assert.deepStrictEqual((yield* of(`CIKA&cik=${cik}`)).body, changed("CIKA", company), cik)
+      }
+      assert.deepStrictEqual((yield* of("CIKA&cik=0001683471")).body, changed("CIKA", fund))
+      const { body, status } = yield* of("CIKA&cik=7")
+      assert.strictEqual(status, 422)
+      assert.deepStrictEqual(at(body, "error", "details", "fields"), [{
+        field: "cik",
+        reason: "must be a CIK in the history of CIKA: 0001683471 (The fund), 0001326801; not 0000000007",
+      }])
+      for (const cik of ["", "x", "12345678901", "-1", "META:1"]) {
+        const { body, status } = yield* of(`CIKA&cik=${cik}`)
+        assert.strictEqual(status, 422, cik)
+        assert.include(String(at(body, "error", "message")), "must be a CIK of one to ten digits")
+      }
+    }))
+
+  it.effect("cik of a symbol without changes is 422, and of a conflict without candidates 409 (D35)", () =>
+    Effect.gen(function* () {
+      const { body, status } = yield* of("CIKN&cik=1")
+      assert.strictEqual(status, 422)
+      assert.include(String(at(body, "error", "message")), "no recorded change of CIKN has a CIK")
+      yield* store(event("CIKX", "CIKY", "2020-01-01"), event("CIKX", "CIKZ", "2021-01-01"))
+      assert.strictEqual(at(yield* refusal("CIKX&cik=1"), "reason"), "competing_destinations")
+    }))
+
   it.effect("a 409 lists at most a hundred events and their total number (§4.1.3, D21)", () =>
     Effect.gen(function* () {
       const days = Array.from(

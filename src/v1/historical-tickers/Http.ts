@@ -8,7 +8,7 @@ import { decodePositionalRows } from "../../db/DecodeRows.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { NotFound } from "../../rules/Errors.ts"
 import { makeUnpagedContent } from "../../rules/Paging.ts"
-import { makeLineageEventFinder } from "../ticker-changes/Lineage.ts"
+import { makeLineageEventFinder } from "../../lineage/LineageEvents.ts"
 import {
   FormerTicker,
   HistoricalTickersApiGroup,

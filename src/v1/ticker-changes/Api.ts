@@ -5,7 +5,7 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import { dateColumn, literalColumn, nullableColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, ChangeEvent, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { TickerParameter } from "../../rules/Tickers.ts"
+import { CikParameter, TickerParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 
 export const tickerChangeStatuses = ["confirmed", "estimated", "backfill", "reverted", "blocked"] as const
@@ -39,7 +39,7 @@ export const TickerChangesResult = Schema.Struct({
   history: Schema.Array(ChangeEvent).annotate({ description: "The complete chain, oldest first." }),
 }).annotate({ identifier: "TickerChangesResult" })
 
-export const TickerChangesQuery = Schema.Struct({ ticker: TickerParameter })
+export const TickerChangesQuery = Schema.Struct({ ticker: TickerParameter, cik: Schema.optionalKey(CikParameter) })
 
 export const TickerChangesResponse = Schema.Struct({
   count: Schema.Int.annotate({ description: "The number of events in history, not the length of results." }),
@@ -54,6 +54,7 @@ export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").ad
   }).annotate(ReadsTables, ["ticker_changes"]).annotateMerge(describeEndpoint(
     "Ticker Changes",
     "The complete chain of symbol changes of a current or former symbol. A symbol without changes is 200 with " +
-      "`has_changes: false`. If the recorded changes are not one unambiguous chain, it is 409 with the reasons.",
+      "`has_changes: false`. If the recorded changes are not one unambiguous chain, it is 409 with the reasons; if " +
+      "its details list candidates, `cik` selects one of them.",
   )),
 ).annotateMerge(describeGroup("Ticker Changes", "The chain of symbol changes that a symbol belongs to.")) {}

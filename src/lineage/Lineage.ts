@@ -1,20 +1,12 @@
 /**
- * The lineage of a symbol: D19 (eligible events), D20 (components: all events connected with a symbol), D21 (chains and
- * conflicts). `makeLineageEventFinder` reads a component, and `resolveLineage`, a pure function, turns it into a chain.
+ * The lineage of a symbol: D20 (components: all events connected with a symbol), D21 (chains and conflicts), D35
+ * (selection by CIK). `LineageEvents.ts` reads a component; these pure functions turn it into a chain.
  */
-import { Array, Effect, Order, Result, Schema } from "effect"
-import { SqlClient } from "effect/sql"
-import { compileStatement } from "../../db/CompiledStatement.ts"
-import { Database } from "../../db/Database.ts"
-import { decodePositionalRows } from "../../db/DecodeRows.ts"
-import type { LineageReason } from "../../rules/Errors.ts"
-
-// ---------------------------------------------------------------------------------------------------------------------
-// Events
-// ---------------------------------------------------------------------------------------------------------------------
+import { Array, Data, Order, Result, Schema } from "effect"
+import type { LineageReason } from "../rules/Errors.ts"
 
 /** An eligible change, as stored in `ticker_changes`. */
-const TickerChangeEvent = Schema.Struct({
+export const TickerChangeEvent = Schema.Struct({
   old_ticker: Schema.String,
   new_ticker: Schema.String,
   effective_date: Schema.String,
@@ -23,72 +15,21 @@ const TickerChangeEvent = Schema.Struct({
 })
 export type TickerChangeEvent = typeof TickerChangeEvent.Type
 
-/**
- * Maximum number of events read for a symbol. A chain has at most twelve, so a larger component is a conflict anyway.
- * The limit bounds the work for a symbol with millions of events.
- */
-const maxEvents = 25_000
-
-interface EventQuery {
-  readonly ticker: string
-  readonly today: string
-}
-
-const decodeEvents = decodePositionalRows(TickerChangeEvent)
-
-/** Returns a function that reads the component of `ticker` up to `today` (in Chicago), in no particular order. */
-export const makeLineageEventFinder = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const { readValues } = yield* Database
-
-  // Walks from symbol to symbol with two partial indexes. The `limit` of `symbols` stops the recursion.
-  const compileFind = compileStatement<EventQuery>({
-    isPrepared: true,
-    build: (parameter) => {
-      const today = parameter((query) => query.today)
-      return sql`
-        with recursive symbols (ticker) as (
-          select ${parameter(({ ticker }) => ticker)}::text
-          union
-          select neighbour.ticker
-          from symbols, lateral (
-            select new_ticker as ticker from ticker_changes
-            where old_ticker = symbols.ticker and status = 'confirmed' and effective_date <= ${today}::date
-            union all
-            select old_ticker from ticker_changes
-            where new_ticker = symbols.ticker and status = 'confirmed' and effective_date <= ${today}::date
-          ) as neighbour
-        )
-        select event.old_ticker, event.new_ticker, event.effective_date, event.cik, event.company_name
-        from (select ticker from symbols limit ${maxEvents}) as reached, lateral (
-          select old_ticker, new_ticker, effective_date, cik, company_name from ticker_changes
-          where old_ticker = reached.ticker and status = 'confirmed' and effective_date <= ${today}::date
-          limit ${maxEvents}
-        ) as event
-        limit ${maxEvents}
-      `
-    },
-  })
-
-  return (query: EventQuery) => decodeEvents(readValues(compileFind(query)))
-})
-
-// ---------------------------------------------------------------------------------------------------------------------
-// Chains
-// ---------------------------------------------------------------------------------------------------------------------
-
 export type LineageLink = Pick<TickerChangeEvent, "old_ticker" | "new_ticker" | "effective_date">
 
 /** A chain, oldest link first. `current_ticker` is the new symbol of the last link. */
-interface LineageChain {
-  readonly history: ReadonlyArray<LineageLink>
+export interface LineageChain {
+  readonly history: Array.NonEmptyReadonlyArray<LineageLink>
   readonly current_ticker: string
+  /** Null if no event of the chain has a CIK. */
+  readonly cik: string | null
+  /** The last one recorded. */
+  readonly company_name: string | null
 }
 
 /** The chain of one issuer, if the events of several issuers conflict. */
 export interface LineageCandidate extends LineageChain {
   readonly cik: string
-  readonly company_name: string | null
 }
 
 /** An event of a conflict with the reasons that it contributes to, possibly none. */
@@ -163,14 +104,23 @@ const findReasons = (ordered: Events) =>
 const listConflictingEvents = (ordered: Events): ReadonlyArray<ConflictingEvent> => {
   const checks = applyChecks(ordered)
   return ordered.slice(0, maxListedEvents).map((event, index) => ({
-    ...event,
+    old_ticker: event.old_ticker,
+    new_ticker: event.new_ticker,
+    effective_date: event.effective_date,
+    cik: event.cik,
+    company_name: event.company_name,
     reasons: checks.flatMap(({ contributes, reason }) => contributes(event, index) ? [reason] : []),
   }))
 }
 
 const toChain = (ordered: Array.NonEmptyReadonlyArray<TickerChangeEvent>): LineageChain => ({
-  history: ordered.map(({ effective_date, new_ticker, old_ticker }) => ({ old_ticker, new_ticker, effective_date })),
+  history: Array.map(
+    ordered,
+    ({ effective_date, new_ticker, old_ticker }) => ({ old_ticker, new_ticker, effective_date }),
+  ),
   current_ticker: Array.lastNonEmpty(ordered).new_ticker,
+  cik: ordered.find(({ cik }) => cik !== null)?.cik ?? null,
+  company_name: ordered.findLast(({ company_name }) => company_name !== null)?.company_name ?? null,
 })
 
 /** One chain per issuer, by first date. Empty unless all events have a CIK and each issuer's events form a chain. */
@@ -181,12 +131,11 @@ const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   const chains = issuers.flatMap((cik) => {
     const own = eventsByCik.get(cik) ?? []
     if (!Array.isReadonlyArrayNonEmpty(own) || findReasons(own).length > 0) return []
-    const company_name = own.findLast((event) => event.company_name !== null)?.company_name ?? null
-    return [{ cik, company_name, ...toChain(own) }]
+    return [{ ...toChain(own), cik }]
   })
   return chains.length < issuers.length ? [] : Array.sort(
     chains,
-    Order.mapInput(Order.String, ({ history: [first] }: LineageCandidate) => first?.effective_date ?? ""),
+    Order.mapInput(Order.String, ({ history: [first] }: LineageCandidate) => first.effective_date),
   )
 }
 
@@ -206,3 +155,71 @@ export const resolveLineage = (
     event_count: ordered.length,
   })
 }
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Selection by CIK
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** The chain of a symbol; undefined if no event involves it. */
+export type Lineage = Result.Result<LineageChain | undefined, LineageConflict>
+
+export const resolveSymbol = (events: Events): Lineage =>
+  Array.isReadonlyArrayNonEmpty(events) ? resolveLineage(events) : Result.succeed(undefined)
+
+/** A CIK that belongs to none of the candidates. */
+export class UnknownCik extends Data.TaggedClass("UnknownCik")<{
+  readonly cik: string
+  readonly candidates: ReadonlyArray<LineageCandidate>
+}> {}
+
+const hasCik = (chain: LineageChain): chain is LineageCandidate => chain.cik !== null
+
+/**
+ * Selects the chain of the issuer with this CIK of ten digits (D35). The only candidate of an unambiguous symbol is its
+ * issuer. A conflict without candidates stays a conflict, because its reasons say more than an empty list.
+ */
+export const selectCandidate = (
+  lineage: Lineage,
+  cik: string,
+): Result.Result<LineageCandidate, LineageConflict | UnknownCik> => {
+  if (Result.isFailure(lineage) && lineage.failure.candidates.length === 0) return Result.fail(lineage.failure)
+  const candidates = Result.match(lineage, {
+    onSuccess: (chain) => chain !== undefined && hasCik(chain) ? [chain] : [],
+    onFailure: (conflict) => conflict.candidates,
+  })
+  const selected = candidates.find((candidate) => candidate.cik === cik)
+  return selected === undefined ? Result.fail(new UnknownCik({ cik, candidates })) : Result.succeed(selected)
+}
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Periods
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** The days on which a company used a symbol, `YYYY-MM-DD`: from `from` up to, but not including, `until`. */
+export interface SymbolPeriod {
+  readonly ticker: string
+  /** Absent for the first symbol. */
+  readonly from?: string
+  /** Absent for the current symbol. */
+  readonly until?: string
+}
+
+/** A company's symbols, oldest first. A symbol that the company returned to has several periods. */
+export interface CompanyLineage {
+  readonly current_ticker: string
+  readonly periods: Array.NonEmptyReadonlyArray<SymbolPeriod>
+}
+
+/** Returns the periods of a chain. Its dates increase, so each period has at least one day. */
+export const toCompanyLineage = ({ current_ticker, history }: LineageChain): CompanyLineage => {
+  const [first, ...later] = Array.map(history, ({ new_ticker: ticker, effective_date: from }, index) => {
+    const until = history[index + 1]?.effective_date
+    return until === undefined ? { ticker, from } : { ticker, from, until }
+  })
+  const [{ effective_date: until, old_ticker: ticker }] = history
+  return { current_ticker, periods: [{ ticker, until }, first, ...later] }
+}
+
+/** Formats a lineage for `X-Lineage`: each former symbol with the first day of the next, then the current symbol. */
+export const formatLineage = ({ periods }: CompanyLineage) =>
+  periods.map(({ ticker, until }) => until === undefined ? ticker : `${ticker}..${until}`).join(", ")

@@ -3,11 +3,16 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import {
+  formatLineage,
+  type LineageCandidate,
   type LineageLink,
   maxLineageLinks,
   resolveLineage,
+  resolveSymbol,
+  selectCandidate,
   type TickerChangeEvent,
-} from "../../src/v1/ticker-changes/Lineage.ts"
+  toCompanyLineage,
+} from "../../src/lineage/Lineage.ts"
 import { inputs } from "../support/Thoroughness.ts"
 
 type Events = ReadonlyArray<TickerChangeEvent>
@@ -43,13 +48,17 @@ const ask = ([first, ...others]: Events) => {
 const resolved = (events: Events) => {
   const answer = ask(events)
   if (Result.isFailure(answer)) throw new Error(`refused: ${answer.failure.reasons.join(", ")}`)
-  return answer.success
+  const { current_ticker, history }: { current_ticker: string; history: ReadonlyArray<LineageLink> } = answer.success
+  return { history, current_ticker }
 }
 
 const refused = (events: Events) => {
   const answer = ask(events)
   if (Result.isSuccess(answer)) throw new Error(`resolved to ${answer.success.current_ticker}`)
-  return answer.failure
+  const candidates: ReadonlyArray<
+    Omit<LineageCandidate, "history"> & { readonly history: ReadonlyArray<LineageLink> }
+  > = answer.failure.candidates
+  return { ...answer.failure, candidates }
 }
 
 const reasonsOf = (events: Events): ReadonlyArray<Reason> => {
@@ -687,5 +696,73 @@ describe("the sample data (D20, D21)", () => {
         [`${reasons.join(", ")}:`, ...candidates.map(({ current_ticker }) => current_ticker)].join(" "),
     })
     assert.strictEqual(answer, expected)
+  })
+})
+
+describe("selectCandidate (D35)", () => {
+  const fund = event("META", "METV", "2022-01-31", "0001683471", "The fund")
+  const facebook = event("FB", "META", "2022-06-09", "0001326801", "Meta Platforms")
+
+  const select = (events: Events, cik: string) =>
+    Result.match(selectCandidate(resolveSymbol(events), cik), {
+      onSuccess: ({ current_ticker }): unknown => current_ticker,
+      onFailure: (failure) =>
+        "reasons" in failure ? failure.reasons : { candidates: failure.candidates.map((candidate) => candidate.cik) },
+    })
+
+  it("selects the chain of the issuer (D35)", () => {
+    assert.strictEqual(select([fund, facebook], "0001326801"), "META")
+    assert.strictEqual(select([fund, facebook], "0001683471"), "METV")
+  })
+
+  it("refuses other CIKs and names the candidates (D35)", () => {
+    assert.deepStrictEqual(select([fund, facebook], "0000000001"), { candidates: ["0001683471", "0001326801"] })
+  })
+
+  it("accepts the issuer of an unambiguous chain, even if some events have no CIK (D35)", () => {
+    const events = [facebook, event("META", "METX", "2024-01-01")]
+    assert.strictEqual(select(events, "0001326801"), "METX")
+    assert.deepStrictEqual(select(events, "0000000001"), { candidates: ["0001326801"] })
+    assert.deepStrictEqual(select(events.slice(1), "0001326801"), { candidates: [] })
+    assert.deepStrictEqual(select([], "0001326801"), { candidates: [] })
+  })
+
+  it("returns the conflict if it has no candidates (D35)", () => {
+    const again = event("FB", "FACE", "2023-01-01", "0001326801")
+    assert.deepStrictEqual(select([facebook, again], "0001326801"), ["competing_destinations", "broken_chain"])
+  })
+})
+
+describe("toCompanyLineage (D20)", () => {
+  const lineage = (...events: Events) => Result.map(resolveSymbol(events), (chain) => chain && toCompanyLineage(chain))
+
+  it("ends each period on the first day of the next symbol (D20)", () => {
+    const events = [event("A", "B", "2001-01-01"), event("B", "C", "2002-02-02")]
+    const expected = {
+      current_ticker: "C",
+      periods: [
+        { ticker: "A", until: "2001-01-01" },
+        { ticker: "B", from: "2001-01-01", until: "2002-02-02" },
+        { ticker: "C", from: "2002-02-02" },
+      ],
+    } as const
+    assert.deepStrictEqual(lineage(...events), Result.succeed(expected))
+    assert.strictEqual(formatLineage(expected), "A..2001-01-01, B..2002-02-02, C")
+  })
+
+  it("has two periods for a symbol that the company returned to (D21)", () => {
+    const expected = {
+      current_ticker: "A",
+      periods: [
+        { ticker: "A", until: "2001-01-01" },
+        { ticker: "B", from: "2001-01-01", until: "2002-01-01" },
+        { ticker: "A", from: "2002-01-01" },
+      ],
+    } as const
+    assert.deepStrictEqual(
+      lineage(event("A", "B", "2001-01-01"), event("B", "A", "2002-01-01")),
+      Result.succeed(expected),
+    )
+    assert.strictEqual(formatLineage(expected), "A..2001-01-01, B..2002-01-01, A")
   })
 })

@@ -1,0 +1,39 @@
+/** The errors of symbols without one unambiguous chain: 409 (§4.1, D21) and 422 for an unknown CIK (D35). */
+import type { Array } from "effect"
+import { AmbiguousTickerLineage, ValidationError } from "../rules/Errors.ts"
+import type { LineageConflict, UnknownCik } from "./Lineage.ts"
+
+interface AmbiguousSymbol {
+  readonly query_ticker: string
+  readonly conflict: LineageConflict
+}
+
+const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol) => {
+  const { candidates, event_count, events, reasons, tickers } = conflict
+  return { query_ticker, reason: reasons[0], reasons, tickers, candidates, events, event_count }
+}
+
+const formatSentence = ({ conflict: { reasons }, query_ticker }: AmbiguousSymbol) =>
+  `The history of ${query_ticker} cannot be resolved to a single unambiguous chain: ${reasons.join(", ")}.`
+
+/** The 409 with the details of the first symbol. If the request has a list, `symbols` has the details of each one. */
+export const makeAmbiguityError = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>, isList: boolean) =>
+  new AmbiguousTickerLineage({
+    error: {
+      message: symbols.map(formatSentence).join(" "),
+      details: { ...formatDetails(symbols[0]), ...(isList ? { symbols: symbols.map(formatDetails) } : {}) },
+    },
+  })
+
+const maxNamedCandidates = 20
+
+/** The 422 for a CIK that belongs to no candidate; it names the candidates (D35). */
+export const makeUnknownCikError = (query_ticker: string, { candidates, cik }: UnknownCik) => {
+  const names = candidates.slice(0, maxNamedCandidates)
+    .map(({ cik, company_name }) => company_name === null ? cik : `${cik} (${company_name})`).join(", ")
+  const more = candidates.length > maxNamedCandidates ? ` and ${candidates.length - maxNamedCandidates} more` : ""
+  const reason = candidates.length === 0
+    ? `cannot be ${cik}: no recorded change of ${query_ticker} has a CIK; leave it out`
+    : `must be a CIK in the history of ${query_ticker}: ${names}${more}; not ${cik}`
+  return new ValidationError({ error: { message: `cik ${reason}`, details: { fields: [{ field: "cik", reason }] } } })
+}

@@ -1,0 +1,92 @@
+/** Reads the eligible events (D19) of symbols and of everything connected with them (D20, components). */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { arrayParameter, OID } from "../db/ArrayParameters.ts"
+import { compileStatement } from "../db/CompiledStatement.ts"
+import { Database } from "../db/Database.ts"
+import { decodePositionalRows } from "../db/DecodeRows.ts"
+import { type Lineage, resolveSymbol, TickerChangeEvent } from "./Lineage.ts"
+
+/**
+ * Maximum number of events read for a symbol. A chain has at most twelve, so a larger component is a conflict anyway.
+ * The limit bounds the work for a symbol with millions of events.
+ */
+const maxEvents = 25_000
+
+interface EventQuery {
+  /** Distinct symbols. */
+  readonly tickers: ReadonlyArray<string>
+  /** The date in Chicago. */
+  readonly today: string
+}
+
+const decodeEvents = decodePositionalRows(Schema.Struct({ requested: Schema.String, ...TickerChangeEvent.fields }))
+
+const makeEventReader = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const { readValues } = yield* Database
+
+  // Walks from symbol to symbol with two partial indexes. The `limit` of `symbols` stops the recursion.
+  const compileFind = compileStatement<EventQuery>({
+    isPrepared: true,
+    build: (parameter) => {
+      const today = parameter((query) => query.today)
+      const tickers = parameter((query) => arrayParameter(query.tickers, OID.text))
+      return sql`
+        select requested.ticker, event.*
+        from unnest(${tickers}::text[]) as requested (ticker) cross join lateral (
+          with recursive symbols (ticker) as (
+            select requested.ticker
+            union
+            select neighbour.ticker
+            from symbols, lateral (
+              select new_ticker as ticker from ticker_changes
+              where old_ticker = symbols.ticker and status = 'confirmed' and effective_date <= ${today}::date
+              union all
+              select old_ticker from ticker_changes
+              where new_ticker = symbols.ticker and status = 'confirmed' and effective_date <= ${today}::date
+            ) as neighbour
+          )
+          select link.*
+          from (select ticker from symbols limit ${maxEvents}) as reached, lateral (
+            select old_ticker, new_ticker, effective_date, cik, company_name from ticker_changes
+            where old_ticker = reached.ticker and status = 'confirmed' and effective_date <= ${today}::date
+            limit ${maxEvents}
+          ) as link
+          limit ${maxEvents}
+        ) as event
+        limit ${maxEvents}
+      `
+    },
+  })
+
+  return (query: EventQuery, partition?: string) => decodeEvents(readValues(compileFind(query), partition))
+})
+
+/** Returns a function that reads the component of a symbol up to `today` (in Chicago), in no particular order. */
+export const makeLineageEventFinder = Effect.map(
+  makeEventReader,
+  (readEvents) => ({ ticker, today }: { readonly ticker: string; readonly today: string }) =>
+    readEvents({ tickers: [ticker], today }),
+)
+
+/** Returns a function that resolves several symbols with one statement, in the pool partition `lineage`. */
+export const makeLineageFinder = Effect.map(makeEventReader, (readEvents) => {
+  const readSymbols = (query: EventQuery) =>
+    Effect.map(readEvents(query, "lineage"), (events) => {
+      const eventsByTicker = Map.groupBy(events, ({ requested }) => requested)
+      const lineages = query.tickers.map((ticker): readonly [string, Lineage] => [
+        ticker,
+        resolveSymbol(eventsByTicker.get(ticker) ?? []),
+      ])
+      return { lineages, isComplete: events.length < maxEvents || query.tickers.length === 1 }
+    })
+
+  return Effect.fnUntraced(function* ({ tickers, today }: EventQuery) {
+    const { isComplete, lineages } = yield* readSymbols({ tickers, today })
+    if (isComplete) return lineages
+    // The limit may have cut off the events of any symbol, so each one is read again by itself.
+    const separate = yield* Effect.forEach(tickers, (ticker) => readSymbols({ tickers: [ticker], today }))
+    return separate.flatMap(({ lineages }) => lineages)
+  })
+})

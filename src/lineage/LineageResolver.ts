@@ -1,0 +1,120 @@
+/** Resolves requested symbols to companies, for `follow_lineage`. Recently resolved symbols are kept in memory. */
+import { Array, Context, Effect, Layer, Result } from "effect"
+import { LRUCache } from "lru-cache"
+import { DatasetVersions } from "../lists/DatasetVersions.ts"
+import { CacheBytesConfig } from "../lists/QueryCache.ts"
+import { todayInChicago } from "../rules/Dates.ts"
+import type { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing, ValidationError } from "../rules/Errors.ts"
+import { type CompanyLineage, type Lineage, selectCandidate, toCompanyLineage, UnknownCik } from "./Lineage.ts"
+import { makeAmbiguityError, makeUnknownCikError } from "./LineageErrors.ts"
+import { makeLineageFinder } from "./LineageEvents.ts"
+
+/** A requested symbol. A CIK of ten digits selects one of its candidates (D35). */
+export interface LineageRequest {
+  readonly ticker: string
+  readonly cik?: string | undefined
+}
+
+export interface ResolvedLineages {
+  /** One per company, in the order of the requests. */
+  readonly lineages: Array.NonEmptyReadonlyArray<CompanyLineage>
+  /** Whether `ticker_changes` is unchanged. The date in Chicago is not checked: cached responses end at midnight. */
+  readonly isCurrent: () => boolean
+}
+
+interface CachedLineage {
+  readonly lineage: Lineage
+  readonly version: string
+  /** The date in Chicago. */
+  readonly today: string
+}
+
+/** The part of the configured cache size that resolved symbols may use. */
+const cacheShare = 1 / 32
+
+/** Estimated memory in bytes. */
+const estimateSize = ({ lineage }: CachedLineage) =>
+  512 + 256 * Result.match(lineage, {
+      onSuccess: (chain) => chain?.history.length ?? 0,
+      onFailure: ({ candidates, events, tickers }) => candidates.length * 4 + events.length + tickers.length,
+    })
+
+const selectLineage = (lineage: Lineage, { cik, ticker }: LineageRequest) =>
+  Result.map(
+    cik === undefined ? lineage : selectCandidate(lineage, cik),
+    (chain): CompanyLineage =>
+      chain === undefined ? { current_ticker: ticker, periods: [{ ticker }] } : toCompanyLineage(chain),
+  )
+
+/** Two symbols of one chain have the same periods. */
+const dedupeCompanies = (companies: Array.NonEmptyReadonlyArray<CompanyLineage>) =>
+  Array.map(
+    Array.dedupeWith(
+      Array.map(companies, (company) => ({ company, key: JSON.stringify(company.periods) })),
+      (left, right) => left.key === right.key,
+    ),
+    ({ company }) => company,
+  )
+
+export class LineageResolver extends Context.Service<LineageResolver, {
+  /** Fails with 409 if symbols are ambiguous, and with 422 if a CIK is not a candidate. */
+  readonly resolve: (
+    requests: Array.NonEmptyReadonlyArray<LineageRequest>,
+  ) => Effect.Effect<
+    ResolvedLineages,
+    AmbiguousTickerLineage | ValidationError | DataRefreshing | DatabasePoolTimeout
+  >
+}>()("tickerline/lineage/LineageResolver") {
+  static readonly layer = Layer.effect(
+    LineageResolver,
+    Effect.gen(function* () {
+      const findLineages = yield* makeLineageFinder
+      const changes = (yield* DatasetVersions).watchTables(["ticker_changes"])
+      const cache = new LRUCache<string, CachedLineage>({
+        maxSize: Math.ceil((yield* CacheBytesConfig) * cacheShare),
+        sizeCalculation: estimateSize,
+      })
+
+      const findAll = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>, version: string | undefined) {
+        const today = yield* todayInChicago
+        const found = new Map<string, Lineage>()
+        for (const ticker of tickers) {
+          const cached = version === undefined ? undefined : cache.get(ticker)
+          if (cached?.version === version && cached?.today === today) found.set(ticker, cached.lineage)
+        }
+        const missing = tickers.filter((ticker) => !found.has(ticker))
+        if (missing.length === 0) return found
+        for (const [ticker, lineage] of yield* findLineages({ tickers: missing, today })) {
+          found.set(ticker, lineage)
+          if (version !== undefined) cache.set(ticker, { lineage, version, today })
+        }
+        return found
+      })
+
+      const resolve = Effect.fnUntraced(function* (requests: Array.NonEmptyReadonlyArray<LineageRequest>) {
+        const version = changes.current()
+        const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version)
+        const results = Array.map(requests, (request) => ({
+          query_ticker: request.ticker,
+          result: selectLineage(lineages.get(request.ticker) ?? Result.succeed(undefined), request),
+        }))
+        const failures = results.flatMap(({ query_ticker, result }) =>
+          Result.isFailure(result) ? [{ query_ticker, failure: result.failure }] : []
+        )
+        const unknown = failures.flatMap(({ failure, query_ticker }) =>
+          failure instanceof UnknownCik ? [makeUnknownCikError(query_ticker, failure)] : []
+        )
+        if (Array.isArrayNonEmpty(unknown)) return yield* unknown[0]
+        const ambiguous = failures.flatMap(({ failure, query_ticker }) =>
+          failure instanceof UnknownCik ? [] : [{ query_ticker, conflict: failure }]
+        )
+        if (Array.isArrayNonEmpty(ambiguous)) return yield* makeAmbiguityError(ambiguous, requests.length > 1)
+        return {
+          lineages: dedupeCompanies(Array.map(results, ({ result }) => Result.getOrThrow(result))),
+          isCurrent: () => version !== undefined && changes.current() === version,
+        }
+      })
+      return LineageResolver.of({ resolve })
+    }),
+  )
+}
