@@ -241,6 +241,8 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     key: makeKeyOf(
       sql`case when length(period.ticker) <= 6 then period.ticker
         else (select ticker from unnest(array[old_ticker, new_ticker]) as ticker order by length(ticker) limit 1) end`,
+      // Selects the chain of the event if the symbol is ambiguous (D35).
+      parameter("cik", sql`cik`),
     ),
     order: sql`effective_date desc, old_ticker, new_ticker, cik`,
     rows: (query) => {
