@@ -2,12 +2,16 @@
 import { Context, Effect, Layer, type Schema, type Scope } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
-import type { ApiError } from "../http/ErrorResponses.ts"
 import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
 import { setResponseHeaders } from "../http/RequestContext.ts"
 import { type ListFormat, negotiateListFormat } from "../rows/ListFormats.ts"
 import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
-import { type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
+import {
+  type AmbiguousTickerLineage,
+  type DatabasePoolTimeout,
+  type DataRefreshing,
+  ValidationError,
+} from "../rules/Errors.ts"
 import type { PageQuery } from "../rules/Paging.ts"
 import { exportNeedsFileFormat } from "../rules/ParameterCombinations.ts"
 import { type CombinedTableVersion, DatasetVersions } from "./DatasetVersions.ts"
@@ -21,6 +25,8 @@ type Response = Effect.Effect<
   DataRefreshing | DatabasePoolTimeout | ValidationError,
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
+
+type ResolutionError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | ValidationError
 
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
@@ -49,7 +55,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
   readonly makeResolvedEndpoint: <Sent extends PageQuery, Query extends PageQuery, const ShapedBy extends keyof Query>(
     endpoint: AnnotatedEndpoint,
     query: Schema.Codec<Sent, unknown>,
-    resolve: (query: Sent, account: typeof CurrentAccount.Service) => Effect.Effect<Query, ApiError>,
+    resolve: (query: Sent, account: typeof CurrentAccount.Service) => Effect.Effect<Query, ResolutionError>,
     definition: ListDefinition<Query, ShapedBy>,
   ) => PipelineEndpoint
   /** For a list that depends on the account. Its pages are never cached. */
@@ -113,7 +119,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
       const makeResolvedEndpoint = <Sent extends PageQuery, Query extends PageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         query: Schema.Codec<Sent, unknown>,
-        resolve: (query: Sent, account: typeof CurrentAccount.Service) => Effect.Effect<Query, ApiError>,
+        resolve: (query: Sent, account: typeof CurrentAccount.Service) => Effect.Effect<Query, ResolutionError>,
         definition: ListDefinition<Query, ShapedBy>,
       ) => {
         const respond = makeResponder(endpoint, definition)

@@ -1,10 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
-import { IntradayRunner, IntradayRunnersApiGroup, IntradayRunnersQuery } from "./Api.ts"
-
-/** The sessions of the list (§4.3). Written exactly as in the indexes, so that PostgreSQL can use them. */
-export const runnerCondition = "anomaly_flagged and daily_volume_ratio > 9"
+import { IntradayRunner, IntradayRunnersApiGroup, IntradayRunnersQuery, runnerCondition } from "./Api.ts"
 
 export const intradayRunnersEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient

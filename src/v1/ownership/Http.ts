@@ -5,6 +5,7 @@ import { output } from "../../rows/OutputBuffer.ts"
 import { getColumnNames, makeJsonRowWriter } from "../../rows/RowEncoder.ts"
 import { makeGroupResultEncoder, type RowsOfResult } from "../../rows/ResultWriter.ts"
 import {
+  holderCondition,
   Owner,
   OwnershipApiGroup,
   OwnershipFiling,
@@ -31,15 +32,11 @@ const writeGroup = (owners: RowsOfResult, position: number) => {
 /** Groups consecutive rows with the same ticker into one filing. CSV has one record per owner. */
 const filings = makeGroupResultEncoder(OwnershipRow, (row, previous) => row.hasSameField(previous, ticker), writeGroup)
 
-/** Excludes placeholders (§2.7, ownership). Written exactly as in the index, so that PostgreSQL can use it. */
-export const makeHolderCondition = (sql: SqlClient.SqlClient) =>
-  sql`num_nonnulls(${sql.csv(ownershipHoldingColumns)}) > 0`
-
 export const ownershipEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpoints
 
-  const isHolder = makeHolderCondition(sql)
+  const isHolder = sql.literal(holderCondition)
 
   const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {
     Query: OwnershipQuery,

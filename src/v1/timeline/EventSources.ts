@@ -4,8 +4,8 @@ import type { QueryParameter } from "../../lists/Conditions.ts"
 import type { PageClauses } from "../../lists/DeepPages.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
-import { runnerCondition } from "../intraday-runners/Http.ts"
-import { makeHolderCondition } from "../ownership/Http.ts"
+import { runnerCondition } from "../intraday-runners/Api.ts"
+import { holderCondition } from "../ownership/Api.ts"
 import { eventEndpoints, type EventType } from "./Api.ts"
 
 type Fragment = Statement.Fragment
@@ -230,7 +230,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     order: sql`filed_at desc, accession_number`,
     rows: (query) =>
       sql`
-      ${fromTable("ownership", filed_at, makeHolderCondition(sql))(query)} group by filed_at, accession_number
+      ${fromTable("ownership", filed_at, sql.literal(holderCondition))(query)} group by filed_at, accession_number
     `,
   })
 
@@ -279,15 +279,15 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
   /** Events without a row, for an account that may use none of the endpoints. */
   const none = sql`
     select null::text as ticker, null::timestamp as moment, null::text as at_format, null::text as type,
-      null::text as full_title, null::text as key, null::bigint as position, null::int as source, null::text as endpoint,
-      null::text as tier
+      null::text as full_title, null::text as key, null::bigint as position, null::int as source,
+      null::text as endpoint, null::text as tier
     where false
   `
 
   return (query: EventQuery, { columns, orderAndLimit, orderUpToPage }: ListClauses) => {
-    const parts = sources.flatMap(({ build, types: [first, ...others] }, source) => {
-      if (![first, ...others].some((type) => query.types.includes(type))) return []
-      const { path, required_tier } = getEndpointAccess(eventEndpoints[first])
+    const parts = sources.flatMap(({ build, types }, source) => {
+      if (!types.some((type) => query.types.includes(type))) return []
+      const { path, required_tier } = getEndpointAccess(eventEndpoints[types[0]])
       return [sql`(
         select event.*, ${sql.literal(String(source))} as source, ${literal(path)} as endpoint,
           ${literal(required_tier)} as tier
