@@ -3,7 +3,7 @@ import { Context, Effect, Layer, type Schema, type Scope } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
-import { setResponseHeaders } from "../http/RequestContext.ts"
+import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
 import { type ListFormat, negotiateListFormat } from "../rows/ListFormats.ts"
 import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
 import {
@@ -28,6 +28,11 @@ type Response = Effect.Effect<
 
 type ResolutionError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | ValidationError
 
+interface ResolvedQuery<Query> {
+  readonly query: Query
+  readonly isCurrent: () => boolean
+}
+
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
 
@@ -51,11 +56,17 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
   ) => PipelineEndpoint
-  /** Like `makeEndpoint`, for a list whose statement needs more than its parameters. `resolve` adds what it needs. */
+  /**
+   * Like `makeEndpoint`, for a list whose statement needs more than the parameters. `resolve` adds what it needs.
+   * The response is cached only while `isCurrent`.
+   */
   readonly makeResolvedEndpoint: <Sent extends PageQuery, Query extends PageQuery, const ShapedBy extends keyof Query>(
     endpoint: AnnotatedEndpoint,
     query: Schema.Codec<Sent, unknown>,
-    resolve: (query: Sent, account: typeof CurrentAccount.Service) => Effect.Effect<Query, ResolutionError>,
+    resolve: (
+      query: Sent,
+      account: typeof CurrentAccount.Service,
+    ) => Effect.Effect<ResolvedQuery<Query>, ResolutionError>,
     definition: ListDefinition<Query, ShapedBy>,
   ) => PipelineEndpoint
   /** For a list that depends on the account. Its pages are never cached. */
@@ -119,14 +130,24 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
       const makeResolvedEndpoint = <Sent extends PageQuery, Query extends PageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         query: Schema.Codec<Sent, unknown>,
-        resolve: (query: Sent, account: typeof CurrentAccount.Service) => Effect.Effect<Query, ResolutionError>,
+        resolve: (
+          query: Sent,
+          account: typeof CurrentAccount.Service,
+        ) => Effect.Effect<ResolvedQuery<Query>, ResolutionError>,
         definition: ListDefinition<Query, ShapedBy>,
       ) => {
         const respond = makeResponder(endpoint, definition)
         return makePipelineEndpoint(
           endpoint,
           query,
-          (sent, account) => Effect.flatMap(resolve(sent, account), respond),
+          Effect.fnUntraced(function* (sent, account) {
+            const { isCurrent, query } = yield* resolve(sent, account)
+            const response = yield* respond(query)
+            const { response: builder } = yield* RequestContext
+            const { isCurrent: isPageCurrent } = builder
+            if (isPageCurrent !== undefined) builder.isCurrent = () => isCurrent() && isPageCurrent()
+            return response
+          }),
         )
       }
 

@@ -79,6 +79,11 @@ const declarations = {
     "The invalid symbols that were dropped: at most 20, percent-encoded, comma-separated. Missing if there are none.",
     "%40%40,A_B",
   ))),
+  "X-Lineage": shared(optional(text(
+    "With `follow_lineage=true`: the symbols of the company, oldest first, each former one with the first day of the " +
+      "next.",
+    "OSTK..2023-11-06, BYON..2025-08-29, BBBY..2026-08-17, NXH",
+  ))),
   "X-Omitted-Types": optional(text(
     "The requested types whose events are omitted because the account may not use their endpoint, comma-separated. " +
       "Missing if there are none.",

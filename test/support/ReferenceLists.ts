@@ -8,6 +8,7 @@ import type { CurrentAccount } from "../../src/accounts/keys/Authentication.ts"
 import { Parameter } from "../../src/db/CompiledStatement.ts"
 import { Database } from "../../src/db/Database.ts"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
+import { LineageResolver } from "../../src/lineage/LineageResolver.ts"
 import { ListEndpoints } from "../../src/lists/ListEndpoints.ts"
 import type { ListClauses, ListDefinition, QueryShape } from "../../src/lists/ListQuery.ts"
 import { getColumnNames, type RowModel } from "../../src/rows/RowEncoder.ts"
@@ -269,7 +270,10 @@ export const referenceLists = Effect.gen(function* () {
     makeResolvedEndpoint: (endpoint, query, resolve, definition) => {
       const decode = makeDecoder(query)
       const resolveQuery = (parameters: SearchParameters) =>
-        Effect.flatMap(decode(parameters), (sent) => Effect.orDie(resolve(sent, unrestrictedAccount)))
+        Effect.flatMap(
+          decode(parameters),
+          (sent) => Effect.orDie(Effect.map(resolve(sent, unrestrictedAccount), ({ query }) => query)),
+        )
       return add(makeReferenceList(sql, endpoint, resolveQuery, definition, false))
     },
     makeAccountEndpoint: (endpoint, query, definition) =>
@@ -295,6 +299,11 @@ export const referenceLists = Effect.gen(function* () {
     splitStatusEndpoints,
     timelineEndpoints,
     usageEndpoints,
-  ]).pipe(Effect.provideService(ListEndpoints, recorder))
+  ]).pipe(
+    Effect.provideService(ListEndpoints, recorder),
+    Effect.provideService(LineageResolver, {
+      resolve: () => Effect.die(new Error("the reference follows no lineage")),
+    }),
+  )
   return lists
 })

@@ -508,6 +508,100 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       assert.deepStrictEqual(filed.map((event) => valueAt(event, "title")), filings)
     }))
 
+  it.effect("follows a company through its symbols, each in its own period (D20, D35)", () =>
+    Effect.gen(function* () {
+      const change = (old_ticker: string, new_ticker: string, effective_date: string) => ({
+        old_ticker,
+        new_ticker,
+        effective_date,
+        status: "confirmed",
+      })
+      yield* insertRows("ticker_changes", change("TLA", "TLB", "2024-01-10"), change("TLB", "TLA", "2025-01-10"))
+      yield* insertRows(
+        "gap_stats",
+        ...["TLA", "TLB"].flatMap((ticker) =>
+          ["2024-01-09", "2024-01-10", "2025-01-09", "2025-01-10"].map((date) => gap(ticker, date))
+        ),
+      )
+      yield* insertRows(
+        "news",
+        // The row's own date decides, and the change takes effect between the two times.
+        newsItem("late", {
+          ticker: "TLA",
+          title: "Late",
+          filed_at: "2024-01-09",
+          created_at: "2024-01-10 00:05:00",
+        }),
+        newsItem("early", { ticker: "TLB", title: "Early", filed_at: "2024-01-10", created_at: "2024-01-10 00:05:00" }),
+      )
+      yield* insertRows(
+        "historical_float_pro",
+        report("TLA", "2024-01-02", 100, "2024-01-02"),
+        report("TLB", "2024-03-31", 200, "2024-04-01"),
+        report("TLB", "2025-02-28", 300, "2025-03-01"),
+        report("TLA", "2025-03-31", 400, "2025-04-01"),
+      )
+      for (const ticker of ["TLA", "TLB"]) {
+        const { body, headers } = yield* list(`ticker=${ticker}&follow_lineage=true&limit=100`)
+        assert.strictEqual(headers["x-lineage"], "TLA..2024-01-10, TLB..2025-01-10, TLA")
+        const events = ListClients.resultRows(body)
+        assert.deepStrictEqual(
+          events.map((event) => ["at", "ticker", "title"].map((name) => textAt(event, name)).join(" ")),
+          [
+            "2025-03-31 TLA Float changed from 200 to 400",
+            "2025-01-10 TLA Gap of 50.13 %: opened at $1.5, closed at $1.23",
+            "2025-01-10 TLA TLB became TLA",
+            "2025-01-09 TLB Gap of 50.13 %: opened at $1.5, closed at $1.23",
+            "2024-03-31 TLB Float changed from 100 to 200",
+            "2024-01-10T00:05:00-05:00 TLB Early",
+            "2024-01-10T00:05:00-05:00 TLA Late",
+            "2024-01-10 TLB Gap of 50.13 %: opened at $1.5, closed at $1.23",
+            "2024-01-10 TLB TLA became TLB",
+            "2024-01-09 TLA Gap of 50.13 %: opened at $1.5, closed at $1.23",
+          ],
+        )
+        assert.isTrue(events.every((event) => valueAt(event, "lineage_ticker") === "TLA"))
+        assert.deepStrictEqual(yield* walk(`ticker=${ticker}&follow_lineage=true`, 3), events)
+        for (const event of events) assert.isNotEmpty(yield* followKey(event))
+      }
+      const plain = yield* list("ticker=TLB&follow_lineage=false&limit=100")
+      assert.isUndefined(plain.headers["x-lineage"])
+      assert.lengthOf(ListClients.resultRows(plain.body), 8)
+      assert.notInclude(plain.text, "lineage_ticker")
+      const csv = yield* list("ticker=TLB&follow_lineage=true&format=csv")
+      assert.match(csv.text, /^at,ticker,type,title,endpoint,key,tier,lineage_ticker\r\n/)
+    }))
+
+  it.effect("refuses to follow an ambiguous symbol, unless a CIK selects a company (D21, D35)", () =>
+    Effect.gen(function* () {
+      const change = (old_ticker: string, new_ticker: string, cik: string) => ({
+        old_ticker,
+        new_ticker,
+        effective_date: old_ticker === "TAM" ? "2020-01-02" : "2021-01-04",
+        status: "confirmed",
+        cik,
+      })
+      yield* insertRows("ticker_changes", change("TAM", "TAN", "0000000007"), change("TAO", "TAM", "0000000008"))
+      const ambiguous = yield* list("ticker=TAM&follow_lineage=true")
+      assert.strictEqual(ambiguous.status, 409)
+      assert.deepStrictEqual(valueAt(ambiguous.body, "error", "code"), "ambiguous_ticker_lineage")
+      assert.isUndefined(ambiguous.headers["x-lineage"])
+      const selected = yield* list("ticker=TAM&follow_lineage=true&cik=8")
+      assert.strictEqual(selected.headers["x-lineage"], "TAO..2021-01-04, TAM")
+      assert.deepStrictEqual(
+        ListClients.resultRows(selected.body).map((event) => [
+          valueAt(event, "title"),
+          valueAt(event, "lineage_ticker"),
+          valueAt(event, "key"),
+        ]),
+        [["TAO became TAM", "TAM", "ticker=TAM&cik=0000000008"]],
+      )
+      for (const event of yield* found("ticker=TAM")) assert.isNotEmpty(yield* followKey(event))
+      assert.match((yield* refused("ticker=TAM&follow_lineage=true&cik=9")).reason, /0000000007.*0000000008/)
+      const alone = yield* refused("ticker=TAM&cik=8")
+      assert.deepStrictEqual([alone.field, alone.reason], ["cik", "needs follow_lineage=true"])
+    }))
+
   it.effect("refuses an unknown type, a missing or invalid ticker, and dates in the wrong order (D4, D6, D7)", () =>
     Effect.gen(function* () {
       const unknown = yield* refused("ticker=GAP7&types=news,merger")

@@ -1,6 +1,7 @@
 /** The SQL of the timeline: each table is a source, whose rows are events of one or two types. */
 import { type SqlClient, Statement } from "effect/sql"
 import type { QueryParameter } from "../../lists/Conditions.ts"
+import type { SymbolPeriod } from "../../lineage/Lineage.ts"
 import type { PageClauses } from "../../lists/DeepPages.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
@@ -10,21 +11,17 @@ import { eventEndpoints, type EventType } from "./Api.ts"
 
 type Fragment = Statement.Fragment
 
-/** A symbol of the company, and the days on which it had this symbol: from `since` until the day before `until`. */
-export interface SymbolPeriod {
-  readonly ticker: string
-  /** `YYYY-MM-DD`, or `-infinity`. */
-  readonly since: string
-  /** `YYYY-MM-DD`, or `infinity`. */
-  readonly until: string
-}
+/** A period of a lineage with both of its ends: dates, `-infinity` or `infinity`. */
+export type EventPeriod = Required<SymbolPeriod>
 
 /** The parameters of the statement. */
 export interface EventQuery {
   readonly types: ReadonlyArray<EventType>
-  readonly periods: QueryParameter<ReadonlyArray<SymbolPeriod>>
+  readonly periods: QueryParameter<ReadonlyArray<EventPeriod>>
   readonly date_from?: QueryParameter<string>
   readonly date_to?: QueryParameter<string>
+  /** The current symbol of the company, if the request follows its lineage. */
+  readonly lineage_ticker?: QueryParameter<string>
   /** The current date in Chicago. Later ticker changes are not in effect (D19). */
   readonly today: QueryParameter<string>
 }
@@ -59,9 +56,9 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const name = sql.literal
 
   const periods = ({ periods }: EventQuery) => {
-    const list = (property: keyof SymbolPeriod) => periods.map((all) => all.map((period) => period[property]))
+    const list = (property: keyof EventPeriod) => periods.map((all) => all.map((period) => period[property]))
     return sql`unnest(
-      ${list("ticker")}::text[], ${list("since")}::text[]::date[], ${list("until")}::text[]::date[]
+      ${list("ticker")}::text[], ${list("from")}::text[]::date[], ${list("until")}::text[]::date[]
     ) as period (ticker, since, until)`
   }
 
@@ -70,14 +67,15 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     date_from === undefined ? [] : [sql`${moment} >= (select ${date_from}::text::date)`]
   const isNotAfter = (moment: Fragment, { date_to }: EventQuery) =>
     date_to === undefined ? [] : [sql`${moment} < (select ${date_to}::text::date + 1)`]
-  const isInPeriod = (moment: Fragment) => sql`${moment} >= period.since and ${moment} < period.until`
+  /** Whether the row belongs to the period. `date` is the date of the row, as for `follow_lineage` of its own list. */
+  const isInPeriod = (date: Fragment) => sql`${date} >= period.since and ${date} < period.until`
 
-  /** Conditions for the rows of the period, within the dates of the request. */
-  const during = (moment: Fragment, query: EventQuery) =>
-    sql.and([isInPeriod(moment), ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
+  /** Whether the event is within the dates of the request, and its row within the period. */
+  const during = (query: EventQuery, moment: Fragment, date = moment) =>
+    sql.and([isInPeriod(date), ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
 
   const fromTable = (table: string, moment: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: EventQuery) =>
-    sql`from ${name(table)} where ${sql.and([sql`ticker = period.ticker`, during(moment, query), ...conditions])}`
+    sql`from ${name(table)} where ${sql.and([sql`ticker = period.ticker`, during(query, moment), ...conditions])}`
 
   /** Percent-encodes a text for a key. */
   const encode = (column: Fragment) =>
@@ -113,7 +111,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     types,
     build: (query, orderUpToPage) =>
       sql`
-      select period.ticker, event.* from ${periods(query)} cross join lateral (
+      select period.ticker, period.since, event.* from ${periods(query)} cross join lateral (
         select ${moment}::timestamp as moment, ${format} as at_format, ${type} as type, ${title} as full_title,
           ${key} as key, row_number() over (order by ${order}) as position
         ${rows(query)} ${orderUpToPage(order)}
@@ -140,7 +138,9 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
       const [filings, news] = [query.types.includes("filing"), query.types.includes("news")]
       // These conditions are written as in /v1/news.
       const conditions = filings && news ? [] : [filings ? sql`form_type <> 'news'` : sql`form_type = 'news'`]
-      return fromTable("news", created_at, ...conditions)(query)
+      return sql`from news where ${
+        sql.and([sql`ticker = period.ticker`, during(query, created_at, filed_at), ...conditions])
+      }`
     },
   })
 
@@ -204,7 +204,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     build: (query, orderUpToPage) => {
       const reported_date = sql`reported_date`
       return sql`
-        select ticker, reported_date::timestamp as moment, 'YYYY-MM-DD' as at_format, 'float_change' as type,
+        select ticker, date '-infinity' as since, reported_date::timestamp as moment, 'YYYY-MM-DD' as at_format, 'float_change' as type,
           'Float changed from ' || previous || ' to ' || "float" as full_title,
           ${makeKeyOf(sql`ticker`, inRange("reported_date"), allOfDay)} as key, position
         from (
@@ -212,8 +212,8 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
             row_number() over newest_first as position
           from ${periods(query)} cross join lateral (
             select reported_date, filed_at, form_type, document_url, "float" from historical_float_pro
-            where ticker = period.ticker and "float" is not null
-              and ${sql.and([isInPeriod(reported_date), ...isNotAfter(reported_date, query)])}
+            where ticker = period.ticker and "float" is not null and reported_date is not null
+              and ${sql.and([isInPeriod(filed_at), ...isNotAfter(reported_date, query)])}
           ) as report
           window newest_first as (order by ${floatOrder})
         ) as report
@@ -248,7 +248,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     rows: (query) => {
       const columns = sql`old_ticker, new_ticker, effective_date, cik`
       const condition = sql`status = 'confirmed' and effective_date <= ${query.today}::text::date
-        and ${during(sql`effective_date`, query)}`
+        and ${during(query, sql`effective_date`)}`
       return sql`from (
         select ${columns} from ticker_changes where old_ticker = period.ticker and ${condition}
         union all
@@ -278,7 +278,7 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
 
   /** Events without a row, for an account that may use none of the endpoints. */
   const none = sql`
-    select null::text as ticker, null::timestamp as moment, null::text as at_format, null::text as type,
+    select null::text as ticker, null::date as since, null::timestamp as moment, null::text as at_format, null::text as type,
       null::text as full_title, null::text as key, null::bigint as position, null::int as source,
       null::text as endpoint, null::text as tier
     where false
@@ -294,13 +294,15 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
         from (${build(query, orderUpToPage)}) as event
       )`]
     })
+    const { lineage_ticker } = query
+    const lineage = lineage_ticker === undefined ? sql.literal("") : sql`, ${lineage_ticker}::text as lineage_ticker`
     return sql`
       select ${columns}
       from (${parts.length === 0 ? none : Statement.join(" union all ", false)(parts)}) as event cross join lateral (
         select to_char(moment, at_format) as at,
-          case when length(full_title) <= 200 then full_title else left(full_title, 199) || '…' end as title
+          case when length(full_title) <= 200 then full_title else left(full_title, 199) || '…' end as title${lineage}
       ) as printed
-      ${orderAndLimit(sql`moment desc, source, position`)}
+      ${orderAndLimit(sql`moment desc, source, since desc, position`)}
     `
   }
 }
