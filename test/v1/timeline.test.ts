@@ -158,6 +158,10 @@ const readOwnershipFilings = Effect.fnUntraced(function* (ticker: string) {
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
+/** The part of a change that the chain has, as JSON. The events of a 409 have more fields. */
+const formatChange = (change: unknown) =>
+  JSON.stringify(["old_ticker", "new_ticker", "effective_date"].map((name) => valueAt(change, name)))
+
 /** The changes of a symbol, from the chain or from the events of a 409. */
 const readTickerChanges = Effect.fnUntraced(function* (ticker: string) {
   const { body } = yield* requestJson(`/v1/ticker-changes?ticker=${ticker}`)
@@ -173,11 +177,7 @@ const readTickerChanges = Effect.fnUntraced(function* (ticker: string) {
     type: "ticker_change",
     title: `${textAt(change, "old_ticker")} became ${textAt(change, "new_ticker")}`,
     endpoint: "/v1/ticker-changes",
-    row: JSON.stringify({
-      old_ticker: valueAt(change, "old_ticker"),
-      new_ticker: valueAt(change, "new_ticker"),
-      effective_date: valueAt(change, "effective_date"),
-    }),
+    row: formatChange(change),
   }))
 })
 
@@ -273,17 +273,10 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "180 second
       for (const ticker of ["GAP7", "SNK1", "META", "BYON"]) {
         const expected = yield* readExpected(ticker)
         for (const event of yield* walk(`ticker=${ticker}`, 100)) {
-          const rows = (yield* followKey(event)).map((row) =>
-            JSON.stringify(
-              valueAt(event, "type") === "ticker_change"
-                ? Object.fromEntries(
-                  ["old_ticker", "new_ticker", "effective_date"].map((name) => [name, valueAt(row, name)]),
-                )
-                : row,
-            )
-          )
+          const isChange = valueAt(event, "type") === "ticker_change"
+          const rows = new Set((yield* followKey(event)).map(isChange ? formatChange : (row) => JSON.stringify(row)))
           const own = expected.filter((one) => describe(one) === describe(event))
-          assert.isTrue(own.some(({ row }) => rows.includes(row)), `${ticker}: ${JSON.stringify(event)}`)
+          assert.isTrue(own.some(({ row }) => rows.has(row)), `${ticker}: ${JSON.stringify(event)}`)
           seen.add(textAt(event, "type") ?? "")
         }
       }

@@ -204,8 +204,8 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     build: (query, orderUpToPage) => {
       const reported_date = sql`reported_date`
       return sql`
-        select ticker, date '-infinity' as since, reported_date::timestamp as moment, 'YYYY-MM-DD' as at_format, 'float_change' as type,
-          'Float changed from ' || previous || ' to ' || "float" as full_title,
+        select ticker, date '-infinity' as since, reported_date::timestamp as moment, 'YYYY-MM-DD' as at_format,
+          'float_change' as type, 'Float changed from ' || previous || ' to ' || "float" as full_title,
           ${makeKeyOf(sql`ticker`, inRange("reported_date"), allOfDay)} as key, position
         from (
           select report.*, period.ticker, lead("float") over newest_first as previous,
@@ -278,9 +278,9 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
 
   /** Events without a row, for an account that may use none of the endpoints. */
   const none = sql`
-    select null::text as ticker, null::date as since, null::timestamp as moment, null::text as at_format, null::text as type,
-      null::text as full_title, null::text as key, null::bigint as position, null::int as source,
-      null::text as endpoint, null::text as tier
+    select null::text as ticker, null::date as since, null::timestamp as moment, null::text as at_format,
+      null::text as type, null::text as full_title, null::text as key, null::bigint as position,
+      null::int as source, null::text as endpoint, null::text as tier
     where false
   `
 
