@@ -270,21 +270,46 @@ export const compareSchemas = (
   ]
 }
 
-/** Compares several alternatives with the same key. Equal ones match; a single remaining pair is compared. */
+/** Pairs each alternative with the first other one that differs from it only in compatible ways. */
+const pairCompatible = (
+  left: ReadonlyArray<JsonObject>,
+  right: ReadonlyArray<JsonObject>,
+  compare: (one: JsonObject, other: JsonObject) => Differences,
+) => {
+  const unpaired = new Set(right)
+  const differences: Array<ContractDifference> = []
+  const removed = left.filter((one) => {
+    const other = Array.from(unpaired).find((candidate) => compare(one, candidate).every(({ breaking }) => !breaking))
+    if (other === undefined) return true
+    unpaired.delete(other)
+    differences.push(...compare(one, other))
+    return false
+  })
+  return { removed, added: Array.from(unpaired), differences }
+}
+
+/**
+ * Compares several alternatives with the same key. Equal ones match, then compatible ones; a single remaining pair is
+ * compared.
+ */
 const compareUnordered = (
   location: ContractLocation,
   left: ReadonlyArray<JsonObject>,
   right: ReadonlyArray<JsonObject>,
   context: Context,
 ) => {
-  const differs = (one: JsonObject, other: JsonObject) => compareAlternative(location, one, other, context).length > 0
-  const removed = left.filter((one) => right.every((other) => differs(one, other)))
-  const added = right.filter((other) => left.every((one) => differs(one, other)))
+  const compare = (one: JsonObject, other: JsonObject) => compareAlternative(location, one, other, context)
+  const { added, differences, removed } = pairCompatible(
+    left.filter((one) => right.every((other) => compare(one, other).length > 0)),
+    right.filter((other) => left.every((one) => compare(one, other).length > 0)),
+    compare,
+  )
   const [one, other] = [removed[0], added[0]]
   if (removed.length === 1 && added.length === 1 && one !== undefined && other !== undefined) {
-    return compareAlternative(location, one, other, context)
+    return [...differences, ...compare(one, other)]
   }
   return [
+    ...differences,
     ...removed.map((one) => describeAlternative(location, "removed", canonicalJson(one), undefined)),
     ...added.map((other) => describeAlternative(location, "added", canonicalJson(other), undefined)),
   ]

@@ -8,6 +8,7 @@ import {
   getFilterDeclaration,
   type QuerySchema,
 } from "../rules/FilterDeclarations.ts"
+import type { FollowedQuery } from "./FollowedLineages.ts"
 import { type PageQuery, PagingParameters } from "../rules/Paging.ts"
 
 type Fragments = ReadonlyArray<Statement.Fragment | string>
@@ -42,7 +43,7 @@ const assertText = (value: unknown) => assertType(Predicate.isString, value)
 const assertArray = (value: unknown) => assertType(Array.isArray, value)
 
 /** The decoded query of a list. */
-export type DecodedListQuery = DecodedQuery & PageQuery
+export type DecodedListQuery = DecodedQuery & PageQuery & Partial<FollowedQuery>
 
 /** A parameter of the query. */
 export type QueryParameter<Value = unknown> = Parameter<DecodedListQuery, Value>
@@ -161,8 +162,9 @@ export const compileConditions = (
     const parameter = new Parameter((query: DecodedQuery) => query[name])
     return [{
       name,
-      build: ({ [name]: value, ticker }) =>
-        condition(column, parameter, {
+      build: ({ followed, [name]: value, ticker }) =>
+        // The periods of followed lineages contain the symbols.
+        name === "ticker" && followed !== undefined ? [] : condition(column, parameter, {
           hasTicker: ticker !== undefined,
           listParameters: Array.isArray(value) ? countListParameters(value) : 1,
         }),

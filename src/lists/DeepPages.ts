@@ -4,6 +4,7 @@
  */
 import type { SqlClient, Statement } from "effect/sql"
 import type { QueryParameter } from "./Conditions.ts"
+import type { PeriodClauses } from "./PeriodClauses.ts"
 
 /** Below this offset, looking up each row by its key costs more than it saves. */
 export const minDeepOffset = 1_000
@@ -24,20 +25,29 @@ export interface PageClauses {
 
 export interface DeepPageOptions {
   readonly table: string
-  /** Columns that identify a row. All of them are in the index that provides the order. */
-  readonly key: ReadonlyArray<string>
+  /** Columns that identify a row. All of them are in the index that provides the order. Without it, no page is deep. */
+  readonly key?: ReadonlyArray<string>
   readonly where: Statement.Fragment
   readonly order: Statement.Fragment
   readonly clauses: PageClauses
+  /** With periods, the rows of each one are read by themselves. */
+  readonly period?: PeriodClauses | undefined
 }
 
 /** Returns a function that builds the SQL after `from`, including the conditions, order and limit of the page. */
 export const makeDeepPageBuilder = (sql: SqlClient.SqlClient) => {
   const listColumns = (key: ReadonlyArray<string>, prefix: string) =>
     sql.literal(key.map((column) => `${prefix}${column}`).join(", "))
-  return ({ clauses, key, order, table, where }: DeepPageOptions) => {
+  return ({ clauses, key, order, period, table, where }: DeepPageOptions) => {
     const name = sql.literal(table)
-    return !clauses.isDeep ? sql`${name} where ${where} ${clauses.orderAndLimit(order)}` : sql`
+    if (period !== undefined) {
+      return sql`
+        ${period.from} cross join lateral (
+          select * from ${name} where ${period.where} and ${where} ${period.orderAndLimit(order)}
+        ) as ${name} ${clauses.orderAndLimit(order)}
+      `
+    }
+    return !clauses.isDeep || key === undefined ? sql`${name} where ${where} ${clauses.orderAndLimit(order)}` : sql`
       (
         select ${listColumns(key, "")} from ${name} where ${where} ${clauses.orderAndLimit(order)}
       ) as page (${listColumns(key, "page_")}) cross join lateral (

@@ -1,9 +1,10 @@
 /** List endpoints: each responds with a page or an export, in the negotiated format (D8). */
-import { Context, Effect, Layer, type Schema, type Scope } from "effect"
+import { Array, Context, Effect, Layer, type Schema, type Scope } from "effect"
 import { HttpServerRequest, type HttpServerResponse } from "effect/http"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
 import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
+import { type LineageRequest, LineageResolver } from "../lineage/LineageResolver.ts"
 import { type ListFormat, negotiateListFormat } from "../rows/ListFormats.ts"
 import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
 import {
@@ -12,6 +13,7 @@ import {
   type DataRefreshing,
   ValidationError,
 } from "../rules/Errors.ts"
+import { getLineageRequests, type LineageQuery } from "../rules/LineageParameters.ts"
 import type { PageQuery } from "../rules/Paging.ts"
 import { exportNeedsFileFormat } from "../rules/ParameterCombinations.ts"
 import { type CombinedTableVersion, DatasetVersions } from "./DatasetVersions.ts"
@@ -22,7 +24,7 @@ import { QueryCache, respondUncached } from "./QueryCache.ts"
 
 type Response = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
-  DataRefreshing | DatabasePoolTimeout | ValidationError,
+  AmbiguousTickerLineage | DataRefreshing | DatabasePoolTimeout | ValidationError,
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
 
@@ -51,8 +53,11 @@ const jsonExportError = new ValidationError({
 })
 
 export class ListEndpoints extends Context.Service<ListEndpoints, {
-  /** For a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17, caching). */
-  readonly makeEndpoint: <Query extends PageQuery, const ShapedBy extends keyof Query = never>(
+  /**
+   * For a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17, caching). With
+   * `follow_lineage=true`, the list has the rows of companies instead of symbols.
+   */
+  readonly makeEndpoint: <Query extends PageQuery & LineageQuery, const ShapedBy extends keyof Query = never>(
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
   ) => PipelineEndpoint
@@ -79,7 +84,8 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
   static readonly layer = Layer.effect(
     ListEndpoints,
     Effect.gen(function* () {
-      const makeListQuery = yield* makeListQueryCompiler
+      const { makeFollowedListQuery, makeListQuery } = yield* makeListQueryCompiler
+      const { resolve } = yield* LineageResolver
       const queryCache = yield* QueryCache
       const versions = yield* DatasetVersions
       const cursors = yield* ExportCursors
@@ -87,45 +93,73 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
       const respondWithExport = Effect.fnUntraced(function* <Query extends PageQuery>(
         query: Query,
         format: ListFormat,
-        { compileExport, results }: ListQuery<Query>,
+        { compileExport, readHeaders, results }: ListQuery<Query>,
         tables: ReadonlyArray<string>,
         tableVersions?: CombinedTableVersion,
       ) {
         if (format === "json") return yield* jsonExportError
+        yield* setResponseHeaders(yield* readHeaders(query))
         if (yield* Export.isHeadRequest) return yield* Export.respondToHead({ results, format })
         const version = tableVersions?.current()
         const cursor = yield* cursors.open({ tables, version, statement: compileExport(query) })
         return yield* Export.sendExport({ results, format }, cursor)
       })
 
-      const makeResponder = <Query extends PageQuery, ShapedBy extends keyof Query>(
-        endpoint: AnnotatedEndpoint,
-        definition: ListDefinition<Query, ShapedBy>,
-      ) => {
-        const list = makeListQuery(definition)
+      /** Returns a function that makes the responder of a list. */
+      const makeResponders = (endpoint: AnnotatedEndpoint) => {
         const tables = getEndpointTables(endpoint)
         const tableVersions = versions.watchTables(tables)
-        const makePageHandler = (format: ListFormat) =>
-          queryCache.makeHandler(endpoint, (query: Query) => list.readPage(query, format))
-        const pageHandlers = {
-          json: makePageHandler("json"),
-          csv: makePageHandler("csv"),
-          ndjson: makePageHandler("ndjson"),
+        return <Query extends PageQuery>(list: ListQuery<Query>) => {
+          const makePageHandler = (format: ListFormat) =>
+            queryCache.makeHandler(endpoint, (query: Query) => list.readPage(query, format))
+          const pageHandlers = {
+            json: makePageHandler("json"),
+            csv: makePageHandler("csv"),
+            ndjson: makePageHandler("ndjson"),
+          }
+          return (query: Query) =>
+            Effect.flatMap(
+              resolveFormat(query),
+              (format): Response =>
+                query.limit === "all"
+                  ? respondWithExport(query, format, list, tables, tableVersions)
+                  : pageHandlers[format](query),
+            )
         }
-        return (query: Query) =>
-          Effect.flatMap(
-            resolveFormat(query),
-            (format): Response =>
-              query.limit === "all"
-                ? respondWithExport(query, format, list, tables, tableVersions)
-                : pageHandlers[format](query),
-          )
       }
 
-      const makeEndpoint = <Query extends PageQuery, ShapedBy extends keyof Query>(
+      /** Lets the response cache use a response only while what its query was resolved with is current. */
+      const cacheWhile = Effect.fnUntraced(function* (response: Response, isCurrent: () => boolean) {
+        const responded = yield* response
+        const context = yield* RequestContext
+        const { isCurrent: isPageCurrent } = context.response
+        if (isPageCurrent !== undefined) context.response.isCurrent = () => isPageCurrent() && isCurrent()
+        return responded
+      })
+
+      const makeEndpoint = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
-      ) => makePipelineEndpoint(endpoint, definition.Query, makeResponder(endpoint, definition))
+      ) => {
+        const makeResponder = makeResponders(endpoint)
+        const respond = makeResponder(makeListQuery(definition))
+        const followedList = makeFollowedListQuery(definition)
+        const respondWithFollowed = makeResponder(followedList)
+
+        const follow = Effect.fnUntraced(function* (
+          query: Query,
+          requests: Array.NonEmptyReadonlyArray<LineageRequest>,
+        ) {
+          const { isCurrent, lineages } = yield* resolve(requests)
+          const response = respondWithFollowed({ ...query, followed: followedList.follow(lineages) })
+          return yield* cacheWhile(response, isCurrent)
+        })
+
+        return makePipelineEndpoint(endpoint, definition.Query, (query): Response => {
+          const requests = query.follow_lineage === true ? getLineageRequests(query) : []
+          return Array.isReadonlyArrayNonEmpty(requests) ? follow(query, requests) : respond(query)
+        })
+      }
 
       const makeResolvedEndpoint = <Sent extends PageQuery, Query extends PageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
@@ -136,18 +170,12 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         ) => Effect.Effect<ResolvedQuery<Query>, ResolutionError>,
         definition: ListDefinition<Query, ShapedBy>,
       ) => {
-        const respond = makeResponder(endpoint, definition)
+        const respond = makeResponders(endpoint)(makeListQuery(definition))
         return makePipelineEndpoint(
           endpoint,
           query,
-          Effect.fnUntraced(function* (sent, account) {
-            const { isCurrent, query } = yield* resolve(sent, account)
-            const response = yield* respond(query)
-            const { response: builder } = yield* RequestContext
-            const { isCurrent: isPageCurrent } = builder
-            if (isPageCurrent !== undefined) builder.isCurrent = () => isCurrent() && isPageCurrent()
-            return response
-          }),
+          (sent, account) =>
+            Effect.flatMap(resolve(sent, account), ({ isCurrent, query }) => cacheWhile(respond(query), isCurrent)),
         )
       }
 

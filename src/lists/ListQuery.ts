@@ -5,9 +5,10 @@ import { LRUCache } from "lru-cache"
 import { type CompiledStatement, compileStatement, Parameter } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
+import type { CompanyLineage } from "../lineage/Lineage.ts"
 import type { ListFormat } from "../rows/ListFormats.ts"
 import { makeRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
-import type { RowModels } from "../rows/RowEncoder.ts"
+import { addLineageTicker, type RowModels } from "../rows/RowEncoder.ts"
 import { type RowRecord, toRecords } from "../rows/RowRecord.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../rules/FilterDeclarations.ts"
@@ -19,6 +20,15 @@ import {
   makeLiteralDescriber,
   type QueryParameter,
 } from "./Conditions.ts"
+import {
+  followCurrentSymbols,
+  type FollowedLineages,
+  type FollowedQuery,
+  followPeriods,
+  formatLineageHeader,
+  maxOutsideRows,
+} from "./FollowedLineages.ts"
+import { makePeriodClauses, type PeriodClauses } from "./PeriodClauses.ts"
 import { type DeepPageOptions, makeDeepPageBuilder, minDeepOffset, type PageClauses } from "./DeepPages.ts"
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
@@ -29,8 +39,13 @@ export interface ListClauses extends PageClauses {
   readonly conditions: ReadonlyArray<Statement.Fragment | string>
   /** `conditions`, joined with `and`. */
   readonly where: Statement.Fragment
-  /** Builds a `from` clause for a page of a table that is fast at any offset. The alias is the table name. */
-  readonly fromPage: (options: Omit<DeepPageOptions, "clauses">) => Statement.Fragment
+  /**
+   * Builds a `from` clause for a page of a table. The alias is the table name. With a key it is fast at any offset.
+   * It reads each period by itself if the query follows lineages.
+   */
+  readonly fromPage: (options: Omit<DeepPageOptions, "clauses" | "period">) => Statement.Fragment
+  /** For a query that follows lineages. A statement without `fromPage` joins it, and selects `lineage_ticker`. */
+  readonly period: PeriodClauses | undefined
 }
 
 type AsParameters<Query> = { readonly [Name in keyof Query]: QueryParameter<Exclude<Query[Name], undefined>> }
@@ -49,6 +64,8 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   readonly Query?: Pick<QuerySchema, "fields">
   /** The model of a row, or the encoder of results that are groups of rows. */
   readonly Row: RowModels | ResultEncoder
+  /** The encoder of groups of rows with the column `lineage_ticker`. */
+  readonly FollowedRow?: ResultEncoder
   /** Enumerated parameters whose value changes the SQL of `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
   /** Called once per query shape. */
@@ -70,10 +87,19 @@ export interface ListQuery<Query> {
   readonly compileExport: (query: Query) => CompiledStatement
   /** The statement that counts all results. Its only value is a `bigint`. */
   readonly compileCount: (query: Query) => CompiledStatement
+  /** Reads the response headers that depend on the data. */
+  readonly readHeaders: (
+    query: Query,
+  ) => Effect.Effect<Readonly<Record<string, string>>, DataRefreshing | DatabasePoolTimeout>
   readonly results: ResultEncoder
 }
 
-const unfilteredParameters = new Set(["page", "limit", "format", "sort", "account_id"])
+/** A list whose queries follow lineages. */
+export interface FollowedListQuery<Query> extends ListQuery<Query> {
+  readonly follow: (lineages: ReadonlyArray<CompanyLineage>) => FollowedLineages
+}
+
+const unfilteredParameters = new Set(["page", "limit", "format", "sort", "account_id", "follow_lineage"])
 
 /**
  * Whether PostgreSQL must plan the statement for its specific values: it has filters, but none on the ticker.
@@ -96,7 +122,8 @@ const bytesPerParameter = 256
 
 const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length + parameters.length * bytesPerParameter
 
-type Purpose = "page" | "export" | "count"
+/** `outside` counts the results in the gaps of followed lineages. */
+type Purpose = "page" | "export" | "count" | "outside"
 
 /** What the SQL depends on, in addition to the filters. */
 interface PageShape {
@@ -116,7 +143,18 @@ const noOffset = new Parameter(() => 0)
 
 const toDecodedQuery = (query: PageQuery): DecodedListQuery => ({ ...query })
 
-const pagingParameters = new Set(["page", "limit", "format"])
+/** Properties of a query that are no parameters of its statement, or that its page shape has. */
+const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "cik", "followed"])
+
+const periods = new Parameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
+
+/** The gaps, with the index of the company in place of its current symbol. */
+const gaps = new Parameter(({ followed }: DecodedListQuery) =>
+  followed?.gaps.map(({ company, ...gap }) => ({ ...gap, lineage_ticker: String(company) })) ?? []
+)
+
+const toCompanyCounts = (rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
+  new Map(rows.map(([company, count]) => [Number(company), Number(count)]))
 
 /** Replaces values with parameters, except those in `shapedBy`. The cast restores the names. */
 const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, shapedBy: ReadonlySet<PropertyKey>) =>
@@ -127,7 +165,15 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
     ]),
   ) as QueryShape<Query, ShapedBy>
 
-/** Makes the function that compiles list definitions. */
+const noHeaders = Effect.succeed({})
+const noOutsideRows = Effect.succeed<ReadonlyMap<number, number>>(new Map())
+
+interface CompileListOptions {
+  /** Whether the queries follow lineages. */
+  readonly isFollowed: boolean
+}
+
+/** Makes the functions that compile list definitions. */
 export const makeListQueryCompiler = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { readValues } = yield* Database
@@ -139,12 +185,17 @@ export const makeListQueryCompiler = Effect.gen(function* () {
   })
   let listCount = 0
 
-  return <Query extends PageQuery, ShapedBy extends keyof Query = never>(
+  const compileList = <Query extends PageQuery, ShapedBy extends keyof Query>(
     definition: ListDefinition<Query, ShapedBy>,
-  ): ListQuery<Query> => {
-    const { Query = { fields: {} }, Row, counted = sql.literal("*"), message, select } = definition
+    { isFollowed }: CompileListOptions,
+  ) => {
+    const { FollowedRow, Query = { fields: {} }, Row, counted = sql.literal("*"), message, select } = definition
     const listId = listCount++
-    const results = isResultEncoder(Row) ? Row : makeRowResultEncoder(Row)
+    const results = isFollowed && FollowedRow !== undefined
+      ? FollowedRow
+      : isResultEncoder(Row)
+      ? Row
+      : makeRowResultEncoder(isFollowed ? addLineageTicker(Row) : Row)
     const columns = sql.literal(results.selection)
     const getConditions = compileConditions(sql, Query)
     const describeLiterals = makeLiteralDescriber(Query)
@@ -155,17 +206,18 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       let key = `${listId} ${purpose} ${limit} ${hasOffset} ${isDeep} ${describeLiterals(query)}`
       for (const name of Object.keys(query)) {
         const value = query[name]
-        if (value === undefined || pagingParameters.has(name)) continue
+        if (value === undefined || otherProperties.has(name)) continue
         key += ` ${name}`
         if (shapedBy.has(name)) key += `=${value}`
-        else if (Array.isArray(value)) key += `[${countListParameters(value)}]`
+        else if (Array.isArray(value) && !(isFollowed && name === "ticker")) key += `[${countListParameters(value)}]`
       }
       return key
     }
 
     const buildStatement = (query: DecodedQuery, { hasOffset, isDeep, limit, purpose }: PageShape) => {
       const conditions = getConditions(query)
-      const orderBy = (order: Statement.Fragment) => purpose === "count" ? empty : sql`order by ${order}`
+      const isCount = purpose === "count" || purpose === "outside"
+      const orderBy = (order: Statement.Fragment) => isCount ? empty : sql`order by ${order}`
       // The limit is a literal, because with a parameter PostgreSQL would plan every execution.
       const limitAndOffset = sql`${sql.literal(`limit ${limit}`)}${hasOffset ? sql` offset ${offset}` : empty}`
       const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${sql.literal(String(limit))}` : limitAndOffset
@@ -177,13 +229,31 @@ export const makeListQueryCompiler = Effect.gen(function* () {
         offset: hasOffset ? offset : noOffset,
         isDeep,
       }
+      /** A period contributes at most the rows up to the end of the page. */
+      const orderAndLimitPeriod = (order: Statement.Fragment) => {
+        if (purpose === "outside") return sql.literal(`limit ${maxOutsideRows + 1}`)
+        if (limit === unlimitedRows) return empty
+        return hasOffset
+          ? sql`order by ${order} limit ${offset}::bigint + ${sql.literal(String(limit))}`
+          : sql`order by ${order} ${limitAndOffset}`
+      }
+      const period = !isFollowed ? undefined : makePeriodClauses(sql, purpose === "outside" ? gaps : periods, {
+        rowDate: results.rowDate,
+        orderAndLimit: orderAndLimitPeriod,
+      })
       const rows = select(makeShape(query, shapedBy), {
         ...page,
-        columns,
+        columns: purpose === "outside" ? sql.literal("lineage_ticker") : columns,
         conditions,
         where: sql.and(conditions),
-        fromPage: (options) => makeFromPage({ ...options, clauses: page }),
+        fromPage: (options) => makeFromPage({ ...options, clauses: page, period }),
+        period,
       })
+      if (purpose === "outside") {
+        return sql`
+          select lineage_ticker, count(${counted}) as total from (${rows}) as list group by lineage_ticker
+        `
+      }
       return purpose === "count" ? sql`select count(${counted}) as total from (${rows}) as list` : rows
     }
 
@@ -217,15 +287,41 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       })
 
     return {
-      readPage: (query, format) =>
+      readPage: (query: Query, format: ListFormat) =>
         Effect.map(
           readRows(query),
           (rows) => encodeListPage(query, { results, format, rows: toRecords(rows), message }),
         ),
       compilePage,
-      compileExport: (query) => compile(query, "export"),
+      compileExport: (query: Query) => compile(query, "export"),
       compileCount,
       results,
+      countOutside: (query: Query) => Effect.map(readValues(compile(query, "outside")), toCompanyCounts),
     }
   }
+
+  const makeListQuery = <Query extends PageQuery, ShapedBy extends keyof Query = never>(
+    definition: ListDefinition<Query, ShapedBy>,
+  ): ListQuery<Query> => ({ ...compileList(definition, { isFollowed: false }), readHeaders: () => noHeaders })
+
+  /** Compiles the list for queries that follow lineages. */
+  const makeFollowedListQuery = <Query extends PageQuery, ShapedBy extends keyof Query>(
+    definition: ListDefinition<Query, ShapedBy>,
+  ): FollowedListQuery<Query & FollowedQuery> => {
+    const list = compileList<Query & FollowedQuery, ShapedBy>(definition, { isFollowed: true })
+    /** Counts the omitted rows only if there are days on which a company did not use one of its symbols. */
+    const readHeaders = (query: Query & FollowedQuery) => {
+      const { followed } = query
+      const counting = followed.gaps.length === 0 ? noOutsideRows : list.countOutside(query)
+      return Effect.map(counting, (outside) => ({ "X-Lineage": formatLineageHeader(followed, outside) }))
+    }
+    const readPage = (query: Query & FollowedQuery, format: ListFormat) =>
+      Effect.map(
+        Effect.zip(readHeaders(query), list.readPage(query, format)),
+        ([headers, content]) => ({ ...content, headers }),
+      )
+    const follow = list.results.rowDate === undefined ? followCurrentSymbols : followPeriods
+    return { ...list, readPage, readHeaders, follow }
+  }
+  return { makeListQuery, makeFollowedListQuery }
 })

@@ -34,8 +34,9 @@ interface CachedResult extends Omit<ResponseContent, "body"> {
 }
 
 const makeResult = (content: ResponseContent, version: string | undefined): CachedResult => {
-  const { body: bytes, file, nextPage, records } = content
+  const { body: bytes, file, headers = {}, nextPage, records } = content
   return {
+    headers,
     nextPage,
     records,
     body: HttpBody.uint8Array(bytes, listContentTypes[file?.format ?? "json"]),

@@ -163,6 +163,40 @@ export const moneyColumn = makeDecimalColumn(18, 2)
 /** A percentage (15 is 15 %), a fraction (0.15 is 15 %) or a ratio, with four decimals: `numeric(18,4)`. */
 export const ratioColumn = makeDecimalColumn(14, 4)
 
+declare module "effect/Schema" {
+  namespace Annotations {
+    interface Annotations {
+      readonly isRowDate?: boolean | undefined
+    }
+  }
+}
+
+/**
+ * Marks the column with the row's own date, once per row type. `follow_lineage` returns a row if this date is in the
+ * period of its symbol. An instant counts on the day that the API prints, at -05:00 (§2.1, timestamps).
+ */
+export const rowDateColumn = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
+  column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
+) =>
+  Model.Field({
+    select: column.schemas.select.annotate({ isRowDate: true }),
+    insert: column.schemas.insert,
+    json: column.schemas.json,
+  })
+
+/** The additional last column of rows that follow a lineage. */
+export const lineageTickerColumn = tickerColumn(
+  "With `follow_lineage=true`: the current symbol of the company. Missing otherwise.",
+  "ZYXB",
+)
+
+/** Like `getRowJsonSchema`, for rows that can follow a lineage. */
+export const getTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>(
+  { identifier, json }: { readonly identifier: string; readonly json: { readonly fields: Fields } },
+) =>
+  Schema.Struct({ ...json.fields, lineage_ticker: Schema.optionalKey(lineageTickerColumn.schemas.json) })
+    .annotate({ identifier })
+
 /** Makes a column nullable. In JSON, a missing value is `null`, never `""` or `0`. */
 export const nullableColumn = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,

@@ -2,7 +2,15 @@
 import { Array } from "effect"
 import { byteOrderMark, csvNewline } from "./CsvCells.ts"
 import { output } from "./OutputBuffer.ts"
-import { getColumnNames, makeCsvRowWriter, makeJsonRowWriter, type RowModels, type WriteRow } from "./RowEncoder.ts"
+import {
+  findRowDate,
+  getColumnNames,
+  makeCsvRowWriter,
+  makeJsonRowWriter,
+  type RowDate,
+  type RowModels,
+  type WriteRow,
+} from "./RowEncoder.ts"
 import type { RowRecord } from "./RowRecord.ts"
 
 /** The rows of a result: one row, or a group of adjacent rows such as an ownership filing. */
@@ -18,6 +26,8 @@ export interface ResultEncoder {
   readonly writeJson: (rows: RowsOfResult, position: number) => number
   /** Writes the CSV record of a row; each row of a group has one. */
   readonly writeCsvRecord: WriteRow
+  /** The column with the date of a row; undefined if the rows have none. */
+  readonly rowDate: RowDate | undefined
   /** Whether a row belongs to the same result as the previous one; undefined if each result is one row. */
   readonly isSameResult: ((row: RowRecord, previous: RowRecord) => boolean) | undefined
 }
@@ -25,7 +35,7 @@ export interface ResultEncoder {
 const makeResultEncoder = (Row: RowModels, rest: Pick<ResultEncoder, "writeJson" | "isSameResult">): ResultEncoder => {
   const columns = getColumnNames(Row)
   const selection = `row(${columns.map((column) => `"${column}"`).join(", ")})`
-  return { columns, selection, writeCsvRecord: makeCsvRowWriter(Row), ...rest }
+  return { columns, selection, writeCsvRecord: makeCsvRowWriter(Row), rowDate: findRowDate(Row), ...rest }
 }
 
 export const makeRowResultEncoder = (Row: RowModels): ResultEncoder => {

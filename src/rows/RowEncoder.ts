@@ -3,6 +3,7 @@
  * from the row's schemas: docs/decisions/0030-compiled-row-encoders.md.
  */
 import { Data, Schema, SchemaAST } from "effect"
+import { lineageTickerColumn } from "./Columns.ts"
 import { replaceWithCsvCell } from "./CsvCells.ts"
 import { type FieldEncoder, invalid, reservedFieldBytes, unsupported } from "./FieldEncoders.ts"
 import { output, toWords } from "./OutputBuffer.ts"
@@ -27,9 +28,40 @@ export type RowModels = RowModel | ReadonlyArray<RowModel>
 
 const toArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
 
-/** Returns the names of all columns, in the order of the JSON. */
-export const getColumnNames = (models: RowModels): ReadonlyArray<string> =>
-  Array.from(new Set(toArray(models).flatMap((model) => Object.keys(model.json.fields))))
+/** Returns the names of all columns, in the order of the JSON. `lineage_ticker` is the last one. */
+export const getColumnNames = (models: RowModels): ReadonlyArray<string> => {
+  const names = new Set(toArray(models).flatMap((model) => Object.keys(model.json.fields)))
+  return names.delete("lineage_ticker") ? [...names, "lineage_ticker"] : Array.from(names)
+}
+
+/** The column with the row's own date, and its PostgreSQL type. */
+export interface RowDate {
+  readonly column: string
+  readonly type: FieldEncoder["type"]
+}
+
+/** Returns the date column that the rows declare with `rowDateColumn`. Throws at startup if they declare several. */
+export const findRowDate = (models: RowModels): RowDate | undefined => {
+  const dates = toArray(models).flatMap(({ fields, json }) =>
+    Object.keys(json.fields).flatMap((column) => {
+      const ast = fields[column]?.ast
+      const isRowDate = ast !== undefined && SchemaAST.resolve(ast)?.isRowDate === true
+      const type = isRowDate ? findFieldEncoder(ast)?.type : undefined
+      return type === undefined ? [] : [{ column, type }]
+    })
+  )
+  const names = new Set(dates.map(({ column }) => column))
+  if (names.size > 1) throw new Error(`A row declares several dates: ${Array.from(names).join(", ")}`)
+  return dates[0]
+}
+
+/** Adds the column `lineage_ticker` to the models, after all other columns. */
+export const addLineageTicker = (models: RowModels): ReadonlyArray<RowModel> =>
+  toArray(models).map(({ fields, identifier, json }) => ({
+    identifier,
+    fields: { ...fields, lineage_ticker: lineageTickerColumn.schemas.select },
+    json: { fields: { ...json.fields, lineage_ticker: lineageTickerColumn.schemas.json } },
+  }))
 
 const isNullable = (ast: SchemaAST.AST) => SchemaAST.isUnion(ast) && ast.types.some(SchemaAST.isNull)
 

@@ -95,6 +95,8 @@ export interface ResponseContent {
   readonly records: number
   /** Number of the next page; undefined on the last page. */
   readonly nextPage: number | undefined
+  /** Response headers that depend on the data. */
+  readonly headers?: Readonly<Record<string, string>>
 }
 
 /** The content of a response that is not a list. */
@@ -136,12 +138,13 @@ export const encodeListPage = (
   return { body: output.take(end), records: shown.length, nextPage }
 }
 
-/** Sets the number of results and the `Link` to the next page in the request context. */
+/** Sets the number of results, the headers and the `Link` to the next page in the request context. */
 export const setPageMetadata = (
   { response, target }: RequestContext,
-  { nextPage, records }: Pick<ResponseContent, "nextPage" | "records">,
+  { headers, nextPage, records }: Pick<ResponseContent, "headers" | "nextPage" | "records">,
 ) => {
   response.records = records
+  Object.assign(response.headers, headers)
   if (nextPage === undefined) return
   response.links.push({ path: makePageTarget(target, nextPage), attributes: `rel="next"` })
 }

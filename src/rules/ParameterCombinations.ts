@@ -1,6 +1,7 @@
-/** Rules for parameters that depend on each other: dates (D7), paging (D8) and ranges (D9). */
+/** Rules for parameters that depend on each other: dates (D7), paging (D8), ranges (D9) and lineages (D35). */
 import { BigDecimal, Schema } from "effect"
 import type { DecodedQuery } from "./FilterDeclarations.ts"
+import { checkLineageParameters } from "./LineageParameters.ts"
 
 const isLater = (from: string, to: string) => from > to
 
@@ -42,9 +43,10 @@ const checkExport = ({ format, limit, page }: DecodedQuery) =>
 /** The error message for `limit=all` in JSON, which follows the parameter's name. */
 export const exportNeedsFileFormat = "can be all only with format=csv or format=ndjson"
 
-/** Checks that each range is in order, and that `date` and `limit=all` are not combined with conflicting parameters. */
+/** Checks ranges, and that no parameters conflict or lack the parameter that they need. */
 export const checkParameterCombinations = Schema.makeFilter((query: DecodedQuery) => [
   ...checkRanges(query),
   ...checkDate(query),
   ...checkExport(query),
+  ...checkLineageParameters(query),
 ])

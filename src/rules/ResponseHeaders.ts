@@ -80,8 +80,8 @@ const declarations = {
     "%40%40,A_B",
   ))),
   "X-Lineage": shared(optional(text(
-    "With `follow_lineage=true`: the symbols of the company, oldest first, each former one with the first day of the " +
-      "next.",
+    "With `follow_lineage=true`: the symbols of each company, oldest first, each former one with the first day of " +
+      "the next. `;outside=` counts omitted rows: those of the symbols on days when the company did not use them.",
     "OSTK..2023-11-06, BYON..2025-08-29, BBBY..2026-08-17, NXH",
   ))),
   "X-Omitted-Types": optional(text(

@@ -10,6 +10,21 @@ export const tickerPattern = /^[A-Z0-9.^-]{1,16}$/
 /** Changes only ASCII letters, because `toUpperCase` turns some other letters into ASCII ones, such as `ı` into `I`. */
 const toUpperCaseAscii = (text: string) => text.replace(/[a-z]/g, (letter) => letter.toUpperCase())
 
+/** A symbol in a list, with or without the CIK of its issuer. */
+const tickerEntryPattern = /^[A-Z0-9.^-]{1,16}(?::\d{10})?$/
+
+const removeSpaces = (text: string) => text.replace(/\s+/gu, "")
+
+const padCik = (digits: string) => digits.padStart(10, "0")
+
+const normalizeTickerEntry = (text: string) => toUpperCaseAscii(removeSpaces(text)).replace(/(?<=:)\d{1,10}$/, padCik)
+
+/** Splits an entry of a ticker list: `META`, or `META:0001326801`. */
+export const splitTickerEntry = (entry: string) => {
+  const [ticker = "", cik] = entry.split(":")
+  return { ticker, cik }
+}
+
 const characterRule = "Tickers contain only uppercase letters, numbers, dots, hyphens or carets"
 const maxTickers = 100
 const maxNamedTickers = 20
@@ -32,10 +47,9 @@ const makeInvalidTickersIssue = (sent: ReadonlyArray<string>) => {
 }
 
 const parseTickers = Effect.fnUntraced(function* (text: string) {
-  const sent = text.split(",").map((entry) => toUpperCaseAscii(entry.replace(/\s+/gu, "")))
-    .filter((entry) => entry !== "")
-  const dropped = sent.filter((entry) => !tickerPattern.test(entry))
-  const tickers = Array.dedupe(sent.filter((entry) => tickerPattern.test(entry)))
+  const sent = text.split(",").map(normalizeTickerEntry).filter((entry) => entry !== "")
+  const dropped = sent.filter((entry) => !tickerEntryPattern.test(entry))
+  const tickers = Array.dedupe(sent.filter((entry) => tickerEntryPattern.test(entry)))
   if (!Array.isArrayNonEmpty(tickers)) return yield* Effect.fail(makeInvalidTickersIssue(sent))
   if (tickers.length > maxTickers) {
     return yield* Effect.fail(
@@ -51,7 +65,8 @@ const parseTickers = Effect.fnUntraced(function* (text: string) {
 /** A comma-separated list of tickers. Invalid ones are dropped and listed in a header; at least one must be valid. */
 export const TickerListParameter = Schema.String.annotate({
   description: "Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`; " +
-    "when none is valid the request is refused.",
+    "when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate of an " +
+    "ambiguous symbol.",
   examples: ["META,BYON"],
 }).pipe(Schema.decodeTo(
   Schema.NonEmptyArray(Schema.String),
@@ -91,7 +106,25 @@ export const CikParameter = Schema.String.annotate({
 }).pipe(Schema.decodeTo(
   Schema.String.check(Schema.isPattern(/^\d{10}$/, { message: "must be a CIK of one to ten digits" })),
   SchemaTransformation.transform({
-    decode: (text) => /^\d+$/.test(text) ? text.padStart(10, "0") : text,
+    decode: (text) => /^\d+$/.test(text) ? padCik(text) : text,
     encode: (text) => text,
+  }),
+)).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })
+
+/** One CIK, or the CIKs of several symbols of a list as `SYMBOL:CIK`. Decodes to CIKs of ten digits. */
+export const CikListParameter = Schema.String.annotate({
+  description: "With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If " +
+    "`ticker` has several symbols: `SYMBOL:CIK`, comma-separated.",
+  examples: ["0001326801"],
+}).pipe(Schema.decodeTo(
+  Schema.Array(
+    Schema.String.check(Schema.isPattern(/^(?:[A-Z0-9.^-]{1,16}:)?\d{10}$/, {
+      message: "must be a CIK of one to ten digits, or SYMBOL:CIK for a symbol of a list",
+    })),
+  ),
+  SchemaTransformation.transform({
+    decode: (text): ReadonlyArray<string> =>
+      text.split(",").map((entry) => normalizeTickerEntry(entry).replace(/^\d{1,10}$/, padCik)),
+    encode: (entries: ReadonlyArray<string>) => entries.join(","),
   }),
 )).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })

@@ -9,7 +9,7 @@ import { assert, expect, layer } from "@effect/vitest"
 import { Effect, Layer, Predicate, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
-import { freeEndpointPaths } from "../support/DocumentedEndpoints.ts"
+import { documentedEndpoints, freeEndpointPaths } from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt } = Service
@@ -251,7 +251,10 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
         const path = String(valueAt(row, "path"))
         if (path === "/v1/docs") continue
         const ofItsKind = valueAt(row, "tier") === null ? everywhere : freeEndpointPaths.includes(path) ? keyed : priced
-        const expected = { ...ofItsKind, ...special[path] }
+        const { parameters = [] } = documentedEndpoints.find((one) => one.path === path) ?? {}
+        const isFollowable = parameters.some(({ name }) => name === "follow_lineage")
+        const ambiguous = isFollowable ? { "409": ["ambiguous_ticker_lineage"] } : {}
+        const expected = { ...ofItsKind, ...ambiguous, ...special[path] }
         assert.deepStrictEqual(documented[path], expected, path)
       }
     }))

@@ -184,8 +184,9 @@ const sentAs = (parameter: DocumentedEndpoints.DocumentedParameter, likely: numb
 const unknownParameters = ["nobody_knows", "endpoints", "Limit", "__proto__", "constructor", "limit[]"] as const
 
 /** Any query of an endpoint, valid or invalid, and the position of `endpoint` among its parameters. */
-const asking = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
-  Arbitrary.map(
+const asking = (endpoint: DocumentedEndpoints.DocumentedEndpoint) => {
+  const parameters = endpoint.parameters.filter((parameter) => !DocumentedEndpoints.isLineageParameter(parameter))
+  return Arbitrary.map(
     Arbitrary.all({
       query: Arbitrary.all(
         parameters.map((parameter) => sentAs(parameter, /^(page|limit)$/.test(parameter.name) ? 2 : parameters.length)),
@@ -199,6 +200,7 @@ const asking = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
       return { query: all, place: Math.min(place, all.length) }
     },
   )
+}
 
 /** D5 (ticker lists), implemented independently: the number of distinct valid symbols. */
 const symbolsIn = (query: Query) => {
@@ -325,7 +327,7 @@ const counting = (page: StatementRecorder.SentStatement, path: string) => {
   const pageStatement = written(page)
     .replace(/ order by ((?! order by ).)* limit (?!1\b)\d+(::bigint \+ \d+)?( offset "?\d+"?)?/g, "")
     .replace(/ order by [^)]*$/, "")
-  const counted = path === "/v1/ownership" ? "distinct ticker" : "*"
+  const counted = path === "/v1/ownership" ? "distinct (ticker, accession_number)" : "*"
   return `select count(${counted}) as total from (${pageStatement}) as list`
 }
 

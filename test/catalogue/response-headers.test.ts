@@ -110,7 +110,7 @@ const successes = Effect.fnUntraced(function* (port: number, operation: Operatio
   const all = [
     target,
     ...(list ? ["limit=1", ...files].map((query) => adding(target, query)) : []),
-    ...(tickers ? [`${path}?ticker=${symbols},@@&limit=1`] : []),
+    ...(tickers ? [`${path}?ticker=${symbols},@@&limit=1`, `${path}?ticker=T1&follow_lineage=true`] : []),
     ...(path === "/estimate"
       ? [adding(target.replace(/endpoint=[^&]*/, "endpoint=/v1/screener"), "ticker=T1,@@")]
       : []),
@@ -208,7 +208,9 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
           yield* refused(403, target, `X-API-Key: ${narrow}\r\n`)
           if (priced) yield* refused(402, target, `X-API-Key: ${empty}\r\n`)
           if (path === "/v1/historical-tickers") yield* refused(404, `${path}?ticker=NOBODY`, key)
-          if (path === "/v1/timeline") yield* refused(409, `${path}?ticker=AMB2&follow_lineage=true`, key)
+          if (operation.tickers || path === "/v1/timeline") {
+            yield* refused(409, `${path}?ticker=AMB2&follow_lineage=true`, key)
+          }
           if (path === "/v1/ticker-changes") yield* refused(409, `${path}?ticker=AMB2`, key)
         }
       }))

@@ -212,11 +212,13 @@ const missingFiguresMessage =
 const figures = ["insider_percent", "affiliate_percent", "institutions_percent"]
 
 const makeContent = (
-  { columns, encodeResult, path }: ReferenceList,
+  list: ReferenceList,
   all: ReadonlyArray<ReadonlyArray<object>>,
-  { limit, page }: ReferenceQuery,
+  { follow_lineage, limit, page }: ReferenceQuery,
   format: Format,
 ): Content => {
+  const { path } = list
+  const { columns, encodeResult } = follow_lineage === true ? list.followed : list
   const start = limit === "all" ? 0 : (page - 1) * limit
   const end = limit === "all" ? all.length : start + limit
   const shown = all.slice(start, end).map(encodeResult)
@@ -347,6 +349,7 @@ const expectResults = (
       vary,
       "x-cost-microdollars": isStreamed ? undefined : String(cost),
       "x-dropped-tickers": dropped,
+      "x-lineage": query.follow_lineage === true ? [query.ticker ?? []].flat().join(", ") : undefined,
       "x-row-count": isFile && !(isExport && isHead) ? String(rows) : undefined,
       "unencoded-digest": isFile && !isExport ? digest : undefined,
     },

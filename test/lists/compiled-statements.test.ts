@@ -99,7 +99,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("compiled 
 
   const makeScreener = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
-    const makeListQuery = yield* Effect.provide(makeListQueryCompiler, Database.layer)
+    const { makeListQuery } = yield* Effect.provide(makeListQueryCompiler, Database.layer)
     const selected: Array<string> = []
     const list = makeListQuery<typeof ScreenerQuery.Type, "sort">({
       Query: ScreenerQuery,

@@ -5,6 +5,7 @@ import {
   buildUrl,
   documentedDatasetEndpoints,
   type DocumentedParameter,
+  isLineageParameter,
   requiredQuery,
 } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
@@ -16,7 +17,20 @@ import * as StatementRecorder from "../support/StatementRecorder.ts"
 /** The number of rows per table, large enough that PostgreSQL prefers an index to a sequential scan. */
 const rows = 20_000
 
-const service = Layer.effectDiscard(GeneratedRows.fillAllTables(rows)).pipe(
+/** Two chains of twelve links, from T1 to T13 and from T601 to T613. */
+const storeChains = Effect.forEach(
+  [1, 601].flatMap((first) => Array.from({ length: 12 }, (_, link) => ({ first, link }))),
+  ({ first, link }) =>
+    Service.insertRows("ticker_changes", {
+      old_ticker: `T${first + link}`,
+      new_ticker: `T${first + link + 1}`,
+      effective_date: `2014-01-${String(link + 2).padStart(2, "0")}`,
+      status: "confirmed",
+    }),
+  { discard: true },
+)
+
+const service = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(rows), storeChains)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provideMerge(StatementRecorder.layer),
 )
@@ -35,10 +49,21 @@ const rare = ({ kind, name, words }: DocumentedParameter): string => {
 
 /** Each endpoint without filters, and with each of its filters alone. */
 const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
-  const filters = endpoint.parameters.filter(({ kind, required }) => !required && kind !== "integer")
+  const filters = endpoint.parameters.filter((parameter) =>
+    !parameter.required && parameter.kind !== "integer" && !isLineageParameter(parameter)
+  )
+  const isFollowable = endpoint.parameters.some(({ name }) => name === "follow_lineage")
+  const followed = [["ticker", "T5,T602"], ["follow_lineage", "true"]] as const
   return [
     buildUrl(endpoint.path, requiredQuery(endpoint)),
     ...filters.map((filter) => buildUrl(endpoint.path, [...requiredQuery(endpoint), [filter.name, rare(filter)]])),
+    ...(!isFollowable ? [] : [
+      buildUrl(endpoint.path, followed),
+      buildUrl(endpoint.path, [...followed, ["page", "3"]]),
+      buildUrl(endpoint.path, [...followed, ["format", "csv"], ["limit", "all"]]),
+      ...filters.filter(({ name }) => name !== "ticker")
+        .map((filter) => buildUrl(endpoint.path, [...followed, [filter.name, rare(filter)]])),
+    ]),
   ].map((request) => ({ request }))
 })
 

@@ -15,6 +15,7 @@ import {
   type DocumentedEndpoint,
   documentedEndpoints,
   type DocumentedParameter,
+  isLineageParameter,
   requiredQuery,
 } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
@@ -41,10 +42,17 @@ const declared = () => {
   return found
 }
 
-const readers = declared().map((reader) => ({
-  ...reader,
-  endpoint: documentedEndpoints.find(({ path }) => path === reader.path) ?? { path: reader.path, parameters: [] },
-}))
+/** Without the parameters that follow lineages, which need others. */
+const readers = declared().map((reader) => {
+  const { parameters, path } = documentedEndpoints.find(({ path }) => path === reader.path) ??
+    { path: reader.path, parameters: [] }
+  return { ...reader, endpoint: { path, parameters: parameters.filter((one) => !isLineageParameter(one)) } }
+})
+
+/** The lists that follow several symbols; the timeline follows one. */
+const followable = documentedEndpoints.filter(({ parameters }) =>
+  parameters.some(isLineageParameter) && parameters.some(({ kind }) => kind === "tickers")
+).map(({ path }) => ({ path }))
 
 /** Two values of the parameter that differ from its default, or one value for a boolean. */
 const valuesOf = ({ kind, words }: DocumentedParameter): ReadonlyArray<string> => {
@@ -114,6 +122,22 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
           }
         }
         assert.sameMembers(Array.from(found), Array.from(tables))
+      }),
+  )
+
+  it.effect.each(followable)(
+    "with follow_lineage, reads ticker_changes in addition, and all symbols with one statement: $path (D35)",
+    ({ path }) =>
+      Effect.gen(function* () {
+        const tables = readers.find((reader) => reader.path === path)?.tables ?? []
+        const [resolution, ...others] = yield* sentFor(`${path}?ticker=N7,O8&follow_lineage=true`)
+        assert.deepStrictEqual(yield* opened(resolution ?? { text: "", parameters: [] }), ["ticker_changes"])
+        const isSnapshot = ["screener", "float_outstanding", "pump_and_dump_tracker"].includes(tables[0] ?? "")
+        // The other statement counts the omitted rows.
+        assert.lengthOf(others, isSnapshot ? 1 : 2)
+        for (const statement of others) assert.includeMembers([...tables], yield* opened(statement))
+        const plain = yield* sentFor(`${path}?ticker=N7,O8&follow_lineage=false`)
+        assert.deepStrictEqual(plain, yield* sentFor(`${path}?ticker=N7,O8`))
       }),
   )
 

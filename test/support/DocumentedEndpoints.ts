@@ -81,6 +81,10 @@ export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.key
   ).filter(isFilter),
 }))
 
+/** Whether a parameter follows lineages. Such a parameter is valid only with others, and reads `ticker_changes`. */
+export const isLineageParameter = ({ name }: Pick<DocumentedParameter, "name">) =>
+  name === "follow_lineage" || name === "cik"
+
 /** The endpoints that return rows of a dataset. */
 export const documentedDatasetEndpoints = documentedEndpoints.filter(({ parameters }) =>
   parameters.some(({ name }) => name === "ticker")

@@ -77,20 +77,24 @@ export interface ReferenceResult {
 const formatRecord = (columns: ReadonlyArray<string>, encoded: Encoded) =>
   columns.map((name) => name in encoded ? encodeReferenceCell(JSON.stringify(encoded[name])) : "").join(",")
 
-const makeRowResults = (models: ReadonlyArray<RowModel>) => {
-  const columns = getColumnNames(models)
+/** The additional field of a followed query, whose symbols have no changes. */
+const addLineageTicker = (isFollowed: boolean, encoded: Encoded): Encoded =>
+  isFollowed ? { ...encoded, lineage_ticker: encoded["ticker"] } : encoded
+
+const makeRowResults = (models: ReadonlyArray<RowModel>, isFollowed: boolean) => {
+  const columns = [...getColumnNames(models), ...(isFollowed ? ["lineage_ticker"] : [])]
   const encode = makeEncoder(models)
   const group = (rows: ReadonlyArray<object>) => rows.map((row) => [row])
   const encodeResult = (rows: ReadonlyArray<object>): ReferenceResult => {
-    const encoded = encode(rows[0] ?? {})
+    const encoded = addLineageTicker(isFollowed, encode(rows[0] ?? {}))
     return { encoded, json: JSON.stringify(encoded), csvRecords: [formatRecord(columns, encoded)] }
   }
   return { columns, group, encodeResult }
 }
 
 /** A filing with its owners, which are consecutive rows with the same ticker. */
-const makeOwnershipResults = () => {
-  const columns = getColumnNames(OwnershipRow)
+const makeOwnershipResults = (isFollowed: boolean) => {
+  const columns = [...getColumnNames(OwnershipRow), ...(isFollowed ? ["lineage_ticker"] : [])]
   const [encodeRow, encodeFiling, encodeOwner] = [OwnershipRow, OwnershipFiling, Owner].map((model) =>
     makeEncoder([model])
   )
@@ -98,8 +102,9 @@ const makeOwnershipResults = () => {
     Array.from(Map.groupBy(rows, (row) => Reflect.get(row, "ticker")).values())
   const encodeResult = (rows: ReadonlyArray<object>): ReferenceResult => {
     const owners = rows.map((row) => encodeOwner?.(row))
-    const encoded = { ...encodeFiling?.(rows[0] ?? {}), owner_count: owners.length, owners }
-    const csvRecords = rows.map((row) => formatRecord(columns, encodeRow?.(row) ?? {}))
+    const filing = addLineageTicker(isFollowed, encodeFiling?.(rows[0] ?? {}) ?? {})
+    const encoded = { ...filing, owner_count: owners.length, owners }
+    const csvRecords = rows.map((row) => formatRecord(columns, addLineageTicker(isFollowed, encodeRow?.(row) ?? {})))
     return { encoded, json: JSON.stringify(encoded), csvRecords }
   }
   return { columns, group, encodeResult }
@@ -154,17 +159,25 @@ const makeClauses = (
     limit: unlimitedRows,
     offset: new Parameter(() => 0),
     isDeep: false,
+    period: undefined,
     fromPage: ({ order, table, where }) => sql`${sql(table)} where ${where} ${orderBy(order)}`,
   }
 }
 
 export interface ReferenceQuery extends PageQuery {
   readonly ticker?: string | ReadonlyArray<string>
+  readonly follow_lineage?: boolean
 }
 
-export interface ReferenceList {
-  readonly path: string
+interface ReferenceEncoder {
   readonly columns: ReadonlyArray<string>
+  readonly encodeResult: (rows: ReadonlyArray<object>) => ReferenceResult
+}
+
+export interface ReferenceList extends ReferenceEncoder {
+  readonly path: string
+  /** For a query that follows lineages. Its symbols must have no changes. */
+  readonly followed: ReferenceEncoder
   /** The column that each filter compares, by the name of its parameter. */
   readonly filteredColumns: ReadonlyMap<string, string>
   /** Whether the list belongs to an account. Its responses are never cached. */
@@ -178,7 +191,6 @@ export interface ReferenceList {
     query: ReferenceQuery,
     account_id: number,
   ) => Effect.Effect<ReadonlyArray<ReadonlyArray<object>>, unknown>
-  readonly encodeResult: (rows: ReadonlyArray<object>) => ReferenceResult
 }
 
 const makeDecoder = <Query>(schema: Schema.Codec<Query, unknown>) =>
@@ -205,7 +217,9 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
   isOfAccount: boolean,
 ): ReferenceList => {
   const models = toModels(Row)
-  const { columns, encodeResult, group } = models.length === 0 ? makeOwnershipResults() : makeRowResults(models)
+  const makeResults = (isFollowed: boolean) =>
+    models.length === 0 ? makeOwnershipResults(isFollowed) : makeRowResults(models, isFollowed)
+  const { columns, encodeResult, group } = makeResults(false)
   const shaped = new Set<PropertyKey>(shapedBy)
 
   const makeConditions = (query: DecodedQuery) =>
@@ -234,6 +248,7 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
   return {
     path: `/v1${path}`,
     columns,
+    followed: makeResults(true),
     filteredColumns,
     isOfAccount,
     encodeResult,

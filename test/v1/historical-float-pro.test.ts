@@ -380,7 +380,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
         yield* found(`limit=1${latest}`)
         yield* FilterAssertions.assertInvalidSymbolsRefused((query) => refused(`${query}${latest}`))
       }
-      const names = ["close", "min_close", "price", "form_type", "cik", "min_restricted_shares", "date", "sort"]
+      const names = ["close", "min_close", "price", "form_type", "details", "min_restricted_shares", "date", "sort"]
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 

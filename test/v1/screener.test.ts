@@ -223,7 +223,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     Effect.gen(function* () {
       yield* found("")
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
-      const names = ["company", "city", "cik", "order", "price", "min_ipo_date", "date", "min_ticker", "sort_by"]
+      const names = ["company", "city", "website", "order", "price", "min_ipo_date", "date", "min_ticker", "sort_by"]
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names)
     }))
 

@@ -2,8 +2,8 @@
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
-import { getRowJsonSchema } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { getTickerRowJsonSchema } from "../../rows/Columns.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { extendedHoursFields, ExtendedHoursQuery } from "../premarket-stats/Api.ts"
 
@@ -12,8 +12,8 @@ export class AfterhoursStat extends Model.Class<AfterhoursStat>("AfterhoursStat"
 export class AfterhoursStatsApiGroup extends HttpApiGroup.make("afterhoursStats").add(
   HttpApiEndpoint.get("list", "/afterhours-stats", {
     query: ExtendedHoursQuery,
-    success: makeListEnvelope(getRowJsonSchema(AfterhoursStat)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(AfterhoursStat)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["afterhours_stats"]).annotateMerge(
     describeEndpoint("Afterhours stats", "Trading after the close: one row per ticker and day, newest first."),
   ),

@@ -11,12 +11,7 @@ export const afterhoursStatsEndpoints = Effect.gen(function* () {
   return [makeEndpoint(AfterhoursStatsApiGroup.endpoints.list, {
     Query: ExtendedHoursQuery,
     Row: AfterhoursStat,
-    select: (_, { columns, orderAndLimit, where }) =>
-      sql`
-            select ${columns}
-            from afterhours_stats
-            where ${where}
-            ${orderAndLimit(sql`date desc, ticker`)}
-          `,
+    select: (_, { columns, fromPage, where }) =>
+      sql`select ${columns} from ${fromPage({ table: "afterhours_stats", where, order: sql`date desc, ticker` })}`,
   })]
 })

@@ -6,7 +6,7 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   integerColumn,
   literalColumn,
   moneyColumn,
@@ -14,11 +14,12 @@ import {
   priceColumn,
   priceInThousandthsColumn,
   ratioColumn,
+  rowDateColumn,
   textArrayColumn,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
   booleanFilters,
@@ -29,6 +30,7 @@ import {
   pastDateRangeFilters,
   substringFilter,
 } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -47,7 +49,7 @@ const sharedFields = {
     priceInThousandthsColumn("Lowest exercise or conversion price under price protection, USD."),
   ),
   registered: nullableColumn(booleanColumn("Whether the underlying shares are registered for sale.")),
-  filed_at: dateColumn("Date of the filing."),
+  filed_at: rowDateColumn(dateColumn("Date of the filing.")),
   form_type: nullableColumn(textColumn("SEC form of the filing.")),
   accession_number: nullableColumn(textColumn("SEC accession number of the filing.")),
   document_url: nullableColumn(textColumn("URL of the filing.")),
@@ -141,7 +143,12 @@ const filters = {
   ...dateRangeFilters("expiration_date", "maturity_date"),
 }
 
-export const DilutionDataQuery = Schema.Struct({ ticker: TickerListParameter, ...filters, ...PagingParameters }).check(
+export const DilutionDataQuery = Schema.Struct({
+  ticker: TickerListParameter,
+  ...filters,
+  ...LineageParameters,
+  ...PagingParameters,
+}).check(
   checkParameterCombinations,
 )
 
@@ -151,14 +158,15 @@ export const DilutionDataAdvancedQuery = Schema.Struct({
   owner: elementSubstringFilter("owners", "the name of an owner"),
   bank: substringFilter("bank"),
   price_protection: substringFilter("price_protection"),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   HttpApiEndpoint.get("list", "/dilution-data", {
     query: DilutionDataQuery,
-    success: makeListEnvelope(Schema.Union([getRowJsonSchema(Warrant), getRowJsonSchema(Convertible)])),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(Schema.Union([getTickerRowJsonSchema(Warrant), getTickerRowJsonSchema(Convertible)])),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["dilution_data"]).annotateMerge(describeEndpoint(
     "Dilution data",
     "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
@@ -166,8 +174,10 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   )),
   HttpApiEndpoint.get("listAdvanced", "/dilution-data-advanced", {
     query: DilutionDataAdvancedQuery,
-    success: makeListEnvelope(Schema.Union([getRowJsonSchema(AdvancedWarrant), getRowJsonSchema(AdvancedConvertible)])),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(
+      Schema.Union([getTickerRowJsonSchema(AdvancedWarrant), getTickerRowJsonSchema(AdvancedConvertible)]),
+    ),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["dilution_data"]).annotateMerge(describeEndpoint(
     "Dilution data, advanced",
     "Dilution data with owners, banks and price protection, also across all tickers.",

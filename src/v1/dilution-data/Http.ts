@@ -16,11 +16,8 @@ export const dilutionDataEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpoints
 
-  const select = (_: object, { columns, orderAndLimit, where }: ListClauses) =>
-    sql`
-        select ${columns} from dilution_data where ${where}
-        ${orderAndLimit(sql`filed_at desc, id`)}
-      `
+  const select = (_: object, { columns, fromPage, where }: ListClauses) =>
+    sql`select ${columns} from ${fromPage({ table: "dilution_data", where, order: sql`filed_at desc, id` })}`
 
   return [
     makeEndpoint(DilutionDataApiGroup.endpoints.list, {

@@ -6,7 +6,7 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   integerColumn,
   moneyColumn,
   nullableColumn,
@@ -14,9 +14,10 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { booleanFilters, caseInsensitiveTextFilters, numberRangeFilters } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -49,14 +50,15 @@ export const FloatOutstandingQuery = Schema.Struct({
   ...caseInsensitiveTextFilters("country", "sector", "industry", "exchange"),
   ...booleanFilters("is_adr"),
   ...numberRangeFilters("float", "outstanding", "tradable_float", "market_cap"),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstanding").add(
   HttpApiEndpoint.get("list", "/float-outstanding", {
     query: FloatOutstandingQuery,
-    success: makeListEnvelope(getRowJsonSchema(FloatOutstanding)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(FloatOutstanding)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["float_outstanding"]).annotateMerge(describeEndpoint(
     "Float and shares outstanding",
     "The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership " +

@@ -22,12 +22,7 @@ export const floatOutstandingEndpoints = Effect.gen(function* () {
     Query: FloatOutstandingQuery,
     Row: FloatOutstanding,
     message: (rows) => rows.some(isIncomplete) ? message : undefined,
-    select: (_, { columns, orderAndLimit, where }) =>
-      sql`
-            select ${columns}
-            from float_outstanding
-            where ${where}
-            ${orderAndLimit(sql`ticker`)}
-          `,
+    select: (_, { columns, fromPage, where }) =>
+      sql`select ${columns} from ${fromPage({ table: "float_outstanding", where, order: sql`ticker` })}`,
   })]
 })

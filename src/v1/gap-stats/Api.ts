@@ -6,25 +6,27 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   integerColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
   ratioColumn,
+  rowDateColumn,
   textArrayColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { arrayElementFilter, booleanFilters, defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { InstantColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const fields = {
   ticker: tickerColumn(),
-  date: dateColumn("Date of the session."),
+  date: rowDateColumn(dateColumn("Date of the session.")),
   previous_day_close: priceColumn("Close of the previous day, USD."),
   market_open: priceColumn("First price in regular hours, USD."),
   gap_percentage: ratioColumn("Change from the previous close to the open, %."),
@@ -80,21 +82,22 @@ export const GapStatsQuery = Schema.Struct({
   tag: arrayElementFilter("all_tags", "Sessions with this tag in all_tags, ignoring case."),
   filing_type: arrayElementFilter("filing_types", "Sessions with this form in filing_types, ignoring case."),
   ...booleanFilters("closed_over_vwap"),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
   HttpApiEndpoint.get("list", "/gap-stats", {
     query: GapStatsQuery,
-    success: makeListEnvelope(getRowJsonSchema(GapStat)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(GapStat)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["gap_stats"]).annotateMerge(
     describeEndpoint("Gap stats", "Sessions that opened with a gap to the previous close, newest first."),
   ),
   HttpApiEndpoint.get("listAdvanced", "/gap-stats-advanced", {
     query: GapStatsQuery,
-    success: makeListEnvelope(getRowJsonSchema(GapStatAdvanced)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(GapStatAdvanced)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["gap_stats"]).annotateMerge(describeEndpoint(
     "Gap stats advanced",
     "The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and after-hours " +

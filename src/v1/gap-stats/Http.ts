@@ -8,13 +8,8 @@ export const gapStatsEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpoints
 
-  const select = (_: object, { columns, orderAndLimit, where }: ListClauses) =>
-    sql`
-        select ${columns}
-        from gap_stats
-        where ${where}
-        ${orderAndLimit(sql`date desc, ticker`)}
-      `
+  const select = (_: object, { columns, fromPage, where }: ListClauses) =>
+    sql`select ${columns} from ${fromPage({ table: "gap_stats", where, order: sql`date desc, ticker` })}`
 
   return [
     makeEndpoint(GapStatsApiGroup.endpoints.list, { Query: GapStatsQuery, Row: GapStat, select }),

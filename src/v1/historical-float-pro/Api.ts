@@ -6,18 +6,20 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   integerColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
   ratioColumn,
+  rowDateColumn,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { booleanFilters, numberRangeFilters, pastDateRangeFilters } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -37,7 +39,7 @@ const marketCap = nullableColumn(moneyColumn(
 
 export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFloat")({
   ticker: tickerColumn(),
-  filed_at: dateColumn("Date of the filing."),
+  filed_at: rowDateColumn(dateColumn("Date of the filing.")),
   form_type: nullableColumn(textColumn("SEC form of the filing.")),
   document_url: nullableColumn(textColumn("URL of the filing.")),
   reported_date: nullableColumn(dateColumn("Date of the share counts.")),
@@ -70,14 +72,15 @@ export const HistoricalFloatProQuery = Schema.Struct({
   ...booleanFilters("is_adr"),
   ...numberRangeFilters("float", "outstanding_shares", "tradable_float", "market_cap"),
   ...pastDateRangeFilters("filed_at", "reported_date"),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFloatPro").add(
   HttpApiEndpoint.get("list", "/historical-float-pro", {
     query: HistoricalFloatProQuery,
-    success: makeListEnvelope(getRowJsonSchema(HistoricalFloat)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(HistoricalFloat)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["historical_float_pro", "daily_prices"]).annotateMerge(describeEndpoint(
     "Historical float",
     "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +

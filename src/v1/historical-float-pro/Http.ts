@@ -2,6 +2,7 @@ import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import type { QueryParameter } from "../../lists/Conditions.ts"
+import type { PeriodClauses } from "../../lists/PeriodClauses.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
 
@@ -66,17 +67,32 @@ export const historicalFloatProEndpoints = Effect.gen(function* () {
         ) as newest
       `
 
+  /** The matching rows of each period; with `latest`, the newest one of each. */
+  const selectPeriods = (period: PeriodClauses, isLatest: boolean, matching: Statement.Fragment) =>
+    sql`
+        select lineage_ticker, followed.*
+        from ${period.from} cross join lateral (
+          ${matching} and ${period.where} ${isLatest ? sql`order by ${order} limit 1` : period.orderAndLimit(order)}
+        ) as followed
+      `
+
   return [makeEndpoint(HistoricalFloatProApiGroup.endpoints.list, {
     Query: HistoricalFloatProQuery,
     Row: HistoricalFloat,
     shapedBy: ["latest"],
     // Computes market_cap only for the rows on the page. A filter on market_cap computes it a second time.
-    select: (query, { columns, orderAndLimit, orderBy, where }) => {
+    select: (query, { columns, orderAndLimit, orderBy, period, where }) => {
       const matching = sql`select ${baseColumns} from (${computed}) as computed where ${where}`
+      const isLatest = query.latest === true
+      const selected = period !== undefined
+        ? selectPeriods(period, isLatest, matching)
+        : isLatest
+        ? selectNewest(query.ticker, matching)
+        : matching
       return sql`
             select ${columns}
             from (
-              select * from (${query.latest === true ? selectNewest(query.ticker, matching) : matching}) as matching
+              select * from (${selected}) as matching
               ${orderAndLimit(order)}
             ) as filing cross join lateral (select ${marketCap} as market_cap) as worth
             ${orderBy(order)}

@@ -6,25 +6,27 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   integerColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
   ratioColumn,
+  rowDateColumn,
   textArrayColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner")({
   ticker: tickerColumn(),
-  date: dateColumn("Date of the session."),
+  date: rowDateColumn(dateColumn("Date of the session.")),
   gap_percentage: ratioColumn("Change from the previous close to the open, %."),
   market_open: priceColumn("First price in regular hours, USD."),
   previous_day_close: priceColumn("Close of the previous day, USD."),
@@ -70,14 +72,15 @@ export const IntradayRunnersQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...defaultDateFilters,
   ...numberRangeFilters("gap_percentage"),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners").add(
   HttpApiEndpoint.get("list", "/intraday-runners", {
     query: IntradayRunnersQuery,
-    success: makeListEnvelope(getRowJsonSchema(IntradayRunner)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(IntradayRunner)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["intraday_runners"]).annotateMerge(describeEndpoint(
     "Intraday Runners",
     "Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume, " +

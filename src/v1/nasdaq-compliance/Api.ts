@@ -5,15 +5,17 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   literalColumn,
   nullableColumn,
+  rowDateColumn,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { dateRangeFilters, defaultDateFilters, literalFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -47,7 +49,7 @@ export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceN
   ticker: tickerColumn(),
   company: nullableColumn(textColumn("Company name.")),
   market: textColumn("Market tier of the listing."),
-  date: dateColumn("Date of the notice."),
+  date: rowDateColumn(dateColumn("Date of the notice.")),
   added_date: nullableColumn(dateColumn("Date on which the company was added to the exchange's list.")),
   deficiency: textColumn("The deficiency as described by the exchange."),
   deficiency_type: literalColumn(deficiencies, "Listing requirement that is not met."),
@@ -73,14 +75,15 @@ export const NasdaqComplianceQuery = Schema.Struct({
   status: literalFilter(statuses),
   ...pastDateRangeFilters("added_date"),
   ...dateRangeFilters("compliance_deadline"),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqCompliance").add(
   HttpApiEndpoint.get("list", "/nasdaq-compliance", {
     query: NasdaqComplianceQuery,
-    success: makeListEnvelope(getRowJsonSchema(ComplianceNotice)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(ComplianceNotice)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["nasdaq_compliance"]).annotateMerge(describeEndpoint(
     "Nasdaq compliance",
     "Notices about listing requirements that a company does not meet, with the status of each case, newest first.",

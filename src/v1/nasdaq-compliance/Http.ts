@@ -10,12 +10,7 @@ export const nasdaqComplianceEndpoints = Effect.gen(function* () {
   return [makeEndpoint(NasdaqComplianceApiGroup.endpoints.list, {
     Query: NasdaqComplianceQuery,
     Row: ComplianceNotice,
-    select: (_, { columns, orderAndLimit, where }) =>
-      sql`
-            select ${columns}
-            from nasdaq_compliance
-            where ${where}
-            ${orderAndLimit(sql`date desc, id`)}
-          `,
+    select: (_, { columns, fromPage, where }) =>
+      sql`select ${columns} from ${fromPage({ table: "nasdaq_compliance", where, order: sql`date desc, id` })}`,
   })]
 })

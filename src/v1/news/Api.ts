@@ -5,15 +5,17 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   nullableColumn,
+  rowDateColumn,
   textArrayColumn,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { arrayElementFilter, caseInsensitiveTextFilters, makeDateFilters } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -31,7 +33,7 @@ const fields = {
   tags: textArrayColumn("Tags of the item."),
   accession_number: nullableColumn(textColumn("SEC accession number of the filing.")),
   document_url: nullableColumn(textColumn("URL of the item at its source.")),
-  filed_at: dateColumn("Date on which the item was filed or published."),
+  filed_at: rowDateColumn(dateColumn("Date on which the item was filed or published.")),
   filed_at_time: nullableColumn(NewYorkTimeColumn),
   created_at: FixedOffsetTimeColumn,
   last_updated: FixedOffsetTimeColumn,
@@ -82,14 +84,15 @@ export const NewsQuery = Schema.Struct({
       },
     }),
   ),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class NewsApiGroup extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("list", "/news", {
     query: NewsQuery,
-    success: makeListEnvelope(getRowJsonSchema(NewsItem)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(NewsItem)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News",
     "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
@@ -97,8 +100,8 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
   )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
-    success: makeListEnvelope(getRowJsonSchema(NewsBasicItem)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(NewsBasicItem)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News basic",
     "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.",

@@ -6,16 +6,19 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   dateColumn,
   getRowJsonSchema,
+  getTickerRowJsonSchema,
   integerColumn,
   literalColumn,
   nullableColumn,
   ratioColumn,
+  rowDateColumn,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { literalFilter, NonEmptyText, substringFilter } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters, ResultUnit } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -25,7 +28,7 @@ const ownerTypes = ["executive", "director", "ten_percent_owner", "five_percent_
 const filing = {
   ticker: tickerColumn(),
   reported_date: nullableColumn(dateColumn("Date of the holdings.")),
-  filed_at: dateColumn("Date of the filing."),
+  filed_at: rowDateColumn(dateColumn("Date of the filing.")),
   form_type: textColumn("SEC form of the filing."),
   accession_number: textColumn("SEC accession number of the filing."),
   document_url: nullableColumn(textColumn("URL of the filing.")),
@@ -84,14 +87,15 @@ export const OwnershipQuery = Schema.Struct({
   ),
   owner_name: substringFilter("owner_name"),
   owner_type: literalFilter(ownerTypes),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
   HttpApiEndpoint.get("list", "/ownership", {
     query: OwnershipQuery,
-    success: makeListEnvelope(getRowJsonSchema(Ownership)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(Ownership)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ResultUnit, "filing_group").annotate(ReadsTables, ["ownership"]).annotateMerge(describeEndpoint(
     "Ownership",
     "The owners of each ticker from its newest filing with a table of holders, or from the filing that " +

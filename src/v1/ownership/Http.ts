@@ -2,7 +2,8 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import { output } from "../../rows/OutputBuffer.ts"
-import { getColumnNames, makeJsonRowWriter } from "../../rows/RowEncoder.ts"
+import { addLineageTicker, getColumnNames, makeJsonRowWriter, type RowModels } from "../../rows/RowEncoder.ts"
+import type { RowRecord } from "../../rows/RowRecord.ts"
 import { makeGroupResultEncoder, type RowsOfResult } from "../../rows/ResultWriter.ts"
 import {
   holderCondition,
@@ -14,23 +15,26 @@ import {
   OwnershipRow,
 } from "./Api.ts"
 
-const columns = getColumnNames(OwnershipRow)
-const ticker = columns.indexOf("ticker")
-const writeFiling = makeJsonRowWriter(OwnershipFiling, columns)
-const writeOwner = makeJsonRowWriter(Owner, columns)
+/** Groups consecutive rows with the same ticker and filing. CSV has one record per owner. */
+const makeFilings = (row: RowModels, filing: RowModels) => {
+  const columns = getColumnNames(row)
+  const [ticker, accessionNumber] = [columns.indexOf("ticker"), columns.indexOf("accession_number")]
+  const writeFiling = makeJsonRowWriter(filing, columns)
+  const writeOwner = makeJsonRowWriter(Owner, columns)
 
-/** Continues the JSON object of the filing with its owners. */
-const writeGroup = (owners: RowsOfResult, position: number) => {
-  const filingEnd = writeFiling(owners[0], position) - 1
-  let end = output.writeAscii(`,"owner_count":${owners.length},"owners":`, filingEnd)
-  for (const [index, owner] of owners.entries()) {
-    end = writeOwner(owner, output.writeAscii(index === 0 ? "[" : ",", end))
+  /** Continues the JSON object of the filing with its owners. */
+  const writeGroup = (owners: RowsOfResult, position: number) => {
+    const filingEnd = writeFiling(owners[0], position) - 1
+    let end = output.writeAscii(`,"owner_count":${owners.length},"owners":`, filingEnd)
+    for (const [index, owner] of owners.entries()) {
+      end = writeOwner(owner, output.writeAscii(index === 0 ? "[" : ",", end))
+    }
+    return output.writeAscii("]}", end)
   }
-  return output.writeAscii("]}", end)
+  const isSameFiling = (row: RowRecord, previous: RowRecord) =>
+    row.hasSameField(previous, ticker) && row.hasSameField(previous, accessionNumber)
+  return makeGroupResultEncoder(row, isSameFiling, writeGroup)
 }
-
-/** Groups consecutive rows with the same ticker into one filing. CSV has one record per owner. */
-const filings = makeGroupResultEncoder(OwnershipRow, (row, previous) => row.hasSameField(previous, ticker), writeGroup)
 
 export const ownershipEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -40,21 +44,25 @@ export const ownershipEndpoints = Effect.gen(function* () {
 
   const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {
     Query: OwnershipQuery,
-    Row: filings,
-    counted: sql`distinct ticker`,
-    select: (query, { columns, conditions, orderAndLimit, orderBy }) => {
+    Row: makeFilings(OwnershipRow, OwnershipFiling),
+    FollowedRow: makeFilings(addLineageTicker(OwnershipRow), addLineageTicker(OwnershipFiling)),
+    counted: sql`distinct (ticker, accession_number)`,
+    select: (query, { columns, conditions, orderAndLimit, orderBy, period }) => {
       const isShown = sql.and([isHolder, ...conditions])
       const { accession_number } = query
       const isRequested = sql.and([
         isHolder,
         ...(accession_number === undefined ? [] : [sql`accession_number = ${accession_number}`]),
       ])
+      const requested = period === undefined
+        ? { selection: sql.literal("newest.*"), from: sql`unnest(${query.ticker}::text[]) as requested (symbol)` }
+        : { selection: sql.literal("lineage_ticker, newest.*"), from: period.from }
       return sql`
         with filing as (
-          select newest.* from unnest(${query.ticker}::text[]) as requested(ticker)
+          select ${requested.selection} from ${requested.from}
           cross join lateral (
             select ticker, reported_date, filed_at, form_type, accession_number, document_url from ownership
-            where ticker = requested.ticker and ${isRequested}
+            where ${period === undefined ? sql`ticker = symbol` : period.where} and ${isRequested}
             order by filed_at desc, reported_date desc nulls last, accession_number desc, form_type, document_url
             limit 1
           ) as newest
@@ -62,14 +70,16 @@ export const ownershipEndpoints = Effect.gen(function* () {
             select from ownership
             where ticker = newest.ticker and accession_number = newest.accession_number and ${isShown}
           )
-          ${orderAndLimit(sql`ticker`)}
+          ${orderAndLimit(sql`ticker, filed_at desc`)}
         )
-        select ${columns}, ticker
+        select ${columns}, ticker, accession_number
         from filing join (
           select ticker, accession_number, ${sql.csv(ownershipHoldingColumns)}, last_updated from ownership
         ) as holding using (ticker, accession_number)
         where ${isShown}
-        ${orderBy(sql`ticker, common_shares_amount desc nulls last, ${sql.csv(ownershipHoldingColumns)}`)}
+        ${
+        orderBy(sql`ticker, filed_at desc, common_shares_amount desc nulls last, ${sql.csv(ownershipHoldingColumns)}`)
+      }
       `
     },
   })

@@ -5,25 +5,27 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   integerColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
   ratioColumn,
+  rowDateColumn,
   textArrayColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { arrayElementFilter, defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 export const extendedHoursFields = {
   ticker: tickerColumn(),
-  date: dateColumn("Date of the session."),
+  date: rowDateColumn(dateColumn("Date of the session.")),
   reference_close: priceColumn(
     "Close that changes refer to, USD: before the open the previous day's, after hours the same day's.",
   ),
@@ -65,14 +67,15 @@ export const ExtendedHoursQuery = Schema.Struct({
     "tradable_float",
   ),
   tag: arrayElementFilter("all_tags", "Sessions with this tag in all_tags, ignoring case."),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class PremarketStatsApiGroup extends HttpApiGroup.make("premarketStats").add(
   HttpApiEndpoint.get("list", "/premarket-stats", {
     query: ExtendedHoursQuery,
-    success: makeListEnvelope(getRowJsonSchema(PremarketStat)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(PremarketStat)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["premarket_stats"]).annotateMerge(
     describeEndpoint("Premarket stats", "Trading before the open: one row per ticker and day, newest first."),
   ),

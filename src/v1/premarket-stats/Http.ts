@@ -10,12 +10,7 @@ export const premarketStatsEndpoints = Effect.gen(function* () {
   return [makeEndpoint(PremarketStatsApiGroup.endpoints.list, {
     Query: ExtendedHoursQuery,
     Row: PremarketStat,
-    select: (_, { columns, orderAndLimit, where }) =>
-      sql`
-            select ${columns}
-            from premarket_stats
-            where ${where}
-            ${orderAndLimit(sql`date desc, ticker`)}
-          `,
+    select: (_, { columns, fromPage, where }) =>
+      sql`select ${columns} from ${fromPage({ table: "premarket_stats", where, order: sql`date desc, ticker` })}`,
   })]
 })

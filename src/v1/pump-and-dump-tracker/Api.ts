@@ -6,7 +6,7 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   integerColumn,
   literalColumn,
   moneyColumn,
@@ -15,7 +15,7 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
   booleanFilters,
@@ -26,6 +26,7 @@ import {
   pastDateRangeFilters,
   substringFilter,
 } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { textFieldEncoder } from "../../rows/FieldEncoders.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -91,14 +92,15 @@ export const PumpAndDumpTrackerQuery = Schema.Struct({
   ...numberRangeFilters("gain_1_day", "gain_7_day", "gain_14_day", "gain_30_day"),
   ...pastDateRangeFilters("filed_at", "effective_date", "ipo_date", "last_liquidation_date"),
   ...dateRangeFilters("lock_up_expiration"),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTracker").add(
   HttpApiEndpoint.get("list", "/pump-and-dump-tracker", {
     query: PumpAndDumpTrackerQuery,
-    success: makeListEnvelope(getRowJsonSchema(PumpAndDumpSuspect)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(PumpAndDumpSuspect)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["pump_and_dump_tracker"]).annotateMerge(describeEndpoint(
     "Pump-and-dump tracker",
     "Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering first.",

@@ -10,12 +10,9 @@ export const pumpAndDumpTrackerEndpoints = Effect.gen(function* () {
   return [makeEndpoint(PumpAndDumpTrackerApiGroup.endpoints.list, {
     Query: PumpAndDumpTrackerQuery,
     Row: PumpAndDumpSuspect,
-    select: (_, { columns, orderAndLimit, where }) =>
-      sql`
-            select ${columns}
-            from pump_and_dump_tracker
-            where ${where}
-            ${orderAndLimit(sql`ipo_date desc nulls last, ticker`)}
-          `,
+    select: (_, { columns, fromPage, where }) =>
+      sql`select ${columns} from ${
+        fromPage({ table: "pump_and_dump_tracker", where, order: sql`ipo_date desc nulls last, ticker` })
+      }`,
   })]
 })

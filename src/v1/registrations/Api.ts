@@ -6,16 +6,17 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   integerColumn,
   literalColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
+  rowDateColumn,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
   booleanFilters,
@@ -27,6 +28,7 @@ import {
   pastDateRangeFilters,
   substringFilter,
 } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -40,7 +42,7 @@ export class Registration extends Model.Class<Registration>("Registration")({
   type: literalColumn(types, "Type of registration."),
   form_type: textColumn("SEC form of the filing."),
   file_no: textColumn("SEC file number."),
-  filed_at: dateColumn("Date of the filing."),
+  filed_at: rowDateColumn(dateColumn("Date of the filing.")),
   effective_date: nullableColumn(dateColumn("Date on which the SEC declared it effective.")),
   effective_status: booleanColumn("Whether the registration is effective."),
   expiration_date: nullableColumn(dateColumn("Date on which the registration expires.")),
@@ -78,14 +80,15 @@ export const RegistrationsQuery = Schema.Struct({
   ...numberRangeFilters("offering_amount", "total_raised", "amount_sold_to_date", "calculated_raisable_amount"),
   ...pastDateRangeFilters("filed_at", "effective_date"),
   ...dateRangeFilters("expiration_date"),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").add(
   HttpApiEndpoint.get("list", "/registrations", {
     query: RegistrationsQuery,
-    success: makeListEnvelope(getRowJsonSchema(Registration)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(Registration)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["registrations"]).annotateMerge(describeEndpoint(
     "Registrations",
     "Registration statements under which companies can sell shares, and what they have raised, newest filing first.",

@@ -10,12 +10,7 @@ export const registrationsEndpoints = Effect.gen(function* () {
   return [makeEndpoint(RegistrationsApiGroup.endpoints.list, {
     Query: RegistrationsQuery,
     Row: Registration,
-    select: (_, { columns, orderAndLimit, where }) =>
-      sql`
-            select ${columns}
-            from registrations
-            where ${where}
-            ${orderAndLimit(sql`filed_at desc, id`)}
-          `,
+    select: (_, { columns, fromPage, where }) =>
+      sql`select ${columns} from ${fromPage({ table: "registrations", where, order: sql`filed_at desc, id` })}`,
   })]
 })

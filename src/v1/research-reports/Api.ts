@@ -4,18 +4,20 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables, RequiredTier } from "../../rules/EndpointAnnotations.ts"
 import {
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   integerColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
   ratioColumn,
+  rowDateColumn,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { numberRangeFilters, pastInstantRangeFilters } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
@@ -35,7 +37,7 @@ const circumstances = {
   country: nullableColumn(textColumn("Country of the company.")),
   industry: nullableColumn(textColumn("Industry of the company.")),
   post_url: nullableColumn(textColumn("URL of the report as a web page.")),
-  created_at: InstantColumn,
+  created_at: rowDateColumn(InstantColumn),
   last_updated: InstantColumn,
 }
 
@@ -60,14 +62,15 @@ export const ResearchReportsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...numberRangeFilters("gain_percentage"),
   ...pastInstantRangeFilters("created_at"),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports").add(
   HttpApiEndpoint.get("list", "/research-reports", {
     query: ResearchReportsQuery,
-    success: makeListEnvelope(getRowJsonSchema(ResearchReport)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(ResearchReport)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(RequiredTier, "ultimate").annotate(ReadsTables, ["research_reports"]).annotateMerge(describeEndpoint(
     "Research reports",
     "Reports on tickers with a large gain, latest first. `created_at_from` and `created_at_to` are days at -05:00, " +
@@ -75,8 +78,8 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
   )),
   HttpApiEndpoint.get("listTldr", "/research-reports-tldr", {
     query: ResearchReportsQuery,
-    success: makeListEnvelope(getRowJsonSchema(ResearchReportTldr)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(ResearchReportTldr)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["research_reports"]).annotateMerge(describeEndpoint(
     "Research reports TL;DR",
     "The reports of `/v1/research-reports` in a few sentences each, with the same filters.",

@@ -8,13 +8,10 @@ export const researchReportsEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpoints
 
-  const select = (_: object, { columns, orderAndLimit, where }: ListClauses) =>
-    sql`
-        select ${columns}
-        from research_reports
-        where ${where}
-        ${orderAndLimit(sql`created_at desc, report_id`)}
-      `
+  const select = (_: object, { columns, fromPage, where }: ListClauses) =>
+    sql`select ${columns} from ${
+      fromPage({ table: "research_reports", where, order: sql`created_at desc, report_id` })
+    }`
 
   return [
     makeEndpoint(ResearchReportsApiGroup.endpoints.list, {

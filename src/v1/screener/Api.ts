@@ -6,7 +6,7 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   integerColumn,
   moneyColumn,
   nullableColumn,
@@ -15,7 +15,7 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
   booleanFilters,
@@ -23,6 +23,7 @@ import {
   numberRangeFilters,
   pastDateRangeFilters,
 } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -130,14 +131,15 @@ export const ScreenerQuery = Schema.Struct({
     description: "A numeric field or ticker; prefix - for descending order. Rows without the value come last.",
     message: "must be ticker or a numeric field of the rows, prefixed with - for descending order",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed("ticker" as const))),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
   HttpApiEndpoint.get("list", "/screener", {
     query: ScreenerQuery,
-    success: makeListEnvelope(getRowJsonSchema(ScreenerRow)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(ScreenerRow)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["screener"]).annotateMerge(describeEndpoint(
     "Screener",
     "Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort by.",

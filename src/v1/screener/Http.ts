@@ -15,12 +15,7 @@ export const screenerEndpoints = Effect.gen(function* () {
     Query: ScreenerQuery,
     Row: ScreenerRow,
     shapedBy: ["sort"],
-    select: (query, { columns, orderAndLimit, where }) =>
-      sql`
-            select ${columns}
-            from screener
-            where ${where}
-            ${orderAndLimit(order(query.sort))}
-          `,
+    select: (query, { columns, fromPage, where }) =>
+      sql`select ${columns} from ${fromPage({ table: "screener", where, order: order(query.sort) })}`,
   })]
 })

@@ -6,16 +6,18 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getRowJsonSchema,
+  getTickerRowJsonSchema,
   literalColumn,
   nullableColumn,
   ratioColumn,
+  rowDateColumn,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { booleanFilters, dateRangeFilters, literalFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -36,7 +38,7 @@ export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
   effective_date: nullableColumn(dateColumn("First day of trading after the split.")),
   executed: booleanColumn("Whether the split has taken place."),
   details: nullableColumn(textColumn("Description of the split in the filing.")),
-  filed_at: dateColumn("Date of the filing."),
+  filed_at: rowDateColumn(dateColumn("Date of the filing.")),
   form_type: textColumn("SEC form of the filing."),
   document_url: nullableColumn(textColumn("URL of the filing.")),
   last_updated: NewYorkTimeColumn,
@@ -48,14 +50,15 @@ export const SplitStatusQuery = Schema.Struct({
   ...booleanFilters("executed"),
   ...pastDateRangeFilters("filed_at"),
   ...dateRangeFilters("vote_date", "effective_date"),
+  ...LineageParameters,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class SplitStatusApiGroup extends HttpApiGroup.make("splitStatus").add(
   HttpApiEndpoint.get("list", "/split-status", {
     query: SplitStatusQuery,
-    success: makeListEnvelope(getRowJsonSchema(SplitStatus)),
-    error: [DataRefreshing, DatabasePoolTimeout],
+    success: makeListEnvelope(getTickerRowJsonSchema(SplitStatus)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["split_status"]).annotateMerge(describeEndpoint(
     "Split status",
     "Share splits as reported in filings, from the vote to the effective date, newest filing first.",

@@ -10,12 +10,7 @@ export const splitStatusEndpoints = Effect.gen(function* () {
   return [makeEndpoint(SplitStatusApiGroup.endpoints.list, {
     Query: SplitStatusQuery,
     Row: SplitStatus,
-    select: (_, { columns, orderAndLimit, where }) =>
-      sql`
-            select ${columns}
-            from split_status
-            where ${where}
-            ${orderAndLimit(sql`filed_at desc, id`)}
-          `,
+    select: (_, { columns, fromPage, where }) =>
+      sql`select ${columns} from ${fromPage({ table: "split_status", where, order: sql`filed_at desc, id` })}`,
   })]
 })

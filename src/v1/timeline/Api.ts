@@ -9,10 +9,11 @@ import {
   ReadsTables,
   tiers,
 } from "../../rules/EndpointAnnotations.ts"
-import { getRowJsonSchema, literalColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
+import { getTickerRowJsonSchema, literalColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import type { FilterDeclaration } from "../../rules/FilterDeclarations.ts"
 import { literalFilter, makeDateFilters } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { CikParameter, LongTickerParameter } from "../../rules/Tickers.ts"
@@ -57,7 +58,7 @@ export const eventEndpoints: Readonly<Record<EventType, AnnotatedEndpoint>> = {
   ticker_change: TickerChangesApiGroup.endpoints.resolve,
 }
 
-const fields = {
+export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
   at: textColumn("When it happened, as the full row prints it: a date, or a time with the offset -05:00."),
   ticker: tickerColumn("Symbol of the row."),
   type: literalColumn(eventTypes, "Type of the event."),
@@ -65,15 +66,7 @@ const fields = {
   endpoint: textColumn("Path of the endpoint that returns the full row."),
   key: textColumn("Query string that finds the full row at `endpoint`, possibly among other rows of the same day."),
   tier: literalColumn(tiers, "Tier that `endpoint` requires."),
-}
-
-export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")(fields) {}
-
-const lineage_ticker = tickerColumn("Current symbol of the company. Only with `follow_lineage=true`.")
-
-/** An event of a company whose lineage is followed. */
-export class FollowedTimelineEvent
-  extends Model.Class<FollowedTimelineEvent>("FollowedTimelineEvent")({ ...fields, lineage_ticker }) {}
+}) {}
 
 // No generated conditions, because each table has its own column for `at`.
 const filter: FilterDeclaration = { operator: "statement" }
@@ -84,31 +77,15 @@ export const TimelineQuery = Schema.Struct({
   date_from: date_from.annotate({ filter }),
   date_to: date_to.annotate({ filter }),
   types: literalFilter(eventTypes).annotate({ filter }),
-  follow_lineage: Schema.optionalKey(
-    Schema.Boolean.annotate({
-      filter,
-      description: "`true`: the events of the company under each of its symbols, while it used that symbol. Rows get " +
-        "the field `lineage_ticker`, and the header `X-Lineage` states the symbols.",
-    }),
-  ),
+  follow_lineage: LineageParameters.follow_lineage,
   cik: Schema.optionalKey(CikParameter),
   ...PagingParameters,
-}).check(
-  checkParameterCombinations,
-  Schema.makeFilter(({ cik, follow_lineage }: { readonly cik?: string; readonly follow_lineage?: boolean }) =>
-    cik !== undefined && follow_lineage !== true ? [{ path: ["cik"], issue: "needs follow_lineage=true" }] : []
-  ),
-)
-
-const timelineRow = Schema.Struct({
-  ...getRowJsonSchema(TimelineEvent).fields,
-  lineage_ticker: Schema.optionalKey(lineage_ticker.schemas.json),
-}).annotate({ identifier: TimelineEvent.identifier })
+}).check(checkParameterCombinations)
 
 export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
   HttpApiEndpoint.get("list", "/timeline", {
     query: TimelineQuery,
-    success: makeListEnvelope(timelineRow),
+    success: makeListEnvelope(getTickerRowJsonSchema(TimelineEvent)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, [
     "news",

@@ -1,0 +1,68 @@
+/** `follow_lineage` and `cik` (D35), the parameters of every list with `ticker`, and the rules for combining them. */
+import { Predicate, Schema } from "effect"
+import type { DecodedQuery } from "./FilterDeclarations.ts"
+import { CikListParameter, splitTickerEntry } from "./Tickers.ts"
+
+export const LineageParameters = {
+  follow_lineage: Schema.optionalKey(
+    Schema.Boolean.annotate({
+      description:
+        "`true`: the rows of the company under each of its symbols, while the company used that symbol. Rows " +
+        "get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.",
+      filter: { operator: "statement" },
+    }),
+  ),
+  cik: Schema.optionalKey(CikListParameter),
+}
+
+/** The decoded parameters that determine which companies a request follows. */
+export interface LineageQuery {
+  readonly ticker?: ReadonlyArray<string>
+  readonly follow_lineage?: boolean
+  readonly cik?: ReadonlyArray<string>
+}
+
+const toEntries = (value: unknown) => Array.isArray(value) ? value.map(String) : []
+
+/** The reason why the CIKs do not fit the symbols, if they do not. */
+const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>): ReadonlyArray<string> => {
+  const [first = "", ...others] = ciks
+  if (others.length === 0 && !first.includes(":") && tickers.length === 1) {
+    return tickers[0]?.includes(":") === true ? ["cannot be combined with a CIK in ticker"] : []
+  }
+  const reasons = ciks.map((entry, index) => {
+    const { cik, ticker } = splitTickerEntry(entry)
+    if (cik === undefined) return `must name its symbol, like META:${entry}, unless ticker is one symbol`
+    if (!tickers.includes(ticker)) return `names ${ticker}, which ticker does not list without a CIK`
+    return ciks.findIndex((other) => other.startsWith(`${ticker}:`)) < index ? `names ${ticker} twice` : undefined
+  })
+  return reasons.filter(Predicate.isNotUndefined).slice(0, 1)
+}
+
+/** A CIK needs `follow_lineage=true`, which needs `ticker`. */
+export const checkLineageParameters = ({ cik, follow_lineage, ticker }: DecodedQuery) => {
+  const tickers = toEntries(ticker)
+  if (follow_lineage === true) {
+    return [
+      ...(ticker === undefined ? [{ path: ["follow_lineage"], issue: "needs ticker" }] : []),
+      ...(cik === undefined ? [] : checkCiks(tickers, toEntries(cik)).map((issue) => ({ path: ["cik"], issue }))),
+    ]
+  }
+  const entry = tickers.find((entry) => entry.includes(":"))
+  return [
+    ...(cik === undefined ? [] : [{ path: ["cik"], issue: "needs follow_lineage=true" }]),
+    ...(entry === undefined ? [] : [{ path: ["ticker"], issue: `with a CIK (${entry}) needs follow_lineage=true` }]),
+  ]
+}
+
+/** Returns the symbols to resolve, with the selected CIKs. */
+export const getLineageRequests = ({ cik: ciks = [], ticker: tickers = [] }: LineageQuery) => {
+  const selected = new Map(ciks.map((entry) => {
+    const { cik, ticker } = splitTickerEntry(entry)
+    return cik === undefined ? [tickers[0], entry] as const : [ticker, cik] as const
+  }))
+  return tickers.map((entry) => {
+    const { cik = selected.get(entry), ticker } = splitTickerEntry(entry)
+    return { ticker, cik }
+  })
+}

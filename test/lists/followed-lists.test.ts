@@ -1,0 +1,339 @@
+/**
+ * `follow_lineage` of every list, compared with plain queries: random chains and rows, the days around the beginnings
+ * of the periods, and both changes of the clock. The expected periods come from the generator of the chains, and the
+ * expected rows from plain queries of all symbols, so this test shares no code with the service.
+ */
+import { assert, layer } from "@effect/vitest"
+import { Effect, Layer } from "effect"
+import { SqlClient } from "effect/sql"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
+import { documentedDatasetEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
+import * as GeneratedRows from "../support/GeneratedRows.ts"
+import { type Chooser, makeChooser } from "../support/RandomChoices.ts"
+import * as Service from "../support/Service.ts"
+import { inputs } from "../support/Thoroughness.ts"
+
+const symbols = ["SA", "SB", "SC", "SD", "SE", "SF", "SG", "SH"] as const
+
+/** The days around both changes of New York's clock. */
+const days = [["2025-10-29", 9], ["2026-03-04", 9]].flatMap(([first, count]) =>
+  Array.from(
+    { length: Number(count) },
+    (_, index) => new Date(Date.parse(String(first)) + index * 86_400_000).toISOString().slice(0, 10),
+  )
+)
+
+/** How the rows of a list are dated. A list without a date has one row per symbol. */
+const rowDates: Readonly<Record<string, "date" | "filed_at" | "created_at" | undefined>> = {
+  "/v1/afterhours-stats": "date",
+  "/v1/dilution-data": "filed_at",
+  "/v1/dilution-data-advanced": "filed_at",
+  "/v1/float-outstanding": undefined,
+  "/v1/gap-stats": "date",
+  "/v1/gap-stats-advanced": "date",
+  "/v1/historical-float-pro": "filed_at",
+  "/v1/intraday-runners": "date",
+  "/v1/nasdaq-compliance": "date",
+  "/v1/news": "filed_at",
+  "/v1/news-basic": "filed_at",
+  "/v1/ownership": "filed_at",
+  "/v1/premarket-stats": "date",
+  "/v1/pump-and-dump-tracker": undefined,
+  "/v1/registrations": "filed_at",
+  "/v1/research-reports": "created_at",
+  "/v1/research-reports-tldr": "created_at",
+  "/v1/screener": undefined,
+  "/v1/split-status": "filed_at",
+}
+
+const paths = documentedDatasetEndpoints.map(({ path }) => path)
+  .filter((path) => path !== "/v1/ticker-changes" && path !== "/v1/historical-tickers")
+
+/** The times of an instant on a day at -05:00. In daylight time, New York's date differs from 23:00 on. */
+const times = "(array['00:00:00', '23:59:59.999', '12:00:00', '23:30:00', '00:30:00'])[1 + n % 5]"
+
+/** Every symbol has a row on every day, in every table whose rows have a date; otherwise it has one row. */
+const fillTables = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  for (const dataset of loadableDatasets) {
+    const { table } = dataset
+    const path = `/v1/${table.replaceAll("_", "-")}`
+    if (!(path in rowDates)) continue
+    const column = rowDates[path]
+    const [first = "", ...others] = days
+    yield* GeneratedRows.fillTable(dataset, column === undefined ? symbols.length : symbols.length * days.length)
+    const ticker = `(array['${symbols.join("','")}'])[1 + n % ${symbols.length}]`
+    const day = `(array['${[first, ...others].join("','")}'])[1 + n / ${symbols.length}]`
+    const date = column === "created_at" ? `((${day} || ' ' || ${times} || '-05:00')::timestamptz)` : `(${day}::date)`
+    yield* sql.unsafe(
+      `with numbered as (select ctid as place, (row_number() over () - 1)::int as n from ${table})
+       update ${table} set ticker = ${ticker} ${column === undefined ? "" : `, ${column} = ${date}`}
+       from numbered where ${table}.ctid = place`,
+    )
+  }
+  yield* sql`update historical_float_pro set
+    reported_date = case when extract(day from filed_at)::int % 4 = 0 then null else filed_at - 3 end`
+})
+
+const service = Layer.effectDiscard(fillTables).pipe(Layer.provideMerge(Service.layer))
+
+// ----------------------------------------------------------------------------------------------------------------
+// Companies
+// ----------------------------------------------------------------------------------------------------------------
+
+interface Period {
+  readonly symbol: string
+  /** Empty for the first symbol. */
+  readonly from: string
+  /** `~` for the last symbol, which is greater than every date. */
+  readonly until: string
+}
+
+interface Company {
+  readonly cik: string
+  readonly current: string
+  readonly periods: ReadonlyArray<Period>
+}
+
+const pickSome = <A>(choose: Chooser, items: ReadonlyArray<A>, count: number) =>
+  items.map((item, index) => ({ item, key: choose([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]) * 100 + index }))
+    .toSorted((left, right) => left.key - right.key).slice(0, count).map(({ item }) => item)
+
+/** A company with up to five symbols. The last one may be one of its earlier symbols again. */
+const makeCompany = (choose: Chooser, cik: string, available: ReadonlyArray<string>): Company => {
+  const chosen = pickSome(choose, available, choose([1, 2, 3, 3, 4, 5]))
+  const [former = ""] = chosen
+  const used = chosen.length > 2 && choose([true, false, false]) ? [...chosen.slice(0, -1), former] : chosen
+  const starts = ["", ...pickSome(choose, days, used.length - 1).toSorted()]
+  const periods = used.map((symbol, index) => ({ symbol, from: starts[index] ?? "", until: starts[index + 1] ?? "~" }))
+  return { cik, current: used.at(-1) ?? "", periods }
+}
+
+const storeCompanies = Effect.fnUntraced(function* (companies: ReadonlyArray<Company>) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`truncate ticker_changes`
+  yield* Service.insertRows(
+    "ticker_changes",
+    ...companies.flatMap(({ cik, periods }) =>
+      periods.slice(1).map(({ from, symbol }, index) => ({
+        old_ticker: periods[index]?.symbol,
+        new_ticker: symbol,
+        effective_date: from,
+        cik,
+        status: "confirmed",
+      }))
+    ),
+  )
+})
+
+interface Row {
+  readonly [name: string]: unknown
+}
+
+/** The company that used the row's symbol on the row's day. Of several, the one that took the symbol last. */
+const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string) =>
+  companies.flatMap((company) =>
+    company.periods.filter(({ from, symbol, until }) => symbol === ticker && from <= day && day < until)
+      .map((period) => ({ company, period }))
+  ).toSorted((left, right) =>
+    left.period.from === right.period.from
+      ? (left.period.until < right.period.until ? -1 : 1)
+      : (left.period.from < right.period.from ? 1 : -1)
+  )[0]
+
+/** The first day of the uninterrupted use of a symbol that includes the day. */
+const findFirstDay = (companies: ReadonlyArray<Company>, ticker: string, day: string) => {
+  const period = findUser(companies, ticker, day)?.period
+  const others = days.filter((other) => other < day && findUser(companies, ticker, other)?.period !== period)
+  return days.find((other) => other > (others.at(-1) ?? ""))
+}
+
+const formatCompany = ({ periods }: Company) =>
+  periods.map(({ symbol, until }) => until === "~" ? symbol : `${symbol}..${until}`).join(", ")
+
+// ----------------------------------------------------------------------------------------------------------------
+// Requests
+// ----------------------------------------------------------------------------------------------------------------
+
+const request = Effect.fnUntraced(function* (target: string, method: "GET" | "HEAD" = "GET") {
+  const { ultimate } = yield* Service.TestKeys
+  const answer = yield* Service.requestJson(target, { key: ultimate, method })
+  assert.strictEqual(answer.status, 200, `${target} ${answer.text}`)
+  return answer
+})
+
+const rowsOf = (body: unknown): ReadonlyArray<Row> => {
+  const results = valueAt(body, "results")
+  return Array.isArray(results) ? results : []
+}
+
+/** All pages of a list, with the headers of the first one. */
+const readPages = Effect.fnUntraced(function* (target: string, limit: number) {
+  const first = yield* request(`${target}&limit=${limit}`)
+  const rows = [...rowsOf(first.body)]
+  for (let page = 2, body = first.body; valueAt(body, "has_more") === true; page += 1) {
+    const next = yield* request(`${target}&limit=${limit}&page=${page}`)
+    assert.strictEqual(next.headers["x-lineage"], first.headers["x-lineage"])
+    body = next.body
+    rows.push(...rowsOf(body))
+  }
+  return { rows, headers: first.headers }
+})
+
+const dayOf = (path: string, row: Row) => String(row[rowDates[path] ?? ""]).slice(0, 10)
+
+/** The plain list of all symbols, restricted to the periods, and the number of omitted rows of each company. */
+const expectRows = Effect.fnUntraced(function* (path: string, filters: string, companies: ReadonlyArray<Company>) {
+  const { rows } = yield* readPages(`${path}?ticker=${symbols.join(",")}${filters}`, 100)
+  if (rowDates[path] === undefined) {
+    const current = new Set(companies.map((company) => company.current))
+    const expected = rows.filter(({ ticker }) => current.has(String(ticker)))
+      .map((row) => ({ ...row, lineage_ticker: row["ticker"] }))
+    return { expected, omitted: companies.map(() => 0) }
+  }
+  const found = rows.map((row) => ({ row, user: findUser(companies, String(row["ticker"]), dayOf(path, row)) }))
+  const expected = found.flatMap(({ row, user }) =>
+    user === undefined ? [] : [{ ...row, lineage_ticker: user.company.current }]
+  )
+  const omitted = companies.map(({ periods }) =>
+    periods.length === 1
+      ? 0
+      : found.filter(({ row, user }) => user === undefined && periods.some(({ symbol }) => symbol === row["ticker"]))
+        .length
+  )
+  return { expected, omitted }
+})
+
+/** One random case: companies, the symbols by which they are requested, and a filter. */
+const makeCase = (seed: number, path: string) => {
+  const choose = makeChooser(seed)
+  const first = makeCompany(choose, "0000000001", symbols)
+  // Shares symbols with the first company, so that both are candidates, or has other symbols.
+  const isRecycled = choose([true, false]) && first.periods.length > 1
+  const own = new Set(first.periods.map(({ symbol }) => symbol))
+  const others = isRecycled ? symbols : symbols.filter((symbol) => !own.has(symbol))
+  const second = makeCompany(choose, "0000000002", others)
+  const isConnected = second.periods.length > 1 && second.periods.some(({ symbol }) => own.has(symbol))
+  // A company without changes that has the symbol of another one is not recorded.
+  const companies = second.periods.length === 1 && own.has(second.current) ? [first] : [first, second]
+  const requested = choose([true, true, false]) ? companies : companies.slice(0, 1)
+  const entries = requested.map(({ cik, periods: [head, ...tail] }) => {
+    const { symbol } = choose([head ?? { symbol: "" }, ...tail])
+    return isConnected ? `${symbol}:${Number(cik)}` : symbol
+  })
+  const date = rowDates[path]
+  const day = choose([days[0] ?? "", ...days])
+  const filter = date === undefined || path === "/v1/ownership" ? "" : `&${date}_from=${day}`
+  const filters = choose([true, false]) ? "" : path.startsWith("/v1/news") ? `&date_from=${day}` : filter
+  return { companies, requested, entries, filters, limit: choose([1, 3, 10, 100]) }
+}
+
+const describeOutside = (count: number) => count === 0 ? "" : `;outside=${count}`
+
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list that follows lineages", (it) => {
+  it.effect("is in this test, whatever its path (D35)", () =>
+    Effect.sync(() => {
+      assert.sameMembers(paths, Object.keys(rowDates))
+    }))
+
+  it.effect.each(paths.filter((path) => path !== "/v1/ownership").map((path, index) => ({ path, index })))(
+    "$path equals the plain lists of its symbols, restricted to the periods, in order, across pages (D35)",
+    ({ index, path }) =>
+      Effect.gen(function* () {
+        let compared = 0
+        const count = inputs(60)
+        for (let seed = 1; seed <= count; seed += 1) {
+          const { companies, entries, filters, limit, requested } = makeCase(seed * 1000 + index, path)
+          yield* storeCompanies(companies)
+          const { expected, omitted } = yield* expectRows(path, filters, requested)
+          const target = `${path}?follow_lineage=true&ticker=${entries.join(",")}${filters}`
+          const { headers, rows } = yield* readPages(target, Math.max(limit, Math.ceil(expected.length / 12)))
+          assert.deepStrictEqual(rows, expected, target)
+          const lineage = requested.map((company, number) =>
+            formatCompany(company) + describeOutside(omitted[number] ?? 0)
+          )
+          assert.strictEqual(headers["x-lineage"], lineage.join(", "), target)
+          compared += expected.length
+        }
+        assert.isAbove(compared, count)
+      }),
+  )
+
+  it.effect("any symbol of a chain gives the same page, export, estimate and header (D35)", () =>
+    Effect.gen(function* () {
+      for (let seed = 1; seed <= inputs(20); seed += 1) {
+        const company = makeCompany(makeChooser(seed), "0000000001", symbols)
+        yield* storeCompanies([company])
+        for (const path of paths.filter((_, index) => index % 4 === seed % 4)) {
+          const answers = yield* Effect.forEach(
+            new Set(company.periods.map(({ symbol }) => symbol)),
+            (symbol) =>
+              Effect.gen(function* () {
+                const query = `ticker=${symbol}&follow_lineage=true`
+                const page = yield* request(`${path}?${query}&limit=100`)
+                const csv = yield* request(`${path}?${query}&format=csv&limit=all`)
+                const estimate = yield* request(`/estimate?endpoint=${path}&${query}&limit=100`)
+                const { headers } = yield* request(`${path}?${query}&format=ndjson&limit=all`, "HEAD")
+                const total = valueAt(estimate.body, "results", 0, "records_total")
+                if (valueAt(page.body, "has_more") === false) assert.strictEqual(total, rowsOf(page.body).length)
+                const [header = ""] = csv.text.split("\r\n")
+                assert.isTrue(header.endsWith(",lineage_ticker"), header)
+                const lineages = [page.headers, csv.headers, headers].map((all) => all["x-lineage"])
+                assert.deepStrictEqual(lineages, lineages.map(() => page.headers["x-lineage"]))
+                return { page: page.text, csv: csv.text, total, lineages }
+              }),
+          )
+          answers.forEach((answer) => assert.deepStrictEqual(answer, answers[0], path))
+        }
+      }
+    }))
+
+  it.effect("/v1/ownership has the newest filing of each period (D35)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const filings = yield* sql<{ readonly ticker: string; readonly filed_at: string }>`
+        select ticker, filed_at::text from ownership order by ticker, filed_at desc
+      `
+      for (let seed = 1; seed <= inputs(60); seed += 1) {
+        const { companies, entries, limit, requested } = makeCase(seed, "/v1/ownership")
+        yield* storeCompanies(companies)
+        const seen = new Set<string>()
+        const expected = filings.flatMap(({ filed_at, ticker }) => {
+          const user = findUser(requested, ticker, filed_at)
+          const key = `${ticker} ${findFirstDay(requested, ticker, filed_at)}`
+          if (user === undefined || seen.has(key)) return []
+          seen.add(key)
+          return [{ ticker, filed_at, lineage_ticker: user.company.current, owner_count: 1 }]
+        })
+        const { rows } = yield* readPages(`/v1/ownership?follow_lineage=true&ticker=${entries.join(",")}`, limit)
+        assert.deepStrictEqual(
+          rows.map(({ filed_at, lineage_ticker, owner_count, ticker }) => ({
+            ticker,
+            filed_at,
+            lineage_ticker,
+            owner_count,
+          })),
+          expected,
+          entries.join(","),
+        )
+      }
+    }))
+
+  it.effect("latest=true of /v1/historical-float-pro has the newest row of each period (D33, D35)", () =>
+    Effect.gen(function* () {
+      const path = "/v1/historical-float-pro"
+      for (let seed = 1; seed <= inputs(60); seed += 1) {
+        const { companies, entries, filters, limit, requested } = makeCase(seed, path)
+        yield* storeCompanies(companies)
+        const all = yield* expectRows(path, filters, requested)
+        const seen = new Set<string>()
+        const expected = all.expected.filter((row: Row) => {
+          const ticker = String(row["ticker"])
+          const key = `${ticker} ${findFirstDay(requested, ticker, dayOf(path, row))}`
+          return seen.has(key) ? false : Boolean(seen.add(key))
+        })
+        const target = `${path}?follow_lineage=true&latest=true&ticker=${entries.join(",")}${filters}`
+        assert.deepStrictEqual((yield* readPages(target, limit)).rows, expected, target)
+      }
+    }))
+})
