@@ -26,6 +26,7 @@ import { ResearchReportsApiGroup } from "./v1/research-reports/Api.ts"
 import { ScreenerApiGroup } from "./v1/screener/Api.ts"
 import { SplitStatusApiGroup } from "./v1/split-status/Api.ts"
 import { TickerChangesApiGroup } from "./v1/ticker-changes/Api.ts"
+import { TimelineApiGroup } from "./v1/timeline/Api.ts"
 import { UsageApiGroup } from "./v1/usage/Api.ts"
 
 /** The endpoints that the router serves. Only `/estimate` needs a key. */
@@ -59,6 +60,7 @@ export class Api extends HttpApi.make("tickerline")
     HistoricalFloatProApiGroup,
     OwnershipApiGroup,
     ScreenerApiGroup,
+    TimelineApiGroup,
   )
   .middleware(Billing)
   .add(OverviewApiGroup, AccountApiGroup, UsageApiGroup, DatasetsApiGroup)

@@ -54,6 +54,7 @@ import { researchReportsEndpoints } from "./v1/research-reports/Http.ts"
 import { screenerEndpoints } from "./v1/screener/Http.ts"
 import { splitStatusEndpoints } from "./v1/split-status/Http.ts"
 import { tickerChangesEndpoints } from "./v1/ticker-changes/Http.ts"
+import { timelineEndpoints } from "./v1/timeline/Http.ts"
 import { usageEndpoints } from "./v1/usage/Http.ts"
 
 /** The endpoints of the request pipeline. All of them need a key. */
@@ -76,6 +77,7 @@ const pipelineEndpoints = Effect.map(
     historicalFloatProEndpoints,
     ownershipEndpoints,
     screenerEndpoints,
+    timelineEndpoints,
     overviewEndpoints,
     accountEndpoints,
     usageEndpoints,

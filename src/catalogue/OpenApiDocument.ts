@@ -33,6 +33,10 @@ interface EndpointFacts {
   readonly isList: boolean
   /** Whether invalid symbols in `ticker` are dropped: D5 (ticker lists). */
   readonly dropsTickers: boolean
+  /** Whether the endpoint can follow the lineage of a symbol. */
+  readonly followsLineages: boolean
+  /** Whether events of some types may be omitted because the account may not use their endpoint. */
+  readonly omitsTypes: boolean
   /** Whether the endpoint accepts the parameters of other endpoints: D28 (estimates). */
   readonly takesAnyParameter: boolean
   readonly deprecation: Option.Option<Deprecation>
@@ -64,6 +68,8 @@ const readDeclarations = () => {
         hasEtag: middlewareKeys.has(Billing.key) || Context.get(mergedAnnotations, HasEtag),
         isList: getIn(parameters, "format") !== undefined,
         dropsTickers: getIn(parameters, "ticker", "type") === "array",
+        followsLineages: getIn(parameters, "follow_lineage") !== undefined,
+        omitsTypes: getIn(parameters, "types") !== undefined,
         takesAnyParameter: takesAnyParameter(endpoint),
         deprecation: getDeprecation(endpoint.annotations),
       }
@@ -250,8 +256,11 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
         ? !unauthenticatedStatuses.has(status) && status !== 403 && status !== 429
         : takesAnyParameter && status === 200,
     ),
-  // An export may fail after its lineages are resolved.
-  "X-Lineage": ({ dropsTickers, status }) => sometimesIf(dropsTickers && [200, 304, 402, 500, 503].includes(status)),
+  // A request may fail after its lineage is resolved.
+  "X-Lineage": ({ followsLineages, status }) =>
+    sometimesIf(followsLineages && [200, 304, 402, 422, 500, 503].includes(status)),
+  "X-Omitted-Types": ({ omitsTypes, status }) =>
+    sometimesIf(omitsTypes && [200, 304, 402, 422, 500, 503].includes(status)),
   "X-Row-Count": filePresence,
   "Content-Disposition": filePresence,
   "Unencoded-Digest": filePresence,

@@ -1,6 +1,6 @@
 /** The state of one request, shared by all steps that process it. `Middleware.ts` turns it into headers. */
 import { Context, Effect } from "effect"
-import type { Tier } from "../rules/EndpointAnnotations.ts"
+import type { EndpointAccess } from "../rules/EndpointAnnotations.ts"
 
 /** An export (`limit=all`), streamed from the database. The response's `records` and `bytes` count what was sent. */
 export interface StreamedExport {
@@ -35,7 +35,9 @@ export interface ResponseBuilder {
   route: string | undefined
   account_id: number | undefined
   /** The declared path and required tier of a priced endpoint, once the account has been authorized. */
-  endpoint: { readonly path: string; readonly required_tier: Tier } | undefined
+  endpoint: EndpointAccess | undefined
+  /** Other endpoints whose rows are in the response. Only accounts that may use all of them may get it. */
+  sources: ReadonlyArray<EndpointAccess>
   /** Undefined if the response is not an export. */
   streamedExport: StreamedExport | undefined
   /** Microdollars per gigabyte (D27, billing). */
@@ -66,6 +68,7 @@ const makeResponseBuilder = (): ResponseBuilder => ({
   route: undefined,
   account_id: undefined,
   endpoint: undefined,
+  sources: [],
   streamedExport: undefined,
   price: 0,
 })

@@ -8,7 +8,7 @@ import { LRUCache } from "lru-cache"
 import type { IncomingMessage, ServerResponse } from "node:http"
 import { UsageMetering } from "../accounts/billing/UsageMetering.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
-import { canKeyAccessPath, type CurrentAccount, hasCredit } from "../accounts/keys/Authentication.ts"
+import { canUseEndpoint, type CurrentAccount, hasCredit } from "../accounts/keys/Authentication.ts"
 import { conflictingCredentials, parseCredential } from "../accounts/keys/Credentials.ts"
 import { ApiKeyCache } from "../accounts/keys/ApiKeyCache.ts"
 import { AccountRateLimiter, type RateLimitResult } from "../accounts/limits/AccountRateLimiter.ts"
@@ -18,20 +18,19 @@ import { getMonotonicMillis } from "../observability/MonotonicTime.ts"
 import { RequestMetrics } from "../observability/RequestMetrics.ts"
 import { negotiateListFormat } from "../rows/ListFormats.ts"
 import { getNextDateChange } from "../rules/Dates.ts"
-import { isTierSufficient, type Tier } from "../rules/EndpointAnnotations.ts"
+import type { EndpointAccess } from "../rules/EndpointAnnotations.ts"
 import { resolveRequestId } from "../rules/RequestIds.ts"
 import { accountIndependentHeaders, perRequestHeaders } from "../rules/ResponseHeaders.ts"
 import type { RequestContext } from "./RequestContext.ts"
 
 type AuthenticatedAccount = typeof CurrentAccount.Service
 
-export interface CachedResponse {
+export interface CachedResponse extends EndpointAccess {
   /** Whether the query result in the response is still current. */
   readonly isCurrent: () => boolean
   /** The next midnight in New York or Chicago, whichever is earlier, ms since 1970. */
   readonly expiresAt: number
-  readonly path: string
-  readonly required_tier: Tier
+  readonly sources: ReadonlyArray<EndpointAccess>
   readonly etag: string
   /** Alternating names and values. */
   readonly headers: ReadonlyArray<string>
@@ -104,7 +103,7 @@ export const makeResponseStore = Effect.gen(function* () {
     context: RequestContext,
   ) => {
     const { body, headers: { etag } } = response
-    const { endpoint, isCurrent } = context.response
+    const { endpoint, isCurrent, sources } = context.response
     const isEligible = request.method === "GET" && request.headers["origin"] === undefined &&
       context.purpose === "answer" && !isTraced && isStorable(response)
     if (!isEligible || etag === undefined || endpoint === undefined || isCurrent === undefined) return response
@@ -112,6 +111,7 @@ export const makeResponseStore = Effect.gen(function* () {
     if (response.status === 304 && responses.peek(key)?.isCurrent() === true) return response
     responses.set(key, {
       ...endpoint,
+      sources,
       isCurrent,
       etag,
       // A response whose request started before midnight expires at that midnight, even if the request ended later.
@@ -164,11 +164,11 @@ export class ResponseCache extends Context.Service<ResponseCache, {
       const monotonicNow = () => getMonotonicMillis(clock)
 
       /** Returns the account; undefined if a check fails, so that the regular path sends the error. */
-      const authorize = (request: IncomingMessage, { path, required_tier }: CachedResponse) => {
+      const authorize = (request: IncomingMessage, cached: CachedResponse) => {
         const key = parseCredential(request.rawHeaders)
         const account = key === conflictingCredentials ? undefined : recentKeys.find(key)
         if (account === undefined || !metering.hasCapacity()) return undefined
-        const isAuthorized = isTierSufficient(account.tier, required_tier) && canKeyAccessPath(account, path) &&
+        const isAuthorized = [cached, ...cached.sources].every((endpoint) => canUseEndpoint(account, endpoint)) &&
           hasCredit(account)
         return isAuthorized ? account : undefined
       }

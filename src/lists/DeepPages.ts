@@ -13,6 +13,8 @@ export const minDeepOffset = 1_000
 export interface PageClauses {
   /** `order by … limit … offset …` */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
+  /** `order by … limit …` for one of several sources of a page: as many rows as the page and all before it have. */
+  readonly orderUpToPage: (order: Statement.Fragment) => Statement.Fragment
   /** `order by …`, for a statement with its limit in a subquery. */
   readonly orderBy: (order: Statement.Fragment) => Statement.Fragment
   readonly limit: number

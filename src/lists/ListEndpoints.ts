@@ -28,6 +28,13 @@ type Response = Effect.Effect<
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
 
+type ResolutionError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | ValidationError
+
+interface ResolvedQuery<Query> {
+  readonly query: Query
+  readonly isCurrent: () => boolean
+}
+
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
 
@@ -53,6 +60,19 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
   readonly makeEndpoint: <Query extends PageQuery & LineageQuery, const ShapedBy extends keyof Query = never>(
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
+  ) => PipelineEndpoint
+  /**
+   * Like `makeEndpoint`, for a list whose statement needs more than the parameters. `resolve` adds what it needs.
+   * The response is cached only while `isCurrent`.
+   */
+  readonly makeResolvedEndpoint: <Sent extends PageQuery, Query extends PageQuery, const ShapedBy extends keyof Query>(
+    endpoint: AnnotatedEndpoint,
+    query: Schema.Codec<Sent, unknown>,
+    resolve: (
+      query: Sent,
+      account: typeof CurrentAccount.Service,
+    ) => Effect.Effect<ResolvedQuery<Query>, ResolutionError>,
+    definition: ListDefinition<Query, ShapedBy>,
   ) => PipelineEndpoint
   /** For a list that depends on the account. Its pages are never cached. */
   readonly makeAccountEndpoint: <Query extends PageQuery>(
@@ -85,21 +105,19 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         return yield* Export.sendExport({ results, format }, cursor)
       })
 
-      const makeEndpoint = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
-        endpoint: AnnotatedEndpoint,
-        definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
-      ) => {
+      /** Returns a function that makes the responder of a list. */
+      const makeResponders = (endpoint: AnnotatedEndpoint) => {
         const tables = getEndpointTables(endpoint)
         const tableVersions = versions.watchTables(tables)
-        const makeResponder = <Sent extends PageQuery>(list: ListQuery<Sent>) => {
+        return <Query extends PageQuery>(list: ListQuery<Query>) => {
           const makePageHandler = (format: ListFormat) =>
-            queryCache.makeHandler(endpoint, (query: Sent) => list.readPage(query, format))
+            queryCache.makeHandler(endpoint, (query: Query) => list.readPage(query, format))
           const pageHandlers = {
             json: makePageHandler("json"),
             csv: makePageHandler("csv"),
             ndjson: makePageHandler("ndjson"),
           }
-          return (query: Sent) =>
+          return (query: Query) =>
             Effect.flatMap(
               resolveFormat(query),
               (format): Response =>
@@ -108,6 +126,22 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
                   : pageHandlers[format](query),
             )
         }
+      }
+
+      /** Lets the response cache use a response only while what its query was resolved with is current. */
+      const cacheWhile = Effect.fnUntraced(function* (response: Response, isCurrent: () => boolean) {
+        const responded = yield* response
+        const context = yield* RequestContext
+        const { isCurrent: isPageCurrent } = context.response
+        if (isPageCurrent !== undefined) context.response.isCurrent = () => isPageCurrent() && isCurrent()
+        return responded
+      })
+
+      const makeEndpoint = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
+        endpoint: AnnotatedEndpoint,
+        definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
+      ) => {
+        const makeResponder = makeResponders(endpoint)
         const respond = makeResponder(makeListQuery(definition))
         const followedList = makeFollowedListQuery(definition)
         const respondWithFollowed = makeResponder(followedList)
@@ -116,18 +150,33 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
           query: Query,
           requests: Array.NonEmptyReadonlyArray<LineageRequest>,
         ) {
-          const resolved = yield* resolve(requests)
-          const response = yield* respondWithFollowed({ ...query, followed: followedList.follow(resolved.lineages) })
-          const context = yield* RequestContext
-          const { isCurrent } = context.response
-          if (isCurrent !== undefined) context.response.isCurrent = () => isCurrent() && resolved.isCurrent()
-          return response
+          const { isCurrent, lineages } = yield* resolve(requests)
+          const response = respondWithFollowed({ ...query, followed: followedList.follow(lineages) })
+          return yield* cacheWhile(response, isCurrent)
         })
 
         return makePipelineEndpoint(endpoint, definition.Query, (query): Response => {
           const requests = query.follow_lineage === true ? getLineageRequests(query) : []
           return Array.isReadonlyArrayNonEmpty(requests) ? follow(query, requests) : respond(query)
         })
+      }
+
+      const makeResolvedEndpoint = <Sent extends PageQuery, Query extends PageQuery, ShapedBy extends keyof Query>(
+        endpoint: AnnotatedEndpoint,
+        query: Schema.Codec<Sent, unknown>,
+        resolve: (
+          query: Sent,
+          account: typeof CurrentAccount.Service,
+        ) => Effect.Effect<ResolvedQuery<Query>, ResolutionError>,
+        definition: ListDefinition<Query, ShapedBy>,
+      ) => {
+        const respond = makeResponders(endpoint)(makeListQuery(definition))
+        return makePipelineEndpoint(
+          endpoint,
+          query,
+          (sent, account) =>
+            Effect.flatMap(resolve(sent, account), ({ isCurrent, query }) => cacheWhile(respond(query), isCurrent)),
+        )
       }
 
       const makeAccountEndpoint = <Query extends PageQuery>(
@@ -144,7 +193,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         })
         return makePipelineEndpoint(endpoint, query, respond)
       }
-      return ListEndpoints.of({ makeEndpoint, makeAccountEndpoint })
+      return ListEndpoints.of({ makeEndpoint, makeResolvedEndpoint, makeAccountEndpoint })
     }),
   )
 }

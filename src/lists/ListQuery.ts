@@ -220,8 +220,10 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       const orderBy = (order: Statement.Fragment) => isCount ? empty : sql`order by ${order}`
       // The limit is a literal, because with a parameter PostgreSQL would plan every execution.
       const limitAndOffset = sql`${sql.literal(`limit ${limit}`)}${hasOffset ? sql` offset ${offset}` : empty}`
+      const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${sql.literal(String(limit))}` : limitAndOffset
       const page: PageClauses = {
         orderBy,
+        orderUpToPage: (order) => limit === unlimitedRows ? empty : sql`${orderBy(order)} ${limitUpToPage}`,
         orderAndLimit: (order) => limit === unlimitedRows ? orderBy(order) : sql`${orderBy(order)} ${limitAndOffset}`,
         limit,
         offset: hasOffset ? offset : noOffset,

@@ -14,6 +14,13 @@ export const isTierSufficient = (tier: Tier, required: Tier) => tiers.indexOf(ti
 /** The lowest tier that may use the endpoint. */
 export const RequiredTier = Context.Reference<Tier>("tickerline/rules/RequiredTier", { defaultValue: () => "basic" })
 
+/** What determines which accounts may use an endpoint. */
+export interface EndpointAccess {
+  /** The path with its version, such as `/v1/news`. */
+  readonly path: string
+  readonly required_tier: Tier
+}
+
 /** Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints always do. */
 export const HasEtag = Context.Reference<boolean>("tickerline/rules/HasEtag", { defaultValue: () => false })
 
@@ -27,6 +34,12 @@ export interface AnnotatedEndpoint {
   readonly path: string
   readonly annotations: Context.Context<never>
 }
+
+/** Returns what determines who may use the endpoint of `/v1`. */
+export const getEndpointAccess = ({ annotations, path }: AnnotatedEndpoint): EndpointAccess => ({
+  path: `/v1${path}`,
+  required_tier: Context.get(annotations, RequiredTier),
+})
 
 /** Returns the tables that the endpoint declares. Throws during startup if it declares none. */
 export const getEndpointTables = ({ annotations, path }: AnnotatedEndpoint): ReadonlyArray<string> => {

@@ -141,7 +141,7 @@ const listFilter = <Item extends Schema.Codec<string, string>>(
     )).annotate({ filter }),
   )
 
-const NonEmptyText = Schema.String.check(
+export const NonEmptyText = Schema.String.check(
   Schema.makeFilter((text: string) => text !== "" && !text.includes("\0"), {
     message: "must not contain an empty value",
   }),

@@ -84,6 +84,11 @@ const declarations = {
       "the next. `;outside=` counts omitted rows: those of the symbols on days when the company did not use them.",
     "OSTK..2023-11-06, BYON..2025-08-29, BBBY..2026-08-17, NXH",
   ))),
+  "X-Omitted-Types": optional(text(
+    "The requested types whose events are omitted because the account may not use their endpoint, comma-separated. " +
+      "Missing if there are none.",
+    "filing,news",
+  )),
   "X-Row-Count": shared(optional(count("How many rows the file has, without the header of CSV.", 100))),
   "Content-Disposition": shared(optional(text("The file name of CSV.", `attachment; filename="news.csv"`))),
   "Unencoded-Digest": shared(optional(text(

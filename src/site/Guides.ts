@@ -15,6 +15,7 @@ const order = [
   "client",
   "python",
   "lineage",
+  "timeline",
   "timestamps",
   "errors",
   "paging",

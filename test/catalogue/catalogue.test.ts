@@ -243,6 +243,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       const { body } = yield* requestJson("/endpoints", open)
       const special: Readonly<Record<string, Readonly<Record<string, ReadonlyArray<string>>>>> = {
         "/v1/ticker-changes": { "409": ["ambiguous_ticker_lineage"] },
+        "/v1/timeline": { "409": ["ambiguous_ticker_lineage"] },
         "/v1/historical-tickers": { "404": ["not_found"] },
         "/health/ready": { "503": ["database_pool_timeout"] },
       }

@@ -101,6 +101,8 @@ const priced = DocumentedEndpoints.documentedDatasetEndpoints
 const isList = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
   parameters.some(({ name }) => name === "limit")
 const lists = priced.filter(isList)
+/** Lists of several symbols. The tests of the timeline, which has one, compare its estimates. */
+const listsOfTickers = lists.filter(({ parameters }) => parameters.some(({ kind }) => kind === "tickers"))
 
 /** The URL of an estimate, with `endpoint` at the given position among the parameters. */
 const estimating = (path: string, query: Query, place = 0) =>
@@ -323,7 +325,7 @@ const written = ({ parameters, text }: StatementRecorder.SentStatement) =>
 /** The expected count statement for a statement that reads a page. */
 const counting = (page: StatementRecorder.SentStatement, path: string) => {
   const pageStatement = written(page)
-    .replace(/ order by ((?! order by ).)* limit (?!1\b)\d+( offset "?\d+"?)?/, "")
+    .replace(/ order by ((?! order by ).)* limit (?!1\b)\d+(::bigint \+ \d+)?( offset "?\d+"?)?/g, "")
     .replace(/ order by [^)]*$/, "")
   const counted = path === "/v1/ownership" ? "distinct (ticker, accession_number)" : "*"
   return `select count(${counted}) as total from (${pageStatement}) as list`
@@ -363,7 +365,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
   // Totals
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect.each(lists.map((endpoint) => ({ ...endpoint, endpoint })))(
+  it.effect.each(listsOfTickers.map((endpoint) => ({ ...endpoint, endpoint })))(
     "$path: records_total counts all pages, with any filter and on any page (D28)",
     ({ endpoint, path }) =>
       Effect.gen(function* () {
@@ -433,7 +435,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
         const estimate = yield* estimateOf(path, [["ticker", ticker]])
         return [fieldOf(estimate, "ticker_count"), estimate.headers["x-dropped-tickers"]]
       })
-      for (const { path } of lists) {
+      for (const { path } of listsOfTickers) {
         assert.deepStrictEqual(yield* counted(path, "t1, T2 ,@@,,T1,t 2,a_b"), [2, "%40%40,A_B"], path)
         assert.deepStrictEqual(yield* counted(path, "NOBODY,T9"), [2, undefined], path)
         assert.deepStrictEqual(yield* counted(path, symbols("T", 100)), [100, undefined], path)

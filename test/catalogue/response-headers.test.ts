@@ -37,8 +37,11 @@ interface Answer {
   readonly text: string
 }
 
-/** /v1/historical-tickers returns 200 only for a ticker with a former symbol. */
-const targets = new Map([["/v1/historical-tickers", "/v1/historical-tickers?ticker=NEW1"]])
+/** Requests with results: the first is 404 without any, and the second has a next page only with several. */
+const targets = new Map([
+  ["/v1/historical-tickers", "/v1/historical-tickers?ticker=NEW1"],
+  ["/v1/timeline", "/v1/timeline?ticker=T1"],
+])
 
 /** The observed headers, by path and status. */
 const seen = new Map<string, Set<string>>()
@@ -155,8 +158,11 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
           effective_date: "2024-01-02",
           status: "confirmed",
         })
-        yield* Service.ensureAccountWithKey("test ultimate", "ultimate")
+        const narrow = yield* Service.ensureAccountWithKey("test ultimate", "ultimate", { endpoints: ["/v1/timeline"] })
         yield* Effect.forEach(operations, (operation) => successes(port, operation, ultimate), { discard: true })
+        for (const operation of operations.filter(({ path }) => path === "/v1/timeline")) {
+          yield* successes(port, { ...operation, target: adding(operation.target, "follow_lineage=true") }, narrow)
+        }
         // A request is recorded about a second after its response.
         for (const path of ["/v1/usage", "/v1/usage/daily"]) {
           yield* ServiceInstances.requestOverWire(port, `${path}?limit=1`, ultimate).pipe(
@@ -202,7 +208,9 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
           yield* refused(403, target, `X-API-Key: ${narrow}\r\n`)
           if (priced) yield* refused(402, target, `X-API-Key: ${empty}\r\n`)
           if (path === "/v1/historical-tickers") yield* refused(404, `${path}?ticker=NOBODY`, key)
-          if (operation.tickers) yield* refused(409, `${path}?ticker=AMB2&follow_lineage=true`, key)
+          if (operation.tickers || path === "/v1/timeline") {
+            yield* refused(409, `${path}?ticker=AMB2&follow_lineage=true`, key)
+          }
           if (path === "/v1/ticker-changes") yield* refused(409, `${path}?ticker=AMB2`, key)
         }
       }))

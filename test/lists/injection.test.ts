@@ -238,11 +238,11 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     const [, equal, part, list] = /(?:^Rows whose (\w+) is one of |^Part of (\w+), | in (\w+), ignoring case\.$)/.exec(
       String(valueAt(own, "description")),
     ) ?? []
-    const named = list ?? equal ?? part ?? { owner: "owners", tag: "tags" }[name]
+    const named = list ?? equal ?? part ?? { accession_number: name, owner: "owners", tag: "tags" }[name]
     assert.isDefined(named, `${path}?${name}`)
     return {
       column: named ?? "",
-      isList: list !== undefined || equal === undefined && part === undefined,
+      isList: list !== undefined || name === "owner" || name === "tag",
       isPart: part !== undefined || name === "owner",
     }
   }

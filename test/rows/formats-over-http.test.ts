@@ -30,8 +30,10 @@ const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ 
 const tickers = Array.from({ length: 100 }, (_, at) => `T${at + 1}`).join(",")
 
 /** The required parameters of a list, with values that find rows. */
-const pathOf = ({ parameters, path }: typeof lists[number]) =>
-  parameters.some(({ name, required }) => name === "ticker" && required) ? `${path}?ticker=${tickers}&` : `${path}?`
+const pathOf = ({ parameters, path }: typeof lists[number]) => {
+  const ticker = parameters.find(({ name, required }) => name === "ticker" && required)
+  return ticker === undefined ? `${path}?` : `${path}?ticker=${ticker.kind === "ticker" ? "T7" : tickers}&`
+}
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 

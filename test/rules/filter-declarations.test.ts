@@ -49,8 +49,10 @@ const readers = declared().map((reader) => {
   return { ...reader, endpoint: { path, parameters: parameters.filter((one) => !isLineageParameter(one)) } }
 })
 
-const followable = documentedEndpoints.filter(({ parameters }) => parameters.some(isLineageParameter))
-  .map(({ path }) => ({ path })).filter(({ path }) => path !== "/v1/ticker-changes")
+/** The lists that follow several symbols; the timeline follows one. */
+const followable = documentedEndpoints.filter(({ parameters }) =>
+  parameters.some(isLineageParameter) && parameters.some(({ kind }) => kind === "tickers")
+).map(({ path }) => ({ path }))
 
 /** Two values of the parameter that differ from its default, or one value for a boolean. */
 const valuesOf = ({ kind, words }: DocumentedParameter): ReadonlyArray<string> => {

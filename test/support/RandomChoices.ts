@@ -27,7 +27,8 @@ const values: Readonly<Record<Exclude<ParameterKind, "words" | "tickers" | "inte
 export const chooseValue = ({ kind, words }: DocumentedParameter, chooseShape: Chooser, choose: Chooser) => {
   const [first, ...rest] = words
   if (first !== undefined) return choose([first, ...rest, words.join(",")])
-  if (kind === "words" || kind === "integer" || kind === "ticker") return "7"
+  if (kind === "words" || kind === "integer") return "7"
+  if (kind === "ticker") return `T${choose([1, 2, 7, 50])}`
   if (kind !== "tickers") return choose(values[kind])
   return Array.from({ length: chooseShape([1, 1, 2, 3, 4, 9]) }, () => `T${choose([1, 2, 7, 50, 300, 1499])}`).join(",")
 }

@@ -4,9 +4,11 @@
  */
 import { Effect, Predicate, Result, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
+import type { CurrentAccount } from "../../src/accounts/keys/Authentication.ts"
 import { Parameter } from "../../src/db/CompiledStatement.ts"
 import { Database } from "../../src/db/Database.ts"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
+import { LineageResolver } from "../../src/lineage/LineageResolver.ts"
 import { ListEndpoints } from "../../src/lists/ListEndpoints.ts"
 import type { ListClauses, ListDefinition, QueryShape } from "../../src/lists/ListQuery.ts"
 import { getColumnNames, type RowModel } from "../../src/rows/RowEncoder.ts"
@@ -32,6 +34,7 @@ import { registrationsEndpoints } from "../../src/v1/registrations/Http.ts"
 import { researchReportsEndpoints } from "../../src/v1/research-reports/Http.ts"
 import { screenerEndpoints } from "../../src/v1/screener/Http.ts"
 import { splitStatusEndpoints } from "../../src/v1/split-status/Http.ts"
+import { timelineEndpoints } from "../../src/v1/timeline/Http.ts"
 import { usageEndpoints } from "../../src/v1/usage/Http.ts"
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -152,6 +155,7 @@ const makeClauses = (
     where: sql.and(conditions),
     orderBy,
     orderAndLimit: orderBy,
+    orderUpToPage: orderBy,
     limit: unlimitedRows,
     offset: new Parameter(() => 0),
     isDeep: false,
@@ -189,14 +193,26 @@ export interface ReferenceList extends ReferenceEncoder {
   ) => Effect.Effect<ReadonlyArray<ReadonlyArray<object>>, unknown>
 }
 
+const makeDecoder = <Query>(schema: Schema.Codec<Query, unknown>) =>
+  Schema.decodeUnknownEffect(Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(schema)), queryParseOptions)
+
 const isModel = (row: unknown): row is RowModel => Predicate.hasProperty(row, "json")
 
 const toModels = (row: unknown): ReadonlyArray<RowModel> => [row].flat().filter(isModel)
 
+/** An account that may use every endpoint. */
+const unrestrictedAccount: typeof CurrentAccount.Service = {
+  account_id: 1,
+  tier: "ultimate",
+  balance_microdollars: null,
+  key_id: 1,
+  endpoints: null,
+}
+
 const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query, Decoded extends PageQuery>(
   sql: SqlClient.SqlClient,
   { path }: AnnotatedEndpoint,
-  schema: Schema.Codec<Decoded, unknown>,
+  decodeQuery: (parameters: SearchParameters) => Effect.Effect<Decoded, Schema.SchemaError>,
   { Query: { fields } = { fields: {} }, Row, select, shapedBy = [] }: ListDefinition<Query, ShapedBy>,
   isOfAccount: boolean,
 ): ReferenceList => {
@@ -204,10 +220,6 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
   const makeResults = (isFollowed: boolean) =>
     models.length === 0 ? makeOwnershipResults(isFollowed) : makeRowResults(models, isFollowed)
   const { columns, encodeResult, group } = makeResults(false)
-  const decodeQuery = Schema.decodeUnknownEffect(
-    Schema.toCodecArrayFromSingle(Schema.toCodecStringTree(schema)),
-    queryParseOptions,
-  )
   const shaped = new Set<PropertyKey>(shapedBy)
 
   const makeConditions = (query: DecodedQuery) =>
@@ -268,9 +280,19 @@ export const referenceLists = Effect.gen(function* () {
     return { path: list.path, decode: () => Effect.die(new Error("the reference serves no requests")) }
   }
   const recorder = ListEndpoints.of({
-    makeEndpoint: (endpoint, definition) => add(makeReferenceList(sql, endpoint, definition.Query, definition, false)),
+    makeEndpoint: (endpoint, definition) =>
+      add(makeReferenceList(sql, endpoint, makeDecoder(definition.Query), definition, false)),
+    makeResolvedEndpoint: (endpoint, query, resolve, definition) => {
+      const decode = makeDecoder(query)
+      const resolveQuery = (parameters: SearchParameters) =>
+        Effect.flatMap(
+          decode(parameters),
+          (sent) => Effect.orDie(Effect.map(resolve(sent, unrestrictedAccount), ({ query }) => query)),
+        )
+      return add(makeReferenceList(sql, endpoint, resolveQuery, definition, false))
+    },
     makeAccountEndpoint: (endpoint, query, definition) =>
-      add(makeReferenceList(sql, endpoint, query, definition, true)),
+      add(makeReferenceList(sql, endpoint, makeDecoder(query), definition, true)),
   })
   yield* Effect.all([
     Effect.provide(accountEndpoints, Database.layer),
@@ -290,7 +312,13 @@ export const referenceLists = Effect.gen(function* () {
     researchReportsEndpoints,
     screenerEndpoints,
     splitStatusEndpoints,
+    timelineEndpoints,
     usageEndpoints,
-  ]).pipe(Effect.provideService(ListEndpoints, recorder))
+  ]).pipe(
+    Effect.provideService(ListEndpoints, recorder),
+    Effect.provideService(LineageResolver, {
+      resolve: () => Effect.die(new Error("the reference follows no lineage")),
+    }),
+  )
   return lists
 })

@@ -292,6 +292,28 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       for (const part of ["%%%", "___", "e_' or 1=1", "\\%\\"]) assert.deepStrictEqual(yield* find(part), [])
     }))
 
+  it.effect("accession_number selects a filing instead of the newest one, but no placeholder (§2.7)", () =>
+    Effect.gen(function* () {
+      yield* insertRows(
+        "ownership",
+        row("WACC", "old", { owner_name: "Ann", owner_type: "director", filed_at: "2024-07-01" }),
+        row("WACC", "old", { owner_name: "Bob", owner_type: "executive", filed_at: "2024-07-01" }),
+        row("WACC", "new", { owner_name: "Cy" }),
+        row("WACC", "empty", { filed_at: "2025-08-01" }),
+        row("WACD", "old", { owner_name: "Di" }),
+      )
+      assert.deepStrictEqual(yield* shown("ticker=WACC"), ["WACC new: Cy"])
+      assert.deepStrictEqual(yield* shown("ticker=WACC,WACD&accession_number=old"), [
+        "WACC old: Ann, Bob",
+        "WACD old: Di",
+      ])
+      assert.deepStrictEqual(yield* shown("ticker=WACC&accession_number=old&owner_type=executive"), ["WACC old: Bob"])
+      for (const number of ["empty", "OLD", "none"]) {
+        assert.deepStrictEqual(yield* shown(`ticker=WACC&accession_number=${number}`), [])
+      }
+      assert.strictEqual((yield* refused("ticker=WACC&accession_number=")).field, "accession_number")
+    }))
+
   it.effect("refuses a short owner_name, an unknown owner_type and unknown parameters (§2.7, D4)", () =>
     Effect.gen(function* () {
       yield* FilterAssertions.assertInvalidTextsRefused(refused, "owner_name", "ticker=WFA&")
@@ -300,7 +322,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
         assert.strictEqual(field, "owner_type")
         assert.include(reason, "executive, director, ten_percent_owner, five_percent_owner")
       }
-      const names = ["title", "sort", "min_common_shares_amount", "filed_at_from", "accession_number", "latest"]
+      const names = ["title", "sort", "min_common_shares_amount", "filed_at_from", "reported_date", "latest"]
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names, "ticker=WFA&")
     }))
 

@@ -1,7 +1,7 @@
 /** Declares the authentication middleware (§5; D2, API keys). `AuthenticationMiddleware.ts` implements it. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
-import type { Tier } from "../../rules/EndpointAnnotations.ts"
+import { type EndpointAccess, isTierSufficient, type Tier } from "../../rules/EndpointAnnotations.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { ApiKeyDisabled, InvalidApiKey, MissingApiKey, RateLimitExceeded } from "../AccountErrors.ts"
 
@@ -19,6 +19,12 @@ export class CurrentAccount extends Context.Service<CurrentAccount, {
 /** Whether the key may be used for the path. */
 export const canKeyAccessPath = ({ endpoints }: typeof CurrentAccount.Service, path: string) =>
   endpoints === null || endpoints.includes(path)
+
+/** Whether the tier of the account includes the endpoint, and the key may be used for it. */
+export const canUseEndpoint = (
+  account: typeof CurrentAccount.Service,
+  { path, required_tier }: EndpointAccess,
+) => isTierSufficient(account.tier, required_tier) && canKeyAccessPath(account, path)
 
 /** Whether the account may buy data (D13, prepaid balance). */
 export const hasCredit = ({ balance_microdollars }: typeof CurrentAccount.Service) =>

@@ -65,6 +65,9 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
   anomaly_flagged: Model.Field({ insert: booleanColumn("").schemas.insert }),
 }) {}
 
+/** The sessions that are runners, in SQL. Written exactly as in the indexes, so that PostgreSQL can use them. */
+export const runnerCondition = "anomaly_flagged and daily_volume_ratio > 9"
+
 export const IntradayRunnersQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...defaultDateFilters,

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
-import { IntradayRunner, IntradayRunnersApiGroup, IntradayRunnersQuery } from "./Api.ts"
+import { IntradayRunner, IntradayRunnersApiGroup, IntradayRunnersQuery, runnerCondition } from "./Api.ts"
 
 export const intradayRunnersEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -14,7 +14,7 @@ export const intradayRunnersEndpoints = Effect.gen(function* () {
       const page = fromPage({
         table: "intraday_runners",
         key: ["ticker", "date"],
-        where: sql.and(["anomaly_flagged and daily_volume_ratio > 9", ...conditions]),
+        where: sql.and([runnerCondition, ...conditions]),
         order: sql`date desc, ticker`,
       })
       return sql`select ${columns} from ${page}`

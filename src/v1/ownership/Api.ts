@@ -17,7 +17,7 @@ import {
 } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { literalFilter, substringFilter } from "../../rules/Filters.ts"
+import { literalFilter, NonEmptyText, substringFilter } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters, ResultUnit } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -53,6 +53,9 @@ const holding = {
 /** A row is a placeholder if all of these columns are null (§2.7). */
 export const ownershipHoldingColumns = Object.keys(holding)
 
+/** Excludes placeholders, in SQL (§2.7). Written exactly as in the index, so that PostgreSQL can use it. */
+export const holderCondition = `num_nonnulls(${ownershipHoldingColumns.join(", ")}) > 0`
+
 /** A row of `ownership`: one owner in one filing, or a placeholder. */
 export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
   ...filing,
@@ -76,6 +79,12 @@ class Ownership extends Model.Class<Ownership>("Ownership")({
 export const OwnershipQuery = Schema.Struct({
   // No generated condition, because the handler's statement selects the newest filing of each ticker.
   ticker: TickerListParameter.annotate({ filter: { operator: "statement" } }),
+  accession_number: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "The filing with this SEC accession number, instead of the newest one.",
+      examples: ["9990001000-25-000007"],
+    }).pipe(Schema.decodeTo(NonEmptyText)).annotate({ filter: { operator: "statement" } }),
+  ),
   owner_name: substringFilter("owner_name"),
   owner_type: literalFilter(ownerTypes),
   ...LineageParameters,
@@ -89,7 +98,8 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ResultUnit, "filing_group").annotate(ReadsTables, ["ownership"]).annotateMerge(describeEndpoint(
     "Ownership",
-    "The owners of each ticker from its newest filing with a table of holders. A ticker without such a filing has no " +
-      "result. owner_name and owner_type select owners within that filing.",
+    "The owners of each ticker from its newest filing with a table of holders, or from the filing that " +
+      "accession_number names. A ticker without such a filing has no result. owner_name and owner_type select owners " +
+      "within that filing.",
   )),
 ).annotateMerge(describeGroup("Ownership", "Owners of a company, grouped by filing.")) {}

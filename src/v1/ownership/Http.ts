@@ -6,6 +6,7 @@ import { addLineageTicker, getColumnNames, makeJsonRowWriter, type RowModels } f
 import type { RowRecord } from "../../rows/RowRecord.ts"
 import { makeGroupResultEncoder, type RowsOfResult } from "../../rows/ResultWriter.ts"
 import {
+  holderCondition,
   Owner,
   OwnershipApiGroup,
   OwnershipFiling,
@@ -39,8 +40,7 @@ export const ownershipEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { makeEndpoint } = yield* ListEndpoints
 
-  /** Excludes placeholders (§2.7, ownership). Written exactly as in the index, so that PostgreSQL can use it. */
-  const isHolder = sql`num_nonnulls(${sql.csv(ownershipHoldingColumns)}) > 0`
+  const isHolder = sql.literal(holderCondition)
 
   const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {
     Query: OwnershipQuery,
@@ -49,6 +49,11 @@ export const ownershipEndpoints = Effect.gen(function* () {
     counted: sql`distinct (ticker, accession_number)`,
     select: (query, { columns, conditions, orderAndLimit, orderBy, period }) => {
       const isShown = sql.and([isHolder, ...conditions])
+      const { accession_number } = query
+      const isRequested = sql.and([
+        isHolder,
+        ...(accession_number === undefined ? [] : [sql`accession_number = ${accession_number}`]),
+      ])
       const requested = period === undefined
         ? { selection: sql.literal("newest.*"), from: sql`unnest(${query.ticker}::text[]) as requested (symbol)` }
         : { selection: sql.literal("lineage_ticker, newest.*"), from: period.from }
@@ -57,7 +62,7 @@ export const ownershipEndpoints = Effect.gen(function* () {
           select ${requested.selection} from ${requested.from}
           cross join lateral (
             select ticker, reported_date, filed_at, form_type, accession_number, document_url from ownership
-            where ${period === undefined ? sql`ticker = symbol` : period.where} and ${isHolder}
+            where ${period === undefined ? sql`ticker = symbol` : period.where} and ${isRequested}
             order by filed_at desc, reported_date desc nulls last, accession_number desc, form_type, document_url
             limit 1
           ) as newest

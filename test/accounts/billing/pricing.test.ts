@@ -203,8 +203,8 @@ const sendRequest = Effect.fnUntraced(function* (path: string, options: Service.
 /** Adds parameters to the path of an endpoint, so that its response has rows. */
 const addParameters = (path: string) => {
   const endpoint = DocumentedEndpoints.documentedDatasetEndpoints.find((known) => known.path === path)
-  const isList = endpoint?.parameters.some(({ name }) => name === "limit") === true
-  return isList
+  const takesTickers = endpoint?.parameters.some(({ kind }) => kind === "tickers") === true
+  return takesTickers
     ? `${path}?ticker=T1,T2,T3,T4,T5,T6`
     : path === "/v1/ticker-changes"
     ? `${path}?ticker=O1`

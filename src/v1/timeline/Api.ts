@@ -1,0 +1,107 @@
+/** GET /v1/timeline: the events of one company, from the tables of other endpoints. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { Model } from "effect/schema"
+import {
+  type AnnotatedEndpoint,
+  describeEndpoint,
+  describeGroup,
+  ReadsTables,
+  tiers,
+} from "../../rules/EndpointAnnotations.ts"
+import { getTickerRowJsonSchema, literalColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
+import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import type { FilterDeclaration } from "../../rules/FilterDeclarations.ts"
+import { literalFilter, makeDateFilters } from "../../rules/Filters.ts"
+import { LineageParameters } from "../../rules/LineageParameters.ts"
+import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
+import { CikParameter, LongTickerParameter } from "../../rules/Tickers.ts"
+import { DilutionDataApiGroup } from "../dilution-data/Api.ts"
+import { GapStatsApiGroup } from "../gap-stats/Api.ts"
+import { HistoricalFloatProApiGroup } from "../historical-float-pro/Api.ts"
+import { IntradayRunnersApiGroup } from "../intraday-runners/Api.ts"
+import { NasdaqComplianceApiGroup } from "../nasdaq-compliance/Api.ts"
+import { NewsApiGroup } from "../news/Api.ts"
+import { OwnershipApiGroup } from "../ownership/Api.ts"
+import { RegistrationsApiGroup } from "../registrations/Api.ts"
+import { SplitStatusApiGroup } from "../split-status/Api.ts"
+import { TickerChangesApiGroup } from "../ticker-changes/Api.ts"
+
+export const eventTypes = [
+  "filing",
+  "news",
+  "registration",
+  "dilution",
+  "split",
+  "compliance_notice",
+  "gap",
+  "runner",
+  "float_change",
+  "ownership_filing",
+  "ticker_change",
+] as const
+export type EventType = typeof eventTypes[number]
+
+/** The endpoint that returns the full row of an event. An account that may not use it gets no events of the type. */
+export const eventEndpoints: Readonly<Record<EventType, AnnotatedEndpoint>> = {
+  filing: NewsApiGroup.endpoints.list,
+  news: NewsApiGroup.endpoints.list,
+  registration: RegistrationsApiGroup.endpoints.list,
+  dilution: DilutionDataApiGroup.endpoints.list,
+  split: SplitStatusApiGroup.endpoints.list,
+  compliance_notice: NasdaqComplianceApiGroup.endpoints.list,
+  gap: GapStatsApiGroup.endpoints.list,
+  runner: IntradayRunnersApiGroup.endpoints.list,
+  float_change: HistoricalFloatProApiGroup.endpoints.list,
+  ownership_filing: OwnershipApiGroup.endpoints.list,
+  ticker_change: TickerChangesApiGroup.endpoints.resolve,
+}
+
+export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
+  at: textColumn("When it happened, as the full row prints it: a date, or a time with the offset -05:00."),
+  ticker: tickerColumn("Symbol of the row."),
+  type: literalColumn(eventTypes, "Type of the event."),
+  title: textColumn("What happened, at most 200 characters."),
+  endpoint: textColumn("Path of the endpoint that returns the full row."),
+  key: textColumn("Query string that finds the full row at `endpoint`, possibly among other rows of the same day."),
+  tier: literalColumn(tiers, "Tier that `endpoint` requires."),
+}) {}
+
+// No generated conditions, because each table has its own column for `at`.
+const filter: FilterDeclaration = { operator: "statement" }
+const { date_from, date_to } = makeDateFilters("at")
+
+export const TimelineQuery = Schema.Struct({
+  ticker: LongTickerParameter,
+  date_from: date_from.annotate({ filter }),
+  date_to: date_to.annotate({ filter }),
+  types: literalFilter(eventTypes).annotate({ filter }),
+  follow_lineage: LineageParameters.follow_lineage,
+  cik: Schema.optionalKey(CikParameter),
+  ...PagingParameters,
+}).check(checkParameterCombinations)
+
+export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
+  HttpApiEndpoint.get("list", "/timeline", {
+    query: TimelineQuery,
+    success: makeListEnvelope(getTickerRowJsonSchema(TimelineEvent)),
+    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+  }).annotate(ReadsTables, [
+    "news",
+    "registrations",
+    "dilution_data",
+    "split_status",
+    "nasdaq_compliance",
+    "gap_stats",
+    "intraday_runners",
+    "historical_float_pro",
+    "ownership",
+    "ticker_changes",
+  ]).annotateMerge(describeEndpoint(
+    "Timeline",
+    "Everything that happened to one company, newest first: one short row per event, with the request that returns " +
+      "the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account " +
+      "or the key may not use are omitted, and named in `X-Omitted-Types`.",
+  )),
+).annotateMerge(describeGroup("Timeline", "Everything that happened to one company.")) {}

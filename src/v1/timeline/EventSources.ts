@@ -1,0 +1,308 @@
+/** The SQL of the timeline: each table is a source, whose rows are events of one or two types. */
+import { type SqlClient, Statement } from "effect/sql"
+import type { QueryParameter } from "../../lists/Conditions.ts"
+import type { SymbolPeriod } from "../../lineage/Lineage.ts"
+import type { PageClauses } from "../../lists/DeepPages.ts"
+import type { ListClauses } from "../../lists/ListQuery.ts"
+import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
+import { runnerCondition } from "../intraday-runners/Api.ts"
+import { holderCondition } from "../ownership/Api.ts"
+import { eventEndpoints, type EventType } from "./Api.ts"
+
+type Fragment = Statement.Fragment
+
+/** A period of a lineage with both of its ends: dates, `-infinity` or `infinity`. */
+export type EventPeriod = Required<SymbolPeriod>
+
+/** The parameters of the statement. */
+export interface EventQuery {
+  readonly types: ReadonlyArray<EventType>
+  readonly periods: QueryParameter<ReadonlyArray<EventPeriod>>
+  readonly date_from?: QueryParameter<string>
+  readonly date_to?: QueryParameter<string>
+  /** The current symbol of the company, if the request follows its lineage. */
+  readonly lineage_ticker?: QueryParameter<string>
+  /** The current date in Chicago. Later ticker changes are not in effect (D19). */
+  readonly today: QueryParameter<string>
+}
+
+type UpToPage = PageClauses["orderUpToPage"]
+
+/** A table whose rows are events. */
+interface EventSource {
+  readonly types: readonly [EventType, ...ReadonlyArray<EventType>]
+  /**
+   * Selects the newest events: `ticker`, `moment` (their time, or midnight of their day), `at_format` (the format that
+   * prints it), `type`, `full_title`, `key`, and `position` (their place in the order of the source).
+   */
+  readonly build: (query: EventQuery, orderUpToPage: UpToPage) => Fragment
+}
+
+/** SQL expressions that turn a row into an event. */
+interface EventColumns {
+  /** The day or time of the event. */
+  readonly moment: Fragment
+  readonly format?: Fragment
+  readonly type?: Fragment
+  readonly title: Fragment
+  readonly key: Fragment
+  /** A total order of the rows of a ticker, newest first. An index has the ticker and the order of `moment`. */
+  readonly order: Fragment
+  /** SQL from `from` to the conditions. Reads the rows of the ticker `period.ticker`. */
+  readonly rows: (query: EventQuery) => Fragment
+}
+
+const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
+  const name = sql.literal
+
+  const periods = ({ periods }: EventQuery) => {
+    const list = (property: keyof EventPeriod) => periods.map((all) => all.map((period) => period[property]))
+    return sql`unnest(
+      ${list("ticker")}::text[], ${list("from")}::text[]::date[], ${list("until")}::text[]::date[]
+    ) as period (ticker, since, until)`
+  }
+
+  // The dates are subqueries, so that PostgreSQL plans without their values and reuses the plan.
+  const isNotBefore = (moment: Fragment, { date_from }: EventQuery) =>
+    date_from === undefined ? [] : [sql`${moment} >= (select ${date_from}::text::date)`]
+  const isNotAfter = (moment: Fragment, { date_to }: EventQuery) =>
+    date_to === undefined ? [] : [sql`${moment} < (select ${date_to}::text::date + 1)`]
+  /** Whether the row belongs to the period. `date` is the date of the row, as for `follow_lineage` of its own list. */
+  const isInPeriod = (date: Fragment) => sql`${date} >= period.since and ${date} < period.until`
+
+  /** Whether the event is within the dates of the request, and its row within the period. */
+  const during = (query: EventQuery, moment: Fragment, date = moment) =>
+    sql.and([isInPeriod(date), ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
+
+  const fromTable = (table: string, moment: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: EventQuery) =>
+    sql`from ${name(table)} where ${sql.and([sql`ticker = period.ticker`, during(query, moment), ...conditions])}`
+
+  /** Percent-encodes a text for a key. */
+  const encode = (column: Fragment) =>
+    sql`case when ${column} ~ '^[A-Za-z0-9._~-]*$' then ${column}
+      else regexp_replace(encode(convert_to(${column}, 'UTF8'), 'hex'), '(..)', '%\\1', 'g') end`
+
+  const parameter = (parameter: string, value: Fragment) => sql`${name(`'${parameter}='`)} || ${value}`
+  const day = (column: Fragment) => sql`to_char(${column}, 'YYYY-MM-DD')`
+  const onDay = (column: Fragment) => parameter("date", day(column))
+  const inRange = (column: string) => {
+    const value = day(name(column))
+    return sql`${parameter(`${column}_from`, value)}, ${parameter(`${column}_to`, value)}`
+  }
+  const makeKeyOf = (ticker: Fragment, ...parameters: ReadonlyArray<Fragment>) =>
+    sql`concat_ws('&', ${sql.csv([parameter("ticker", encode(ticker)), ...parameters])})`
+  const makeKey = (...parameters: ReadonlyArray<Fragment>) => makeKeyOf(sql`period.ticker`, ...parameters)
+  /** For keys that find all rows of a day, because there may be more than ten. */
+  const allOfDay = sql`'limit=100'`
+
+  /** Puts the form before a text that does not begin with it. */
+  const afterForm = (text: Fragment) =>
+    sql`case when starts_with(${text}, form_type) then ${text} else concat_ws(': ', form_type, ${text}) end`
+
+  /** `split_announced` becomes `Split announced`. */
+  const sentence = (column: Fragment) => sql`upper(left(${column}, 1)) || replace(substr(${column}, 2), '_', ' ')`
+  const shorten = (number: Fragment) => sql`trim_scale(${number})`
+
+  /** A source that reads the periods one by one. */
+  const makeSource = (
+    types: EventSource["types"],
+    { format = sql`'YYYY-MM-DD'`, key, moment, order, rows, title, type = sql.literal(`'${types[0]}'`) }: EventColumns,
+  ): EventSource => ({
+    types,
+    build: (query, orderUpToPage) =>
+      sql`
+      select period.ticker, period.since, event.* from ${periods(query)} cross join lateral (
+        select ${moment}::timestamp as moment, ${format} as at_format, ${type} as type, ${title} as full_title,
+          ${key} as key, row_number() over (order by ${order}) as position
+        ${rows(query)} ${orderUpToPage(order)}
+      ) as event
+    `,
+  })
+
+  const [filed_at, date, created_at] = [sql`filed_at`, sql`date`, sql`created_at`]
+
+  /** News and filings are in one table, so that one scan finds both. */
+  const news = makeSource(["filing", "news"], {
+    moment: created_at,
+    format: sql`case when date_trunc('second', created_at) = created_at then 'YYYY-MM-DD"T"HH24:MI:SS"-05:00"'
+      else 'YYYY-MM-DD"T"HH24:MI:SS.MS"-05:00"' end`,
+    type: sql`case form_type when 'news' then 'news' else 'filing' end`,
+    title: sql`case form_type when 'news' then coalesce(title, 'News') else ${afterForm(sql`title`)} end`,
+    key: makeKey(
+      onDay(filed_at),
+      sql`case form_type when 'news' then 'hide_filings=true' else 'hide_news=true' end`,
+      allOfDay,
+    ),
+    order: sql`created_at desc, id`,
+    rows: (query) => {
+      const [filings, news] = [query.types.includes("filing"), query.types.includes("news")]
+      // These conditions are written as in /v1/news.
+      const conditions = filings && news ? [] : [filings ? sql`form_type <> 'news'` : sql`form_type = 'news'`]
+      return sql`from news where ${
+        sql.and([sql`ticker = period.ticker`, during(query, created_at, filed_at), ...conditions])
+      }`
+    },
+  })
+
+  const registrations = makeSource(["registration"], {
+    moment: filed_at,
+    title: afterForm(sql`headline`),
+    key: makeKey(inRange("filed_at"), parameter("type", sql`type`), allOfDay),
+    order: sql`filed_at desc, id`,
+    rows: fromTable("registrations", filed_at),
+  })
+
+  const dilution = makeSource(["dilution"], {
+    moment: filed_at,
+    title: sql`details`,
+    key: makeKey(inRange("filed_at"), parameter("security_type", sql`security_type`), allOfDay),
+    order: sql`filed_at desc, id`,
+    rows: fromTable("dilution_data", filed_at),
+  })
+
+  const splits = makeSource(["split"], {
+    moment: filed_at,
+    title: sql`concat_ws(', ', ${sentence(sql`action_type`)}, coalesce(
+      ${shorten(sql`split_to`)} || '-for-' || ${shorten(sql`split_from`)},
+      '1-for-' || ${shorten(sql`split_ratio_min`)} || ' to 1-for-' || ${shorten(sql`split_ratio_max`)}
+    ))`,
+    key: makeKey(inRange("filed_at"), parameter("action_type", sql`action_type`), allOfDay),
+    order: sql`filed_at desc, id`,
+    rows: fromTable("split_status", filed_at),
+  })
+
+  const complianceNotices = makeSource(["compliance_notice"], {
+    moment: date,
+    title: sql`${sentence(sql`notice_type`)} || ': ' || deficiency`,
+    key: makeKey(onDay(date), parameter("notice_type", sql`notice_type`), allOfDay),
+    order: sql`date desc, id`,
+    rows: fromTable("nasdaq_compliance", date),
+  })
+
+  const gaps = makeSource(["gap"], {
+    moment: date,
+    title: sql`'Gap of ' || ${shorten(sql`round(gap_percentage, 2)`)} || ' %: opened at $'
+      || ${shorten(sql`market_open`)} || ', closed at $' || ${shorten(sql`market_close`)}`,
+    key: makeKey(onDay(date)),
+    order: sql`date desc`,
+    rows: fromTable("gap_stats", date),
+  })
+
+  const runners = makeSource(["runner"], {
+    moment: date,
+    title: sql`'Change to the high of ' || ${shorten(sql`round(percentage_gain, 2)`)} || ' %, volume '
+      || ${shorten(sql`round(daily_volume_ratio, 1)`)} || ' times the usual'`,
+    key: makeKey(onDay(date)),
+    order: sql`date desc`,
+    rows: fromTable("intraday_runners", date, sql.literal(runnerCondition)),
+  })
+
+  /** Reads all reports of the company up to `date_to`, because each is compared with the one before it. */
+  const floatOrder = sql`reported_date desc nulls last, filed_at desc, form_type, document_url`
+  const floatChanges: EventSource = {
+    types: ["float_change"],
+    build: (query, orderUpToPage) => {
+      const reported_date = sql`reported_date`
+      return sql`
+        select ticker, date '-infinity' as since, reported_date::timestamp as moment, 'YYYY-MM-DD' as at_format,
+          'float_change' as type, 'Float changed from ' || previous || ' to ' || "float" as full_title,
+          ${makeKeyOf(sql`ticker`, inRange("reported_date"), allOfDay)} as key, position
+        from (
+          select report.*, period.ticker, lead("float") over newest_first as previous,
+            row_number() over newest_first as position
+          from ${periods(query)} cross join lateral (
+            select reported_date, filed_at, form_type, document_url, "float" from historical_float_pro
+            where ticker = period.ticker and "float" is not null and reported_date is not null
+              and ${sql.and([isInPeriod(filed_at), ...isNotAfter(reported_date, query)])}
+          ) as report
+          window newest_first as (order by ${floatOrder})
+        ) as report
+        where ${sql.and([sql`"float" <> previous`, ...isNotBefore(reported_date, query)])}
+        ${orderUpToPage(floatOrder)}
+      `
+    },
+  }
+
+  const ownershipFilings = makeSource(["ownership_filing"], {
+    moment: filed_at,
+    title: sql`min(form_type) || ': ' || count(*) || case count(*) when 1 then ' owner' else ' owners' end`,
+    key: makeKey(parameter("accession_number", encode(sql`accession_number`))),
+    order: sql`filed_at desc, accession_number`,
+    rows: (query) =>
+      sql`
+      ${fromTable("ownership", filed_at, sql.literal(holderCondition))(query)} group by filed_at, accession_number
+    `,
+  })
+
+  const tickerChanges = makeSource(["ticker_change"], {
+    moment: sql`effective_date`,
+    title: sql`old_ticker || ' became ' || new_ticker`,
+    // The endpoint takes symbols of at most six characters (D6).
+    key: makeKeyOf(
+      sql`case when length(period.ticker) <= 6 then period.ticker
+        else (select ticker from unnest(array[old_ticker, new_ticker]) as ticker order by length(ticker) limit 1) end`,
+      // Selects the chain of the event if the symbol is ambiguous (D35).
+      parameter("cik", sql`cik`),
+    ),
+    order: sql`effective_date desc, old_ticker, new_ticker, cik`,
+    rows: (query) => {
+      const columns = sql`old_ticker, new_ticker, effective_date, cik`
+      const condition = sql`status = 'confirmed' and effective_date <= ${query.today}::text::date
+        and ${during(query, sql`effective_date`)}`
+      return sql`from (
+        select ${columns} from ticker_changes where old_ticker = period.ticker and ${condition}
+        union all
+        select ${columns} from ticker_changes where new_ticker = period.ticker and ${condition}
+      ) as change`
+    },
+  })
+
+  return [
+    news,
+    registrations,
+    dilution,
+    splits,
+    complianceNotices,
+    gaps,
+    runners,
+    floatChanges,
+    ownershipFilings,
+    tickerChanges,
+  ]
+}
+
+/** Returns a function that builds the statement of the timeline. */
+export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
+  const sources = makeEventSources(sql)
+  const literal = (text: string) => sql.literal(`'${text}'`)
+
+  /** Events without a row, for an account that may use none of the endpoints. */
+  const none = sql`
+    select null::text as ticker, null::date as since, null::timestamp as moment, null::text as at_format,
+      null::text as type, null::text as full_title, null::text as key, null::bigint as position,
+      null::int as source, null::text as endpoint, null::text as tier
+    where false
+  `
+
+  return (query: EventQuery, { columns, orderAndLimit, orderUpToPage }: ListClauses) => {
+    const parts = sources.flatMap(({ build, types }, source) => {
+      if (!types.some((type) => query.types.includes(type))) return []
+      const { path, required_tier } = getEndpointAccess(eventEndpoints[types[0]])
+      return [sql`(
+        select event.*, ${sql.literal(String(source))} as source, ${literal(path)} as endpoint,
+          ${literal(required_tier)} as tier
+        from (${build(query, orderUpToPage)}) as event
+      )`]
+    })
+    const { lineage_ticker } = query
+    const lineage = lineage_ticker === undefined ? sql.literal("") : sql`, ${lineage_ticker}::text as lineage_ticker`
+    return sql`
+      select ${columns}
+      from (${parts.length === 0 ? none : Statement.join(" union all ", false)(parts)}) as event cross join lateral (
+        select to_char(moment, at_format) as at,
+          case when length(full_title) <= 200 then full_title else left(full_title, 199) || '…' end as title${lineage}
+      ) as printed
+      ${orderAndLimit(sql`moment desc, source, since desc, position`)}
+    `
+  }
+}
