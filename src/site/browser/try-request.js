@@ -15,10 +15,21 @@ const needsKey = form.dataset["key"] === "yes"
 /** Browsers are slow to render longer responses. */
 const maxShownCharacters = 50_000
 
+/** The fields that hold the parameters of the request. */
+const fields = Array.from(form.elements).filter((element) =>
+  element instanceof HTMLInputElement || element instanceof HTMLSelectElement
+)
+
+/** Fills in the request from the address, if it contains one, instead of the example. */
+const fillFromAddress = () => {
+  const query = new URLSearchParams(location.search)
+  if (query.size > 0) for (const field of fields) field.value = query.get(field.name) ?? ""
+}
+
 const requestPath = () => {
   const query = new URLSearchParams()
-  for (const field of form.elements) {
-    if (!(field instanceof HTMLInputElement || field instanceof HTMLSelectElement) || field.value === "") continue
+  for (const field of fields) {
+    if (field.value === "") continue
     if (field.dataset["parameters"] === undefined) query.append(field.name, field.value)
     // The field has a complete query string, because /estimate accepts the parameters of other endpoints.
     else for (const [name, value] of new URLSearchParams(field.value)) query.append(name, value)
@@ -103,7 +114,8 @@ form.addEventListener("submit", (event) => {
   event.preventDefault()
   void send()
 })
-for (const field of form.elements) field.addEventListener("input", updateCommand)
+for (const field of fields) field.addEventListener("input", updateCommand)
+fillFromAddress()
 updateCommand()
 requireElement("without-scripts", HTMLElement).hidden = true
 if (needsKey) {
