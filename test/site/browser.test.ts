@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
+import { pricedPaths } from "../../src/catalogue/Endpoints.ts"
 import * as Service from "../support/Service.ts"
 import {
   Browser,
@@ -221,7 +222,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         const types = Array.from(new Set(rows.map((row) => textOf(row, "type").replaceAll("_", " "))))
         assert.isAbove(types.length, 8)
         assert.lengthOf(new Set(rows.map((row) => textOf(row, "ticker"))), 2)
-        yield* runInBrowser(() => page.getByRole("heading", { name: "Filing (" }).waitFor())
+        yield* runInBrowser(() => page.getByRole("heading", { name: /^Filing/ }).waitFor())
         // Each lane is a list of links with the text of the event, newest first.
         const lanes = page.locator("#events").getByRole("list")
         assert.strictEqual(yield* runInBrowser(() => lanes.count()), types.length)
@@ -236,7 +237,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             ),
           )
         }
-        // The lanes and the chain have the same time axis, and each event is drawn above the mouse's link.
+        // The lanes and the chain have the same time axis.
         for (const [layout, width] of [["wide", 1280], ["narrow", 320]] as const) {
           yield* runInBrowser(() => page.setViewportSize({ width, height: 800 }))
           assert.strictEqual(
@@ -273,7 +274,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.getByRole("button", { name: "Send" }).click())
         yield* runInBrowser(() => page.locator("#response").getByText(`"form_type"`).first().waitFor())
         yield* runInBrowser(() => page.goBack())
-        yield* runInBrowser(() => page.getByRole("heading", { name: "Filing (" }).waitFor())
+        yield* runInBrowser(() => page.getByRole("heading", { name: /^Filing/ }).waitFor())
         assert.deepStrictEqual(problems, [])
       }).pipe(Effect.scoped),
   )
@@ -345,11 +346,12 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* ask(page, "META:0000000001")
         yield* waitFor(page, "The events cannot be shown.")
         yield* runInBrowser(() => page.locator("#events .notice").getByText("Invalid request").waitFor())
-        const { basic } = yield* Service.TestKeys
-        yield* enterKey(page, basic)
+        const endpoints = pricedPaths.filter((path) => path !== "/v1/gap-stats" && path !== "/v1/nasdaq-compliance")
+        yield* enterKey(page, yield* Service.ensureAccountWithKey("test explorer", "ultimate", { endpoints }))
         yield* ask(page, "GAP7")
-        yield* waitFor(page, "This key does not give access to events of these types: ")
+        yield* waitFor(page, "This key does not give access to events of these types: compliance notice, gap.")
         yield* runInBrowser(() => page.getByRole("heading", { name: "Ticker change (1)" }).waitFor())
+        assert.strictEqual(yield* runInBrowser(() => page.getByRole("heading", { name: /^Gap/ }).count()), 0)
         const conflict = { error: { code: "ambiguous_ticker_lineage", message: "Now ambiguous.", details: {} } }
         const answers = [
           [401, "invalid_api_key", "Invalid API key"],
