@@ -223,6 +223,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         assert.isAbove(types.length, 8)
         assert.lengthOf(new Set(rows.map((row) => textOf(row, "ticker"))), 2)
         yield* runInBrowser(() => page.getByRole("heading", { name: /^Filing/ }).waitFor())
+        yield* waitFor(page, `There are ${rows.length} events.`)
         // Each lane is a list of links with the text of the event, newest first.
         const lanes = page.locator("#events").getByRole("list")
         assert.strictEqual(yield* runInBrowser(() => lanes.count()), types.length)
@@ -287,7 +288,10 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* open(page, "/v1/docs/explorer#BYON")
         const lane = page.getByRole("list", { name: "Ticker change (3)" })
         yield* runInBrowser(() => lane.waitFor())
-        assert.match(yield* runInBrowser(() => lane.getByRole("link").last().innerText()), /^2023-11-06 ticker change: /)
+        assert.match(
+          yield* runInBrowser(() => lane.getByRole("link").last().innerText()),
+          /^2023-11-06 ticker change: /,
+        )
         assert.deepStrictEqual(yield* findUnreachableElements(page), [])
         assert.deepStrictEqual(problems, [])
       }).pipe(Effect.scoped),
@@ -365,13 +369,20 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => page.locator("#events .notice").getByText(heading).first().waitFor())
           yield* runInBrowser(() => page.unroute("**/v1/timeline**"))
         }
-        const row = { at: "2026-03-02", ticker: "GAP7", type: "news", title: "x", endpoint: "/v1/news", key: "ticker=GAP7" }
+        const row = {
+          at: "2026-03-02",
+          ticker: "GAP7",
+          type: "news",
+          title: "x",
+          endpoint: "/v1/news",
+          key: "ticker=GAP7",
+        }
         yield* runInBrowser(() =>
-          page.route("**/v1/timeline**", (route) => route.fulfill({ json: { results: [row], has_more: true } }))
+          page.route("**/v1/timeline**", (route) => route.fulfill({ json: { results: [row, row], has_more: true } }))
         )
         yield* runInBrowser(() => page.getByRole("button", { name: "Try again" }).click())
-        yield* waitFor(page, "These are the newest 100 events; there are more.")
-        yield* runInBrowser(() => page.getByRole("link", { name: "2026-03-02 news: x (GAP7)", exact: true }).waitFor())
+        yield* waitFor(page, "These are the newest 2 events; there are more.")
+        yield* runInBrowser(() => page.getByRole("link", { name: "2026-03-02 news: x (GAP7)" }).last().waitFor())
       }).pipe(Effect.scoped),
   )
 
@@ -556,6 +567,11 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.locator("#response").getByText("409", { exact: true }).waitFor())
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
         yield* shot(page, "reference-answer")
+        // A link can contain a request. /estimate has a field for the parameters of the other endpoint.
+        yield* open(page, "/v1/docs/reference/estimate?endpoint=/v1/news&ticker=META,GAP7#try-it")
+        yield* runInBrowser(() =>
+          page.locator("#request").getByText('/estimate?endpoint=/v1/news&ticker=META,GAP7"').waitFor()
+        )
         assert.deepStrictEqual(unexpectedProblems(problems, 409), [])
       }).pipe(Effect.scoped),
   )

@@ -20,7 +20,11 @@ import { drawYears, edge, makeTimeAxis, top } from "./time-axis.js"
  */
 export const parseEvents = (body) =>
   getListAt(body, "results").flatMap((row) => {
-    const [date, endpoint, key] = [getTextAt(row, "at")?.slice(0, 10), getTextAt(row, "endpoint"), getTextAt(row, "key")]
+    const [date, endpoint, key] = [
+      getTextAt(row, "at")?.slice(0, 10),
+      getTextAt(row, "endpoint"),
+      getTextAt(row, "key"),
+    ]
     const type = getTextAt(row, "type")?.replaceAll("_", " ")
     if (date === undefined || !isDate(date) || endpoint === undefined || key === undefined || type === undefined) {
       return []
@@ -67,13 +71,9 @@ const drawLanes = (lanes, axis, { layout, width }) => {
 /** @param {Lane} lane @param {number} index */
 const renderLane = ([type, events], index) => {
   const id = `lane-${index}`
-  const items = events.map(({ description, href }) =>
-    `<li>${renderTextElement("a", { href }, description)}</li>`
-  )
+  const items = events.map(({ description, href }) => `<li>${renderTextElement("a", { href }, description)}</li>`)
   const title = `${type.slice(0, 1).toUpperCase()}${type.slice(1)} (${events.length})`
-  return `${renderTextElement("h3", { id }, title)}<ul class="lane" aria-labelledby="${id}">${
-    items.join("")
-  }</ul>`
+  return `${renderTextElement("h3", { id }, title)}<ul class="lane" aria-labelledby="${id}">${items.join("")}</ul>`
 }
 
 /**

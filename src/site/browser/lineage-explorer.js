@@ -87,18 +87,17 @@ const redrawChain = (dates) => {
   result.querySelectorAll("svg[role=img]").forEach((svg, index) => svg.replaceWith(drawings[index] ?? svg))
 }
 
-/** @param {unknown} body @param {Headers} headers */
-const describeEvents = (body, headers) => {
-  const omitted = headers.get("X-Omitted-Types")
-  return [
-    ...(parseEvents(body).length === 0 ? ["There are no events."] : []),
-    ...(getValueAt(body, "has_more") === true ? ["These are the newest 100 events; there are more."] : []),
-    ...(omitted === null
-      ? []
-      : [`This key does not give access to events of these types: ${
-        omitted.replaceAll(",", ", ").replaceAll("_", " ")
-      }.`]),
-  ].join(" ")
+/** @param {number} count @param {import("./api-key.js").ApiResponse} response */
+const describeEvents = (count, { body, headers }) => {
+  const omitted = headers.get("X-Omitted-Types")?.replaceAll(",", ", ").replaceAll("_", " ")
+  const size = getValueAt(body, "has_more") === true
+    ? `These are the newest ${count} events; there are more.`
+    : count === 0
+    ? "There are no events."
+    : count === 1
+    ? "There is one event."
+    : `There are ${count} events.`
+  return omitted === undefined ? size : `${size} This key does not give access to events of these types: ${omitted}.`
 }
 
 /** Shows the events of the company, and links to its rows. A refusal needs a chosen candidate. */
@@ -129,7 +128,7 @@ const showCompany = async () => {
   const found = parseEvents(response.body)
   redrawChain(found.map(({ date }) => date))
   if (found.length > 0) events.replaceChildren(parseHtml(renderLanes(lineage, found, today())))
-  eventsState.textContent = describeEvents(response.body, response.headers)
+  eventsState.textContent = describeEvents(found.length, response)
 }
 
 const load = async () => {

@@ -29,7 +29,8 @@ const renderCandidates = ({ candidates }, candidateHref) => {
       : renderTextElement("a", { href: candidateHref(candidate.cik) }, issuer)
     return `<li>${title}: ${escapeMarkup(symbols.join(" → "))}</li>`
   })
-  return `<p>The unambiguous chains of single issuers:</p><ul>${items.join("")}</ul>`
+  const hint = candidateHref === undefined ? ":" : ". Choose one to see the events of its company:"
+  return `<p>The unambiguous chains of single issuers${hint}</p><ul>${items.join("")}</ul>`
 }
 
 /** @param {Lineage} lineage */
@@ -84,7 +85,9 @@ export const renderLineage = (body, { candidateHref, dates = [], id, isBrief = f
   const timelines = lineage.changes.length === 0
     ? []
     : figureLayouts.map(([layout, width]) => drawTimeline(lineage, { id, today, dates, layout, width }))
-  const details = isBrief ? "" : renderReasons(lineage) + renderChanges(lineage) + renderCandidates(lineage, candidateHref)
+  const details = isBrief
+    ? ""
+    : renderReasons(lineage) + renderChanges(lineage) + renderCandidates(lineage, candidateHref)
   return `<figure class="lineage ${lineage.kind}">${timelines.join("")}${renderLegend(lineage)}<figcaption>${
     renderTextElement("p", { class: "summary" }, summarizeLineage(lineage))
   }${details}</figcaption></figure>`
