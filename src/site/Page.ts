@@ -1,6 +1,7 @@
 /** A page of the documentation, and the addresses of pages and assets. */
 import { Function } from "effect"
 import { documentationPath } from "../rules/Deprecation.ts"
+import { referencePageName } from "./browser/request-links.js"
 
 /** Navigation sections, in order. */
 export const navigationSections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
@@ -39,5 +40,4 @@ export const assetPath = (name: string) => pagePath(`assets/${name}`)
 export const referenceOverviewPath = pagePath("reference")
 
 /** The reference page of an endpoint: `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */
-export const referencePagePath = (path: string) =>
-  pagePath(`reference/${path.replace(/^\/(v1\/)?/, "").replaceAll(/[/.]/g, "-")}`)
+export const referencePagePath = (path: string) => pagePath(referencePageName(path))

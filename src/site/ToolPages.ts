@@ -1,6 +1,8 @@
 /** Pages whose scripts call the API with the visitor's key. Without scripts, they show an equivalent command. */
 import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import { defaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { datasetEndpoints } from "../v1/datasets/DatasetEndpoints.ts"
+import { getListAt, getTextAt } from "./browser/json-values.js"
 import { escapeMarkup, renderCodeBlock, renderInlineCode, renderTable } from "./browser/markup.js"
 import { pagePath, referencePagePath, type SitePage } from "./Page.ts"
 
@@ -35,6 +37,13 @@ const sampleSymbols = [
   ["BMR1", "replaced, then used again"],
 ] as const
 
+/** The endpoints that can return the rows of a company under each of its symbols. */
+const followingEndpoints = catalogueEndpoints.filter(({ row }) =>
+  getListAt(defaultOpenApiDocument, "paths", row.path, "get", "parameters").some((parameter) =>
+    getTextAt(parameter, "name") === "follow_lineage"
+  )
+)
+
 const explorer: SitePage = {
   path: pagePath("explorer"),
   title: "Lineage explorer",
@@ -43,23 +52,37 @@ const explorer: SitePage = {
   render: () => ({
     description: "Enter a symbol to see its former and later symbols on a timeline, or why its history is ambiguous.",
     body: `<h1>Lineage explorer</h1>
-<p>Enter a current or former symbol to see the chain of changes that it belongs to. If the changes do not form a single
- chain, the explorer shows the conflicts and <a href="${pagePath("lineage")}">why the service returns no chain</a>.</p>
+<p>Enter a current or former symbol to see the chain of changes that it belongs to, and the events of the company. If
+ the changes do not form a single chain, the explorer shows the conflicts and
+ <a href="${pagePath("lineage")}">why the service returns no chain</a>.</p>
 ${withoutScripts("The explorer", "/v1/ticker-changes?ticker=META")}
 ${apiKeyForm}
 <form id="lineage-form" class="lineage-form" hidden>
 <label for="symbol">Symbol</label>
 <div class="field"><input id="symbol" type="text" autocomplete="off" autocapitalize="characters" spellcheck="false"
  size="12" aria-describedby="symbol-note"><button class="main">Show lineage</button></div>
-<p class="quiet" id="symbol-note">One to six letters, digits, dots, hyphens or carets. A chain is charged by its size; a
- response without a chain is free.</p>
+<p class="quiet" id="symbol-note">One to six letters, digits, dots, hyphens or carets. A chain and the events of its
+ company are charged by their size; a response without a chain is free.</p>
 </form>
 <nav id="samples" class="samples" aria-label="Symbols in the sample data" hidden>
-<p>Symbols in the sample data:</p><ul>${
+<p>Symbols in the sample data:</p><ul class="links">${
       sampleSymbols.map(([symbol, note]) => `<li><a href="#${symbol}">${symbol}</a> <span>${note}</span></li>`).join("")
     }</ul></nav>
 ${state}
-<div id="result"></div>`,
+<div id="result"></div>
+<section id="company" aria-label="Company" hidden>
+<h2>Events</h2>
+<div id="events-state" class="state" role="status"></div>
+<div id="events"></div>
+<h2>Show this company's rows in</h2>
+<ul class="links">${
+      followingEndpoints.map(({ row }) =>
+        `<li><a href="${referencePagePath(row.path)}" data-path="${row.path}">${row.path}</a> <span>${
+          escapeMarkup(row.label)
+        }</span></li>`
+      ).join("")
+    }</ul>
+</section>`,
   }),
 }
 

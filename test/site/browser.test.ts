@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import type { Page } from "playwright-core"
+import { pricedPaths } from "../../src/catalogue/Endpoints.ts"
 import * as Service from "../support/Service.ts"
 import {
   Browser,
@@ -204,6 +205,184 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.reload({ waitUntil: "networkidle" }))
         yield* waitFor(page, "The history of META")
         assert.deepStrictEqual(unexpectedProblems(problems, 409), [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("shows the events of a company in lanes below its chain, linked to the rows (§2.2, D35)"),
+    () =>
+      Effect.gen(function* () {
+        const { origin, page, problems } = yield* openWithKey("/v1/docs/explorer")
+        const timeline = page.waitForResponse((response) => new URL(response.url()).pathname === "/v1/timeline")
+        yield* ask(page, "GPW8")
+        const response = yield* runInBrowser(() => timeline)
+        assert.strictEqual(response.url(), `${origin}/v1/timeline?ticker=GPW8&follow_lineage=true&limit=100`)
+        const rows: ReadonlyArray<unknown> = (yield* runInBrowser(() => response.json())).results
+        const textOf = (row: unknown, name: string) => String(Service.valueAt(row, name))
+        const types = Array.from(new Set(rows.map((row) => textOf(row, "type").replaceAll("_", " "))))
+        assert.isAbove(types.length, 8)
+        assert.lengthOf(new Set(rows.map((row) => textOf(row, "ticker"))), 2)
+        yield* runInBrowser(() => page.getByRole("heading", { name: /^Filing/ }).waitFor())
+        yield* waitFor(page, `There are ${rows.length} events.`)
+        // Each lane is a list of links with the text of the event, newest first.
+        const lanes = page.locator("#events").getByRole("list")
+        assert.strictEqual(yield* runInBrowser(() => lanes.count()), types.length)
+        for (const type of types) {
+          const expected = rows.filter((row) => textOf(row, "type").replaceAll("_", " ") === type)
+          const name = `${type.slice(0, 1).toUpperCase()}${type.slice(1)} (${expected.length})`
+          const lane = page.getByRole("list", { name, exact: true })
+          assert.deepStrictEqual(
+            yield* runInBrowser(() => lane.getByRole("link").allTextContents()),
+            expected.map((row) =>
+              `${textOf(row, "at").slice(0, 10)} ${type}: ${textOf(row, "title")} (${textOf(row, "ticker")})`
+            ),
+          )
+        }
+        // The lanes and the chain have the same time axis.
+        for (const [layout, width] of [["wide", 1280], ["narrow", 320]] as const) {
+          yield* runInBrowser(() => page.setViewportSize({ width, height: 800 }))
+          assert.strictEqual(
+            yield* runInBrowser(() => page.locator(`.lanes svg.${layout}:visible .event`).count()),
+            rows.length,
+          )
+          const years = (figure: string) =>
+            runInBrowser(() =>
+              page.evaluate<ReadonlyArray<string>>(
+                `[...document.querySelectorAll("${figure} svg.${layout} .year")]
+                  .map((year) => year.textContent + " " + year.getAttribute("x"))`,
+              )
+            )
+          const drawn = yield* years(".lanes")
+          assert.isAbove(drawn.length, 2)
+          assert.deepStrictEqual(yield* years(".lineage"), drawn)
+          assert.strictEqual(yield* findHorizontalOverflow(page), "")
+          for (const scheme of schemes) {
+            yield* runInBrowser(() => page.emulateMedia({ colorScheme: scheme }))
+            assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
+            yield* shot(page, `explorer-GPW8-${width}-${scheme}`)
+          }
+        }
+        // The keyboard reaches the events one by one, and opens the prepared request.
+        const filings = page.getByRole("list", { name: /^Filing/ }).getByRole("link")
+        yield* runInBrowser(() => filings.first().focus())
+        yield* runInBrowser(() => page.keyboard.press("Tab"))
+        assert.isTrue(yield* runInBrowser(() => filings.nth(1).evaluate((link) => link.matches(":focus-visible"))))
+        const row = rows.filter((row) => textOf(row, "type") === "filing")[1]
+        yield* runInBrowser(() => page.keyboard.press("Enter"))
+        yield* runInBrowser(() => page.waitForURL("**/v1/docs/reference/news?**"))
+        const request = `${origin}/v1/news?${textOf(row, "key")}"`
+        yield* runInBrowser(() => page.locator("#request").getByText(request).waitFor())
+        yield* runInBrowser(() => page.getByRole("button", { name: "Send" }).click())
+        yield* runInBrowser(() => page.locator("#response").getByText(`"form_type"`).first().waitFor())
+        yield* runInBrowser(() => page.goBack())
+        yield* runInBrowser(() => page.getByRole("heading", { name: /^Filing/ }).waitFor())
+        assert.deepStrictEqual(problems, [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("reaches every event of NXH with the Tab key (§2.2, D35)"),
+    () =>
+      Effect.gen(function* () {
+        const { page, problems } = yield* openWithKey("/v1/docs/datasets")
+        yield* open(page, "/v1/docs/explorer#BYON")
+        const lane = page.getByRole("list", { name: "Ticker change (3)" })
+        yield* runInBrowser(() => lane.waitFor())
+        assert.match(
+          yield* runInBrowser(() => lane.getByRole("link").last().innerText()),
+          /^2023-11-06 ticker change: /,
+        )
+        assert.deepStrictEqual(yield* findUnreachableElements(page), [])
+        assert.deepStrictEqual(problems, [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("shows the events of a chosen candidate, and links to its rows in every list (D21, D35)"),
+    () =>
+      Effect.gen(function* () {
+        const { origin, page, problems } = yield* openWithKey("/v1/docs/explorer")
+        const sent: Array<string> = []
+        page.on("request", (request) => sent.push(request.url().slice(origin.length)))
+        yield* ask(page, "META")
+        yield* waitFor(page, "The history of META")
+        assert.isFalse(yield* runInBrowser(() => page.locator("#company").isVisible()))
+        const event = page.getByRole("link", { name: "2022-06-09 ticker change: FB became META (META)" })
+        const candidate = page.locator("#result").getByRole("link", { name: "CIK 0001326801" })
+        yield* runInBrowser(() => candidate.focus())
+        yield* runInBrowser(() => page.keyboard.press("Enter"))
+        yield* runInBrowser(() => event.waitFor())
+        assert.match(page.url(), /#META:0001326801$/)
+        assert.strictEqual(yield* runInBrowser(() => candidate.getAttribute("aria-current")), "true")
+        assert.isTrue(yield* runInBrowser(() => candidate.evaluate((link) => link === document.activeElement)))
+        assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
+        const query = "ticker=META&follow_lineage=true&cik=0001326801"
+        assert.deepStrictEqual(sent, ["/v1/ticker-changes?ticker=META", `/v1/timeline?${query}&limit=100`])
+        // The links lead to every list that can follow a lineage, with the request filled in.
+        const { body } = yield* Service.requestJson("/v1/openapi.json", { key: null })
+        const expected = Object.entries(Object(Service.valueAt(body, "paths"))).flatMap(([path, item]) =>
+          JSON.stringify(Service.valueAt(item, "get", "parameters") ?? []).includes(`"follow_lineage"`) ? [path] : []
+        )
+        const links = page.locator("#company .links").getByRole("link")
+        assert.sameMembers(yield* runInBrowser(() => links.allInnerTexts()), expected)
+        assert.include(expected, "/v1/timeline")
+        yield* runInBrowser(() => links.getByText("/v1/timeline").click())
+        yield* runInBrowser(() => page.locator("#request").getByText(`/v1/timeline?${query}"`).waitFor())
+        yield* runInBrowser(() => page.goBack())
+        yield* runInBrowser(() => event.waitFor())
+        // Without the choice, the events disappear.
+        yield* runInBrowser(() => page.getByRole("link", { name: "META", exact: true }).click())
+        yield* runInBrowser(() => page.locator("#company").waitFor({ state: "hidden" }))
+        assert.strictEqual(yield* runInBrowser(() => candidate.getAttribute("aria-current")), "false")
+        assert.deepStrictEqual(unexpectedProblems(problems, 409), [])
+      }).pipe(Effect.scoped),
+  )
+
+  test(
+    browserTestName("explains missing events: none, no access, more than a page, and errors (§7, D35)"),
+    () =>
+      Effect.gen(function* () {
+        const { page } = yield* openWithKey("/v1/docs/explorer")
+        yield* ask(page, "AAPL")
+        yield* waitFor(page, "There are no events.")
+        assert.strictEqual(yield* runInBrowser(() => page.locator("#events *").count()), 0)
+        assert.isAbove(yield* runInBrowser(() => page.locator("#company .links a:visible").count()), 0)
+        yield* ask(page, "META:0000000001")
+        yield* waitFor(page, "The events cannot be shown.")
+        yield* runInBrowser(() => page.locator("#events .notice").getByText("Invalid request").waitFor())
+        const endpoints = pricedPaths.filter((path) => path !== "/v1/gap-stats" && path !== "/v1/nasdaq-compliance")
+        yield* enterKey(page, yield* Service.ensureAccountWithKey("test explorer", "ultimate", { endpoints }))
+        yield* ask(page, "GAP7")
+        yield* waitFor(page, "This key does not give access to events of these types: compliance notice, gap.")
+        yield* runInBrowser(() => page.getByRole("heading", { name: "Ticker change (1)" }).waitFor())
+        assert.strictEqual(yield* runInBrowser(() => page.getByRole("heading", { name: /^Gap/ }).count()), 0)
+        const conflict = { error: { code: "ambiguous_ticker_lineage", message: "Now ambiguous.", details: {} } }
+        const answers = [
+          [401, "invalid_api_key", "Invalid API key"],
+          [409, "ambiguous_ticker_lineage", "Now ambiguous."],
+          [503, "data_refreshing", "Temporarily unavailable"],
+        ] as const
+        for (const [status, code, heading] of answers) {
+          const json = { error: { ...conflict.error, code }, request_id: "r" }
+          yield* runInBrowser(() => page.route("**/v1/timeline**", (route) => route.fulfill({ status, json })))
+          yield* ask(page, "GAP7")
+          yield* runInBrowser(() => page.locator("#events .notice").getByText(heading).first().waitFor())
+          yield* runInBrowser(() => page.unroute("**/v1/timeline**"))
+        }
+        const row = {
+          at: "2026-03-02",
+          ticker: "GAP7",
+          type: "news",
+          title: "x",
+          endpoint: "/v1/news",
+          key: "ticker=GAP7",
+        }
+        yield* runInBrowser(() =>
+          page.route("**/v1/timeline**", (route) => route.fulfill({ json: { results: [row, row], has_more: true } }))
+        )
+        yield* runInBrowser(() => page.getByRole("button", { name: "Try again" }).click())
+        yield* waitFor(page, "These are the newest 2 events; there are more.")
+        yield* runInBrowser(() => page.getByRole("link", { name: "2026-03-02 news: x (GAP7)" }).last().waitFor())
       }).pipe(Effect.scoped),
   )
 
@@ -413,6 +592,11 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.locator("#response").getByText("409", { exact: true }).waitFor())
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
         yield* shot(page, "reference-answer")
+        // A link can contain a request. /estimate has a field for the parameters of the other endpoint.
+        yield* open(page, "/v1/docs/reference/estimate?endpoint=/v1/news&ticker=META,GAP7#try-it")
+        yield* runInBrowser(() =>
+          page.locator("#request").getByText('/estimate?endpoint=/v1/news&ticker=META,GAP7"').waitFor()
+        )
         assert.deepStrictEqual(unexpectedProblems(problems, 409), [])
       }).pipe(Effect.scoped),
   )
@@ -437,8 +621,8 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           assert.deepStrictEqual(sent, [], path)
           // Only a submitted symbol sends a request.
           yield* ask(page, "OSTK")
-          yield* waitFor(page, "OSTK became NXH")
-          assert.lengthOf(sent, 1)
+          yield* runInBrowser(() => page.getByRole("heading", { name: "Ticker change (3)" }).waitFor())
+          assert.deepStrictEqual(sent.map((url) => new URL(url).pathname), ["/v1/ticker-changes", "/v1/timeline"])
         }
       }).pipe(Effect.scoped),
   )

@@ -146,7 +146,7 @@ export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) 
       globalThis.reached = new Set()
       globalThis.dim = []
       globalThis.focusable = [...document.querySelectorAll(
-        'a[href], button, input, select, textarea, summary, [tabindex="0"]')].filter((element) =>
+        'a[href]:not([tabindex="-1"]), button, input, select, textarea, summary, [tabindex="0"]')].filter((element) =>
         element.checkVisibility({ visibilityProperty: true }) && !element.disabled)
       return focusable.length
     })()`)

@@ -31,7 +31,7 @@ export const arbitraryJson = Arbitrary.schema(Schema.Json)
 export const assertWellFormedMarkup = (markup: string) => {
   const open: Array<string> = []
   const text = markup.replace(
-    /<(\/?)([a-zA-Z]+)((?:\s[\w:-]+(?:="[^"<>]*")?)*)\s*(\/?)>/g,
+    /<(\/?)([a-zA-Z][a-zA-Z0-9]*)((?:\s[\w:-]+(?:="[^"<>]*")?)*)\s*(\/?)>/g,
     (_, end, name, __, empty) => {
       if (end === "/") assert.strictEqual(open.pop(), name, markup)
       else if (empty === "") open.push(name)

@@ -1,17 +1,27 @@
-/** The lineage explorer. The symbol is the URL fragment (`#META`), so links and the back button work. */
+/**
+ * The lineage explorer. The URL fragment is the symbol, with the CIK of a chosen candidate (`#META`,
+ * `#META:0001326801`), so that links and the back button work.
+ */
 import { activateKeyForm, hasKey, missingKeyResponse, requestWithKey } from "./api-key.js"
 import { createCodeBlock, createCopyButton, createElement, makeLatestSignal, parseHtml, requireElement } from "./dom.js"
 import { createErrorNotice } from "./error-notice.js"
+import { parseEvents, renderLanes } from "./event-lanes.js"
+import { getValueAt } from "./json-values.js"
 import { renderLineage } from "./lineage-figure.js"
+import { parseLineage } from "./lineage-response.js"
+import { makeRequestHref } from "./request-links.js"
 
 const form = requireElement("lineage-form", HTMLFormElement)
 const field = requireElement("symbol", HTMLInputElement)
 const result = requireElement("result", HTMLElement)
 const state = requireElement("state", HTMLElement)
+const company = requireElement("company", HTMLElement)
+const events = requireElement("events", HTMLElement)
+const eventsState = requireElement("events-state", HTMLElement)
 
 const pageTitle = document.title
 
-const symbolInAddress = () => {
+const decodedFragment = () => {
   try {
     return decodeURIComponent(location.hash.slice(1)).trim()
   } catch {
@@ -19,11 +29,29 @@ const symbolInAddress = () => {
   }
 }
 
+const readAddress = () => {
+  const text = decodedFragment()
+  const [, symbol = text, cik] = /^(.*):(\d{1,10})$/.exec(text) ?? []
+  return { symbol, cik }
+}
+
+/** @param {string} symbol @param {string} cik */
+const candidateHref = (symbol, cik) => `#${encodeURIComponent(symbol)}:${cik}`
+
+/**
+ * The response that the page shows.
+ * @type {{ readonly symbol: string, readonly body: unknown } | undefined}
+ */
+let shown
+
 /** The path of the request. Encodes single quotes, so that a shell command can quote it. @param {string} symbol */
 const pathFor = (symbol) => `/v1/ticker-changes?ticker=${encodeURIComponent(symbol).replaceAll("'", "%27")}`
 
 /** @param {string} symbol */
 const curlCommand = (symbol) => `curl -H "Authorization: Bearer $TICKERLINE_KEY" '${location.origin}${pathFor(symbol)}'`
+
+/** `YYYY-MM-DD` */
+const today = () => new Date().toISOString().slice(0, 10)
 
 const latestSignal = makeLatestSignal()
 
@@ -32,14 +60,80 @@ const reset = () => {
   const signal = latestSignal()
   result.replaceChildren()
   result.removeAttribute("aria-busy")
+  company.hidden = true
+  shown = undefined
   state.textContent = ""
   state.classList.remove("hidden")
   return signal
 }
 
+/** @param {{ readonly symbol: string, readonly body: unknown }} response @param {ReadonlyArray<string>} [dates] */
+const renderFigure = ({ body, symbol }, dates = []) =>
+  renderLineage(body, {
+    id: "lineage",
+    today: today(),
+    dates,
+    candidateHref: (cik) => candidateHref(symbol, cik),
+  })
+
+/**
+ * Draws the chain again with the dates of the events on its axis. Keeps the text, because a link may have the focus.
+ * @param {ReadonlyArray<string>} dates
+ */
+const redrawChain = (dates) => {
+  const figure = shown === undefined ? undefined : renderFigure(shown, dates)
+  if (figure === undefined) return
+  const drawings = Array.from(parseHtml(figure).querySelectorAll("svg[role=img]"))
+  result.querySelectorAll("svg[role=img]").forEach((svg, index) => svg.replaceWith(drawings[index] ?? svg))
+}
+
+/** @param {number} count @param {import("./api-key.js").ApiResponse} response */
+const describeEvents = (count, { body, headers }) => {
+  const omitted = headers.get("X-Omitted-Types")?.replaceAll(",", ", ").replaceAll("_", " ")
+  const size = getValueAt(body, "has_more") === true
+    ? `These are the newest ${count} events; there are more.`
+    : count === 0
+    ? "There are no events."
+    : count === 1
+    ? "There is one event."
+    : `There are ${count} events.`
+  return omitted === undefined ? size : `${size} This key does not give access to events of these types: ${omitted}.`
+}
+
+/** Shows the events of the company, and links to its rows. A refusal needs a chosen candidate. */
+const showCompany = async () => {
+  const lineage = parseLineage(shown?.body)
+  if (lineage === undefined) return
+  const signal = latestSignal()
+  const { cik, symbol } = readAddress()
+  for (const link of result.querySelectorAll("figcaption a")) {
+    const isChosen = cik !== undefined && link.getAttribute("href") === candidateHref(symbol, cik)
+    link.setAttribute("aria-current", String(isChosen))
+  }
+  company.hidden = lineage.kind === "refusal" && (cik === undefined || lineage.candidates.length === 0)
+  if (company.hidden) return
+  const query = `ticker=${encodeURIComponent(symbol)}&follow_lineage=true${cik === undefined ? "" : `&cik=${cik}`}`
+  for (const link of company.querySelectorAll("a[data-path]")) {
+    link.setAttribute("href", makeRequestHref(link.getAttribute("data-path") ?? "", query))
+  }
+  events.replaceChildren()
+  eventsState.textContent = "Loading the events…"
+  const response = await requestWithKey(`/v1/timeline?${query}&limit=100`, signal)
+  if (signal.aborted) return
+  if (response.status !== 200) {
+    eventsState.textContent = "The events cannot be shown."
+    events.replaceChildren(createErrorNotice(response, showCompany))
+    return
+  }
+  const found = parseEvents(response.body)
+  redrawChain(found.map(({ date }) => date))
+  if (found.length > 0) events.replaceChildren(parseHtml(renderLanes(lineage, found, today())))
+  eventsState.textContent = describeEvents(found.length, response)
+}
+
 const load = async () => {
   const signal = reset()
-  const symbol = symbolInAddress()
+  const { symbol } = readAddress()
   field.value = symbol
   document.title = symbol === "" ? pageTitle : `${symbol.toUpperCase()} · ${pageTitle}`
   if (symbol === "") return
@@ -52,7 +146,7 @@ const load = async () => {
   const response = await requestWithKey(pathFor(symbol), signal)
   if (signal.aborted) return
   result.removeAttribute("aria-busy")
-  const figure = renderLineage(response.body, { id: "lineage", today: new Date().toISOString().slice(0, 10) })
+  const figure = renderFigure({ body: response.body, symbol })
   const tools = createElement(
     "p",
     { class: "tools" },
@@ -72,12 +166,14 @@ const load = async () => {
   // For screen readers only, because the same summary is visible below the timeline.
   state.classList.add("hidden")
   state.textContent = result.querySelector(".summary")?.textContent ?? ""
+  shown = { symbol, body: response.body }
+  await showCompany()
 }
 
 /** Offers a button instead of sending the request, because responses cost money. */
 const onKeyChange = () => {
   reset()
-  const symbol = symbolInAddress()
+  const { symbol } = readAddress()
   if (symbol === "") {
     if (hasKey()) field.focus({ preventScroll: true })
     return
@@ -100,8 +196,8 @@ form.addEventListener("submit", (event) => {
   if (location.hash === hash) void load()
   else location.hash = hash
 })
-addEventListener("hashchange", () => void load())
+addEventListener("hashchange", () => void (shown?.symbol === readAddress().symbol ? showCompany() : load()))
 requireElement("samples", HTMLElement).hidden = false
 activateKeyForm(onKeyChange)
 void load()
-if (hasKey() && symbolInAddress() === "") field.focus({ preventScroll: true })
+if (hasKey() && readAddress().symbol === "") field.focus({ preventScroll: true })

@@ -18,16 +18,21 @@ const renderChange = (change) => {
   }${issuer === undefined ? "" : `, ${escapeMarkup(issuer)}`}.${conflict}</li>`
 }
 
-/** @param {Lineage} lineage */
-const renderCandidates = ({ candidateCount, candidates }) => {
+/** @param {Lineage} lineage @param {((cik: string) => string) | undefined} candidateHref */
+const renderCandidates = ({ candidateCount, candidates }, candidateHref) => {
   if (candidates.length === 0) return ""
   const items = candidates.map((candidate) => {
     const symbols = [candidate.changes[0]?.from ?? "", ...candidate.changes.map(({ date, to }) => `${to} (${date})`)]
-    return renderTextElement("li", {}, `${formatIssuer(candidate) ?? ""}: ${symbols.join(" → ")}`)
+    const issuer = formatIssuer(candidate) ?? ""
+    const title = candidateHref === undefined
+      ? escapeMarkup(issuer)
+      : renderTextElement("a", { href: candidateHref(candidate.cik) }, issuer)
+    return `<li>${title}: ${escapeMarkup(symbols.join(" → "))}</li>`
   })
+  const hint = candidateHref === undefined ? ":" : ". Choose one to see the events of its company:"
   const omitted = candidateCount - candidates.length
   const note = omitted > 0 ? `<p>There are ${omitted} more issuers.</p>` : ""
-  return `<p>The unambiguous chains of single issuers:</p><ul>${items.join("")}</ul>${note}`
+  return `<p>The unambiguous chains of single issuers${hint}</p><ul>${items.join("")}</ul>${note}`
 }
 
 /** @param {Lineage} lineage */
@@ -71,16 +76,20 @@ const renderChanges = ({ changes, count }) => {
 /**
  * Renders the figure as HTML. Undefined if the body is neither a chain nor a refusal.
  * @param {unknown} body
- * @param {{ readonly id: string, readonly today: string, readonly isBrief?: boolean }} options `id` is unique on the
- *   page; `today` (`YYYY-MM-DD`) ends the timeline; a brief figure omits the list of changes
+ * @param {{ readonly id: string, readonly today: string, readonly isBrief?: boolean,
+ *   readonly dates?: ReadonlyArray<string>, readonly candidateHref?: (cik: string) => string }} options `id` is unique
+ *   on the page; `today` (`YYYY-MM-DD`) ends the timeline, which includes the additional `dates`; a brief figure omits
+ *   the list of changes; `candidateHref` links the candidates of a refusal
  */
-export const renderLineage = (body, { id, isBrief = false, today }) => {
+export const renderLineage = (body, { candidateHref, dates = [], id, isBrief = false, today }) => {
   const lineage = parseLineage(body)
   if (lineage === undefined) return undefined
   const timelines = lineage.changes.length === 0
     ? []
-    : figureLayouts.map(([layout, width]) => drawTimeline(lineage, { id, today, layout, width }))
-  const details = isBrief ? "" : renderReasons(lineage) + renderChanges(lineage) + renderCandidates(lineage)
+    : figureLayouts.map(([layout, width]) => drawTimeline(lineage, { id, today, dates, layout, width }))
+  const details = isBrief
+    ? ""
+    : renderReasons(lineage) + renderChanges(lineage) + renderCandidates(lineage, candidateHref)
   return `<figure class="lineage ${lineage.kind}">${timelines.join("")}${renderLegend(lineage)}<figcaption>${
     renderTextElement("p", { class: "summary" }, summarizeLineage(lineage))
   }${details}</figcaption></figure>`

@@ -33,7 +33,7 @@ import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./jso
  */
 
 /** @param {string} text */
-const isDate = (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Date.parse(text))
+export const isDate = (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Date.parse(text))
 
 /**
  * @param {unknown} event

@@ -4,6 +4,7 @@
  */
 import { summarizeLineage } from "./lineage-response.js"
 import { renderElement, renderSvg, renderTextElement, roundCoordinate } from "./markup.js"
+import { drawYears, edge, makeTimeAxis, top } from "./time-axis.js"
 
 /** @typedef {import("./lineage-response.js").Change} Change */
 /** @typedef {import("./lineage-response.js").Lineage} Lineage */
@@ -11,11 +12,8 @@ import { renderElement, renderSvg, renderTextElement, roundCoordinate } from "./
 /** Changes after the twentieth appear only in the list below the timeline. */
 const maxDrawnChanges = 20
 
-const dayMillis = 86_400_000
 const rowHeight = 46
 const barHeight = 12
-const top = 26
-const edge = 12
 
 /** @param {ReadonlyArray<Change>} changes */
 const issuersOf = (changes) => [...new Set(changes.flatMap(({ cik }) => cik ?? []))]
@@ -95,21 +93,6 @@ const spread = (positions, from, to) => {
   return placed
 }
 
-/**
- * Years for the grid, at round intervals.
- * @param {number} start epoch ms
- * @param {number} end epoch ms
- * @param {number} maxCount
- */
-const gridYears = (start, end, maxCount) => {
-  const [first, last] = [new Date(start).getUTCFullYear() + 1, new Date(end).getUTCFullYear()]
-  const step = [1, 2, 5, 10, 20, 50, 100, 1000].find((step) => (last - first) / step < maxCount) ?? 10_000
-  /** @type {Array<number>} */
-  const years = []
-  for (let year = Math.ceil(first / step) * step; year <= last; year += step) years.push(year)
-  return years
-}
-
 /** @typedef {{ readonly x: number, readonly y: number, readonly width: number, readonly height: number }} Box */
 
 /** @param {Box} one @param {Box} other */
@@ -157,25 +140,19 @@ const drawJoint = ({ hasConflict, x, y }, number) =>
 /**
  * The SVG of a lineage with at least one change.
  * @param {Lineage} lineage
- * @param {{ readonly id: string, readonly today: string, readonly layout: string, readonly width: number }} options
+ * @param {{ readonly id: string, readonly today: string, readonly dates: ReadonlyArray<string>,
+ *   readonly layout: string, readonly width: number }} options the axis includes the additional `dates`
  */
-export const drawTimeline = (lineage, { id, layout, today, width }) => {
+export const drawTimeline = (lineage, { dates, id, layout, today, width }) => {
   const changes = lineage.changes.slice(0, maxDrawnChanges)
   const symbols = [...new Set(changes.flatMap(({ from, to }) => [from, to]))]
   const issuers = issuersOf(changes)
-  const dates = changes.map(({ date }) => Date.parse(date))
-  const now = Date.parse(today)
-  const [first, last] = [Math.min(...dates), Math.max(...dates, ...(Number.isFinite(now) ? [now] : []))]
-  const margin = Math.max((last - first) / 12, 90 * dayMillis)
-  const [start, end] = [first - margin, last + margin / 3]
-  const left = edge + Math.min(144, Math.max(48, Math.max(...symbols.map((symbol) => symbol.length)) * 8 + 14))
-  const right = width - edge
+  const axis = makeTimeAxis(symbols, [...changes.map(({ date }) => date), ...dates], { today, width })
+  const { left, right } = axis
   const height = top + symbols.length * rowHeight + edge
-  /** @param {number} instant */
-  const xOf = (instant) => left + (right - left) * (instant - start) / (end - start)
   /** @param {string} symbol */
   const yOf = (symbol) => top + symbols.indexOf(symbol) * rowHeight + rowHeight / 2 + 6
-  const positions = spread(dates.map(xOf), left + 14, right - 14)
+  const positions = spread(changes.map(({ date }) => axis.xOf(Date.parse(date))), left + 14, right - 14)
   const joints = changes.map(({ date, reasons, to }, index) => ({
     x: positions[index] ?? left,
     y: yOf(to),
@@ -192,17 +169,6 @@ export const drawTimeline = (lineage, { id, layout, today, width }) => {
     }))
   )
 
-  const grid = gridYears(start, end, (right - left) / 52).flatMap((year) => {
-    const x = xOf(Date.UTC(year, 0, 1))
-    if (x < left + 14 || x > right - 16) return []
-    return [
-      renderElement("path", {
-        class: "grid",
-        d: `M${roundCoordinate(x)} ${top - 4}V${roundCoordinate(height - edge)}`,
-      }),
-      renderTextElement("text", { class: "year", x, y: top - 11, "text-anchor": "middle" }, String(year)),
-    ]
-  })
   const names = symbols.map((symbol) =>
     renderTextElement("text", {
       class: symbol === lineage.ticker ? "symbol requested" : "symbol",
@@ -253,7 +219,7 @@ export const drawTimeline = (lineage, { id, layout, today, width }) => {
     title: lineage.kind === "chain" ? `The chain of ${lineage.ticker}` : `The ambiguous history of ${lineage.ticker}`,
     description: `${summarizeLineage(lineage)}${omitted} The list below describes every change.`,
   }, [
-    ...grid,
+    ...drawYears(axis, height),
     ...names,
     ...drawnBars,
     ...lines,

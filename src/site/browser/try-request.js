@@ -15,12 +15,34 @@ const needsKey = form.dataset["key"] === "yes"
 /** Browsers are slow to render longer responses. */
 const maxShownCharacters = 50_000
 
+/** The fields that hold the parameters of the request. */
+const fields = Array.from(form.elements).filter((element) =>
+  element instanceof HTMLInputElement || element instanceof HTMLSelectElement
+)
+
+/**
+ * Whether the field has a complete query string, because /estimate accepts the parameters of other endpoints.
+ * @param {HTMLElement} field
+ */
+const takesAnyParameter = (field) => field.dataset["parameters"] !== undefined
+
+/** Fills in the request from the address, if it contains one, instead of the example. */
+const fillFromAddress = () => {
+  const query = new URLSearchParams(location.search)
+  if (query.size === 0) return
+  for (const field of fields) {
+    if (takesAnyParameter(field)) continue
+    field.value = query.get(field.name) ?? ""
+    query.delete(field.name)
+  }
+  for (const field of fields) if (takesAnyParameter(field)) field.value = query.toString()
+}
+
 const requestPath = () => {
   const query = new URLSearchParams()
-  for (const field of form.elements) {
-    if (!(field instanceof HTMLInputElement || field instanceof HTMLSelectElement) || field.value === "") continue
-    if (field.dataset["parameters"] === undefined) query.append(field.name, field.value)
-    // The field has a complete query string, because /estimate accepts the parameters of other endpoints.
+  for (const field of fields) {
+    if (field.value === "") continue
+    if (!takesAnyParameter(field)) query.append(field.name, field.value)
     else for (const [name, value] of new URLSearchParams(field.value)) query.append(name, value)
   }
   const text = query.toString().replaceAll("%2C", ",").replaceAll("%2F", "/")
@@ -103,7 +125,8 @@ form.addEventListener("submit", (event) => {
   event.preventDefault()
   void send()
 })
-for (const field of form.elements) field.addEventListener("input", updateCommand)
+for (const field of fields) field.addEventListener("input", updateCommand)
+fillFromAddress()
 updateCommand()
 requireElement("without-scripts", HTMLElement).hidden = true
 if (needsKey) {

@@ -1,0 +1,93 @@
+/** The events of a `/v1/timeline` response as lanes, one per type: a drawing and lists of links to the rows. Pure. */
+import { getListAt, getTextAt } from "./json-values.js"
+import { isDate } from "./lineage-response.js"
+import { figureLayouts, renderElement, renderTextElement, roundCoordinate } from "./markup.js"
+import { makeRequestHref } from "./request-links.js"
+import { drawYears, edge, makeTimeAxis, top } from "./time-axis.js"
+
+/**
+ * @typedef {object} CompanyEvent
+ * @property {string} date `YYYY-MM-DD`
+ * @property {string} type in words
+ * @property {string} description
+ * @property {string} href a link to the request that finds the row
+ */
+
+/**
+ * Parses the body of a response. Rows of unknown shape are omitted.
+ * @param {unknown} body
+ * @returns {ReadonlyArray<CompanyEvent>}
+ */
+export const parseEvents = (body) =>
+  getListAt(body, "results").flatMap((row) => {
+    const [date, endpoint, key] = [
+      getTextAt(row, "at")?.slice(0, 10),
+      getTextAt(row, "endpoint"),
+      getTextAt(row, "key"),
+    ]
+    const type = getTextAt(row, "type")?.replaceAll("_", " ")
+    if (date === undefined || !isDate(date) || endpoint === undefined || key === undefined || type === undefined) {
+      return []
+    }
+    const description = `${date} ${type}: ${getTextAt(row, "title") ?? ""} (${getTextAt(row, "ticker") ?? ""})`
+    return [{ date, type, description, href: makeRequestHref(endpoint, key) }]
+  })
+
+const laneHeight = 36
+const mark = { width: 6, height: 14 }
+
+/** @typedef {readonly [type: string, events: ReadonlyArray<CompanyEvent>]} Lane */
+
+/**
+ * The lists contain the same links, so the drawing is hidden from screen readers and the Tab key.
+ * @param {ReadonlyArray<Lane>} lanes
+ * @param {import("./time-axis.js").TimeAxis} axis
+ * @param {{ readonly layout: string, readonly width: number }} options
+ */
+const drawLanes = (lanes, axis, { layout, width }) => {
+  const { left, right, xOf } = axis
+  const height = top + lanes.length * laneHeight + edge
+  const drawn = lanes.flatMap(([type, events], index) => {
+    const y = top + index * laneHeight
+    return [
+      renderElement("path", { class: "grid", d: `M${roundCoordinate(left)} ${y + 26}H${roundCoordinate(right)}` }),
+      renderTextElement("text", { class: "lane", x: edge, y: y + 13 }, type),
+      ...events.map(({ date, description, href }) =>
+        renderElement("a", { href, tabindex: "-1" }, [
+          renderTextElement("title", {}, description),
+          renderElement("rect", { class: "event", x: xOf(Date.parse(date)) - mark.width / 2, y: y + 19, ...mark }),
+        ])
+      ),
+    ]
+  })
+  return renderElement("svg", {
+    xmlns: "http://www.w3.org/2000/svg",
+    class: `chain ${layout}`,
+    viewBox: `0 0 ${width} ${roundCoordinate(height)}`,
+    "aria-hidden": "true",
+  }, [...drawYears(axis, height), ...drawn])
+}
+
+/** @param {Lane} lane @param {number} index */
+const renderLane = ([type, events], index) => {
+  const id = `lane-${index}`
+  const items = events.map(({ description, href }) => `<li>${renderTextElement("a", { href }, description)}</li>`)
+  const title = `${type.slice(0, 1).toUpperCase()}${type.slice(1)} (${events.length})`
+  return `${renderTextElement("h3", { id }, title)}<ul class="lane" aria-labelledby="${id}">${items.join("")}</ul>`
+}
+
+/**
+ * Renders at least one event as HTML, on the time axis of the lineage.
+ * @param {import("./lineage-response.js").Lineage} lineage
+ * @param {ReadonlyArray<CompanyEvent>} events
+ * @param {string} today `YYYY-MM-DD`
+ */
+export const renderLanes = ({ changes }, events, today) => {
+  const lanes = Array.from(Map.groupBy(events, ({ type }) => type))
+  const symbols = changes.flatMap(({ from, to }) => [from, to])
+  const dates = [...changes, ...events].map(({ date }) => date)
+  const drawings = figureLayouts.map(([layout, width]) =>
+    drawLanes(lanes, makeTimeAxis(symbols, dates, { today, width }), { layout, width })
+  )
+  return `<figure class="lanes">${drawings.join("")}</figure>${lanes.map(renderLane).join("")}`
+}
