@@ -124,9 +124,7 @@ const chooseParameters = (sampled: SampledList, choose: Chooser) => {
   const { parameters } = documentedEndpoints.find((documented) => documented.path === path) ?? { parameters: [] }
   const isInvalid = choose([true, false, false, false, false, false])
   const rarity = choose([4, 20, 60])
-  // The reference follows no lineages; the tests of the timeline do.
-  const omitted = new Set(["page", "limit", "follow_lineage"])
-  const filters = parameters.filter(({ name }) => !omitted.has(name)).flatMap((parameter) => {
+  const filters = parameters.filter(({ name }) => name !== "page" && name !== "limit").flatMap((parameter) => {
     const { kind, name, required } = parameter
     if (name === past[path]) return [[name, "2024-05-31"] as const]
     const isFrequent = kind === "tickers" || kind === "sort"

@@ -53,7 +53,8 @@ const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
     !parameter.required && parameter.kind !== "integer" && !isLineageParameter(parameter)
   )
   const isFollowable = endpoint.parameters.some(({ name }) => name === "follow_lineage")
-  const followed = [["ticker", "T5,T602"], ["follow_lineage", "true"]] as const
+  const takesTickers = endpoint.parameters.some(({ kind }) => kind === "tickers")
+  const followed = [["ticker", takesTickers ? "T5,T602" : "T5"], ["follow_lineage", "true"]] as const
   return [
     buildUrl(endpoint.path, requiredQuery(endpoint)),
     ...filters.map((filter) => buildUrl(endpoint.path, [...requiredQuery(endpoint), [filter.name, rare(filter)]])),
