@@ -16,6 +16,8 @@ export interface Case {
   readonly popular: ReadonlyArray<QueryParameters>
   /** Whether the client accepts gzip, and the servers compress. */
   readonly isCompressed: boolean
+  /** Only Tickerline is measured, because the other servers do not have the feature. */
+  readonly isOwn?: true
 }
 
 /** Placeholder for ten digits that are different in every request. */
@@ -151,6 +153,17 @@ export const runners100Small = runners("runners-100", ["miss"], {
   limit: "100",
 }, 500)
 
+/** The chains of twelve links in `data.sql` whose symbols have runners: thirteen consecutive tickers each. */
+const symbolsOfFollowed = 13
+const followedTickers = Math.floor(tickers / symbolsOfFollowed) * symbolsOfFollowed
+
+/** The runners of a company with thirteen symbols, to compare with `runners-10`. */
+const followedRunners: Case = {
+  ...runners("runners-followed", ["miss"], { follow_lineage: "true" }, followedTickers),
+  popular: numbers(1, popularity).map((number) => ({ ticker: ticker(number), follow_lineage: "true" })),
+  isOwn: true,
+}
+
 /** Tickers without runners. */
 const runners0: Case = {
   ...runners10,
@@ -173,6 +186,7 @@ export const cases: ReadonlyArray<Case> = [
     popular: ranges(4, "", popularity),
     isCompressed: false,
   },
+  followedRunners,
   lineage("lineage-3", chainsOf3, 5),
   lineage("lineage-12", chainsOf12, 6),
   {

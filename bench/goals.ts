@@ -108,6 +108,18 @@ const goals: ReadonlyArray<Goal> = [
     limit: one.limit,
     unit: "×",
   })),
+  {
+    name: "Runners of thirteen symbols by those of one, miss",
+    measure: (of) => ({
+      value: divide(
+        find(of, "tickerline", "runners-10", "miss", 32),
+        find(of, "tickerline", "runners-followed", "miss", 32),
+      ),
+    }),
+    limit: 3,
+    isMaximum: true,
+    unit: "×",
+  },
   { name: "Spread of these rates", measure: measureSpread, limit: 15, isMaximum: true, unit: " %" },
   {
     name: "p99 by p50 at 256 connections, miss",

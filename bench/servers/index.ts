@@ -69,6 +69,7 @@ export const isMeasured = (
   if (isTickerline(name)) {
     return name === "tickerline" || connections === 32 || mode === "hit"
   }
+  if (of.isOwn === true) return false
   if (isCompressing(name) || of.isCompressed) return isCompressing(name) && of.isCompressed
   if (name === "fastify-our-sql") return (isMain || of.name === "runners-0") && mode === "miss" && connections === 32
   if (isFloor(name)) return isMain && (mode === "304" || mode === "hit")

@@ -28,7 +28,7 @@ import { toTickerlineError } from "./TickerlineError.ts"
 
 export type { DetailsOf, ErrorCode, TickerlineClient } from "./PromiseContract.ts"
 export type { CallOptions, List, Resource } from "./PromiseResource.ts"
-export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
+export type { DeprecationNotice, FollowedLineage, ResponseMetadata } from "./ResponseMetadata.ts"
 export { TickerlineError } from "./TickerlineError.ts"
 
 // The names of these types in release 0.2.0 (docs/decisions/0062-names-in-the-published-client.md).

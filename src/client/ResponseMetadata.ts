@@ -14,6 +14,14 @@ export interface DeprecationNotice {
   readonly documentation: string | null
 }
 
+/** The symbols of a company (`X-Lineage`), whose rows `follow_lineage` returns. */
+export interface FollowedLineage {
+  /** Oldest first. A symbol was used until the day before `until`; the current one has null. Dates are `YYYY-MM-DD`. */
+  readonly periods: ReadonlyArray<{ readonly ticker: string; readonly until: string | null }>
+  /** Rows of these symbols from days when the company did not use them, which were omitted. 100 is a minimum. */
+  readonly omitted_rows: number
+}
+
 /** Values are null if the response has no such header; proxies may remove some. */
 export interface ResponseMetadata {
   readonly status: number
@@ -32,6 +40,8 @@ export interface ResponseMetadata {
   } | null
   /** Invalid symbols that the service ignored, at most 20. */
   readonly dropped_tickers: ReadonlyArray<string>
+  /** One entry per company; empty without `follow_lineage`. */
+  readonly lineages: ReadonlyArray<FollowedLineage>
   readonly deprecated: DeprecationNotice | null
   /** Minimum delay before a retry, after a 429 or 503. */
   readonly retry_after_seconds: number | null
@@ -68,6 +78,22 @@ const parseDeprecation = (headers: Headers.Headers): DeprecationNotice | null =>
     successor: findLink(headers["link"], "successor-version"),
     documentation: findLink(headers["link"], "deprecation"),
   }
+}
+
+/** A symbol without a date ends its company: `OSTK..2023-11-06, BYON;outside=3, AAPL`. */
+const parseLineages = (header: string | undefined): ReadonlyArray<FollowedLineage> => {
+  const lineages: Array<FollowedLineage> = []
+  let periods: Array<FollowedLineage["periods"][number]> = []
+  for (const entry of (header ?? "").split(",").map((text) => text.trim()).filter((text) => text !== "")) {
+    const [symbol = "", ...parameters] = entry.split(";")
+    const [, ticker = symbol, until = null] = /^(.+)\.\.(\d{4}-\d\d-\d\d)$/.exec(symbol) ?? []
+    periods.push({ ticker, until })
+    if (until !== null) continue
+    const [, omitted = "0"] = /^outside=(\d+)\+?$/.exec(parameters[0] ?? "") ?? []
+    lineages.push({ periods, omitted_rows: Number(omitted) })
+    periods = []
+  }
+  return lineages
 }
 
 const parseRateLimit = (headers: Headers.Headers): ResponseMetadata["rate_limit"] => {
@@ -111,6 +137,7 @@ export const readResponseMetadata = (
     cost_microdollars: parseInteger(headers["x-cost-microdollars"]),
     rate_limit: parseRateLimit(headers),
     dropped_tickers: (headers["x-dropped-tickers"] ?? "").split(",").filter((text) => text !== "").map(decodeOrKeep),
+    lineages: parseLineages(headers["x-lineage"]),
     deprecated: parseDeprecation(headers),
     retry_after_seconds: retryAfterMillis === null ? null : Math.ceil(retryAfterMillis / 1000),
   }

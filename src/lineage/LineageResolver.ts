@@ -30,11 +30,11 @@ interface CachedLineage {
 }
 
 /** The part of the configured cache size that resolved symbols may use. */
-const cacheShare = 1 / 32
+const cacheShare = 1 / 8
 
 /** Estimated memory in bytes. */
 const estimateSize = ({ lineage }: CachedLineage) =>
-  512 + 256 * Result.match(lineage, {
+  512 + 128 * Result.match(lineage, {
       onSuccess: (chain) => chain?.history.length ?? 0,
       onFailure: ({ candidates, events, tickers }) => candidates.length * 4 + events.length + tickers.length,
     })

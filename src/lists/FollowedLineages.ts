@@ -93,8 +93,8 @@ export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>): F
   gaps: [],
 })
 
-/** Rows outside the periods are counted up to this number per gap, and shown as `1000+` beyond. */
-export const maxOutsideRows = 1_000
+/** The omitted rows of a company are counted up to this number, and shown as `100+` beyond. */
+export const maxOutsideRows = 100
 
 /** Formats `X-Lineage`. `outside` has the number of omitted rows by company. */
 export const formatLineageHeader = ({ names }: FollowedLineages, outside: ReadonlyMap<number, number>) =>

@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { LRUCache } from "lru-cache"
 import { type CompiledStatement, compileStatement, Parameter } from "../db/CompiledStatement.ts"
+import { arrayParameter, OID } from "../db/ArrayParameters.ts"
 import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import type { CompanyLineage } from "../lineage/Lineage.ts"
@@ -153,6 +154,10 @@ const gaps = new Parameter(({ followed }: DecodedListQuery) =>
   followed?.gaps.map(({ company, ...gap }) => ({ ...gap, lineage_ticker: String(company) })) ?? []
 )
 
+const companiesWithGaps = new Parameter(({ followed }: DecodedListQuery) =>
+  arrayParameter(Array.from(new Set(followed?.gaps.map(({ company }) => String(company)))), OID.text)
+)
+
 const toCompanyCounts = (rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
   new Map(rows.map(([company, count]) => [Number(company), Number(count)]))
 
@@ -218,28 +223,27 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       const conditions = getConditions(query)
       const isCount = purpose === "count" || purpose === "outside"
       const orderBy = (order: Statement.Fragment) => isCount ? empty : sql`order by ${order}`
+      const outsideLimit = sql.literal(`limit ${maxOutsideRows + 1}`)
       // The limit is a literal, because with a parameter PostgreSQL would plan every execution.
       const limitAndOffset = sql`${sql.literal(`limit ${limit}`)}${hasOffset ? sql` offset ${offset}` : empty}`
       const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${sql.literal(String(limit))}` : limitAndOffset
       const page: PageClauses = {
         orderBy,
         orderUpToPage: (order) => limit === unlimitedRows ? empty : sql`${orderBy(order)} ${limitUpToPage}`,
-        orderAndLimit: (order) => limit === unlimitedRows ? orderBy(order) : sql`${orderBy(order)} ${limitAndOffset}`,
+        orderAndLimit: (order) =>
+          purpose === "outside"
+            ? outsideLimit
+            : limit === unlimitedRows
+            ? orderBy(order)
+            : sql`${orderBy(order)} ${limitAndOffset}`,
         limit,
         offset: hasOffset ? offset : noOffset,
         isDeep,
       }
-      /** A period contributes at most the rows up to the end of the page. */
-      const orderAndLimitPeriod = (order: Statement.Fragment) => {
-        if (purpose === "outside") return sql.literal(`limit ${maxOutsideRows + 1}`)
-        if (limit === unlimitedRows) return empty
-        return hasOffset
-          ? sql`order by ${order} limit ${offset}::bigint + ${sql.literal(String(limit))}`
-          : sql`order by ${order} ${limitAndOffset}`
-      }
       const period = !isFollowed ? undefined : makePeriodClauses(sql, purpose === "outside" ? gaps : periods, {
         rowDate: results.rowDate,
-        orderAndLimit: orderAndLimitPeriod,
+        condition: purpose === "outside" ? "lineage_ticker = company" : "true",
+        orderAndLimit: (order) => purpose === "outside" ? outsideLimit : page.orderUpToPage(order),
       })
       const rows = select(makeShape(query, shapedBy), {
         ...page,
@@ -251,7 +255,8 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       })
       if (purpose === "outside") {
         return sql`
-          select lineage_ticker, count(${counted}) as total from (${rows}) as list group by lineage_ticker
+          select company, (select count(${counted}) from (${rows}) as list)
+          from unnest(${companiesWithGaps}::text[]) as requested_company (company)
         `
       }
       return purpose === "count" ? sql`select count(${counted}) as total from (${rows}) as list` : rows

@@ -31,21 +31,27 @@ export interface PeriodClauseOptions {
   /** Undefined if the rows have no date. */
   readonly rowDate: RowDate | undefined
   readonly orderAndLimit: PeriodClauses["orderAndLimit"]
+  readonly condition: string
 }
 
-/** `intervals` are the periods, or the gaps with the index of their company as `lineage_ticker`. */
+/**
+ * `intervals` are the periods, or the gaps with their company as `lineage_ticker`. `condition` selects some of them,
+ * such as those of one company.
+ */
 export const makePeriodClauses = (
   sql: SqlClient.SqlClient,
   intervals: QueryParameter<ReadonlyArray<FollowedPeriod>>,
-  { orderAndLimit, rowDate }: PeriodClauseOptions,
+  { condition, orderAndLimit, rowDate }: PeriodClauseOptions,
 ): PeriodClauses => {
   const texts = (name: keyof FollowedPeriod) =>
     intervals.map((all) => arrayParameter(all.map((interval) => interval[name]), OID.text))
   return {
-    from: sql`unnest(
-      ${texts("lineage_ticker")}::text[], ${texts("ticker")}::text[],
-      ${texts("from")}::text[]::date[], ${texts("until")}::text[]::date[]
-    ) as period (lineage_ticker, symbol, starts, ends)`,
+    from: sql`(
+      select * from unnest(
+        ${texts("lineage_ticker")}::text[], ${texts("ticker")}::text[],
+        ${texts("from")}::text[]::date[], ${texts("until")}::text[]::date[]
+      ) as period (lineage_ticker, symbol, starts, ends) where ${sql.literal(condition)}
+    ) as period`,
     where: rowDate === undefined ? sql`ticker = symbol` : sql`ticker = symbol and ${compareDate(sql, rowDate)}`,
     orderAndLimit,
   }

@@ -168,6 +168,17 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       assert.include(err, "The rate limit is reached. The next page follows in 1 s.")
     }))
 
+  it.effect("names the symbols of a followed company, and the omitted rows (D35)", () =>
+    Effect.gen(function* () {
+      const { url } = yield* startStub(`{"results":[{"a":1}]}`, {
+        "content-type": "application/json",
+        "x-lineage": "AAPL, OSTK..2023-11-06, BYON;outside=100+",
+      })
+      const { err } = yield* query(["x", "--url", url])
+      assert.match(err, /^Lineage: OSTK (→|->) \(2023-11-06\) BYON, 100 or more rows of other companies omitted$/m)
+      assert.notInclude(err, "AAPL")
+    }))
+
   it.effect("escapes control sequences in data and errors (operations/command-line)", () =>
     Effect.gen(function* () {
       const { url } = yield* startStub(JSON.stringify({ results: [{ a: "x\u001b]0;owned\u0007\u009b2J" }] }))

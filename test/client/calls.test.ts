@@ -244,6 +244,37 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("client calls", (i
       assert.strictEqual(told.deprecated, null)
     }))
 
+  it.effect("the clients follow a lineage, and return it with the metadata (D35)", () =>
+    Effect.gen(function* () {
+      const client = yield* makeEffectClient()
+      const query = { ticker: ["OSTK", "GAP7"], follow_lineage: true, limit: 100 } as const
+      const { answer, told } = yield* client.gapStats.getWithHeaders(query)
+      assert.deepStrictEqual(told.lineages, [
+        {
+          periods: [
+            { ticker: "OSTK", until: "2023-11-06" },
+            { ticker: "BYON", until: "2025-08-29" },
+            { ticker: "BBBY", until: "2026-08-17" },
+            { ticker: "NXH", until: null },
+          ],
+          omitted_rows: 0,
+        },
+        { periods: [{ ticker: "GAP7", until: "2026-07-30" }, { ticker: "GPW8", until: null }], omitted_rows: 0 },
+      ])
+      assert.deepStrictEqual(
+        Array.from(new Set(answer.results.map(({ lineage_ticker }) => lineage_ticker))),
+        ["GPW8"],
+      )
+      const ambiguous = yield* Effect.flip(client.gapStats.get({ ticker: "META", follow_lineage: true }))
+      assert.strictEqual(ambiguous._tag, "AmbiguousTickerLineage")
+      const selected = yield* client.gapStats.getWithHeaders({
+        ticker: "META",
+        follow_lineage: true,
+        cik: ["0001326801"],
+      })
+      assert.strictEqual(selected.told.lineages[0]?.periods.at(-1)?.ticker, "META")
+    }))
+
   it.effect("the Effect client logs one warning for a deprecated endpoint, with its successor (§9.4)", () =>
     Effect.gen(function* () {
       const lines: Array<string> = []

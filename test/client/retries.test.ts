@@ -298,6 +298,7 @@ describe("Headers and options", () => {
         cost_microdollars: 12,
         rate_limit: { limit: 200, remaining: 0, reset_seconds: 60 },
         dropped_tickers: ["@@", "€", "%"],
+        lineages: [],
         deprecated,
         retry_after_seconds: null,
       }])

@@ -3,6 +3,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import examples from "../../samples/examples.json" with { type: "json" }
 import { renderLineage } from "../../src/site/browser/lineage-figure.js"
+import { makeAmbiguityError } from "../../src/lineage/LineageErrors.ts"
 import { resolveLineage, type TickerChangeEvent } from "../../src/lineage/Lineage.ts"
 import * as SvgAssertions from "../support/SvgAssertions.ts"
 
@@ -52,9 +53,8 @@ const responseBody = ([first, ...others]: ReadonlyArray<TickerChangeEvent>): unk
     const { current_ticker, history } = answer.success
     return { count: history.length, results: [{ query_ticker, has_changes: true, current_ticker, history }] }
   }
-  const { reasons } = answer.failure
-  const details = { query_ticker, reason: reasons[0], ...answer.failure }
-  return { error: { code: "ambiguous_ticker_lineage", message: "", details }, request_id: "1" }
+  const { error } = makeAmbiguityError([{ query_ticker, conflict: answer.failure }], false)
+  return { error, request_id: "1" }
 }
 
 const exampleOf = (ticker: string) =>

@@ -1,7 +1,10 @@
 /** `follow_lineage` of lists over HTTP (D35): examples. `test/lists/followed-lists.test.ts` has the property tests. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
 import * as Service from "../support/Service.ts"
+import * as ServiceInstances from "../support/ServiceInstances.ts"
 
 const { insertRows, requestJson, valueAt } = Service
 
@@ -41,7 +44,23 @@ const summarize = (body: unknown) => {
 
 const follow = (query: string) => requestJson(`/v1/premarket-stats?follow_lineage=true&${query}`)
 
+const refused = Effect.fnUntraced(function* (target: string, status: number) {
+  const answer = yield* requestJson(target)
+  assert.strictEqual(answer.status, status, `${target} ${answer.text}`)
+  return valueAt(answer.body, "error")
+})
+
+const fieldErrors = (query: string) =>
+  Effect.map(
+    refused(`/v1/premarket-stats?${query}`, 422),
+    (error) => [valueAt(error, "details", "fields", 0, "field"), valueAt(error, "details", "fields", 0, "reason")],
+  )
+
 layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
+  // -------------------------------------------------------------------------------------------------------------------
+  // Rows
+  // -------------------------------------------------------------------------------------------------------------------
+
   it.effect("returns the rows of each symbol in its period, and counts the others (D35)", () =>
     Effect.gen(function* () {
       yield* change("AAA", "AAB", "2020-01-10")
@@ -56,7 +75,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
         ["AAC", "2021-01-09"],
         ["AAC", "2021-01-10"],
       )
-      for (const symbol of ["AAA", "AAB", "AAC", "AAC,AAA"]) {
+      for (const symbol of ["AAA", "AAB", "AAC", "aac,AAA"]) {
         const { body, headers, status, text } = yield* follow(`ticker=${symbol}`)
         assert.strictEqual(status, 200, text)
         assert.deepStrictEqual(summarize(body), [
@@ -67,5 +86,206 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
         ])
         assert.strictEqual(headers["x-lineage"], "AAA..2020-01-10, AAB..2021-01-10, AAC;outside=4")
       }
+      const filtered = yield* follow("ticker=AAA&date_from=2021-01-10")
+      assert.deepStrictEqual(summarize(filtered.body), ["AAC 2021-01-10 AAC"])
+      assert.strictEqual(filtered.headers["x-lineage"], "AAA..2020-01-10, AAB..2021-01-10, AAC;outside=1")
+    }))
+
+  it.effect("a symbol without changes gets its own rows, with lineage_ticker as the last field (D35)", () =>
+    Effect.gen(function* () {
+      yield* store(["SAME", "2020-01-10"])
+      const plain = yield* requestJson("/v1/premarket-stats?ticker=SAME")
+      const followed = yield* follow("ticker=SAME")
+      assert.strictEqual(followed.headers["x-lineage"], "SAME")
+      assert.isUndefined(plain.headers["x-lineage"])
+      assert.strictEqual(followed.text, plain.text.replace(/\}\],/, `,"lineage_ticker":"SAME"}],`))
+      const unfollowed = yield* requestJson("/v1/premarket-stats?ticker=SAME&follow_lineage=false")
+      assert.strictEqual(unfollowed.text, plain.text)
+      const csv = yield* follow("ticker=SAME&format=csv")
+      assert.deepStrictEqual(csv.text.split("\r\n").map((line) => line.split(",").at(-1)), [
+        "lineage_ticker",
+        "SAME",
+        "",
+      ])
+      const ndjson = yield* follow("ticker=SAME&format=ndjson&limit=all")
+      assert.strictEqual(valueAt(JSON.parse(ndjson.text), "lineage_ticker"), "SAME")
+    }))
+
+  it.effect("a company that returns to a symbol has two periods of it (D21, D35)", () =>
+    Effect.gen(function* () {
+      yield* change("RTA", "RTB", "2020-01-10")
+      yield* change("RTB", "RTA", "2021-01-10")
+      yield* store(["RTA", "2020-01-01"], ["RTA", "2020-06-01"], ["RTA", "2021-06-01"], ["RTB", "2020-06-01"])
+      const { body, headers } = yield* follow("ticker=RTB")
+      assert.deepStrictEqual(summarize(body), [
+        "RTA 2021-06-01 RTA",
+        "RTB 2020-06-01 RTA",
+        "RTA 2020-01-01 RTA",
+      ])
+      assert.strictEqual(headers["x-lineage"], "RTA..2020-01-10, RTB..2021-01-10, RTA;outside=1")
+    }))
+
+  it.effect("counts at most a hundred omitted rows, whether GET or HEAD (D35)", () =>
+    Effect.gen(function* () {
+      yield* change("MNA", "MNB", "2000-01-01")
+      const sql = yield* SqlClient.SqlClient
+      const [columns] = [Object.keys(session("", ""))]
+      yield* store(["MNA", "2000-01-01"])
+      yield* sql.unsafe(
+        `insert into premarket_stats (${columns.join(", ")})
+         select ${columns.map((name) => name === "date" ? "date + n" : name).join(", ")}
+         from premarket_stats, generate_series(1, 100) as n where ticker = 'MNA'`,
+      )
+      for (const method of ["GET", "HEAD"] as const) {
+        const { headers } = yield* requestJson(
+          "/v1/premarket-stats?follow_lineage=true&ticker=MNA&format=csv&limit=all",
+          { method },
+        )
+        assert.strictEqual(headers["x-lineage"], "MNA..2000-01-01, MNB;outside=100+")
+      }
+    }))
+
+  it.effect("the screener has the current symbol only (D35)", () =>
+    Effect.gen(function* () {
+      yield* change("SCA", "SCB", "2020-01-10")
+      const row = { is_adr: false, num_gaps: 0, num_runners: 0, pending_s1: false, last_updated: "2026-06-01 20:05:00" }
+      yield* insertRows("screener", { ticker: "SCA", ...row }, { ticker: "SCB", ...row })
+      const { body, headers } = yield* requestJson("/v1/screener?ticker=SCA&follow_lineage=true")
+      assert.strictEqual(valueAt(body, "count"), 1)
+      assert.strictEqual(valueAt(body, "results", 0, "ticker"), "SCB")
+      assert.strictEqual(valueAt(body, "results", 0, "lineage_ticker"), "SCB")
+      assert.strictEqual(headers["x-lineage"], "SCA..2020-01-10, SCB")
+    }))
+
+  // -------------------------------------------------------------------------------------------------------------------
+  // Ambiguous symbols
+  // -------------------------------------------------------------------------------------------------------------------
+
+  it.effect("refuses an ambiguous symbol with the details of /v1/ticker-changes, a list with each one (D35)", () =>
+    Effect.gen(function* () {
+      yield* change("AMA", "AMB", "2020-01-10")
+      yield* change("AMA", "AMC", "2021-01-10")
+      yield* change("AMX", "AMY", "2020-01-10", "0000000001", "One")
+      yield* change("AMZ", "AMX", "2021-01-10", "0000000002", "Two")
+      const details = Effect.fnUntraced(function* (symbol: string) {
+        return valueAt(yield* refused(`/v1/ticker-changes?ticker=${symbol}`, 409), "details")
+      })
+      const target = "/v1/premarket-stats?follow_lineage=true&ticker="
+      assert.deepStrictEqual(valueAt(yield* refused(`${target}AMB`, 409), "details"), yield* details("AMB"))
+      const error = yield* refused(`${target}AMB,FINE,AMX`, 409)
+      const symbols = [yield* details("AMB"), yield* details("AMX")]
+      assert.deepStrictEqual(valueAt(error, "details"), { ...Object(symbols[0]), symbols })
+      assert.include(String(valueAt(error, "message")), "AMB")
+      assert.include(String(valueAt(error, "message")), "AMX")
+      const estimate = yield* requestJson("/estimate?endpoint=/v1/premarket-stats&follow_lineage=true&ticker=AMB")
+      assert.strictEqual(valueAt(estimate.body, "results", 0, "estimated_bytes"), 0)
+    }))
+
+  it.effect("cik selects a candidate, alone or in a list (D35)", () =>
+    Effect.gen(function* () {
+      yield* change("CKA", "CKB", "2022-01-31", "0000000007", "The fund")
+      yield* change("CKC", "CKA", "2022-06-09", "0000000008", "The company")
+      yield* store(["CKA", "2022-01-01"], ["CKB", "2022-02-01"], ["CKA", "2022-06-08"], ["CKA", "2022-06-09"])
+      const [fund, company] = ["CKA..2022-01-31, CKB", "CKC..2022-06-09, CKA"]
+      const selects = Effect.fnUntraced(function* (query: string, lineage: string, rows: ReadonlyArray<string>) {
+        const { body, headers, status, text } = yield* follow(query)
+        assert.strictEqual(status, 200, text)
+        assert.strictEqual(headers["x-lineage"], lineage, query)
+        assert.deepStrictEqual(summarize(body), rows, query)
+      })
+      for (const query of ["ticker=CKA&cik=8", "ticker=CKC&cik=0000000008", "ticker=CKA:8", "ticker=cka&cik=cka:8"]) {
+        yield* selects(query, `${company};outside=2`, ["CKA 2022-06-09 CKA"])
+      }
+      yield* selects("ticker=CKB&cik=7", `${fund};outside=2`, ["CKB 2022-02-01 CKB", "CKA 2022-01-01 CKB"])
+      for (const query of ["ticker=CKA:7,CKA:8", "ticker=CKB,CKC&cik=CKC:8,CKB:7"]) {
+        yield* selects(query, `${fund};outside=1, ${company};outside=1`, [
+          "CKA 2022-06-09 CKA",
+          "CKB 2022-02-01 CKB",
+          "CKA 2022-01-01 CKB",
+        ])
+      }
+      assert.deepStrictEqual(yield* fieldErrors("follow_lineage=true&ticker=CKA&cik=9"), [
+        "cik",
+        "must be a CIK in the history of CKA: 0000000007 (The fund), 0000000008 (The company); not 0000000009",
+      ])
+    }))
+
+  it.effect("refuses invalid and conflicting parameters (D4, D35)", () =>
+    Effect.gen(function* () {
+      const cases = [
+        ["ticker=A&follow_lineage=yes", "follow_lineage", "must be true or false"],
+        ["ticker=A&cik=1", "cik", "needs follow_lineage=true"],
+        ["ticker=A&follow_lineage=false&cik=1", "cik", "needs follow_lineage=true"],
+        ["ticker=A:1,B", "ticker", "with a CIK (A:0000000001) needs follow_lineage=true"],
+        ["follow_lineage=true", "follow_lineage", "needs ticker"],
+        [
+          "follow_lineage=true&ticker=A,B&cik=1",
+          "cik",
+          "must name its symbol, like META:0000000001, unless ticker is one",
+        ],
+        ["follow_lineage=true&ticker=A,B&cik=C:1", "cik", "names C, which ticker does not list without a CIK"],
+        ["follow_lineage=true&ticker=A,B&cik=A:1,A:2", "cik", "names A twice"],
+        ["follow_lineage=true&ticker=A:1&cik=2", "cik", "cannot be combined with a CIK in ticker"],
+        ["follow_lineage=true&ticker=A&cik=x", "cik", "must be a CIK of one to ten digits, or SYMBOL:CIK"],
+      ] as const
+      for (const [query, field, reason] of cases) {
+        const [name, found] = yield* fieldErrors(query)
+        assert.strictEqual(name, field, query)
+        assert.include(String(found), reason, query)
+      }
     }))
 })
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Caching
+// ---------------------------------------------------------------------------------------------------------------------
+
+layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })(
+  "The caches of follow_lineage",
+  (it) => {
+    it.effect("repeat X-Lineage, also with 304, until a change of a symbol is recorded (D17, D35)", () =>
+      Effect.gen(function* () {
+        const { basic } = yield* Service.TestKeys
+        const port = yield* ServiceInstances.startInstance()
+        const target = "/v1/premarket-stats?follow_lineage=true&ticker=KPA"
+        const ask = (headers: Readonly<Record<string, string>> = {}) =>
+          ServiceInstances.requestOverWire(port, target, basic, { headers })
+        yield* store(["KPA", "2020-01-09"], ["KPA", "2020-01-10"])
+        yield* Effect.sleep("1 second")
+        const first = yield* ask()
+        for (let count = 0; count < 4; count += 1) {
+          const again = yield* ask()
+          assert.strictEqual(again.text, first.text)
+          assert.strictEqual(again.headers["x-lineage"], "KPA")
+        }
+        const condition = { "If-None-Match": first.headers["etag"] ?? "" }
+        for (let count = 0; count < 3; count += 1) {
+          const { headers, status } = yield* ask(condition)
+          assert.strictEqual(status, 304)
+          assert.strictEqual(headers["x-lineage"], "KPA")
+        }
+        yield* change("KPA", "KPB", "2020-01-10")
+        yield* Effect.sleep("1 second")
+        const { headers, status, text } = yield* ask(condition)
+        assert.strictEqual(status, 200)
+        assert.strictEqual(headers["x-lineage"], "KPA..2020-01-10, KPB;outside=1")
+        assert.deepStrictEqual(summarize(JSON.parse(text)), ["KPA 2020-01-09 KPB"])
+      }).pipe(Effect.scoped))
+  },
+)
+
+/** The date in Chicago begins an hour later than in New York, before and after the clock changes. */
+const midnights = [["2026-11-01T05:00:00Z", "2026-11-01"], ["2027-03-15T05:00:00Z", "2027-03-15"]] as const
+
+midnights.forEach(([instant, day]) =>
+  layer(Service.layerAt(Date.parse(instant) - 10_000))(`follow_lineage at ${instant}`, (it) => {
+    it.effect("follows a change from its effective day in US Central time (D19, D35)", () =>
+      Effect.gen(function* () {
+        yield* change("MDA", "MDB", day)
+        yield* TestClock.setTime(Date.parse(instant) - 1)
+        assert.strictEqual((yield* follow("ticker=MDA")).headers["x-lineage"], "MDA")
+        yield* TestClock.setTime(Date.parse(instant))
+        assert.strictEqual((yield* follow("ticker=MDA")).headers["x-lineage"], `MDA..${day}, MDB`)
+      }))
+  })
+)

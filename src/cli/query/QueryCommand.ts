@@ -65,6 +65,16 @@ const formatDeprecation = ({ page: { metadata: { deprecated } } }: QueryResult) 
   return [`This endpoint is deprecated${successor === null ? "." : `. Use ${successor} instead.`}`]
 }
 
+/** One line for each company whose symbol has changed or whose rows are incomplete. */
+const formatLineages = ({ page: { metadata: { lineages } } }: QueryResult, arrow: string) =>
+  lineages.filter(({ omitted_rows, periods }) => periods.length > 1 || omitted_rows > 0).map(
+    ({ omitted_rows, periods }) => {
+      const symbols = periods.map(({ ticker, until }) => until === null ? ticker : `${ticker} ${arrow} (${until})`)
+      const count = omitted_rows < 100 ? String(omitted_rows) : "100 or more"
+      return `Lineage: ${symbols.join(" ")}${omitted_rows === 0 ? "" : `, ${count} rows of other companies omitted`}`
+    },
+  )
+
 const printRows = Effect.fnUntraced(function* ({ rows }: QueryResult, columnList: Option.Option<string>) {
   const screen = yield* stdoutCapabilities
   const columns = yield* chooseColumns(rows, columnList)
@@ -145,6 +155,7 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
       else if (csv) yield* Console.log(escapeOnTerminal(stdout, toCsv(rows, yield* chooseColumns(rows, columns))))
       else if (rows.length > 0 || page.isJson) yield* printRows(result, columns)
       else yield* Console.log(escapeOnTerminal(stdout, page.body))
+      for (const line of formatLineages(result, request.arrow)) yield* Console.error(escapeLine(line))
       for (const line of formatDeprecation(result)) yield* Console.error(stderr.paint("yellow", escapeLine(line)))
       yield* Console.error(stderr.paint("dim", escapeLine(formatFooter(result, all))))
     }),
