@@ -62,7 +62,7 @@ export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstandin
   }).annotate(ReadsTables, ["float_outstanding"]).annotateMerge(describeEndpoint(
     "Float and shares outstanding",
     "The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership " +
-      "figures on the page are missing; a reported 0 is not missing.",
+      "figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.",
   )),
 ).annotateMerge(
   describeGroup("Float and shares outstanding", "The latest float, shares outstanding and ownership percentages."),

@@ -103,7 +103,8 @@ export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTr
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["pump_and_dump_tracker"]).annotateMerge(describeEndpoint(
     "Pump-and-dump tracker",
-    "Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering first.",
+    "Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering " +
+      "first. `follow_lineage` uses the current symbol only.",
   )),
 ).annotateMerge(
   describeGroup("Pump-and-dump tracker", "Companies suspected of pump-and-dump promotion."),

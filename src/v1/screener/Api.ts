@@ -142,6 +142,7 @@ export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["screener"]).annotateMerge(describeEndpoint(
     "Screener",
-    "Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort by.",
+    "Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort " +
+      "by. The rows have no date, so `follow_lineage` uses the current symbol only.",
   )),
 ).annotateMerge(describeGroup("Screener", "Every ticker with its key figures, to filter and sort by.")) {}
