@@ -356,17 +356,17 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* waitFor(page, "This key does not give access to events of these types: compliance notice, gap.")
         yield* runInBrowser(() => page.getByRole("heading", { name: "Ticker change (1)" }).waitFor())
         assert.strictEqual(yield* runInBrowser(() => page.getByRole("heading", { name: /^Gap/ }).count()), 0)
-        const conflict = { error: { code: "ambiguous_ticker_lineage", message: "Now ambiguous.", details: {} } }
         const answers = [
           [401, "invalid_api_key", "Invalid API key"],
-          [409, "ambiguous_ticker_lineage", "Now ambiguous."],
+          [409, "ambiguous_ticker_lineage", "The service returned status 409"],
           [503, "data_refreshing", "Temporarily unavailable"],
         ] as const
         for (const [status, code, heading] of answers) {
-          const json = { error: { ...conflict.error, code }, request_id: "r" }
+          const json = { error: { code, message: "m" }, request_id: "r" }
           yield* runInBrowser(() => page.route("**/v1/timeline**", (route) => route.fulfill({ status, json })))
           yield* ask(page, "GAP7")
-          yield* runInBrowser(() => page.locator("#events .notice").getByText(heading).first().waitFor())
+          const notice = page.locator("#events .notice", { hasText: `${status} ${code}` })
+          yield* runInBrowser(() => notice.getByText(heading, { exact: true }).waitFor())
           yield* runInBrowser(() => page.unroute("**/v1/timeline**"))
         }
         const row = {
