@@ -243,7 +243,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
     ({ index, path }) =>
       Effect.gen(function* () {
         let compared = 0
-        const count = inputs(60)
+        const count = inputs(25)
         for (let seed = 1; seed <= count; seed += 1) {
           const { companies, entries, filters, limit, requested } = makeCase(seed * 1000 + index, path)
           yield* storeCompanies(companies)
@@ -263,7 +263,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
 
   it.effect("any symbol of a chain gives the same page, export, estimate and header (D35)", () =>
     Effect.gen(function* () {
-      for (let seed = 1; seed <= inputs(20); seed += 1) {
+      for (let seed = 1; seed <= inputs(10); seed += 1) {
         const company = makeCompany(makeChooser(seed), "0000000001", symbols)
         yield* storeCompanies([company])
         for (const path of paths.filter((_, index) => index % 4 === seed % 4)) {
@@ -296,7 +296,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
       const filings = yield* sql<{ readonly ticker: string; readonly filed_at: string }>`
         select ticker, filed_at::text from ownership order by ticker, filed_at desc
       `
-      for (let seed = 1; seed <= inputs(60); seed += 1) {
+      for (let seed = 1; seed <= inputs(25); seed += 1) {
         const { companies, entries, limit, requested } = makeCase(seed, "/v1/ownership")
         yield* storeCompanies(companies)
         const seen = new Set<string>()
@@ -324,7 +324,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
   it.effect("latest=true of /v1/historical-float-pro has the newest row of each period (D33, D35)", () =>
     Effect.gen(function* () {
       const path = "/v1/historical-float-pro"
-      for (let seed = 1; seed <= inputs(60); seed += 1) {
+      for (let seed = 1; seed <= inputs(25); seed += 1) {
         const { companies, entries, filters, limit, requested } = makeCase(seed, path)
         yield* storeCompanies(companies)
         const all = yield* expectRows(path, filters, requested)

@@ -12,6 +12,7 @@ import * as ApiKeys from "../../src/accounts/keys/ApiKeyManagement.ts"
 import { type Tier, tiers } from "../../src/rules/EndpointAnnotations.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import * as Server from "../../src/Server.ts"
+import { databaseClientLayer } from "../../src/db/Database.ts"
 import { poolableClient } from "./PoolerMode.ts"
 
 const migratedUrl = () => new URL(inject("databaseUrl"))
@@ -57,9 +58,10 @@ const sampleTemplate = Effect.gen(function* () {
   if (rows.length > 0) return name
   yield* admin.query(`drop database if exists ${unfinished} with (force)`)
   yield* admin.query(`create database ${unfinished} template ${migratedDatabase()} strategy file_copy`)
+  // Not through PgBouncer, which would keep a connection open and so prevent the renaming.
   yield* Effect.provide(
     loadSampleMarket,
-    poolableClient({ url: urlOf(unfinished), applicationName: "tickerline-test" }),
+    databaseClientLayer({ url: urlOf(unfinished), applicationName: "tickerline-test" }),
   )
   yield* admin.query(`alter database ${unfinished} rename to ${name}`)
   return name
