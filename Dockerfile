@@ -19,5 +19,5 @@ EXPOSE 8080
 # Checks only that the process answers, because a restart does not help while the database is down.
 HEALTHCHECK --interval=10s --timeout=5s --start-period=30s --retries=3 \
   CMD ["node", "--eval", "fetch(`http://127.0.0.1:${process.env.PORT}/health/live`).then((r) => process.exit(r.ok ? 0 : 1), () => process.exit(1))"]
-ENTRYPOINT ["node", "--max-semi-space-size=16", "--heap-growing-percent=30", "src/main.ts"]
+ENTRYPOINT ["node", "--max-semi-space-size=16", "--heap-growing-percent=60", "src/main.ts"]
 CMD ["serve"]
