@@ -55,6 +55,6 @@ if (problem !== undefined) {
   process.exit(1)
 }
 
-// Later starts skip compiling and stripping types, which takes a third of their time and 25 MiB of memory. Node ignores
-// a folder that it cannot write; older versions lack the function.
+// Later starts neither compile the code nor strip its types, which saves about 0.7 s and 25 MiB of memory. Node ignores
+// a folder that it cannot write. Older versions lack the function.
 module.enableCompileCache?.(join(root, "node_modules/.cache/tickerline"))

@@ -22,18 +22,23 @@ import { ExportCursors } from "./ExportCursors.ts"
 import { type ListDefinition, type ListQuery, makeListQueryCompiler } from "./ListQuery.ts"
 import { QueryCache, respondUncached } from "./QueryCache.ts"
 
+type ListError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | ValidationError
+
 type Response = Effect.Effect<
   HttpServerResponse.HttpServerResponse,
-  AmbiguousTickerLineage | DataRefreshing | DatabasePoolTimeout | ValidationError,
+  ListError,
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
-
-type ResolutionError = AmbiguousTickerLineage | DatabasePoolTimeout | DataRefreshing | ValidationError
 
 interface ResolvedQuery<Query> {
   readonly query: Query
   readonly isCurrent: () => boolean
 }
+
+type QueryResolver<Sent, Query> = (
+  query: Sent,
+  account: typeof CurrentAccount.Service,
+) => Effect.Effect<ResolvedQuery<Query>, ListError>
 
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
@@ -68,10 +73,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
   readonly makeResolvedEndpoint: <Sent extends PageQuery, Query extends PageQuery, const ShapedBy extends keyof Query>(
     endpoint: AnnotatedEndpoint,
     query: Schema.Codec<Sent, unknown>,
-    resolve: (
-      query: Sent,
-      account: typeof CurrentAccount.Service,
-    ) => Effect.Effect<ResolvedQuery<Query>, ResolutionError>,
+    resolve: QueryResolver<Sent, Query>,
     definition: ListDefinition<Query, ShapedBy>,
   ) => PipelineEndpoint
   /** For a list that depends on the account. Its pages are never cached. */
@@ -164,10 +166,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
       const makeResolvedEndpoint = <Sent extends PageQuery, Query extends PageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         query: Schema.Codec<Sent, unknown>,
-        resolve: (
-          query: Sent,
-          account: typeof CurrentAccount.Service,
-        ) => Effect.Effect<ResolvedQuery<Query>, ResolutionError>,
+        resolve: QueryResolver<Sent, Query>,
         definition: ListDefinition<Query, ShapedBy>,
       ) => {
         const respond = makeResponders(endpoint)(makeListQuery(definition))

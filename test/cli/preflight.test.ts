@@ -60,6 +60,15 @@ describe("preflight", () => {
       }
     }))
 
+  it("keeps compiled code in node_modules, for later starts (operations/deployment)", () => {
+    const script = "console.log(process.getBuiltinModule('module').getCompileCacheDir())"
+    const { stdout } = spawnSync(process.execPath, ["--import", "./src/cli/preflight.js", "--eval", script], {
+      cwd: projectRoot,
+      encoding: "utf8",
+    })
+    assert.include(stdout, join(projectRoot, "node_modules/.cache/tickerline"))
+  })
+
   it("refuses an old Node and Windows, and explains what to do (README)", () => {
     const environment = { platform: "linux", node: "24.0.0", runsTypeScript: true, root: "/app", missing: [] }
     assert.strictEqual(findStartupProblem(environment), undefined)

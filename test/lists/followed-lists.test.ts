@@ -46,7 +46,7 @@ const rowDates: Readonly<Record<string, "date" | "filed_at" | "created_at" | und
   "/v1/split-status": "filed_at",
 }
 
-/** Two answer for one symbol, and the timeline has a test of its own. */
+/** The first two accept only one symbol, and `timeline.test.ts` tests the third. */
 const otherPaths = new Set(["/v1/ticker-changes", "/v1/historical-tickers", "/v1/timeline"])
 
 const paths = documentedDatasetEndpoints.map(({ path }) => path).filter((path) => !otherPaths.has(path))
