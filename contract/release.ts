@@ -1,7 +1,7 @@
 /** `npm run release`: writes today's OpenAPI document to `contract/v1.json`, the baseline for later changes. */
 import { readFileSync, writeFileSync } from "node:fs"
 import packageJson from "../package.json" with { type: "json" }
-import { defaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
 import { changelogEntries, changelogReleases } from "../src/changelog/Changelog.ts"
 import { describeProblems, entriesSince, reviewDifferences } from "./ChangelogCoverage.ts"
 import { compareContracts, makeReleasedContract, readReleaseVersion } from "./CompareContracts.ts"
@@ -10,7 +10,7 @@ import { toObject } from "./Json.ts"
 const file = new URL("v1.json", import.meta.url)
 const before: unknown = JSON.parse(readFileSync(file, "utf8"))
 const today = new Date().toISOString().slice(0, 10)
-const differences = compareContracts(before, defaultOpenApiDocument, today)
+const differences = compareContracts(before, getDefaultOpenApiDocument(), today)
 const [newest] = changelogReleases
 
 const problems = [
@@ -35,7 +35,7 @@ if (problems.length > 0) {
 } else {
   writeFileSync(
     file,
-    `${JSON.stringify(makeReleasedContract(toObject(defaultOpenApiDocument), packageJson.version), null, 2)}\n`,
+    `${JSON.stringify(makeReleasedContract(toObject(getDefaultOpenApiDocument()), packageJson.version), null, 2)}\n`,
   )
   console.log(
     `contract/v1.json is now the contract of ${packageJson.version}: ${differences.length} changes. ` +

@@ -4,7 +4,7 @@ import { Context, Effect, Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
 import { Authentication } from "../src/accounts/keys/Authentication.ts"
 import { Api } from "../src/Api.ts"
-import { defaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../src/rows/Timestamps.ts"
 import { buildUrl, freeEndpointPaths, isQueryParameter, pickSampleValue } from "./support/DocumentedEndpoints.ts"
 import * as Service from "./support/Service.ts"
@@ -23,7 +23,7 @@ const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) 
 const entriesOf = (value: unknown): ReadonlyArray<readonly [string, unknown]> =>
   Predicate.isObject(value) ? Object.entries(value) : []
 
-const spec: unknown = defaultOpenApiDocument
+const spec: unknown = getDefaultOpenApiDocument()
 
 const resolved = (schema: unknown): unknown => {
   const reference = valueAt(schema, "$ref")

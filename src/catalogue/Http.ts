@@ -27,11 +27,12 @@ export const catalogueHandlers = HttpApiBuilder.group(
     const estimate = yield* makeCostEstimator
     const catalogue = makeStaticResponder({ count: results.length, results })
     // Without BASE_URL, the server in the document is `/`: the origin from which a client fetched the document.
-    const openapi = makeStaticResponder(makeOpenApiDocument((yield* BaseUrl) || "/"))
+    const baseUrl = (yield* BaseUrl) || "/"
+    const openapi = yield* Effect.cached(Effect.sync(() => makeStaticResponder(makeOpenApiDocument(baseUrl))))
 
     return handlers.handleAll({
       endpoints: ({ request }) => Effect.as(setRecordCount(results.length), catalogue(request)),
-      openapi: ({ request }) => Effect.succeed(openapi(request)),
+      openapi: ({ request }) => Effect.map(openapi, (respond) => respond(request)),
       estimate: ({ query, request }) => estimate(query.endpoint, request),
       live: () => Effect.succeed({ status: "ok" } as const),
       ready: () => ready,

@@ -1,7 +1,7 @@
 /** The API reference: an overview, and a page for each endpoint in the OpenAPI document. */
 import { Effect } from "effect"
 import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
-import { defaultOpenApiDocument, defaultServerUrl } from "../catalogue/OpenApiDocument.ts"
+import { defaultServerUrl, getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
@@ -125,7 +125,7 @@ const renderDeprecation = ({ deprecation, row }: CatalogueEndpoint) => {
   }">${renderInlineCode(successor)}</a>. ${renderProse(note)} ${end}</p></div>`
 }
 
-const operationOf = ({ row }: CatalogueEndpoint) => getValueAt(defaultOpenApiDocument, "paths", row.path, "get")
+const operationOf = ({ row }: CatalogueEndpoint) => getValueAt(getDefaultOpenApiDocument(), "paths", row.path, "get")
 
 const titleOf = ({ row }: CatalogueEndpoint) => row.label.replace("DEPRECATED ", "")
 

@@ -1,6 +1,6 @@
 /** Describes parameters and response fields from the schemas in the OpenAPI document. */
 import { Predicate } from "effect"
-import { defaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { renderInlineCode, renderProse, renderTextElement } from "./browser/markup.js"
 
@@ -15,7 +15,9 @@ export const entriesAt = (
 /** Replaces a `$ref` with the component that it points to. */
 export const resolveSchemaReference = (part: unknown): unknown => {
   const [, section = "", name = ""] = /^#\/components\/(\w+)\/(.+)$/.exec(getTextAt(part, "$ref") ?? "") ?? []
-  return name === "" ? part : resolveSchemaReference(getValueAt(defaultOpenApiDocument, "components", section, name))
+  return name === ""
+    ? part
+    : resolveSchemaReference(getValueAt(getDefaultOpenApiDocument(), "components", section, name))
 }
 
 /** The responses of an operation with their statuses. */

@@ -1,6 +1,6 @@
 /** Pages whose scripts call the API with the visitor's key. Without scripts, they show an equivalent command. */
 import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
-import { defaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { datasetEndpoints } from "../v1/datasets/DatasetEndpoints.ts"
 import { getListAt, getTextAt } from "./browser/json-values.js"
 import { escapeMarkup, renderCodeBlock, renderInlineCode, renderTable } from "./browser/markup.js"
@@ -38,11 +38,12 @@ const sampleSymbols = [
 ] as const
 
 /** The endpoints that can return the rows of a company under each of its symbols. */
-const followingEndpoints = catalogueEndpoints.filter(({ row }) =>
-  getListAt(defaultOpenApiDocument, "paths", row.path, "get", "parameters").some((parameter) =>
-    getTextAt(parameter, "name") === "follow_lineage"
+const listFollowingEndpoints = () =>
+  catalogueEndpoints.filter(({ row }) =>
+    getListAt(getDefaultOpenApiDocument(), "paths", row.path, "get", "parameters").some((parameter) =>
+      getTextAt(parameter, "name") === "follow_lineage"
+    )
   )
-)
 
 const explorer: SitePage = {
   path: pagePath("explorer"),
@@ -76,7 +77,7 @@ ${state}
 <div id="events"></div>
 <h2>Show this company's rows in</h2>
 <ul class="links">${
-      followingEndpoints.map(({ row }) =>
+      listFollowingEndpoints().map(({ row }) =>
         `<li><a href="${referencePagePath(row.path)}" data-path="${row.path}">${row.path}</a> <span>${
           escapeMarkup(row.label)
         }</span></li>`

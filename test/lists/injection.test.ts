@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import { defaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import {
   buildUrl,
@@ -119,7 +119,7 @@ const ask = Effect.fnUntraced(function* (target: string, options: Service.TestRe
 /** The documented statuses of the endpoint, without 5xx. */
 const documented = (path: string) =>
   new Set(
-    Object.keys(Object(valueAt(defaultOpenApiDocument, "paths", path, "get", "responses"))).filter((status) =>
+    Object.keys(Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses"))).filter((status) =>
       status < "500"
     ),
   )
@@ -231,7 +231,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
 
   /** The column that a parameter filters, and the type of its filter, from the parameter's description. */
   const columnOf = (path: string, name: string) => {
-    const parameters = valueAt(defaultOpenApiDocument, "paths", path, "get", "parameters")
+    const parameters = valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")
     const own = Array.isArray(parameters)
       ? parameters.find((parameter) => valueAt(parameter, "name") === name)
       : undefined

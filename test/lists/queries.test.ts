@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import { Ajv2020 } from "ajv/dist/2020.js"
 import formats from "ajv-formats"
-import { defaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import {
   buildUrl,
   documentedDatasetEndpoints,
@@ -41,7 +41,7 @@ const wrongFor = ({ kind, name }: DocumentedParameter) =>
 
 const descriptionOf = (name: string) =>
   documentedDatasetEndpoints.flatMap(({ path }) => {
-    const parameters = valueAt(defaultOpenApiDocument, "paths", path, "get", "parameters")
+    const parameters = valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")
     const own = Array.isArray(parameters)
       ? parameters.find((parameter) => valueAt(parameter, "name") === name)
       : undefined
@@ -59,7 +59,7 @@ const validators = new Map(
   documentedEndpoints.flatMap(({ path }) =>
     Array.from(responsesOf(path), ([status, response]) => {
       const schema = valueAt(response, "content", "application/json", "schema")
-      const complete = { ...Object(schema ?? {}), components: defaultOpenApiDocument.components }
+      const complete = { ...Object(schema ?? {}), components: getDefaultOpenApiDocument().components }
       return [`${path} ${status}`, ajv.compile(complete)] as const
     })
   ),

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
-import { defaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
 import * as Downloads from "../support/Downloads.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
@@ -80,10 +80,10 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     Effect.sync(() => {
       assert.isAbove(lists.length, 20)
       for (const { path } of lists) {
-        const parameters = listOf(valueAt(defaultOpenApiDocument, "paths", path, "get", "parameters"))
+        const parameters = listOf(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters"))
         assert.include(parameters.map((parameter) => valueAt(parameter, "name")), "format")
         const content = Object.keys(
-          Object(valueAt(defaultOpenApiDocument, "paths", path, "get", "responses", "200", "content")),
+          Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses", "200", "content")),
         )
         assert.deepStrictEqual(content, [
           "application/json",

@@ -1,7 +1,7 @@
 /** The documentation over HTTP: §4.5 (documentation), §9.4 (deprecations) and SECURITY.md. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect } from "effect"
-import { defaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
 import { renderGuide } from "../../src/site/Markdown.ts"
@@ -188,14 +188,14 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       const { text } = yield* open("/v1/docs/errors")
       const listed = errorReference.map(({ code, status }) => `${status} ${code}`)
       const declared = new Set<string>()
-      for (const path of Object.keys(defaultOpenApiDocument.paths)) {
+      for (const path of Object.keys(getDefaultOpenApiDocument().paths)) {
         for (const [status, response] of responsesOf(path)) {
           if (Number(status) < 400) continue
           const schema = valueAt(response, "content", "application/json", "schema")
           const refs = JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)
           for (const [, name = ""] of refs) {
             const code = valueAt(
-              defaultOpenApiDocument,
+              getDefaultOpenApiDocument(),
               "components",
               "schemas",
               name,

@@ -2,7 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
-import { defaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { referencePagePath } from "../../src/site/Page.ts"
 import * as Service from "../support/Service.ts"
 
@@ -13,7 +13,7 @@ const open = (path: string) => Service.requestJson(path, { key: null })
 const textOf = (html: string) =>
   html.replaceAll("<wbr>", "").replace(/<[^>]+>/g, "").replaceAll("&quot;", `"`).replaceAll("&amp;", "&")
 
-const documented = Object.keys(defaultOpenApiDocument.paths)
+const documented = Object.keys(getDefaultOpenApiDocument().paths)
 
 const charged = (path: string) => catalogueEndpoints.some(({ isPriced: charged, row }) => charged && row.path === path)
 
@@ -27,7 +27,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
         const { status, text } = yield* open(referencePagePath(path))
         assert.strictEqual(status, 200, path)
         const page = text.replaceAll("<wbr>", "")
-        const operation = valueAt(defaultOpenApiDocument, "paths", path, "get")
+        const operation = valueAt(getDefaultOpenApiDocument(), "paths", path, "get")
         const parameters = valueAt(operation, "parameters")
         for (const parameter of Array.isArray(parameters) ? parameters : []) {
           const name = String(valueAt(parameter, "name"))

@@ -1,6 +1,6 @@
 /** The endpoints and parameters, read from the OpenAPI document. */
 import { Predicate } from "effect"
-import { defaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 
 /** Reads a value inside JSON by keys and indexes: `valueAt(body, "error", "code")`. */
 export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
@@ -13,14 +13,14 @@ export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>):
 export const resolveReference = (value: unknown): unknown => {
   const reference = valueAt(value, "$ref")
   return typeof reference === "string"
-    ? resolveReference(valueAt(defaultOpenApiDocument, ...reference.replace("#/", "").split("/")))
+    ? resolveReference(valueAt(getDefaultOpenApiDocument(), ...reference.replace("#/", "").split("/")))
     : value
 }
 
 /** The documented responses of an endpoint by status. */
 export const responsesOf = (path: string): ReadonlyMap<string, unknown> =>
   new Map(
-    Object.entries(Object(valueAt(defaultOpenApiDocument, "paths", path, "get", "responses"))).map((
+    Object.entries(Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses"))).map((
       [status, response],
     ) => [status, resolveReference(response)] as const),
   )
@@ -72,14 +72,17 @@ export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "sche
 /** Excludes `format`: `test/rows` tests formats, and all other tests expect JSON. */
 const isFilter = ({ name }: DocumentedParameter) => name !== "format"
 
-export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.keys(defaultOpenApiDocument.paths).map((
-  path,
-) => ({
-  path,
-  parameters: listOf(valueAt(defaultOpenApiDocument, "paths", path, "get", "parameters")).filter(isQueryParameter).map(
-    parameterOf,
-  ).filter(isFilter),
-}))
+export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.keys(getDefaultOpenApiDocument().paths)
+  .map((
+    path,
+  ) => ({
+    path,
+    parameters: listOf(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")).filter(
+      isQueryParameter,
+    ).map(
+      parameterOf,
+    ).filter(isFilter),
+  }))
 
 /** Whether a parameter follows lineages. Such a parameter is valid only with others, and reads `ticker_changes`. */
 export const isLineageParameter = ({ name }: Pick<DocumentedParameter, "name">) =>

@@ -6,7 +6,7 @@ import { TestClock } from "effect/testing"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import { RateLimitsConfig } from "../../../src/accounts/limits/AccountRateLimiter.ts"
 import { catalogueEndpoints } from "../../../src/catalogue/Endpoints.ts"
-import { defaultOpenApiDocument } from "../../../src/catalogue/OpenApiDocument.ts"
+import { getDefaultOpenApiDocument } from "../../../src/catalogue/OpenApiDocument.ts"
 import { type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
@@ -271,13 +271,16 @@ layer(serviceAtNoon({ RATE_LIMIT_BASIC: "100" }))("limit headers", (it) => {
 it("OpenAPI documents 429 only for endpoints that require a key, and 402 only for priced endpoints (D13, D18)", () => {
   assert.isAbove(catalogueEndpoints.filter(({ isPriced: charged }) => charged).length, 15)
   for (const { isPriced: charged, row } of catalogueEndpoints) {
-    const responses = valueAt(defaultOpenApiDocument, "paths", row.path, "get", "responses")
+    const responses = valueAt(getDefaultOpenApiDocument(), "paths", row.path, "get", "responses")
     if (responses === undefined) continue
     assert.strictEqual(valueAt(responses, "429") !== undefined, row.tier !== null, row.path)
     assert.strictEqual(valueAt(responses, "402") !== undefined, charged, row.path)
     for (const [status, code] of [["429", "rate_limit_exceeded"], ["402", "insufficient_credits"]] as const) {
       if (valueAt(responses, status) === undefined) continue
-      assert.include(JSON.stringify([valueAt(responses, status), valueAt(defaultOpenApiDocument, "components")]), code)
+      assert.include(
+        JSON.stringify([valueAt(responses, status), valueAt(getDefaultOpenApiDocument(), "components")]),
+        code,
+      )
     }
   }
 })
