@@ -25,7 +25,7 @@ import { datasetsCommand, loadCommand } from "./DatasetCommands.ts"
 import { loggingLayer } from "./Logging.ts"
 import { grantCommand, migrateCommand } from "./DatabaseCommands.ts"
 import { makeQueryCommand } from "./query/QueryCommand.ts"
-import { apiBaseUrl, serveUntilInterrupted } from "./ServeCommand.ts"
+import { apiBaseUrl } from "./ServeSettings.ts"
 import { findInvalidSettings, formatSettingProblems, warnOfMisspeltSettings } from "./Settings.ts"
 
 class InvalidSettings extends Data.TaggedError("InvalidSettings")<{ readonly message: string }> {}
@@ -37,8 +37,14 @@ const validateSettings = Effect.flatMap(
     invalid.length === 0 ? Effect.void : Effect.fail(new InvalidSettings({ message: formatSettingProblems(invalid) })),
 )
 
+/** Loads the server only for this command, so that the others start faster. */
+const serve = Effect.flatMap(
+  Effect.promise(() => import("./ServeCommand.ts")),
+  ({ serveUntilInterrupted }) => serveUntilInterrupted,
+)
+
 const makeServeCommand = (onServe: Effect.Effect<void>) =>
-  Command.make("serve", {}, () => serveUntilInterrupted).pipe(
+  Command.make("serve", {}, () => serve).pipe(
     Command.withDescription("Serve the API, with an embedded PostgreSQL unless DATABASE_URL is set"),
     Command.withExamples([makeExample("serve", "Serve on HOST and PORT")]),
     Command.provide(

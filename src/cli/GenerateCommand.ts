@@ -2,7 +2,6 @@
 import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { namedCompanies } from "../../samples/generator/Companies.ts"
-import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import { makeExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
@@ -25,6 +24,7 @@ export const generateCommand = Command.make(
     ),
   },
   Effect.fnUntraced(function* (options) {
+    const { writeMarketFiles } = yield* Effect.promise(() => import("../../samples/generator/MarketFiles.ts"))
     const [duration, rowsByTable] = yield* Effect.timed(withProgressDisplay(writeMarketFiles(options)))
     const total = Object.values(rowsByTable).reduce((sum, rows) => sum + rows, 0)
     for (const [table, rows] of Object.entries(rowsByTable)) yield* Console.log(`${table}.csv: ${rows} rows`)

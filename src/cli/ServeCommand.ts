@@ -1,9 +1,9 @@
 /** The `serve` command: prepares the database, starts the server, and prints a request to try. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Config, Console, Context, Duration, Effect, Layer, Option } from "effect"
+import { Console, Context, Effect, Layer, Option } from "effect"
 import { HttpServer } from "effect/http"
 import type { ListenOptions } from "node:net"
-import { BaseUrl, BaseUrlConfig } from "../http/BaseUrl.ts"
+import { BaseUrl } from "../http/BaseUrl.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
 import { ShutdownState } from "../catalogue/Readiness.ts"
 import { EmbeddedHomeDirectory, withDirectConnection } from "../db/Connection.ts"
@@ -12,24 +12,8 @@ import * as FirstStart from "./FirstStart.ts"
 import * as Prometheus from "../observability/PrometheusServer.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
 import { jobs, RequestListener } from "../Server.ts"
+import { apiBaseUrl, HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeSettings.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-
-export const HostConfig = Config.NonEmptyString("HOST").pipe(Config.withDefault("127.0.0.1"))
-export const PortConfig = Config.Port("PORT").pipe(Config.withDefault(8080))
-
-/** Lets several processes listen on one port, for example one process per core. Linux distributes the connections. */
-export const ReusePortConfig = Config.Boolean("REUSE_PORT").pipe(Config.withDefault(false))
-
-/** Delay between the signal to stop and the shutdown. During the delay, `/health/ready` reports "not ready". */
-export const ShutdownDelayConfig = Config.Duration("SHUTDOWN_DELAY").pipe(Config.withDefault(Duration.zero))
-
-/** The URL at which clients reach the service, without a trailing slash. */
-export const apiBaseUrl = Effect.gen(function* () {
-  const configured = yield* BaseUrlConfig
-  const [host, port] = [yield* HostConfig, yield* PortConfig]
-  const localHost = host === "0.0.0.0" || host === "::" ? "localhost" : host.includes(":") ? `[${host}]` : host
-  return Option.getOrElse(configured, () => `http://${localHost}:${port}`)
-})
 
 /**
  * Starts the service and the metrics server. Listens only after all routes exist, because Node never answers a request

@@ -33,12 +33,12 @@ import {
   MailUnsubscribeConfig,
   SmtpUrlConfig,
 } from "../mail/MailSettings.ts"
-import { MetricsHostConfig, MetricsPortConfig } from "../observability/PrometheusServer.ts"
+import { MetricsHostConfig, MetricsPortConfig } from "../observability/MetricsSettings.ts"
 import { OtlpEndpointConfig } from "../observability/Tracing.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { LogFormatConfig, LogLevelConfig } from "./Logging.ts"
 import { ApiKeyConfig } from "./query/QueryRequest.ts"
-import { HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeCommand.ts"
+import { HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeSettings.ts"
 
 interface Setting {
   /** Reads the setting as the service does, except that it may be unset even if another setting requires it. */

@@ -1,13 +1,11 @@
 /** Serves `/metrics` for Prometheus on a separate port, if `METRICS_PORT` is set. */
 import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
-import { Config, Effect, Layer, Option } from "effect"
+import { Effect, Layer, Option } from "effect"
 import { HttpMiddleware, HttpRouter } from "effect/http"
 import { PrometheusMetrics } from "effect/observability"
 import { createServer } from "node:http"
+import { MetricsHostConfig, MetricsPortConfig } from "./MetricsSettings.ts"
 import * as Process from "./ProcessMetrics.ts"
-
-export const MetricsPortConfig = Config.option(Config.Port("METRICS_PORT"))
-export const MetricsHostConfig = Config.NonEmptyString("METRICS_HOST").pipe(Config.withDefault("127.0.0.1"))
 
 const makeServer = (host: string, port: number) =>
   HttpRouter.serve(PrometheusMetrics.layerHttp(), { disableLogger: true, disableListenLog: true }).pipe(

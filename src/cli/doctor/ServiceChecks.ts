@@ -6,7 +6,7 @@ import { networkInterfaces } from "node:os"
 import process from "node:process"
 import { BaseUrlConfig } from "../../http/BaseUrl.ts"
 import { TrustedProxiesConfig } from "../../http/TrustedProxies.ts"
-import { HostConfig, PortConfig, ReusePortConfig } from "../ServeCommand.ts"
+import { HostConfig, PortConfig, ReusePortConfig } from "../ServeSettings.ts"
 import { findInvalidSettings, findMisspeltSettings, formatSettingSuggestion, settingNames } from "../Settings.ts"
 import { makeFailedFinding, makePassedFinding, makeWarningFinding } from "./DoctorFinding.ts"
 
