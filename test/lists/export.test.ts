@@ -16,15 +16,18 @@ const { startInstance, requestOverWire } = ServiceInstances
 
 const rows = 1_000
 
-/** Inserts about 20 MB of news, more than the buffers between the service and a client hold. */
-const insertNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  sql`
+/** Inserts a thousand news items whose texts have a number of characters, divisible by five. */
+const insertNews = (length: number) =>
+  Effect.flatMap(SqlClient.SqlClient, (sql) =>
+    sql`
     insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
-    select 'long ' || g, 'LONG', 'news', 'Long', repeat('long ', 4000), '2026-01-02', '2026-01-02', '2026-01-02'
+    select 'long ' || g, 'LONG', 'news', 'Long', repeat('long ', ${length / 5}::int), '2026-01-02', '2026-01-02',
+      '2026-01-02'
     from generate_series(1, ${rows}::int) as g
   `)
 
-const filled = Layer.effectDiscard(insertNews).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeys))
+const filled = (length: number) =>
+  Layer.effectDiscard(insertNews(length)).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeys))
 
 const path = "/v1/news?limit=all&format=csv"
 
@@ -51,7 +54,8 @@ const recorded = Effect.fnUntraced(function* (port: number, key: string, count: 
   return yield* until(usageOf(port, key), (found) => found.length >= count)
 })
 
-layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export", (it) => {
+/** 2 MB, several chunks. */
+layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An export", (it) => {
   it.effect("costs as much as its uncompressed bytes, and is recorded once (D27, D29)", () =>
     Effect.gen(function* () {
       const { key } = yield* CustomerUsage.createCustomer("whole")
@@ -142,7 +146,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         // One list begins with shorter rows than average, the other one with longer rows.
-        for (const [name, length, day] of [["short", 15_000, "2026-03-03"], ["long", 90_000, "2026-04-04"]] as const) {
+        for (const [name, length, day] of [["short", 1_500, "2026-03-03"], ["long", 9_000, "2026-04-04"]] as const) {
           yield* sql`
           insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
           select ${name}::text || g, 'EXACT', 'news', 'Exact', repeat('x', ${length}::int), ${day}::text::date,
@@ -170,111 +174,6 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       }).pipe(Effect.scoped),
   )
 
-  it.effect("is aborted at the end of the balance if it is longer than expected (D13, D27)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      yield* sql`
-        insert into news (id, ticker, form_type, title, filed_at, created_at, last_updated)
-        select 'short ' || g, 'SHRT', 'news', 'Short', '2026-02-02', '2026-02-02', '2026-02-02'
-        from generate_series(1, 100) as g
-      `
-      const balance = 150_000
-      const { key } = yield* CustomerUsage.createCustomer("surprised", { balance })
-      const port = yield* startInstance()
-      const { isComplete: isWhole, status, trailers } = yield* Downloads.download(port, path, key)
-      yield* sql`delete from news where ticker = 'SHRT'`
-      assert.strictEqual(status, 200)
-      assert.isFalse(isWhole)
-      assert.deepStrictEqual(trailers, {})
-      const [usage] = yield* recorded(port, key, 1)
-      assert.strictEqual(valueAt(usage, "status_code"), 402)
-      assert.isAtMost(Number(valueAt(usage, "cost_microdollars")), balance)
-      assert.isAbove(Number(valueAt(usage, "cost_microdollars")), balance / 2)
-    }).pipe(Effect.scoped))
-
-  it.effect("is charged for the bytes sent if the client disconnects, and its cursor is closed (D27)", () =>
-    Effect.gen(function* () {
-      const { key } = yield* CustomerUsage.createCustomer("gone")
-      const port = yield* startInstance()
-      yield* Effect.scoped(
-        Effect.andThen(Downloads.beginDownload(port, path, key), until(cursors, (count) => count > 0)),
-      )
-      yield* until(cursors, (count) => count === 0)
-      const [usage, ...more] = yield* recorded(port, key, 1)
-      assert.deepStrictEqual(more, [])
-      assert.strictEqual(valueAt(usage, "status_code"), 499)
-      const bytes = Number(valueAt(usage, "bytes"))
-      assert.isAbove(bytes, 0)
-      assert.isBelow(bytes, 15_000_000)
-      assert.strictEqual(valueAt(usage, "cost_microdollars"), Math.ceil(bytes / 100))
-      assert.isBelow(Number(valueAt(usage, "records_returned")), rows)
-    }).pipe(Effect.scoped))
-
-  it.effect("is aborted visibly and free of charge if the database connection is lost (D27)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { key } = yield* CustomerUsage.createCustomer("cut")
-      const port = yield* startInstance()
-      const response = yield* Downloads.beginDownload(port, path, key)
-      yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'from export' and pid <> pg_backend_pid()`
-      assert.isFalse(yield* Downloads.finishDownload(response))
-      assert.deepStrictEqual(response.trailers, {})
-      const [usage] = yield* recorded(port, key, 1)
-      assert.strictEqual(valueAt(usage, "status_code"), 503)
-      assert.strictEqual(valueAt(usage, "cost_microdollars"), 0)
-      assert.strictEqual((yield* Downloads.download(port, path, key)).isComplete, true)
-    }).pipe(Effect.scoped))
-
-  it.effect("is limited to two per account and four in total; more are refused with 503 (§7.2)", () =>
-    Effect.gen(function* () {
-      const port = yield* startInstance({ DATABASE_POOL_TIMEOUT: "300 millis" })
-      const [one, two, three] = yield* Effect.forEach(
-        ["one", "two", "three"],
-        (name) => Effect.map(CustomerUsage.createCustomer(`at once ${name}`), ({ key }) => key),
-      )
-      assert.isDefined(one)
-      assert.isDefined(two)
-      assert.isDefined(three)
-      const refusal = Effect.fnUntraced(function* (key: string, words: RegExp) {
-        const { headers, status, text } = yield* Downloads.download(port, path, key)
-        assert.strictEqual(status, 503)
-        assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "database_pool_timeout")
-        assert.match(String(valueAt(JSON.parse(text), "error", "message")), words)
-        assert.strictEqual(headers["retry-after"], "5")
-      })
-      yield* Effect.scoped(Effect.gen(function* () {
-        yield* Effect.all([Downloads.beginDownload(port, path, one), Downloads.beginDownload(port, path, one)])
-        yield* refusal(one, /This account already has 2 exports in progress.*pages/)
-        yield* Effect.all([Downloads.beginDownload(port, path, two), Downloads.beginDownload(port, path, two)])
-        yield* refusal(three, /The service already has 4 exports in progress/)
-        const pages = yield* Effect.forEach(
-          Array.from({ length: 20 }, (_, at) => `/v1/screener?page=${at + 1}`),
-          (page) => requestOverWire(port, page, one),
-          { concurrency: 20 },
-        )
-        assert.isTrue(pages.every(({ status }) => status === 200))
-      }))
-      yield* until(cursors, (count) => count === 0)
-      assert.isTrue((yield* Downloads.download(port, path, three)).isComplete)
-    }).pipe(Effect.scoped))
-
-  it.effect("holds no lock while it is sent, and shows the state at its beginning (D31)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { ultimate } = yield* Service.TestKeys
-      const port = yield* startInstance()
-      const exportPath = "/v1/news?limit=all&format=ndjson"
-      yield* Effect.addFinalizer(() => Effect.orDie(Effect.andThen(sql`truncate news`, insertNews)))
-      const response = yield* Downloads.beginDownload(port, exportPath, ultimate)
-      const chunks: Array<Buffer> = []
-      response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
-      // The test gets an exclusive lock immediately, so the export holds no lock.
-      yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate news`))
-      assert.isTrue(yield* Downloads.finishDownload(response))
-      assert.strictEqual(Downloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, rows)
-      assert.strictEqual((yield* Downloads.download(port, exportPath, ultimate)).headers["x-row-count"], "0")
-    }).pipe(Effect.scoped))
-
   it.effect("waits while a load replaces the table, and then fails with 503 data_refreshing (§7.2, D31)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -299,40 +198,6 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       assert.isTrue((yield* Downloads.download(port, path, ultimate)).isComplete)
     }).pipe(Effect.scoped))
 
-  it.effect("holds only one database session while it is retried (§7.2)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const { ultimate } = yield* Service.TestKeys
-      const port = yield* startInstance({ WHOLE_LISTS: "1" })
-      /** The state and last statement of each database session that an export holds. */
-      const sessions = Effect.map(
-        sql<{ readonly query: string; readonly state: string }>`
-          select query, state from pg_stat_activity
-          where datname = current_database() and query !~ 'pg_stat_activity'
-            and (query ~ ' export' or query ~ 'advisory_xact_lock_shared')
-        `,
-        (found) => found.map(({ query, state }) => `${state}: ${query}`),
-      )
-      const held = yield* Deferred.make<void>()
-      const swapping = yield* Effect.forkScoped(sql.withTransaction(Effect.gen(function* () {
-        yield* sql`select pg_advisory_xact_lock(hashtext('swap news'))`
-        yield* Deferred.succeed(held, undefined)
-        return yield* Effect.never
-      })))
-      yield* Deferred.await(held)
-      const taking = yield* Effect.forkScoped(Downloads.beginDownload(port, path, ultimate))
-      yield* until(sessions, (found) => found.length > 0)
-      // Wait until the first attempt has failed and the second one has begun.
-      yield* until(sessions, (found) => found.every((one) => !one.startsWith("active")))
-      yield* until(sessions, (found) => found.some((one) => one.startsWith("active")))
-      assert.strictEqual((yield* sessions).length, 1)
-      yield* Fiber.interrupt(swapping)
-      const response = yield* Fiber.join(taking)
-      assert.strictEqual((yield* sessions).length, 1)
-      assert.isTrue(yield* Downloads.finishDownload(response))
-      yield* until(sessions, (found) => found.length === 0)
-    }).pipe(Effect.scoped))
-
   it.effect("is sent without trailers to HTTP/1.0 (RFC 9110)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
@@ -350,3 +215,150 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("An export"
       assert.strictEqual((yield* Downloads.parseCsv(body.join("\r\n\r\n"))).records.length, rows)
     }).pipe(Effect.scoped))
 })
+
+/** 20 MB, more than the buffers between the service and a client hold. */
+const largeText = 20_000
+
+layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
+  "An export that exceeds all buffers",
+  (it) => {
+    it.effect("is aborted at the end of the balance if it is longer than expected (D13, D27)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* sql`
+        insert into news (id, ticker, form_type, title, filed_at, created_at, last_updated)
+        select 'short ' || g, 'SHRT', 'news', 'Short', '2026-02-02', '2026-02-02', '2026-02-02'
+        from generate_series(1, 100) as g
+      `
+        const balance = 150_000
+        const { key } = yield* CustomerUsage.createCustomer("surprised", { balance })
+        const port = yield* startInstance()
+        const { isComplete: isWhole, status, trailers } = yield* Downloads.download(port, path, key)
+        yield* sql`delete from news where ticker = 'SHRT'`
+        assert.strictEqual(status, 200)
+        assert.isFalse(isWhole)
+        assert.deepStrictEqual(trailers, {})
+        const [usage] = yield* recorded(port, key, 1)
+        assert.strictEqual(valueAt(usage, "status_code"), 402)
+        assert.isAtMost(Number(valueAt(usage, "cost_microdollars")), balance)
+        assert.isAbove(Number(valueAt(usage, "cost_microdollars")), balance / 2)
+      }).pipe(Effect.scoped))
+
+    it.effect("is charged for the bytes sent if the client disconnects, and its cursor is closed (D27)", () =>
+      Effect.gen(function* () {
+        const { key } = yield* CustomerUsage.createCustomer("gone")
+        const port = yield* startInstance()
+        yield* Effect.scoped(
+          Effect.andThen(Downloads.beginDownload(port, path, key), until(cursors, (count) => count > 0)),
+        )
+        yield* until(cursors, (count) => count === 0)
+        const [usage, ...more] = yield* recorded(port, key, 1)
+        assert.deepStrictEqual(more, [])
+        assert.strictEqual(valueAt(usage, "status_code"), 499)
+        const bytes = Number(valueAt(usage, "bytes"))
+        assert.isAbove(bytes, 0)
+        assert.isBelow(bytes, 15_000_000)
+        assert.strictEqual(valueAt(usage, "cost_microdollars"), Math.ceil(bytes / 100))
+        assert.isBelow(Number(valueAt(usage, "records_returned")), rows)
+      }).pipe(Effect.scoped))
+
+    it.effect("is aborted visibly and free of charge if the database connection is lost (D27)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { key } = yield* CustomerUsage.createCustomer("cut")
+        const port = yield* startInstance()
+        const response = yield* Downloads.beginDownload(port, path, key)
+        yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'from export' and pid <> pg_backend_pid()`
+        assert.isFalse(yield* Downloads.finishDownload(response))
+        assert.deepStrictEqual(response.trailers, {})
+        const [usage] = yield* recorded(port, key, 1)
+        assert.strictEqual(valueAt(usage, "status_code"), 503)
+        assert.strictEqual(valueAt(usage, "cost_microdollars"), 0)
+        assert.strictEqual((yield* Downloads.download(port, path, key)).isComplete, true)
+      }).pipe(Effect.scoped))
+
+    it.effect("is limited to two per account and four in total; more are refused with 503 (§7.2)", () =>
+      Effect.gen(function* () {
+        const port = yield* startInstance({ DATABASE_POOL_TIMEOUT: "300 millis" })
+        const [one, two, three] = yield* Effect.forEach(
+          ["one", "two", "three"],
+          (name) => Effect.map(CustomerUsage.createCustomer(`at once ${name}`), ({ key }) => key),
+        )
+        assert.isDefined(one)
+        assert.isDefined(two)
+        assert.isDefined(three)
+        const refusal = Effect.fnUntraced(function* (key: string, words: RegExp) {
+          const { headers, status, text } = yield* Downloads.download(port, path, key)
+          assert.strictEqual(status, 503)
+          assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "database_pool_timeout")
+          assert.match(String(valueAt(JSON.parse(text), "error", "message")), words)
+          assert.strictEqual(headers["retry-after"], "5")
+        })
+        yield* Effect.scoped(Effect.gen(function* () {
+          yield* Effect.all([Downloads.beginDownload(port, path, one), Downloads.beginDownload(port, path, one)])
+          yield* refusal(one, /This account already has 2 exports in progress.*pages/)
+          yield* Effect.all([Downloads.beginDownload(port, path, two), Downloads.beginDownload(port, path, two)])
+          yield* refusal(three, /The service already has 4 exports in progress/)
+          const pages = yield* Effect.forEach(
+            Array.from({ length: 20 }, (_, at) => `/v1/screener?page=${at + 1}`),
+            (page) => requestOverWire(port, page, one),
+            { concurrency: 20 },
+          )
+          assert.isTrue(pages.every(({ status }) => status === 200))
+        }))
+        yield* until(cursors, (count) => count === 0)
+        assert.isTrue((yield* Downloads.download(port, path, three)).isComplete)
+      }).pipe(Effect.scoped))
+
+    it.effect("holds no lock while it is sent, and shows the state at its beginning (D31)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ultimate } = yield* Service.TestKeys
+        const port = yield* startInstance()
+        const exportPath = "/v1/news?limit=all&format=ndjson"
+        yield* Effect.addFinalizer(() => Effect.orDie(Effect.andThen(sql`truncate news`, insertNews(largeText))))
+        const response = yield* Downloads.beginDownload(port, exportPath, ultimate)
+        const chunks: Array<Buffer> = []
+        response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
+        // The test gets an exclusive lock immediately, so the export holds no lock.
+        yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate news`))
+        assert.isTrue(yield* Downloads.finishDownload(response))
+        assert.strictEqual(Downloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, rows)
+        assert.strictEqual((yield* Downloads.download(port, exportPath, ultimate)).headers["x-row-count"], "0")
+      }).pipe(Effect.scoped))
+
+    it.effect("holds only one database session while it is retried (§7.2)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const { ultimate } = yield* Service.TestKeys
+        const port = yield* startInstance({ WHOLE_LISTS: "1" })
+        /** The state and last statement of each database session that an export holds. */
+        const sessions = Effect.map(
+          sql<{ readonly query: string; readonly state: string }>`
+          select query, state from pg_stat_activity
+          where datname = current_database() and query !~ 'pg_stat_activity'
+            and (query ~ ' export' or query ~ 'advisory_xact_lock_shared')
+        `,
+          (found) => found.map(({ query, state }) => `${state}: ${query}`),
+        )
+        const held = yield* Deferred.make<void>()
+        const swapping = yield* Effect.forkScoped(sql.withTransaction(Effect.gen(function* () {
+          yield* sql`select pg_advisory_xact_lock(hashtext('swap news'))`
+          yield* Deferred.succeed(held, undefined)
+          return yield* Effect.never
+        })))
+        yield* Deferred.await(held)
+        const taking = yield* Effect.forkScoped(Downloads.beginDownload(port, path, ultimate))
+        yield* until(sessions, (found) => found.length > 0)
+        // Wait until the first attempt has failed and the second one has begun.
+        yield* until(sessions, (found) => found.every((one) => !one.startsWith("active")))
+        yield* until(sessions, (found) => found.some((one) => one.startsWith("active")))
+        assert.strictEqual((yield* sessions).length, 1)
+        yield* Fiber.interrupt(swapping)
+        const response = yield* Fiber.join(taking)
+        assert.strictEqual((yield* sessions).length, 1)
+        assert.isTrue(yield* Downloads.finishDownload(response))
+        yield* until(sessions, (found) => found.length === 0)
+      }).pipe(Effect.scoped))
+  },
+)
