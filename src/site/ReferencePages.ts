@@ -3,6 +3,7 @@ import { Effect } from "effect"
 import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { defaultServerUrl, getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
+import { documentationPath } from "../rules/Deprecation.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import { renderHighlightedCode } from "./Markdown.ts"
@@ -215,7 +216,7 @@ ${renderEndpointTable({ isPriced: false })}`,
 }
 
 export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<SitePage> => {
-  const pages = catalogueEndpoints.filter((endpoint) => operationOf(endpoint) !== undefined).map((
+  const pages = catalogueEndpoints.filter(({ row }) => row.path !== documentationPath).map((
     endpoint,
   ): SitePage => ({
     path: referencePagePath(endpoint.row.path),
