@@ -343,7 +343,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.isAtLeast(charged.length, 20)
     }))
 
-  const runs = 36
+  const runs = 24
   for (const endpoint of priced) {
     let [attempts, found] = [0, 0]
     it.effect.prop(

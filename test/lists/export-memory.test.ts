@@ -11,7 +11,7 @@ import { poolableClient } from "../support/PoolerMode.ts"
 
 // @module-tag slow
 
-const rows = 4_000
+const rows = 2_500
 const length = 100_000
 const mebibyte = 1_048_576
 
@@ -31,7 +31,7 @@ const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   ))
 
 layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("An export", (it) => {
-  it.effect("keeps one chunk of a 400 MB export in memory, even if the client pauses (RELIABILITY.md)", () =>
+  it.effect("keeps one chunk of a 250 MB export in memory, even if the client pauses (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(poolableClient({ url, applicationName: "tickerline-test" }))
