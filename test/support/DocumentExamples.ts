@@ -5,6 +5,7 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
 import { type CodeBlock, repositoryRoot } from "./CodeBlocks.ts"
+import { compileCacheFolder } from "./Processes.ts"
 
 /** The service address that the documents show. */
 export const exampleBaseUrl = "http://127.0.0.1:8080"
@@ -24,7 +25,12 @@ export const runProgram = (
 ) =>
   Effect.callback<ProcessResult>((resume) => {
     const { HOME, PATH } = process.env
-    const options = { cwd, env: { HOME, PATH, NO_COLOR: "1", ...env }, timeout: 120_000, maxBuffer: 16 * 1024 * 1024 }
+    const options = {
+      cwd,
+      env: { HOME, PATH, NODE_COMPILE_CACHE: compileCacheFolder, NO_COLOR: "1", ...env },
+      timeout: 120_000,
+      maxBuffer: 16 * 1024 * 1024,
+    }
     const child = execFile(program, [...args], options, (failure, out, error) => {
       const code = failure === null ? 0 : typeof failure.code === "number" ? failure.code : 1
       resume(Effect.succeed({ code, out, error }))

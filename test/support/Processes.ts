@@ -44,7 +44,12 @@ const launch = (command: string, args: ReadonlyArray<string>, environment: Envir
   const child = spawn(command, args, {
     cwd: projectRoot,
     // The environment of the tests must not change what the program does.
-    env: { PATH: process.env["PATH"], HOME: process.env["HOME"], ...environment },
+    env: {
+      PATH: process.env["PATH"],
+      HOME: process.env["HOME"],
+      NODE_COMPILE_CACHE: compileCacheFolder,
+      ...environment,
+    },
     stdio: ["ignore", "pipe", "pipe"],
   })
   const output = { out: "", err: "" }
@@ -64,10 +69,7 @@ export const startProgram = (command: string, args: ReadonlyArray<string>, envir
 
 /** Starts a command of the service. */
 export const startCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>
-  startProgram(process.execPath, ["src/main.ts", ...args], {
-    NODE_COMPILE_CACHE: compileCacheFolder,
-    ...poolableSettings(environment),
-  })
+  startProgram(process.execPath, ["src/main.ts", ...args], poolableSettings(environment))
 
 /** Runs a command to its end. After ninety seconds it is killed, and its code is null. */
 export const runCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>

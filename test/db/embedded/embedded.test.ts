@@ -11,7 +11,7 @@ import { type EmbeddedPostgres, startEmbeddedPostgres } from "../../../src/db/em
 import { explainFileErrors } from "../../../src/db/embedded/HomeDirectory.ts"
 import { summarizeProcessOutput } from "../../../src/db/embedded/ChildProcess.ts"
 import { readServerDataDirectory } from "../../../src/db/embedded/PostgresServer.ts"
-import { isExecutable } from "../../support/Processes.ts"
+import { compileCacheFolder, isExecutable } from "../../support/Processes.ts"
 
 // @module-tag slow
 
@@ -71,7 +71,7 @@ interface Holder {
 const spawnUser = (home: string) =>
   spawn(process.execPath, ["--input-type=module", "--eval", holder], {
     cwd: root,
-    env: { ...process.env, TICKERLINE_HOME: home },
+    env: { ...process.env, NODE_COMPILE_CACHE: compileCacheFolder, TICKERLINE_HOME: home },
     stdio: ["ignore", "pipe", "inherit"],
   })
 
