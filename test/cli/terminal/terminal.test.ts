@@ -5,11 +5,11 @@ import { Effect, FileSystem } from "effect"
 import * as InProcessCommands from "../../support/InProcessCommands.ts"
 import {
   candidatePaths,
-  compileCacheFolder,
   isExecutable,
   projectRoot,
   runCommandProcess,
   startProgram,
+  waitForOutput,
 } from "../../support/Processes.ts"
 
 // @module-tag slow
@@ -29,17 +29,19 @@ const needing = (programs: ReadonlyArray<string>, name: string) => {
   }
 }
 
-/** Runs the command on a pseudo-terminal, with `script` from util-linux and the Node that runs the tests. */
-const onTerminal = (columns: number, args: string, environment: Readonly<Record<string, string>> = {}, through = "") =>
+/**
+ * Runs the command on a pseudo-terminal, with `script` from util-linux and the Node that runs the tests. The first line
+ * is the command's process id.
+ */
+const onTerminal = (columns: number, args: string, environment: Readonly<Record<string, string>> = {}) =>
   startProgram("script", [
     "-qefc",
-    `stty cols ${columns} rows 24; exec ${through} ${process.execPath} src/main.ts ${args}`,
+    `stty cols ${columns} rows 24; echo $$; exec ${process.execPath} src/main.ts ${args}`,
     "/dev/null",
   ], {
     TERM: "xterm",
     LANG: "C.UTF-8",
     SHELL: "/bin/sh",
-    NODE_COMPILE_CACHE: compileCacheFolder,
     ...environment,
   })
 
@@ -81,19 +83,17 @@ layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
   )
 
   const stopped = needing(
-    ["script", "stty", "timeout"],
+    ["script", "stty"],
     "clears the progress line after Ctrl-C (operations/command-line)",
   )
   it.effect(
     stopped.name,
     () =>
       Effect.gen(function* () {
-        const inTime = "timeout --foreground -s INT 10"
-        const { out } = yield* Effect.flatMap(
-          onTerminal(70, `generate ${yield* folder}/m --scale 4000`, {}, inTime),
-          ended,
-        )
-        assert.match(out, /sample data {2}/)
+        const running = yield* onTerminal(70, `generate ${yield* folder}/m --scale 4000`)
+        yield* waitForOutput(running, /sample data {2}/)
+        process.kill(Number.parseInt(running.output.out, 10), "SIGINT")
+        const { out } = yield* ended(running)
         assert.strictEqual(out.slice(out.lastIndexOf(clear)), clear)
       }),
     { skip: stopped.skip },
