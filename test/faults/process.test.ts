@@ -61,7 +61,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const { account_id, key } = yield* customer
       const { port, running } = yield* startServing()
       let stopping = false
-      const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, mayRefuse: () => stopping })
+      const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, pause: 0, mayRefuse: () => stopping })
       yield* more(300)
       stopping = true
       const ended = yield* Effect.timeout(endProcess(running, "SIGTERM"), "30 seconds")
@@ -109,7 +109,12 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const { account_id, key } = yield* customer
       const first = yield* startServing()
       let gone = false
-      const { more, stop } = yield* SteadyClients.startSteadyClients({ port: first.port, key, mayRefuse: () => gone })
+      const { more, stop } = yield* SteadyClients.startSteadyClients({
+        port: first.port,
+        key,
+        pause: 0,
+        mayRefuse: () => gone,
+      })
       yield* more(300)
       gone = true
       yield* endProcess(first.running, "SIGKILL")

@@ -1035,14 +1035,17 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       readonly reads: Ref.Ref<number>
       readonly longest: Ref.Ref<number>
     }
-    /** Reads repeatedly until interrupted, and records the results and the longest wait in milliseconds. */
+    /** Reads every 5 ms until interrupted, and records the results and the longest wait in milliseconds. */
     const reading = <E, R>(seen: Seen, read: Effect.Effect<string, E, R>) =>
-      Effect.forever(Effect.gen(function* () {
-        const [taken, kind] = yield* Effect.timed(read)
-        seen.kinds.add(kind)
-        yield* Ref.update(seen.reads, (reads) => reads + 1)
-        yield* Ref.update(seen.longest, (longest) => Math.max(longest, Duration.toMillis(taken)))
-      }))
+      Effect.repeat(
+        Effect.gen(function* () {
+          const [taken, kind] = yield* Effect.timed(read)
+          seen.kinds.add(kind)
+          yield* Ref.update(seen.reads, (reads) => reads + 1)
+          yield* Ref.update(seen.longest, (longest) => Math.max(longest, Duration.toMillis(taken)))
+        }),
+        Schedule.spaced("5 millis"),
+      )
     const nothing = Effect.map(Effect.all([Ref.make(0), Ref.make(0)]), ([reads, longest]): Seen => ({
       kinds: new Set<string>(),
       reads,

@@ -75,6 +75,8 @@ export interface SteadyClientOptions {
   readonly port: number
   readonly key: string
   readonly clients?: number
+  /** Pause of each client after a response, milliseconds. Without it, the clients use all of a processor. */
+  readonly pause?: number
   readonly paths?: ReadonlyArray<string>
   /** Whether the service is stopping, so that it may refuse or close connections without a response. */
   readonly mayRefuse?: () => boolean
@@ -84,8 +86,15 @@ export interface SteadyClientOptions {
 
 /** Starts the clients. `stop` ends them, returns a summary, and fails if any response was wrong. */
 export const startSteadyClients = Effect.fnUntraced(function* (
-  { clients: count = 8, isRight, key, mayRefuse = () => false, paths: requestedPaths = mixedPaths, port }:
-    SteadyClientOptions,
+  {
+    clients: count = 8,
+    isRight,
+    key,
+    mayRefuse = () => false,
+    paths: requestedPaths = mixedPaths,
+    pause = 10,
+    port,
+  }: SteadyClientOptions,
 ) {
   const agent = new Agent({ keepAlive: true, maxSockets: count })
   yield* Effect.addFinalizer(() => Effect.sync(() => agent.destroy()))
@@ -126,7 +135,8 @@ export const startSteadyClients = Effect.fnUntraced(function* (
     answers.set(name, (answers.get(name) ?? 0) + 1)
     if (!isGood(path, answer.success)) wrong.push(`${path}: ${name} ${answer.success.text.slice(0, 300)}`)
   })
-  const client = Effect.whileLoop({ while: () => !stopping, body: () => one, step: () => {} })
+  const next = pause === 0 ? one : Effect.delay(one, pause)
+  const client = Effect.whileLoop({ while: () => !stopping, body: () => next, step: () => {} })
   const running = yield* Effect.all(Array.from({ length: count }, () => Effect.forkScoped(client)))
 
   const seen = (): ClientSummary => ({
