@@ -196,7 +196,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   // Excludes /estimate, which also accepts the parameters of other endpoints (D28).
-  it.effect.each(parameters.filter(({ path }) => path !== "/estimate"))(
+  it.effect.each(someOf(parameters.filter(({ path }) => path !== "/estimate"), 4, 0))(
     "refuses a misspelled $name of $path and suggests the correct name (D4)",
     ({ name, others, path }) =>
       Effect.gen(function* () {
@@ -210,7 +210,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }),
   )
 
-  it.effect.each(parameters)(
+  it.effect.each(someOf(parameters, 4, 1))(
     "refuses $name of $path if it is repeated, and names it (D4)",
     (parameter) =>
       Effect.gen(function* () {
@@ -417,7 +417,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }
     }))
 
-  it.effect.each(priced)(
+  it.effect.each(someOf(priced, 4, 2))(
     "refuses the same mistakes in an estimate as in $path, with the same message (D28)",
     ({ parameters, path }) =>
       Effect.gen(function* () {

@@ -587,5 +587,5 @@ describe("compareContracts on the real contract", () => {
     Reflect.deleteProperty(into(after, ...path.slice(0, -1)), path.at(-1) ?? "")
     const found = compareContracts(bare, after, today)
     assert.deepStrictEqual(Array.from(new Set(found.map((one) => one.path))), [String(path[1])], path.join(" "))
-  }, { arbitrary: { runs: inputs(50) } })
+  }, { arbitrary: { runs: inputs(25) } })
 })

@@ -566,7 +566,7 @@ layer(recorded, { excludeTestServices: true })("A large historical_float_pro tab
       yield* sql`
         insert into daily_prices
         select 'T' || ticker, date '2018-01-01' + day, ticker + day / 10000.0
-        from generate_series(1, 200) as ticker, generate_series(0, 2499) as day
+        from generate_series(1, 200) as ticker, generate_series(0, 1249) as day
       `
       yield* sql`
         insert into historical_float_pro (ticker, filed_at, reported_date, outstanding_shares, "float",
