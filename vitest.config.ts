@@ -1,9 +1,21 @@
 /** Every test: `npm run test:all`, or `npx vitest run NAME` for the files with this name. */
+import { readFileSync } from "node:fs"
 import { defineConfig } from "vitest/config"
+import { BaseSequencer, type TestSpecification } from "vitest/node"
 import { chooseTemporaryFolder } from "./test/support/TemporaryFolder.ts"
 
 // The workers and the programs that they start inherit it.
 process.env["TMPDIR"] = chooseTemporaryFolder()
+
+const isSlow = ({ moduleId }: TestSpecification) => readFileSync(moduleId, "utf8").includes("@module-tag slow")
+
+/** Runs the files that mostly wait for servers and faults first, so that none of them runs alone at the end. */
+class SlowFilesFirst extends BaseSequencer {
+  override async sort(files: Array<TestSpecification>) {
+    const sorted = await super.sort(files)
+    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))]
+  }
+}
 
 export default defineConfig({
   test: {
@@ -16,6 +28,7 @@ export default defineConfig({
     }],
     // Evaluates modules once per worker instead of once per file.
     isolate: false,
+    sequence: { sequencer: SlowFilesFirst },
     // More workers than cores, because tests often wait for locks, restarts and processes.
     maxWorkers: 4,
     // Tests wait for conditions. This limit only ends the ones that would wait forever.
