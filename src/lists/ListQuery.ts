@@ -67,6 +67,8 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   readonly Row: RowModels | ResultEncoder
   /** The encoder of groups of rows with the column `lineage_ticker`. */
   readonly FollowedRow?: ResultEncoder
+  /** Set if `select` compares the dates of its rows with the periods, because they are in several columns. */
+  readonly comparesPeriods?: true
   /** Enumerated parameters whose value changes the SQL of `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
   /** Called once per query shape. */
@@ -250,6 +252,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
         page: { ...page, offset: noOffset, isDeep: false },
         period: makePeriodClauses(sql, gaps, {
           rowDate: results.rowDate,
+          areGaps: true,
           orderAndLimit: limitOnly,
           selection: "where lineage_ticker = company",
         }),
@@ -278,6 +281,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       }
       const period = !isFollowed ? undefined : makePeriodClauses(sql, periods, {
         rowDate: results.rowDate,
+        areGaps: false,
         orderAndLimit: page.orderUpToPage,
         selection: "order by rank",
       })
@@ -363,7 +367,8 @@ export const makeListQueryCompiler = Effect.gen(function* () {
         const content = list.encodePage(query, format, rows)
         return Effect.map(findHeaders(query, rows), (headers) => ({ ...content, headers }))
       })
-    const follow = list.results.rowDate === undefined ? followCurrentSymbols : followPeriods
+    const isDated = definition.comparesPeriods === true || list.results.rowDate !== undefined
+    const follow = isDated ? followPeriods : followCurrentSymbols
     return { ...list, readPage, readHeaders, follow }
   }
   return { makeListQuery, makeFollowedListQuery }

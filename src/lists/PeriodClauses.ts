@@ -12,6 +12,8 @@ import type { FollowedInterval } from "./FollowedLineages.ts"
 
 /** SQL fragments of a statement that reads the rows of each period. */
 export interface PeriodClauses {
+  /** Whether the periods are the gaps between them, whose rows are only counted. */
+  readonly areGaps: boolean
   /** A table `period (lineage_ticker, symbol, starts, ends, rank)` for `from`, to be joined laterally. */
   readonly from: Statement.Fragment
   /** Whether a row belongs to the period. */
@@ -43,6 +45,7 @@ const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedInterval>) =
 })
 
 export interface PeriodClauseOptions {
+  readonly areGaps: boolean
   /** Undefined if the rows have no date. */
   readonly rowDate: RowDate | undefined
   readonly orderAndLimit: PeriodClauses["orderAndLimit"]
@@ -53,7 +56,7 @@ export interface PeriodClauseOptions {
 export const makePeriodClauses = (
   sql: SqlClient.SqlClient,
   intervals: QueryParameter<ReadonlyArray<FollowedInterval>>,
-  { orderAndLimit, rowDate, selection }: PeriodClauseOptions,
+  { areGaps, orderAndLimit, rowDate, selection }: PeriodClauseOptions,
 ): PeriodClauses => {
   // Subqueries, because PostgreSQL would otherwise plan each execution for the number of intervals.
   const array = (name: keyof FollowedInterval, type: string) =>
@@ -64,6 +67,7 @@ export const makePeriodClauses = (
     return rowDate !== undefined && text.startsWith(`${rowDate.column} desc`)
   }
   return {
+    areGaps,
     from: sql`(
       select * from unnest(
         ${array("owner", "text")}, ${array("ticker", "text")}, ${array("from", "date")}, ${array("until", "date")},
