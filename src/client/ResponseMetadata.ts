@@ -42,6 +42,8 @@ export interface ResponseMetadata {
   readonly dropped_tickers: ReadonlyArray<string>
   /** One entry per company; empty without `follow_lineage`. */
   readonly lineages: ReadonlyArray<FollowedLineage>
+  /** Requested types of events that `/v1/timeline` omitted, because the account or the key may not see them. */
+  readonly omitted_types: ReadonlyArray<string>
   readonly deprecated: DeprecationNotice | null
   /** Minimum delay before a retry, after a 429 or 503. */
   readonly retry_after_seconds: number | null
@@ -56,6 +58,8 @@ const decodeOrKeep = (text: string) => {
     return text
   }
 }
+
+const splitList = (text: string | undefined) => (text ?? "").split(",").map((entry) => entry.trim()).filter(Boolean)
 
 /** The URL of the first link with the relation. */
 const findLink = (links: string | undefined, relation: string) => {
@@ -84,7 +88,7 @@ const parseDeprecation = (headers: Headers.Headers): DeprecationNotice | null =>
 const parseLineages = (header: string | undefined): ReadonlyArray<FollowedLineage> => {
   const lineages: Array<FollowedLineage> = []
   let periods: Array<FollowedLineage["periods"][number]> = []
-  for (const entry of (header ?? "").split(",").map((text) => text.trim()).filter((text) => text !== "")) {
+  for (const entry of splitList(header)) {
     const [symbol = "", ...parameters] = entry.split(";")
     const [, ticker = symbol, until = null] = /^(.+)\.\.(\d{4}-\d\d-\d\d)$/.exec(symbol) ?? []
     periods.push({ ticker, until })
@@ -136,8 +140,9 @@ export const readResponseMetadata = (
     api_version: headers["x-api-version"] ?? null,
     cost_microdollars: parseInteger(headers["x-cost-microdollars"]),
     rate_limit: parseRateLimit(headers),
-    dropped_tickers: (headers["x-dropped-tickers"] ?? "").split(",").filter((text) => text !== "").map(decodeOrKeep),
+    dropped_tickers: splitList(headers["x-dropped-tickers"]).map(decodeOrKeep),
     lineages: parseLineages(headers["x-lineage"]),
+    omitted_types: splitList(headers["x-omitted-types"]),
     deprecated: parseDeprecation(headers),
     retry_after_seconds: retryAfterMillis === null ? null : Math.ceil(retryAfterMillis / 1000),
   }

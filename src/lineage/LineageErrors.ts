@@ -1,5 +1,5 @@
 /** The errors of symbols without one unambiguous chain: 409 (§4.1, D21) and 422 for an unknown CIK (D35). */
-import type { Array } from "effect"
+import { Array } from "effect"
 import { AmbiguousTickerLineage, ValidationError } from "../rules/Errors.ts"
 import type { LineageConflict, UnknownCik } from "./Lineage.ts"
 
@@ -9,14 +9,17 @@ interface AmbiguousSymbol {
 }
 
 const maxListedCandidates = 100
+/** For each symbol of a list, which has at most 100. The details of a single symbol have all symbols involved. */
+const maxListedTickers = 100
 
-const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol) => {
+const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol, maxTickers: number) => {
   const { candidates, event_count, events, reasons, tickers } = conflict
   return {
     query_ticker,
     reason: reasons[0],
     reasons,
-    tickers,
+    tickers: tickers.slice(0, maxTickers),
+    ticker_count: tickers.length,
     candidates: candidates.slice(0, maxListedCandidates),
     candidate_count: candidates.length,
     events,
@@ -28,13 +31,16 @@ const formatSentence = ({ conflict: { reasons }, query_ticker }: AmbiguousSymbol
   `The history of ${query_ticker} cannot be resolved to a single unambiguous chain: ${reasons.join(", ")}.`
 
 /** The 409 with the details of the first symbol. If the request has a list, `symbols` has the details of each one. */
-export const makeAmbiguityError = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>, isList: boolean) =>
-  new AmbiguousTickerLineage({
+export const makeAmbiguityError = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>, isList: boolean) => {
+  const maxTickers = isList ? maxListedTickers : Number.POSITIVE_INFINITY
+  const [first, ...others] = Array.map(symbols, (symbol) => formatDetails(symbol, maxTickers))
+  return new AmbiguousTickerLineage({
     error: {
       message: symbols.map(formatSentence).join(" "),
-      details: { ...formatDetails(symbols[0]), ...(isList ? { symbols: symbols.map(formatDetails) } : {}) },
+      details: { ...first, ...(isList ? { symbols: [first, ...others] } : {}) },
     },
   })
+}
 
 const maxNamedCandidates = 20
 

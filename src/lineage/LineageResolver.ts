@@ -1,5 +1,5 @@
 /** Resolves requested symbols to companies, for `follow_lineage`. Recently resolved symbols are kept in memory. */
-import { Array, Context, Effect, Layer, Result } from "effect"
+import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import { CacheBytesConfig } from "../lists/QueryCache.ts"
@@ -32,23 +32,37 @@ interface CachedLineage {
 /** The part of the configured cache size that resolved symbols may use. */
 const cacheShare = 1 / 8
 
-/** Estimated memory in bytes. */
+/** Estimated memory in bytes. The symbols of a chain share it, so each has one link of it and of what derives from it. */
 const estimateSize = ({ lineage }: CachedLineage) =>
-  512 + 128 * Result.match(lineage, {
-      onSuccess: (chain) => chain?.history.length ?? 0,
-      onFailure: ({ candidates, events, tickers }) => candidates.length * 4 + events.length + tickers.length,
-    })
+  Result.match(lineage, {
+    onSuccess: () => 768,
+    onFailure: ({ candidates, events, tickers }) =>
+      512 + 128 * (candidates.length * 4 + events.length + tickers.length),
+  })
+
+/** The symbols that have this lineage. */
+const listSymbols = (ticker: string, lineage: Lineage) =>
+  new Set([
+    ticker,
+    ...Result.match(lineage, {
+      onSuccess: (chain) => chain?.history.flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker]) ?? [],
+      onFailure: () => [],
+    }),
+  ])
+
+/** Memoized, because what lists derive from a company is memoized by the company. */
+const toCompany = Function.memoize(toCompanyLineage)
 
 const selectLineage = (lineage: Lineage, { cik, ticker }: LineageRequest) =>
   Result.map(
     cik === undefined ? lineage : selectCandidate(lineage, cik),
     (chain): CompanyLineage =>
-      chain === undefined ? { current_ticker: ticker, periods: [{ ticker }] } : toCompanyLineage(chain),
+      chain === undefined ? { current_ticker: ticker, periods: [{ ticker }] } : toCompany(chain),
   )
 
 /** Two symbols of one chain have the same periods. */
 const dedupeCompanies = (companies: Array.NonEmptyReadonlyArray<CompanyLineage>) =>
-  Array.map(
+  companies.length === 1 ? companies : Array.map(
     Array.dedupeWith(
       Array.map(companies, (company) => ({ company, key: JSON.stringify(company.periods) })),
       (left, right) => left.key === right.key,
@@ -86,7 +100,9 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         if (missing.length === 0) return found
         for (const [ticker, lineage] of yield* findLineages({ tickers: missing, today })) {
           found.set(ticker, lineage)
-          if (version !== undefined) cache.set(ticker, { lineage, version, today })
+          if (version === undefined) continue
+          const cached = { lineage, version, today }
+          for (const symbol of listSymbols(ticker, lineage)) cache.set(symbol, cached)
         }
         return found
       })

@@ -44,7 +44,7 @@ export const makeDeepPageBuilder = (sql: SqlClient.SqlClient) => {
       return sql`
         ${period.from} cross join lateral (
           select * from ${name} where ${period.where} and ${where} ${period.orderAndLimit(order)}
-        ) as ${name} ${clauses.orderAndLimit(order)}
+        ) as ${name} ${clauses.orderAndLimit(period.mergeOrder(order))}
       `
     }
     return !clauses.isDeep || key === undefined ? sql`${name} where ${where} ${clauses.orderAndLimit(order)}` : sql`

@@ -1,4 +1,5 @@
 /** The companies whose rows a list returns with `follow_lineage`, as periods of symbols; and the header `X-Lineage`. */
+import { Function } from "effect"
 import { type CompanyLineage, formatLineage } from "../lineage/Lineage.ts"
 
 /** The days from `from` up to, but not including, `until`: dates, `-infinity` or `infinity`, which sort as text. */
@@ -8,24 +9,41 @@ interface Interval {
   readonly until: string
 }
 
-export interface FollowedPeriod extends Interval {
-  /** The current symbol of the company. */
-  readonly lineage_ticker: string
+/** Days on which a company used a symbol, or did not use it. */
+interface OwnedInterval extends Interval {
+  /** The current symbol of the company; for a gap, its index in `names`. */
+  readonly owner: string
 }
 
-/** Days on which a company did not use one of its symbols. */
-interface Gap extends Interval {
-  /** Index of the company in `names`. */
-  readonly company: number
+export interface FollowedInterval extends OwnedInterval {
+  /** All days of the periods with one rank are later than those with the next rank. The newest periods have rank 0. */
+  readonly rank: number
 }
 
-export interface FollowedLineages {
+interface FollowedPeriods {
   /** The entry of `X-Lineage` for each company. */
   readonly names: ReadonlyArray<string>
-  /** No day of a symbol is in two periods. */
-  readonly periods: ReadonlyArray<FollowedPeriod>
+  /** In the order of their ranks. No day of a symbol is in two periods. */
+  readonly periods: ReadonlyArray<FollowedInterval>
   /** The days of the companies' symbols that are in no period. */
-  readonly gaps: ReadonlyArray<Gap>
+  readonly gaps: ReadonlyArray<FollowedInterval>
+}
+
+export class FollowedLineages implements FollowedPeriods {
+  readonly names: ReadonlyArray<string>
+  readonly periods: ReadonlyArray<FollowedInterval>
+  readonly gaps: ReadonlyArray<FollowedInterval>
+
+  constructor({ gaps, names, periods }: FollowedPeriods) {
+    this.names = names
+    this.periods = periods
+    this.gaps = gaps
+  }
+
+  /** A short text for the keys of the query cache. The names determine the periods and the gaps. */
+  toJSON() {
+    return this.names
+  }
 }
 
 /** The part of a query that has been resolved. */
@@ -39,14 +57,14 @@ const [firstDay, lastDay] = ["-infinity", "infinity"]
  * Cuts the periods of one symbol so that they do not overlap, which happens if CIKs select two companies with the same
  * symbol. Of two periods, the later one continues: a company that takes a symbol is its new user.
  */
-const separatePeriods = (periods: ReadonlyArray<FollowedPeriod>): ReadonlyArray<FollowedPeriod> => {
+const separatePeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<OwnedInterval> => {
   if (periods.length === 1) return periods
   const ordered = periods.toSorted((left, right) =>
     left.from === right.from ? (left.until < right.until ? -1 : 1) : (left.from > right.from ? -1 : 1)
   )
   const days = Array.from(new Set(periods.flatMap(({ from, until }) => [from, until]))).toSorted()
-  const separate: Array<FollowedPeriod> = []
-  let previous: FollowedPeriod | undefined
+  const separate: Array<OwnedInterval> = []
+  let previous: OwnedInterval | undefined
   for (const [index, until] of days.slice(1).entries()) {
     const from = days[index] ?? firstDay
     const user = ordered.find((period) => period.from <= from && period.until >= until)
@@ -67,39 +85,59 @@ const findGaps = (ticker: string, periods: ReadonlyArray<Interval>): ReadonlyArr
   })
 }
 
-/** The lineages of a list whose rows have a date. */
-export const followPeriods = (lineages: ReadonlyArray<CompanyLineage>): FollowedLineages => {
-  const all = lineages.flatMap(({ current_ticker: lineage_ticker, periods }) =>
-    periods.map(({ from = firstDay, ticker, until = lastDay }) => ({ lineage_ticker, ticker, from, until }))
+/** Sorts periods, newest first. A period that ends before all earlier ones begin has the next rank. */
+const rankPeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<FollowedInterval> => {
+  let rank = 0
+  let earliest: string | undefined
+  return periods.toSorted((left, right) => left.until > right.until ? -1 : 1).map((period) => {
+    if (earliest !== undefined && period.until <= earliest) rank += 1
+    if (earliest === undefined || period.from < earliest) earliest = period.from
+    return { ...period, rank }
+  })
+}
+
+const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
+  const all = lineages.flatMap(({ current_ticker: owner, periods }) =>
+    periods.map(({ from = firstDay, ticker, until = lastDay }) => ({ owner, ticker, from, until }))
   )
   const periods = Array.from(Map.groupBy(all, ({ ticker }) => ticker).values()).flatMap(separatePeriods)
   const gaps = lineages.flatMap(({ periods: [first, ...later] }, company) =>
     later.length === 0
       ? []
       : Array.from(new Set([first, ...later].map(({ ticker }) => ticker))).flatMap((ticker) =>
-        findGaps(ticker, periods.filter((period) => period.ticker === ticker)).map((gap) => ({ ...gap, company }))
+        findGaps(ticker, periods.filter((period) => period.ticker === ticker))
+          .map((gap) => ({ ...gap, owner: String(company), rank: 0 }))
       )
   )
-  return { names: lineages.map(formatLineage), periods, gaps }
+  return new FollowedLineages({ names: lineages.map(formatLineage), periods: rankPeriods(periods), gaps })
+}
+
+const followCompany = Function.memoize((lineage: CompanyLineage) => followCompanies([lineage]))
+
+/** The lineages of a list whose rows have a date. */
+export const followPeriods = (lineages: ReadonlyArray<CompanyLineage>) => {
+  const [first, ...others] = lineages
+  return first !== undefined && others.length === 0 ? followCompany(first) : followCompanies(lineages)
 }
 
 /** The lineages of a list whose rows describe the present: only the current symbols. */
-export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>): FollowedLineages => ({
-  names: lineages.map(formatLineage),
-  periods: Array.from(
-    new Set(lineages.map(({ current_ticker }) => current_ticker)),
-    (ticker) => ({ lineage_ticker: ticker, ticker, from: firstDay, until: lastDay }),
-  ),
-  gaps: [],
-})
+export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
+  new FollowedLineages({
+    names: lineages.map(formatLineage),
+    periods: Array.from(
+      new Set(lineages.map(({ current_ticker }) => current_ticker)),
+      (ticker) => ({ owner: ticker, ticker, from: firstDay, until: lastDay, rank: 0 }),
+    ),
+    gaps: [],
+  })
 
 /** The omitted rows of a company are counted up to this number, and shown as `100+` beyond. */
 export const maxOutsideRows = 100
 
-/** Formats `X-Lineage`. `outside` has the number of omitted rows by company. */
-export const formatLineageHeader = ({ names }: FollowedLineages, outside: ReadonlyMap<number, number>) =>
+/** Formats `X-Lineage`. `outside` has the number of omitted rows of each company, or is empty. */
+export const formatLineageHeader = ({ names }: FollowedLineages, outside: ReadonlyArray<number>) =>
   names.map((name, company) => {
-    const count = outside.get(company) ?? 0
+    const count = outside[company] ?? 0
     if (count === 0) return name
     return `${name};outside=${count > maxOutsideRows ? `${maxOutsideRows}+` : count}`
   }).join(", ")

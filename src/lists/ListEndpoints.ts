@@ -30,15 +30,10 @@ type Response = Effect.Effect<
   HttpServerRequest.HttpServerRequest | Scope.Scope
 >
 
-interface ResolvedQuery<Query> {
-  readonly query: Query
-  readonly isCurrent: () => boolean
-}
-
 type QueryResolver<Sent, Query> = (
   query: Sent,
   account: typeof CurrentAccount.Service,
-) => Effect.Effect<ResolvedQuery<Query>, ListError>
+) => Effect.Effect<Query, ListError>
 
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
@@ -66,11 +61,12 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
   ) => PipelineEndpoint
-  /**
-   * Like `makeEndpoint`, for a list whose statement needs more than the parameters. `resolve` adds what it needs.
-   * The response is cached only while `isCurrent`.
-   */
-  readonly makeResolvedEndpoint: <Sent extends PageQuery, Query extends PageQuery, const ShapedBy extends keyof Query>(
+  /** Like `makeEndpoint`, for a list whose statement needs more than the parameters. `resolve` adds what it needs. */
+  readonly makeResolvedEndpoint: <
+    Sent extends PageQuery,
+    Query extends PageQuery & LineageQuery,
+    const ShapedBy extends keyof Query,
+  >(
     endpoint: AnnotatedEndpoint,
     query: Schema.Codec<Sent, unknown>,
     resolve: QueryResolver<Sent, Query>,
@@ -139,9 +135,10 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         return responded
       })
 
-      const makeEndpoint = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
+      /** Returns the responder of a list whose queries may follow lineages. */
+      const makeFollowingResponder = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
-        definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
+        definition: ListDefinition<Query, ShapedBy>,
       ) => {
         const makeResponder = makeResponders(endpoint)
         const respond = makeResponder(makeListQuery(definition))
@@ -157,24 +154,32 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
           return yield* cacheWhile(response, isCurrent)
         })
 
-        return makePipelineEndpoint(endpoint, definition.Query, (query): Response => {
+        return (query: Query): Response => {
           const requests = query.follow_lineage === true ? getLineageRequests(query) : []
           return Array.isReadonlyArrayNonEmpty(requests) ? follow(query, requests) : respond(query)
-        })
+        }
       }
 
-      const makeResolvedEndpoint = <Sent extends PageQuery, Query extends PageQuery, ShapedBy extends keyof Query>(
+      const makeEndpoint = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
+        endpoint: AnnotatedEndpoint,
+        definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
+      ) => makePipelineEndpoint(endpoint, definition.Query, makeFollowingResponder(endpoint, definition))
+
+      const makeResolvedEndpoint = <
+        Sent extends PageQuery,
+        Query extends PageQuery & LineageQuery,
+        ShapedBy extends keyof Query,
+      >(
         endpoint: AnnotatedEndpoint,
         query: Schema.Codec<Sent, unknown>,
         resolve: QueryResolver<Sent, Query>,
         definition: ListDefinition<Query, ShapedBy>,
       ) => {
-        const respond = makeResponders(endpoint)(makeListQuery(definition))
+        const respond = makeFollowingResponder(endpoint, definition)
         return makePipelineEndpoint(
           endpoint,
           query,
-          (sent, account) =>
-            Effect.flatMap(resolve(sent, account), ({ isCurrent, query }) => cacheWhile(respond(query), isCurrent)),
+          (sent, account): Response => Effect.flatMap(resolve(sent, account), respond),
         )
       }
 

@@ -67,6 +67,8 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   readonly Row: RowModels | ResultEncoder
   /** The encoder of groups of rows with the column `lineage_ticker`. */
   readonly FollowedRow?: ResultEncoder
+  /** Set if `select` compares the dates of its rows with the periods, because they are in several columns. */
+  readonly comparesPeriods?: true
   /** Enumerated parameters whose value changes the SQL of `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
   /** Called once per query shape. */
@@ -123,7 +125,7 @@ const bytesPerParameter = 256
 
 const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length + parameters.length * bytesPerParameter
 
-/** `outside` counts the results in the gaps of followed lineages. */
+/** `outside` counts the results in the gaps of followed lineages, by company. */
 type Purpose = "page" | "export" | "count" | "outside"
 
 /** What the SQL depends on, in addition to the filters. */
@@ -132,11 +134,16 @@ interface PageShape {
   readonly limit: number
   readonly hasOffset: boolean
   readonly isDeep: boolean
+  /** Whether the rows of a page have a second column with the counts of `outside`. */
+  readonly countsOutside: boolean
 }
 
-const getPageShape = (query: PageQuery, purpose: Purpose): PageShape => {
+const hasGaps = ({ followed }: Partial<FollowedQuery>) => followed !== undefined && followed.gaps.length > 0
+
+const getPageShape = (query: PageQuery & Partial<FollowedQuery>, purpose: Purpose): PageShape => {
   const { limit, offset } = getRowRange(purpose === "page" ? query : { ...query, limit: "all" })
-  return { purpose, limit, hasOffset: offset > 0, isDeep: offset >= minDeepOffset }
+  const countsOutside = purpose === "page" && hasGaps(query)
+  return { purpose, limit, hasOffset: offset > 0, isDeep: offset >= minDeepOffset, countsOutside }
 }
 
 const offset = new Parameter((query: DecodedListQuery) => getRowRange(query).offset)
@@ -149,17 +156,13 @@ const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "c
 
 const periods = new Parameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
 
-/** The gaps, with the index of the company in place of its current symbol. */
-const gaps = new Parameter(({ followed }: DecodedListQuery) =>
-  followed?.gaps.map(({ company, ...gap }) => ({ ...gap, lineage_ticker: String(company) })) ?? []
+const gaps = new Parameter(({ followed }: DecodedListQuery) => followed?.gaps ?? [])
+
+const companies = new Parameter(({ followed }: DecodedListQuery) =>
+  arrayParameter(followed?.names.map((_, company) => String(company)) ?? [], OID.text)
 )
 
-const companiesWithGaps = new Parameter(({ followed }: DecodedListQuery) =>
-  arrayParameter(Array.from(new Set(followed?.gaps.map(({ company }) => String(company)))), OID.text)
-)
-
-const toCompanyCounts = (rows: ReadonlyArray<ReadonlyArray<unknown>>) =>
-  new Map(rows.map(([company, count]) => [Number(company), Number(count)]))
+const toCompanyCounts = (counts: unknown) => Array.isArray(counts) ? counts.map(Number) : []
 
 /** Replaces values with parameters, except those in `shapedBy`. The cast restores the names. */
 const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, shapedBy: ReadonlySet<PropertyKey>) =>
@@ -171,12 +174,14 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
   ) as QueryShape<Query, ShapedBy>
 
 const noHeaders = Effect.succeed({})
-const noOutsideRows = Effect.succeed<ReadonlyMap<number, number>>(new Map())
+const noOutsideRows = Effect.succeed<ReadonlyArray<number>>([])
 
 interface CompileListOptions {
   /** Whether the queries follow lineages. */
   readonly isFollowed: boolean
 }
+
+type Rows = ReadonlyArray<ReadonlyArray<unknown>>
 
 /** Makes the functions that compile list definitions. */
 export const makeListQueryCompiler = Effect.gen(function* () {
@@ -207,8 +212,8 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     const shapedBy = new Set<PropertyKey>(definition.shapedBy)
 
     /** Describes everything that the SQL depends on. The result contains no client-supplied text. */
-    const describeShape = (query: DecodedQuery, { hasOffset, isDeep, limit, purpose }: PageShape) => {
-      let key = `${listId} ${purpose} ${limit} ${hasOffset} ${isDeep} ${describeLiterals(query)}`
+    const describeShape = (query: DecodedQuery, { countsOutside, hasOffset, isDeep, limit, purpose }: PageShape) => {
+      let key = `${listId} ${purpose} ${limit} ${hasOffset} ${isDeep} ${countsOutside} ${describeLiterals(query)}`
       for (const name of Object.keys(query)) {
         const value = query[name]
         if (value === undefined || otherProperties.has(name)) continue
@@ -219,47 +224,73 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       return key
     }
 
-    const buildStatement = (query: DecodedQuery, { hasOffset, isDeep, limit, purpose }: PageShape) => {
+    interface RowClauses {
+      readonly columns: Statement.Fragment
+      readonly page: PageClauses
+      readonly period: PeriodClauses | undefined
+    }
+
+    const buildRows = (query: DecodedQuery, { columns, page, period }: RowClauses) => {
       const conditions = getConditions(query)
-      const isCount = purpose === "count" || purpose === "outside"
+      return select(makeShape(query, shapedBy), {
+        ...page,
+        columns,
+        conditions,
+        where: sql.and(conditions),
+        fromPage: (options) => makeFromPage({ ...options, clauses: page, period }),
+        period,
+      })
+    }
+
+    /** An array with the number of results in the gaps of each company. */
+    const buildOutsideCounts = (query: DecodedQuery) => {
+      const limit = maxOutsideRows + 1
+      const limitOnly = () => sql.literal(`limit ${limit}`)
+      const page = { orderBy: () => empty, orderUpToPage: limitOnly, orderAndLimit: limitOnly, limit }
+      const rows = buildRows(query, {
+        columns: sql.literal("lineage_ticker"),
+        page: { ...page, offset: noOffset, isDeep: false },
+        period: makePeriodClauses(sql, gaps, {
+          rowDate: results.rowDate,
+          areGaps: true,
+          orderAndLimit: limitOnly,
+          selection: "where lineage_ticker = company",
+        }),
+      })
+      return sql`array(
+        select (select count(${counted}) from (${rows}) as list)
+        from unnest((select ${companies}::text[])) with ordinality as requested (company, position) order by position
+      )`
+    }
+
+    const buildStatement = (query: DecodedQuery, pageShape: PageShape) => {
+      const { countsOutside, hasOffset, isDeep, limit, purpose } = pageShape
+      if (purpose === "outside") return sql`select ${buildOutsideCounts(query)}`
+      const isCount = purpose === "count"
       const orderBy = (order: Statement.Fragment) => isCount ? empty : sql`order by ${order}`
-      const outsideLimit = sql.literal(`limit ${maxOutsideRows + 1}`)
       // The limit is a literal, because with a parameter PostgreSQL would plan every execution.
       const limitAndOffset = sql`${sql.literal(`limit ${limit}`)}${hasOffset ? sql` offset ${offset}` : empty}`
       const limitUpToPage = hasOffset ? sql`limit ${offset}::bigint + ${sql.literal(String(limit))}` : limitAndOffset
       const page: PageClauses = {
         orderBy,
         orderUpToPage: (order) => limit === unlimitedRows ? empty : sql`${orderBy(order)} ${limitUpToPage}`,
-        orderAndLimit: (order) =>
-          purpose === "outside"
-            ? outsideLimit
-            : limit === unlimitedRows
-            ? orderBy(order)
-            : sql`${orderBy(order)} ${limitAndOffset}`,
+        orderAndLimit: (order) => limit === unlimitedRows ? orderBy(order) : sql`${orderBy(order)} ${limitAndOffset}`,
         limit,
         offset: hasOffset ? offset : noOffset,
         isDeep,
       }
-      const period = !isFollowed ? undefined : makePeriodClauses(sql, purpose === "outside" ? gaps : periods, {
+      const period = !isFollowed ? undefined : makePeriodClauses(sql, periods, {
         rowDate: results.rowDate,
-        condition: purpose === "outside" ? "lineage_ticker = company" : "true",
-        orderAndLimit: (order) => purpose === "outside" ? outsideLimit : page.orderUpToPage(order),
+        areGaps: false,
+        orderAndLimit: page.orderUpToPage,
+        selection: "order by rank",
       })
-      const rows = select(makeShape(query, shapedBy), {
-        ...page,
-        columns: purpose === "outside" ? sql.literal("lineage_ticker") : columns,
-        conditions,
-        where: sql.and(conditions),
-        fromPage: (options) => makeFromPage({ ...options, clauses: page, period }),
+      const rows = buildRows(query, {
+        columns: countsOutside ? sql`${columns}, ${buildOutsideCounts(query)}` : columns,
+        page,
         period,
       })
-      if (purpose === "outside") {
-        return sql`
-          select company, (select count(${counted}) from (${rows}) as list)
-          from unnest(${companiesWithGaps}::text[]) as requested_company (company)
-        `
-      }
-      return purpose === "count" ? sql`select count(${counted}) as total from (${rows}) as list` : rows
+      return isCount ? sql`select count(${counted}) as total from (${rows}) as list` : rows
     }
 
     const compile = (query: Query, purpose: Purpose) => {
@@ -292,40 +323,52 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       })
 
     return {
-      readPage: (query: Query, format: ListFormat) =>
-        Effect.map(
-          readRows(query),
-          (rows) => encodeListPage(query, { results, format, rows: toRecords(rows), message }),
-        ),
+      readRows,
+      encodePage: (query: Query, format: ListFormat, rows: Rows) =>
+        encodeListPage(query, { results, format, rows: toRecords(rows), message }),
       compilePage,
       compileExport: (query: Query) => compile(query, "export"),
       compileCount,
       results,
-      countOutside: (query: Query) => Effect.map(readValues(compile(query, "outside")), toCompanyCounts),
+      countOutside: (query: Query) =>
+        Effect.map(readValues(compile(query, "outside")), ([row]) => toCompanyCounts(row?.[0])),
     }
   }
 
   const makeListQuery = <Query extends PageQuery, ShapedBy extends keyof Query = never>(
     definition: ListDefinition<Query, ShapedBy>,
-  ): ListQuery<Query> => ({ ...compileList(definition, { isFollowed: false }), readHeaders: () => noHeaders })
+  ): ListQuery<Query> => {
+    const list = compileList(definition, { isFollowed: false })
+    return {
+      ...list,
+      readPage: (query, format) => Effect.map(list.readRows(query), (rows) => list.encodePage(query, format, rows)),
+      readHeaders: () => noHeaders,
+    }
+  }
 
   /** Compiles the list for queries that follow lineages. */
   const makeFollowedListQuery = <Query extends PageQuery, ShapedBy extends keyof Query>(
     definition: ListDefinition<Query, ShapedBy>,
   ): FollowedListQuery<Query & FollowedQuery> => {
-    const list = compileList<Query & FollowedQuery, ShapedBy>(definition, { isFollowed: true })
-    /** Counts the omitted rows only if there are days on which a company did not use one of its symbols. */
-    const readHeaders = (query: Query & FollowedQuery) => {
-      const { followed } = query
-      const counting = followed.gaps.length === 0 ? noOutsideRows : list.countOutside(query)
-      return Effect.map(counting, (outside) => ({ "X-Lineage": formatLineageHeader(followed, outside) }))
-    }
-    const readPage = (query: Query & FollowedQuery, format: ListFormat) =>
-      Effect.map(
-        Effect.zip(readHeaders(query), list.readPage(query, format)),
-        ([headers, content]) => ({ ...content, headers }),
-      )
-    const follow = list.results.rowDate === undefined ? followCurrentSymbols : followPeriods
+    type Followed = Query & FollowedQuery
+    const list = compileList<Followed, ShapedBy>(definition, { isFollowed: true })
+    const makeHeaders = ({ followed }: Followed, outside: ReadonlyArray<number>) => ({
+      "X-Lineage": formatLineageHeader(followed, outside),
+    })
+    const readHeaders = (query: Followed) =>
+      Effect.map(hasGaps(query) ? list.countOutside(query) : noOutsideRows, (outside) => makeHeaders(query, outside))
+    /** Every row has the counts. Only a page without rows needs a second statement. */
+    const findHeaders = (query: Followed, [row]: Rows) =>
+      row === undefined || !hasGaps(query)
+        ? readHeaders(query)
+        : Effect.succeed(makeHeaders(query, toCompanyCounts(row[1])))
+    const readPage = (query: Followed, format: ListFormat) =>
+      Effect.flatMap(list.readRows(query), (rows) => {
+        const content = list.encodePage(query, format, rows)
+        return Effect.map(findHeaders(query, rows), (headers) => ({ ...content, headers }))
+      })
+    const isDated = definition.comparesPeriods === true || list.results.rowDate !== undefined
+    const follow = isDated ? followPeriods : followCurrentSymbols
     return { ...list, readPage, readHeaders, follow }
   }
   return { makeListQuery, makeFollowedListQuery }

@@ -112,7 +112,10 @@ const ambiguousSymbolFields = {
   query_ticker: Schema.String,
   reason: LineageReason.annotateKey({ description: "The first reason that applies." }),
   reasons: Schema.Array(LineageReason).annotate({ description: "All reasons that apply." }),
-  tickers: Schema.Array(Schema.String).annotate({ description: "The symbols involved, sorted." }),
+  tickers: Schema.Array(Schema.String).annotate({
+    description: "The symbols involved, sorted; the first 100 if the request has several symbols.",
+  }),
+  ticker_count: Schema.Int.annotate({ description: "The number of symbols, including those that are not listed." }),
   candidates: Schema.Array(LineageCandidate).annotate({
     description: "One chain per issuer, by first date (the first 100), if the chain of every issuer is " +
       "unambiguous; otherwise empty.",

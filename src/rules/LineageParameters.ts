@@ -17,9 +17,9 @@ export const LineageParameters = {
 
 /** The decoded parameters that determine which companies a request follows. */
 export interface LineageQuery {
-  readonly ticker?: ReadonlyArray<string>
+  readonly ticker?: string | ReadonlyArray<string>
   readonly follow_lineage?: boolean
-  readonly cik?: ReadonlyArray<string>
+  readonly cik?: string | ReadonlyArray<string>
 }
 
 const toEntries = (value: unknown) => Array.isArray(value) ? value.map(String) : []
@@ -56,7 +56,8 @@ export const checkLineageParameters = ({ cik, follow_lineage, ticker }: DecodedQ
 }
 
 /** Returns the symbols to resolve, with the selected CIKs. */
-export const getLineageRequests = ({ cik: ciks = [], ticker: tickers = [] }: LineageQuery) => {
+export const getLineageRequests = ({ cik = [], ticker = [] }: LineageQuery) => {
+  const [ciks, tickers] = [[cik].flat(), [ticker].flat()]
   const selected = new Map(ciks.map((entry) => {
     const { cik, ticker } = splitTickerEntry(entry)
     return cik === undefined ? [tickers[0], entry] as const : [ticker, cik] as const

@@ -179,6 +179,19 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       assert.notInclude(err, "AAPL")
     }))
 
+  it.effect("names the types of events that the key may not see (D3)", () =>
+    Effect.gen(function* () {
+      const endpoints = ["/v1/timeline", "/v1/gap-stats"]
+      const TICKERLINE_KEY = yield* Service.ensureAccountWithKey("test query", "basic", { endpoints })
+      const args = ["timeline", "-p", "ticker=GAP7", "-p", "types=gap,dilution,split", "--csv"]
+      const { code, err, out } = yield* query(args, { TICKERLINE_KEY })
+      assert.strictEqual(code, 0, err)
+      assert.match(err, /^Omitted, because your key may not see them: dilution, split$/m)
+      assert.notInclude(out, "dilution")
+      const { err: complete } = yield* query(["timeline", "-p", "ticker=GAP7", "-p", "types=gap"])
+      assert.notInclude(complete, "Omitted")
+    }))
+
   it.effect("escapes control sequences in data and errors (operations/command-line)", () =>
     Effect.gen(function* () {
       const { url } = yield* startStub(JSON.stringify({ results: [{ a: "x\u001b]0;owned\u0007\u009b2J" }] }))

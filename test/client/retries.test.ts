@@ -270,6 +270,7 @@ describe("Headers and options", () => {
           "link": `<http://x/v1/a?b=1,2>; rel="next", <http://x/v1/c>; rel=successor-version, ` +
             `<http://x/v1/docs>; rel="deprecation"; type="text/html"`,
           "x-dropped-tickers": "%40%40,%E2%82%AC,%",
+          "x-omitted-types": "gap,dilution",
           "x-cost-microdollars": "12",
           "x-ratelimit-limit": "200",
           "x-ratelimit-remaining": "0",
@@ -299,6 +300,7 @@ describe("Headers and options", () => {
         rate_limit: { limit: 200, remaining: 0, reset_seconds: 60 },
         dropped_tickers: ["@@", "€", "%"],
         lineages: [],
+        omitted_types: ["gap", "dilution"],
         deprecated,
         retry_after_seconds: null,
       }])

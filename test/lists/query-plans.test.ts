@@ -17,9 +17,9 @@ import * as StatementRecorder from "../support/StatementRecorder.ts"
 /** The number of rows per table, large enough that PostgreSQL prefers an index to a sequential scan. */
 const rows = 8_000
 
-/** Two chains of twelve links, from T1 to T13 and from T601 to T613. */
+/** Two chains of twelve links, from T1 to T13 and from T601 to T613, and one of one link, from T701 to T702. */
 const storeChains = Effect.forEach(
-  [1, 601].flatMap((first) => Array.from({ length: 12 }, (_, link) => ({ first, link }))),
+  [...[1, 601].flatMap((first) => Array.from({ length: 12 }, (_, link) => ({ first, link }))), { first: 701, link: 0 }],
   ({ first, link }) =>
     Service.insertRows("ticker_changes", {
       old_ticker: `T${first + link}`,
@@ -68,6 +68,31 @@ const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   ].map((request) => ({ request }))
 })
 
+/** Lists of companies with one, two and thirteen symbols. */
+const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path }) =>
+  parameters.some(({ name }) => name === "follow_lineage")
+    ? ["T9", "T701", "T5"].map((ticker) => ({
+      request: buildUrl(path, [["ticker", ticker], ["follow_lineage", "true"]]),
+    }))
+    : []
+)
+
+/** The lists that are sorted by the date by which their rows belong to a period. */
+const newestFirstPaths = [
+  "/v1/afterhours-stats",
+  "/v1/dilution-data",
+  "/v1/dilution-data-advanced",
+  "/v1/gap-stats",
+  "/v1/gap-stats-advanced",
+  "/v1/intraday-runners",
+  "/v1/nasdaq-compliance",
+  "/v1/premarket-stats",
+  "/v1/registrations",
+  "/v1/research-reports",
+  "/v1/research-reports-tldr",
+  "/v1/split-status",
+]
+
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQL", (it) => {
   it.effect.each(requests)(
     "uses an index for $request (§8)",
@@ -85,6 +110,32 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQ
           const scanned = GeneratedRows.findSequentialScans(plan).filter((table) => tables.has(table))
           assert.deepStrictEqual(scanned, [], JSON.stringify(plan))
         }
+      }),
+  )
+
+  it.effect.each(followedRequests)(
+    "plans $request once per connection, whatever the number of symbols (§8)",
+    ({ request }) =>
+      Effect.gen(function* () {
+        const { ultimate } = yield* Service.TestKeys
+        const { sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
+        const statements = sent.filter(({ text }) => text.includes("as period"))
+        assert.isAbove(statements.length, 0)
+        // PostgreSQL plans the first five executions in any case, to compare their costs.
+        for (const statement of statements) {
+          assert.strictEqual(yield* StatementRecorder.countCustomPlans(statement, 8), 5, statement.text)
+        }
+      }),
+  )
+
+  it.effect.each(newestFirstPaths)(
+    "reads the newest periods first, and stops after the page: %s (§8, D35)",
+    (path) =>
+      Effect.gen(function* () {
+        const { ultimate } = yield* Service.TestKeys
+        const request = Service.requestJson(`${path}?ticker=T5&follow_lineage=true`, { key: ultimate })
+        const plan = yield* StatementRecorder.explainRequest(request, "as period")
+        assert.include(JSON.stringify(plan), `"Presorted Key":["period.rank"]`)
       }),
   )
 })

@@ -287,7 +287,7 @@ export const referenceLists = Effect.gen(function* () {
       const resolveQuery = (parameters: SearchParameters) =>
         Effect.flatMap(
           decode(parameters),
-          (sent) => Effect.orDie(Effect.map(resolve(sent, unrestrictedAccount), ({ query }) => query)),
+          (sent) => Effect.orDie(resolve(sent, unrestrictedAccount)),
         )
       return add(makeReferenceList(sql, endpoint, resolveQuery, definition, false))
     },

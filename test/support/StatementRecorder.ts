@@ -49,3 +49,14 @@ export const explainRequest = Effect.fnUntraced(
     return yield* explainStatement(statement, how)
   },
 )
+
+/** Executes a prepared statement on one connection. Returns how often PostgreSQL planned it for its parameters. */
+export const countCustomPlans = Effect.fnUntraced(function* ({ parameters, text }: SentStatement, executions: number) {
+  const sql = yield* SqlClient.SqlClient
+  const execute = Effect.replicateEffect(sql.unsafe(text, parameters), executions)
+  const readPlans = sql<{ readonly custom_plans: number }>`
+    select custom_plans::int from pg_prepared_statements where statement = ${text}
+  `
+  const [found] = yield* sql.withTransaction(Effect.andThen(execute, readPlans))
+  return found?.custom_plans
+})

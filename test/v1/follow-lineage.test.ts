@@ -1,10 +1,12 @@
 /** `follow_lineage` of lists over HTTP (D35): examples. `test/lists/followed-lists.test.ts` has the property tests. */
 import { assert, layer } from "@effect/vitest"
-import { Effect } from "effect"
+import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
+import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
 
 const { insertRows, requestJson, valueAt } = Service
 
@@ -273,6 +275,33 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
       }).pipe(Effect.scoped))
   },
 )
+
+const cachingService = CustomerUsage.serviceWithSettings({ CACHE_MEGABYTES: "16" }).pipe(
+  Layer.provideMerge(StatementRecorder.layer),
+)
+
+layer(cachingService, { excludeTestServices: true })("A company with thirteen symbols", (it) => {
+  it.effect("is resolved once, and each page takes one statement, or two if it has no rows (§8, D35)", () =>
+    Effect.gen(function* () {
+      const symbols = Array.from({ length: 13 }, (_, index) => `ST${String.fromCharCode(65 + index)}`)
+      const [first = "", ...later] = symbols
+      for (const [index, symbol] of later.entries()) {
+        yield* change(symbols[index] ?? "", symbol, `20${10 + index}-01-10`)
+      }
+      yield* store([first, "2010-01-09"], [first, "2010-01-10"])
+      const countStatements = (query: string) =>
+        Effect.map(StatementRecorder.recordStatements(follow(query)), ({ answer, sent }) => {
+          assert.include(answer.headers["x-lineage"], "STM;outside=1")
+          const count = (table: string) => sent.filter(({ text }) => text.includes(table)).length
+          return { pages: count("premarket_stats"), resolutions: count("ticker_changes") }
+        })
+      const counts = yield* Effect.forEach(symbols, (symbol) => countStatements(`ticker=${symbol}`))
+      assert.deepStrictEqual(counts.map(({ pages }) => pages), symbols.map(() => 1))
+      // The service may notice the stored changes in between, and then resolves the company again.
+      assert.isAtMost(counts.filter(({ resolutions }) => resolutions > 0).length, 3)
+      assert.strictEqual((yield* countStatements(`ticker=${first}&date_from=2010-01-10`)).pages, 2)
+    }))
+})
 
 /** The date in Chicago begins an hour later than in New York, before and after the clock changes. */
 const midnights = [["2026-11-01T05:00:00Z", "2026-11-01"], ["2027-03-15T05:00:00Z", "2027-03-15"]] as const

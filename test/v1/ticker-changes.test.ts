@@ -43,10 +43,11 @@ const refusal = Effect.fnUntraced(function* (ticker: string) {
   return at(body, "error", "details")
 })
 
-/** The fields of `details` without the events and the number of candidates. */
+/** The fields of `details` without the events and the counts. */
 const ambiguous = (ticker: string) =>
   Effect.map(refusal(ticker), (details) => {
-    const { candidate_count, event_count, events, ...others } = Object(details)
+    const { candidate_count, event_count, events, ticker_count, ...others } = Object(details)
+    assert.strictEqual(at(others, "tickers", "length"), ticker_count)
     assert.strictEqual(at(events, "length"), Math.min(Number(event_count), 100))
     assert.strictEqual(at(others, "candidates", "length"), Math.min(Number(candidate_count), 100))
     return others
@@ -373,7 +374,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       )
     }))
 
-  it.effect("a 409 lists at most a hundred candidates and their total number (§4.1.3, §9.3, D21)", () =>
+  it.effect("a 409 lists at most a hundred candidates, and in a list a hundred symbols of each (§4.1.3, §9.3, D21)", () =>
     Effect.gen(function* () {
       const days = Array.from(
         { length: 130 },
@@ -381,8 +382,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       )
       const ciks = days.map((_, at) => String(1000 - at).padStart(10, "0"))
       yield* insertRows("ticker_changes", ...days.map((day, at) => change(`CM${at}`, "CMHUB", day, { cik: ciks[at] })))
-      const { candidate_count, candidates } = Object(yield* refusal("CMHUB"))
+      const { candidate_count, candidates, ticker_count, tickers } = Object(yield* refusal("CMHUB"))
       assert.strictEqual(candidate_count, 130)
+      assert.strictEqual(ticker_count, 131)
+      assert.deepStrictEqual(tickers, [...days.map((_, at) => `CM${at}`), "CMHUB"].toSorted())
+      const { body } = yield* requestJson("/v1/gap-stats?follow_lineage=true&ticker=CMHUB,CM1")
+      const details = at(body, "error", "details")
+      for (const symbol of [details, at(details, "symbols", 0), at(details, "symbols", 1)]) {
+        assert.deepStrictEqual([at(symbol, "tickers"), at(symbol, "ticker_count")], [tickers.slice(0, 100), 131])
+      }
       assert.deepStrictEqual(
         candidates,
         days.slice(0, 100).map((day, at) => ({

@@ -536,7 +536,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       )
       for (const ticker of ["TLA", "TLB"]) {
         const { body, headers } = yield* list(`ticker=${ticker}&follow_lineage=true&limit=100`)
-        assert.strictEqual(headers["x-lineage"], "TLA..2024-01-10, TLB..2025-01-10, TLA")
+        assert.strictEqual(headers["x-lineage"], "TLA..2024-01-10, TLB..2025-01-10, TLA;outside=4")
         const events = ListClients.resultRows(body)
         assert.deepStrictEqual(
           events.map((event) => ["at", "ticker", "title"].map((name) => textAt(event, name)).join(" ")),
@@ -563,6 +563,83 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       assert.notInclude(plain.text, "lineage_ticker")
       const csv = yield* list("ticker=TLB&follow_lineage=true&format=csv")
       assert.match(csv.text, /^at,ticker,type,title,endpoint,key,tier,lineage_ticker\r\n/)
+    }))
+
+  it.effect("counts the omitted events of the company's symbols, except changes of a symbol (D35)", () =>
+    Effect.gen(function* () {
+      const symbols = ["TOA", "TOB", "TOC"] as const
+      const periods = [["TOA", "", "2024-02-01"], ["TOB", "2024-02-01", "2024-03-01"], [
+        "TOC",
+        "2024-03-01",
+        "~",
+      ]] as const
+      const days = ["2024-01-15", "2024-02-01", "2024-02-29", "2024-03-01", "2024-04-15"]
+      yield* insertRows(
+        "ticker_changes",
+        ...periods.slice(1).map(([new_ticker, effective_date], index) => ({
+          old_ticker: symbols[index],
+          new_ticker,
+          effective_date,
+          status: "confirmed",
+        })),
+      )
+      for (const ticker of symbols) {
+        yield* insertRows("gap_stats", ...days.map((date) => gap(ticker, date)))
+        yield* insertRows(
+          "ownership",
+          ...days.flatMap((filed_at) =>
+            ["One", "Two"].map((owner_name) => holder(ticker, `${ticker} ${filed_at}`, { filed_at, owner_name }))
+          ),
+        )
+        yield* insertRows(
+          "news",
+          ...days.map((filed_at, index) =>
+            newsItem(`${ticker} ${filed_at}`, {
+              ticker,
+              form_type: index % 2 === 0 ? "news" : "8-K",
+              filed_at,
+              created_at: `${filed_at} 10:00:00`,
+            })
+          ),
+        )
+      }
+      for (const filter of ["", "&types=gap,news", "&types=filing&date_from=2024-02-29", "&date_to=2024-02-10"]) {
+        const plain = yield* Effect.forEach(symbols, (ticker) => walk(`ticker=${ticker}${filter}`, 100))
+        const outside = plain.flat().filter((event) => {
+          const [ticker, day] = [textAt(event, "ticker"), (textAt(event, "at") ?? "").slice(0, 10)]
+          const isShown = periods.some(([symbol, from, until]) => symbol === ticker && from <= day && day < until)
+          return valueAt(event, "type") !== "ticker_change" && !isShown
+        })
+        assert.isAbove(outside.length, 0)
+        for (const page of ["", "&page=100", "&format=csv&limit=all"]) {
+          const { headers } = yield* list(`ticker=TOA&follow_lineage=true${filter}${page}`)
+          assert.strictEqual(
+            headers["x-lineage"],
+            `TOA..2024-02-01, TOB..2024-03-01, TOC;outside=${outside.length}`,
+            filter,
+          )
+        }
+      }
+      const changes = yield* list("ticker=TOA&follow_lineage=true&types=ticker_change")
+      assert.strictEqual(changes.headers["x-lineage"], "TOA..2024-02-01, TOB..2024-03-01, TOC")
+      // A report is compared with the one before it in the same gap.
+      yield* insertRows(
+        "historical_float_pro",
+        report("TOA", "2024-02-01", 1, "2024-02-05"),
+        report("TOB", "2024-02-02", 2, "2024-03-05"),
+        report("TOA", "2024-02-03", 3, "2024-03-10"),
+      )
+      const floats = yield* list("ticker=TOA&follow_lineage=true&types=float_change")
+      assert.strictEqual(floats.headers["x-lineage"], "TOA..2024-02-01, TOB..2024-03-01, TOC;outside=1")
+      yield* insertRows(
+        "gap_stats",
+        ...Array.from(
+          { length: 120 },
+          (_, day) => gap("TOA", new Date(Date.UTC(2025, 0, day)).toISOString().slice(0, 10)),
+        ),
+      )
+      const many = yield* list("ticker=TOA&follow_lineage=true&types=gap")
+      assert.strictEqual(many.headers["x-lineage"], "TOA..2024-02-01, TOB..2024-03-01, TOC;outside=100+")
     }))
 
   it.effect("refuses to follow an ambiguous symbol, unless a CIK selects a company (D21, D35)", () =>

@@ -75,6 +75,9 @@ const formatLineages = ({ page: { metadata: { lineages } } }: QueryResult, arrow
     },
   )
 
+const formatOmittedTypes = ({ page: { metadata: { omitted_types } } }: QueryResult) =>
+  omitted_types.length === 0 ? [] : [`Omitted, because your key may not see them: ${omitted_types.join(", ")}`]
+
 const printRows = Effect.fnUntraced(function* ({ rows }: QueryResult, columnList: Option.Option<string>) {
   const screen = yield* stdoutCapabilities
   const columns = yield* chooseColumns(rows, columnList)
@@ -156,6 +159,7 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
       else if (rows.length > 0 || page.isJson) yield* printRows(result, columns)
       else yield* Console.log(escapeOnTerminal(stdout, page.body))
       for (const line of formatLineages(result, request.arrow)) yield* Console.error(escapeLine(line))
+      for (const line of formatOmittedTypes(result)) yield* Console.error(escapeLine(line))
       for (const line of formatDeprecation(result)) yield* Console.error(stderr.paint("yellow", escapeLine(line)))
       yield* Console.error(stderr.paint("dim", escapeLine(formatFooter(result, all))))
     }),

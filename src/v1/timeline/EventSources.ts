@@ -1,7 +1,6 @@
 /** The SQL of the timeline: each table is a source, whose rows are events of one or two types. */
 import { type SqlClient, Statement } from "effect/sql"
 import type { QueryParameter } from "../../lists/Conditions.ts"
-import type { SymbolPeriod } from "../../lineage/Lineage.ts"
 import type { PageClauses } from "../../lists/DeepPages.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
@@ -11,31 +10,32 @@ import { eventEndpoints, type EventType } from "./Api.ts"
 
 type Fragment = Statement.Fragment
 
-/** A period of a lineage with both of its ends: dates, `-infinity` or `infinity`. */
-export type EventPeriod = Required<SymbolPeriod>
-
 /** The parameters of the statement. */
 export interface EventQuery {
   readonly types: ReadonlyArray<EventType>
-  readonly periods: QueryParameter<ReadonlyArray<EventPeriod>>
+  readonly ticker: QueryParameter<string>
   readonly date_from?: QueryParameter<string>
   readonly date_to?: QueryParameter<string>
-  /** The current symbol of the company, if the request follows its lineage. */
-  readonly lineage_ticker?: QueryParameter<string>
   /** The current date in Chicago. Later ticker changes are not in effect (D19). */
   readonly today: QueryParameter<string>
 }
 
-type UpToPage = PageClauses["orderUpToPage"]
+/** How many events are read from each source: those of the page and of all pages before it. */
+interface SourceClauses {
+  readonly orderUpToPage: PageClauses["orderUpToPage"]
+  /** Whether the periods are the gaps between them, whose events are only counted. */
+  readonly areGaps: boolean
+}
 
-/** A table whose rows are events. */
+/** A table whose rows are events. Its statement reads the table `period (lineage_ticker, symbol, starts, ends)`. */
 interface EventSource {
   readonly types: readonly [EventType, ...ReadonlyArray<EventType>]
   /**
-   * Selects the newest events: `ticker`, `moment` (their time, or midnight of their day), `at_format` (the format that
-   * prints it), `type`, `full_title`, `key`, and `position` (their place in the order of the source).
+   * Selects the newest events: `lineage_ticker`, `symbol` and `starts` of the period, `moment` (their time, or midnight
+   * of their day), `at_format` (the format that prints it), `type`, `full_title`, `key`, and `position` (their place in
+   * the order of the source).
    */
-  readonly build: (query: EventQuery, orderUpToPage: UpToPage) => Fragment
+  readonly build: (query: EventQuery, clauses: SourceClauses) => Fragment
 }
 
 /** SQL expressions that turn a row into an event. */
@@ -48,19 +48,12 @@ interface EventColumns {
   readonly key: Fragment
   /** A total order of the rows of a ticker, newest first. An index has the ticker and the order of `moment`. */
   readonly order: Fragment
-  /** SQL from `from` to the conditions. Reads the rows of the ticker `period.ticker`. */
+  /** SQL from `from` to the conditions. Reads the rows of `period.symbol`. */
   readonly rows: (query: EventQuery) => Fragment
 }
 
 const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
   const name = sql.literal
-
-  const periods = ({ periods }: EventQuery) => {
-    const list = (property: keyof EventPeriod) => periods.map((all) => all.map((period) => period[property]))
-    return sql`unnest(
-      ${list("ticker")}::text[], ${list("from")}::text[]::date[], ${list("until")}::text[]::date[]
-    ) as period (ticker, since, until)`
-  }
 
   // The dates are subqueries, so that PostgreSQL plans without their values and reuses the plan.
   const isNotBefore = (moment: Fragment, { date_from }: EventQuery) =>
@@ -68,14 +61,14 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const isNotAfter = (moment: Fragment, { date_to }: EventQuery) =>
     date_to === undefined ? [] : [sql`${moment} < (select ${date_to}::text::date + 1)`]
   /** Whether the row belongs to the period. `date` is the date of the row, as for `follow_lineage` of its own list. */
-  const isInPeriod = (date: Fragment) => sql`${date} >= period.since and ${date} < period.until`
+  const isInPeriod = (date: Fragment) => sql`${date} >= period.starts and ${date} < period.ends`
 
   /** Whether the event is within the dates of the request, and its row within the period. */
   const during = (query: EventQuery, moment: Fragment, date = moment) =>
     sql.and([isInPeriod(date), ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
 
   const fromTable = (table: string, moment: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: EventQuery) =>
-    sql`from ${name(table)} where ${sql.and([sql`ticker = period.ticker`, during(query, moment), ...conditions])}`
+    sql`from ${name(table)} where ${sql.and([sql`ticker = period.symbol`, during(query, moment), ...conditions])}`
 
   /** Percent-encodes a text for a key. */
   const encode = (column: Fragment) =>
@@ -91,7 +84,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   }
   const makeKeyOf = (ticker: Fragment, ...parameters: ReadonlyArray<Fragment>) =>
     sql`concat_ws('&', ${sql.csv([parameter("ticker", encode(ticker)), ...parameters])})`
-  const makeKey = (...parameters: ReadonlyArray<Fragment>) => makeKeyOf(sql`period.ticker`, ...parameters)
+  const makeKey = (...parameters: ReadonlyArray<Fragment>) => makeKeyOf(sql`period.symbol`, ...parameters)
   /** For keys that find all rows of a day, because there may be more than ten. */
   const allOfDay = sql`'limit=100'`
 
@@ -109,9 +102,9 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     { format = sql`'YYYY-MM-DD'`, key, moment, order, rows, title, type = sql.literal(`'${types[0]}'`) }: EventColumns,
   ): EventSource => ({
     types,
-    build: (query, orderUpToPage) =>
+    build: (query, { orderUpToPage }) =>
       sql`
-      select period.ticker, period.since, event.* from ${periods(query)} cross join lateral (
+      select lineage_ticker, symbol, starts, event.* from period cross join lateral (
         select ${moment}::timestamp as moment, ${format} as at_format, ${type} as type, ${title} as full_title,
           ${key} as key, row_number() over (order by ${order}) as position
         ${rows(query)} ${orderUpToPage(order)}
@@ -139,7 +132,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
       // These conditions are written as in /v1/news.
       const conditions = filings && news ? [] : [filings ? sql`form_type <> 'news'` : sql`form_type = 'news'`]
       return sql`from news where ${
-        sql.and([sql`ticker = period.ticker`, during(query, created_at, filed_at), ...conditions])
+        sql.and([sql`ticker = period.symbol`, during(query, created_at, filed_at), ...conditions])
       }`
     },
   })
@@ -201,21 +194,24 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const floatOrder = sql`reported_date desc nulls last, filed_at desc, form_type, document_url`
   const floatChanges: EventSource = {
     types: ["float_change"],
-    build: (query, orderUpToPage) => {
+    build: (query, { areGaps, orderUpToPage }) => {
       const reported_date = sql`reported_date`
+      // Reports in different gaps may be those of different companies.
+      const comparable = areGaps ? sql`partition by symbol, starts` : sql.literal("")
       return sql`
-        select ticker, date '-infinity' as since, reported_date::timestamp as moment, 'YYYY-MM-DD' as at_format,
-          'float_change' as type, 'Float changed from ' || previous || ' to ' || "float" as full_title,
-          ${makeKeyOf(sql`ticker`, inRange("reported_date"), allOfDay)} as key, position
+        select lineage_ticker, symbol, date '-infinity' as starts, reported_date::timestamp as moment,
+          'YYYY-MM-DD' as at_format, 'float_change' as type,
+          'Float changed from ' || previous || ' to ' || "float" as full_title,
+          ${makeKeyOf(sql`symbol`, inRange("reported_date"), allOfDay)} as key, position
         from (
-          select report.*, period.ticker, lead("float") over newest_first as previous,
+          select report.*, lineage_ticker, symbol, lead("float") over newest_first as previous,
             row_number() over newest_first as position
-          from ${periods(query)} cross join lateral (
+          from period cross join lateral (
             select reported_date, filed_at, form_type, document_url, "float" from historical_float_pro
-            where ticker = period.ticker and "float" is not null and reported_date is not null
+            where ticker = period.symbol and "float" is not null and reported_date is not null
               and ${sql.and([isInPeriod(filed_at), ...isNotAfter(reported_date, query)])}
           ) as report
-          window newest_first as (order by ${floatOrder})
+          window newest_first as (${comparable} order by ${floatOrder})
         ) as report
         where ${sql.and([sql`"float" <> previous`, ...isNotBefore(reported_date, query)])}
         ${orderUpToPage(floatOrder)}
@@ -239,7 +235,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     title: sql`old_ticker || ' became ' || new_ticker`,
     // The endpoint takes symbols of at most six characters (D6).
     key: makeKeyOf(
-      sql`case when length(period.ticker) <= 6 then period.ticker
+      sql`case when length(period.symbol) <= 6 then period.symbol
         else (select ticker from unnest(array[old_ticker, new_ticker]) as ticker order by length(ticker) limit 1) end`,
       // Selects the chain of the event if the symbol is ambiguous (D35).
       parameter("cik", sql`cik`),
@@ -250,9 +246,9 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
       const condition = sql`status = 'confirmed' and effective_date <= ${query.today}::text::date
         and ${during(query, sql`effective_date`)}`
       return sql`from (
-        select ${columns} from ticker_changes where old_ticker = period.ticker and ${condition}
+        select ${columns} from ticker_changes where old_ticker = period.symbol and ${condition}
         union all
-        select ${columns} from ticker_changes where new_ticker = period.ticker and ${condition}
+        select ${columns} from ticker_changes where new_ticker = period.symbol and ${condition}
       ) as change`
     },
   })
@@ -278,31 +274,40 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
 
   /** Events without a row, for an account that may use none of the endpoints. */
   const none = sql`
-    select null::text as ticker, null::date as since, null::timestamp as moment, null::text as at_format,
-      null::text as type, null::text as full_title, null::text as key, null::bigint as position,
-      null::int as source, null::text as endpoint, null::text as tier
+    select null::text as lineage_ticker, null::text as symbol, null::date as starts, null::timestamp as moment,
+      null::text as at_format, null::text as type, null::text as full_title, null::text as key,
+      null::bigint as position, null::int as source, null::text as endpoint, null::text as tier
     where false
   `
 
-  return (query: EventQuery, { columns, orderAndLimit, orderUpToPage }: ListClauses) => {
-    const parts = sources.flatMap(({ build, types }, source) => {
-      if (!types.some((type) => query.types.includes(type))) return []
-      const { path, required_tier } = getEndpointAccess(eventEndpoints[types[0]])
+  /** A single symbol has one period without ends. */
+  const always = ({ ticker }: EventQuery) =>
+    sql`(
+      select ticker as lineage_ticker, ticker as symbol, date '-infinity' as starts, date 'infinity' as ends
+      from (select ${ticker}::text as ticker) as requested
+    ) as period`
+
+  return (query: EventQuery, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
+    const areGaps = period?.areGaps === true
+    // The gaps have the company's own changes, too, because the periods show each change under one of its two symbols.
+    const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
+    const parts = sources.flatMap((source, index) => {
+      if (!source.types.some((type) => types.includes(type))) return []
+      const { path, required_tier } = getEndpointAccess(eventEndpoints[source.types[0]])
       return [sql`(
-        select event.*, ${sql.literal(String(source))} as source, ${literal(path)} as endpoint,
+        select event.*, ${sql.literal(String(index))} as source, ${literal(path)} as endpoint,
           ${literal(required_tier)} as tier
-        from (${build(query, orderUpToPage)}) as event
+        from (${source.build(query, { areGaps, orderUpToPage })}) as event
       )`]
     })
-    const { lineage_ticker } = query
-    const lineage = lineage_ticker === undefined ? sql.literal("") : sql`, ${lineage_ticker}::text as lineage_ticker`
     return sql`
+      with period as (select lineage_ticker, symbol, starts, ends from ${period?.from ?? always(query)})
       select ${columns}
       from (${parts.length === 0 ? none : Statement.join(" union all ", false)(parts)}) as event cross join lateral (
-        select to_char(moment, at_format) as at,
-          case when length(full_title) <= 200 then full_title else left(full_title, 199) || '…' end as title${lineage}
+        select symbol as ticker, to_char(moment, at_format) as at,
+          case when length(full_title) <= 200 then full_title else left(full_title, 199) || '…' end as title
       ) as printed
-      ${orderAndLimit(sql`moment desc, source, since desc, position`)}
+      ${orderAndLimit(sql`moment desc, source, starts desc, position`)}
     `
   }
 }
