@@ -101,6 +101,32 @@ export const textArrayColumn = (description: string) =>
     json: Schema.Array(Schema.String).annotate({ description }),
   })
 
+const LinkText = TrimmedText.check(
+  Schema.makeFilter((text: string) => /^https?:/i.test(text) && URL.canParse(text), {
+    message: "must be a link that starts with https:// or http://",
+  }),
+)
+
+const sourceDescription = "Links to the documents that the row comes from. A fragment names the element or fact."
+
+/** The column `source`, which all formats print only with `provenance=true`. Null: unknown. */
+export const sourceColumn = Model.Field({
+  select: Schema.NullOr(Schema.Array(Schema.String).annotate({ fieldEncoder: textArrayFieldEncoder })),
+  insert: Schema.optionalKey(Schema.NullOr(
+    Schema.Array(LinkText).annotate({
+      title: "list of links",
+      description: sourceDescription,
+      examples: [["https://www.sec.gov/Archives/edgar/data/1640147/000164014724000123/rdgdoc.xml#reportingOwner[1]"]],
+    }),
+  )),
+  json: Schema.NullOr(Schema.Array(Schema.String)).annotate({
+    description: `With \`provenance=true\`: ${sourceDescription} Null: unknown. Missing otherwise.`,
+  }),
+})
+
+/** `sourceColumn` in the model of a row: part of data files only. */
+export const loadedSourceColumn = Model.Field({ insert: sourceColumn.schemas.insert })
+
 /** A decimal in a data file. The parameters are the maximum number of digits before and after the point. */
 const makeDecimalText = (integers: number, decimals: number) =>
   Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {

@@ -8,6 +8,7 @@ import {
   dateColumn,
   getTickerRowJsonSchema,
   integerColumn,
+  loadedSourceColumn,
   moneyColumn,
   nullableColumn,
   ratioColumn,
@@ -43,6 +44,7 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
   ownership_source_url: nullableColumn(textColumn("URL of the filing that reports the ownership figures.")),
   document_url: nullableColumn(textColumn("URL of the filing that reports the share counts.")),
   last_updated: NewYorkTimeColumn,
+  source: loadedSourceColumn,
 }) {}
 
 export const FloatOutstandingQuery = Schema.Struct({

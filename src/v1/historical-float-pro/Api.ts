@@ -8,6 +8,7 @@ import {
   dateColumn,
   getTickerRowJsonSchema,
   integerColumn,
+  loadedSourceColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
@@ -61,6 +62,7 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
   ads_ratio: nullableColumn(ratioColumn("Ordinary shares per depositary share.")),
   details: nullableColumn(textColumn("How the counts were extracted from the filing.")),
   last_updated: NewYorkTimeColumn,
+  source: loadedSourceColumn,
 }) {}
 
 export const HistoricalFloatProQuery = Schema.Struct({

@@ -6,6 +6,7 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   dateColumn,
   getTickerRowJsonSchema,
+  loadedSourceColumn,
   nullableColumn,
   rowDateColumn,
   textArrayColumn,
@@ -37,6 +38,7 @@ const fields = {
   filed_at_time: nullableColumn(NewYorkTimeColumn),
   created_at: FixedOffsetTimeColumn,
   last_updated: FixedOffsetTimeColumn,
+  source: loadedSourceColumn,
 }
 
 export class NewsItem extends Model.Class<NewsItem>("NewsItem")(fields) {}

@@ -9,6 +9,7 @@ import {
   getTickerRowJsonSchema,
   integerColumn,
   literalColumn,
+  loadedSourceColumn,
   nullableColumn,
   ratioColumn,
   rowDateColumn,
@@ -61,6 +62,7 @@ export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
   ...filing,
   ...holding,
   last_updated: NewYorkTimeColumn,
+  source: loadedSourceColumn,
 }) {}
 
 export class Owner extends Model.Class<Owner>("Owner")({ ...holding, last_updated: NewYorkTimeColumn }) {}

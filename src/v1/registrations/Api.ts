@@ -9,6 +9,7 @@ import {
   getTickerRowJsonSchema,
   integerColumn,
   literalColumn,
+  loadedSourceColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
@@ -68,6 +69,7 @@ export class Registration extends Model.Class<Registration>("Registration")({
   details: nullableColumn(textColumn("Details from the filing.")),
   document_url: nullableColumn(textColumn("URL of the filing.")),
   last_updated: NewYorkTimeColumn,
+  source: loadedSourceColumn,
 }) {}
 
 export const RegistrationsQuery = Schema.Struct({

@@ -8,6 +8,7 @@ import {
   dateColumn,
   getTickerRowJsonSchema,
   integerColumn,
+  loadedSourceColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
@@ -79,6 +80,7 @@ export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
   ratio_debt_to_equity: nullableColumn(ratioColumn("Debt divided by equity.")),
   pending_s1: booleanColumn("Whether a form S-1 registration is pending."),
   last_updated: NewYorkTimeColumn,
+  source: loadedSourceColumn,
 }) {}
 
 /** Numeric fields with `min_` and `max_` filters. */
