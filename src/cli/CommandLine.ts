@@ -22,6 +22,7 @@ import { makeExample, makeSilentExample } from "./CommandParts.ts"
 import { generateCommand } from "./GenerateCommand.ts"
 import { makeKeysCommand } from "./KeysCommand.ts"
 import { datasetsCommand, loadCommand } from "./DatasetCommands.ts"
+import { ingestCommand } from "./IngestCommand.ts"
 import { loggingLayer } from "./Logging.ts"
 import { grantCommand, migrateCommand } from "./DatabaseCommands.ts"
 import { makeQueryCommand } from "./query/QueryCommand.ts"
@@ -78,6 +79,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       grantCommand.pipe(withWarnings),
       loadCommand.pipe(withWarnings),
       datasetsCommand.pipe(withWarnings),
+      ingestCommand.pipe(withWarnings),
       generateCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
       makeKeysCommand(keyedPaths).pipe(withWarnings),

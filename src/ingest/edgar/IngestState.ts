@@ -75,6 +75,15 @@ export const beginRun = Effect.fnUntraced(function* ({ datasets, scheduled, sinc
   return run?.run_id ?? 0
 })
 
+/** Continues an interrupted run, so that companies completed before the interruption are not visited again. */
+export const continueRun = Effect.fnUntraced(function* (runId: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    update edgar_runs set status = 'running', finished_at = null, error = null where run_id = ${runId}::float8
+  `
+  return runId
+})
+
 export const finishRun = Effect.fnUntraced(
   function* (runId: number, status: RunStatus, finishedAt: number, error: string | null) {
     const sql = yield* SqlClient.SqlClient
@@ -94,12 +103,12 @@ export const addRunCounts = Effect.fnUntraced(function* (runId: number, counts: 
   `
 })
 
-/** The newest run, if it did not succeed. */
-export const findInterruptedRun = Effect.gen(function* () {
+/** The newest run, scheduled or not, if it did not succeed. */
+export const findInterruptedRun = Effect.fnUntraced(function* (scheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
   const [run] = yield* decodeRuns(sql`
     select run_id::float8, tickers, datasets, since::text from (
-      select * from edgar_runs order by run_id desc limit 1
+      select * from edgar_runs where scheduled = ${scheduled} order by run_id desc limit 1
     ) as newest
     where status <> 'succeeded'
   `)
@@ -214,4 +223,33 @@ export const readKnownTickerChanges = Effect.gen(function* () {
     Schema.Struct({ old_ticker: Schema.String, new_ticker: Schema.String, cik: Schema.NullOr(Schema.String) }),
   )(sql`select old_ticker, new_ticker, cik from ticker_changes`)
   return new Set(rows.map(({ cik, new_ticker, old_ticker }) => `${old_ticker} ${new_ticker} ${cik ?? ""}`))
+})
+
+const ScheduledRun = Schema.Struct({
+  /** Milliseconds since 1970. */
+  started_at: Schema.Finite,
+  /** Null if the run was killed. */
+  finished_at: Schema.NullOr(Schema.Finite),
+  status: Schema.String,
+})
+
+/** The newest run that INGEST_EDGAR started. */
+export const readLastScheduledRun = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [run] = yield* decodeRows(ScheduledRun)(sql`
+    select extract(epoch from started_at)::float8 * 1000 as started_at,
+      extract(epoch from finished_at)::float8 * 1000 as finished_at, status
+    from edgar_runs where scheduled order by run_id desc limit 1
+  `)
+  return run
+})
+
+/** When the newest successful run ended, in seconds since 1970; 0 if never. */
+export const readLastSuccess = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`
+    select coalesce(extract(epoch from max(finished_at)), 0)::float8 as seconds from edgar_runs
+    where status = 'succeeded'
+  `)
+  return row?.seconds ?? 0
 })
