@@ -141,7 +141,7 @@ const edgarCommand = Command.make(
       withProgressDisplay,
       Effect.timed,
       Effect.onInterrupt(() => Console.error(formatInterruption(report, options.target))),
-      Effect.provide(EdgarClient.layer(agent.value, yield* EdgarBasesConfig)),
+      Effect.provide(EdgarClient.limitedLayer(agent.value, yield* EdgarBasesConfig)),
       Effect.provide(migratedConnectionLayer),
     )
     const rejections = formatRejections(report, options.target === "load")

@@ -6,7 +6,7 @@ import { Buffer } from "node:buffer"
 import { isEmailAddress } from "../../accounts/EmailAddress.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { type EdgarBases, edgarBases } from "./EdgarUrls.ts"
-import { makeFairAccess } from "./FairAccess.ts"
+import { FairAccess } from "./FairAccess.ts"
 
 /** Whether the text can be a header value and contains an email address, as the SEC requires. */
 export const isUserAgent = (text: string) =>
@@ -135,7 +135,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
       EdgarClient,
       Effect.gen(function* () {
         const client = yield* HttpClient.HttpClient
-        const { acquire, pause } = yield* makeFairAccess
+        const { acquire, pause } = yield* FairAccess
 
         const attempt = Effect.fnUntraced(function* ({ url, validators }: DocumentRequest) {
           yield* acquire
@@ -181,4 +181,8 @@ export class EdgarClient extends Context.Service<EdgarClient, {
         return { bases, fetch }
       }),
     ).pipe(Layer.provide(FetchHttpClient.layer))
+
+  /** With the rate limit that all processes of the database share. */
+  static readonly limitedLayer = (userAgent: string, bases: EdgarBases) =>
+    Layer.provide(EdgarClient.layer(userAgent, bases), FairAccess.layer)
 }

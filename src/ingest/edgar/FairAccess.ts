@@ -2,8 +2,8 @@
  * The SEC's limit of 10 requests per second, which all processes share through one row of `edgar_access`
  * (docs/decisions/0104-fair-access.md). PostgreSQL's clock decides.
  */
-import { Duration, Effect, Schema } from "effect"
-import { SqlClient } from "effect/sql"
+import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { monotonicClock } from "../../observability/MonotonicTime.ts"
 
@@ -21,7 +21,7 @@ const pausePollInterval = Duration.seconds(5)
 
 const decodeSlot = decodeRows(Schema.Struct({ pause_millis: Schema.Finite, wait_millis: Schema.Finite }))
 
-export const makeFairAccess = Effect.gen(function* () {
+const makeFairAccess = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const now = yield* monotonicClock
   let isPauseReported = false
@@ -53,8 +53,7 @@ export const makeFairAccess = Effect.gen(function* () {
     yield* Effect.sleep(Duration.min(pausePollInterval, Duration.millis(millis)))
   })
 
-  /** Completes when this process may start one request. */
-  const acquire: Effect.Effect<void, Effect.Error<typeof reserve>> = Effect.gen(function* () {
+  const acquire: Effect.Effect<void, SqlError.SqlError> = Effect.gen(function* () {
     const requestedAt = now()
     const { pause_millis, wait_millis } = yield* reserve
     if (pause_millis > 0) {
@@ -66,11 +65,20 @@ export const makeFairAccess = Effect.gen(function* () {
     if (now() > requestedAt + Math.max(0, wait_millis) + maxLatenessMillis) return yield* acquire
   })
 
-  /** Pauses the requests of all processes for ten minutes. */
-  const pause = sql`
+  const pause = Effect.asVoid(sql`
     update edgar_access set paused_until = greatest(
       paused_until, clock_timestamp() + make_interval(secs => ${Duration.toSeconds(pauseDuration)}::float8)
     )
-  `
+  `)
   return { acquire, pause }
 })
+
+/** Permission to send requests to the SEC, shared by all processes of one database. */
+export class FairAccess extends Context.Service<FairAccess, {
+  /** Completes when this process may start one request. */
+  readonly acquire: Effect.Effect<void, SqlError.SqlError>
+  /** Pauses the requests of all processes for ten minutes. */
+  readonly pause: Effect.Effect<void, SqlError.SqlError>
+}>()("tickerline/ingest/FairAccess") {
+  static readonly layer = Layer.effect(FairAccess, makeFairAccess)
+}

@@ -117,7 +117,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
       return notPermittedPause
     }
     yield* withDirectConnection(runScheduled(ingest)).pipe(
-      Effect.provide(EdgarClient.layer(ingest.userAgent, bases)),
+      Effect.provide(EdgarClient.limitedLayer(ingest.userAgent, bases)),
     )
     lastSuccess = yield* readLastSuccess
     return Duration.zero
