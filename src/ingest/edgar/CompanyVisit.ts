@@ -1,7 +1,7 @@
 /** Ingests one company: requests its new documents, and turns them into rows. */
 import { Effect, Result } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
-import { decodeCompanyFacts } from "./CompanyFacts.ts"
+import { decodeCompanyFacts, makeFloatRows } from "./CompanyFacts.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { EdgarClient } from "./EdgarClient.ts"
 import {
@@ -12,17 +12,15 @@ import {
   submissionsUrl,
   xmlDocumentUrl,
 } from "./EdgarUrls.ts"
-import { makeFloatRows } from "./FloatRows.ts"
-import { companyDatasets, type IngestedDataset } from "./IngestedDatasets.ts"
+import type { IngestedDataset } from "./IngestedDatasets.ts"
 import { type DatasetProgress, readProgress } from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
-import { makeNewsRows } from "./NewsRows.ts"
 import { isOwnershipForm, makeOwnershipRows } from "./OwnershipForm.ts"
 import { covers, findPendingFilings, makeProgress } from "./PendingFilings.ts"
-import { makeRegistrationRows } from "./RegistrationRows.ts"
+import { makeRegistrationRows } from "./Registrations.ts"
 import { isSchedule13 } from "./Schedule13.ts"
-import { makeScreenerRow } from "./ScreenerRows.ts"
-import { decodeSubmissions, decodeSubmissionsPage, type Filing } from "./Submissions.ts"
+import { makeScreenerRow } from "./Screener.ts"
+import { decodeSubmissions, decodeSubmissionsPage, type Filing, makeNewsRows, type Submissions } from "./Submissions.ts"
 
 /** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
 const documentConcurrency = 4
@@ -32,6 +30,13 @@ const maxConsecutiveFailures = 3
 
 /** Forms that state shares outstanding or public float in XBRL. */
 const statesShareCounts = ({ form }: Filing) => /^(10-[KQ]T?|20-F|40-F)(\/A)?$/.test(form)
+
+/** Forms from which registrations, and the pending S-1 of the screener, are put together. */
+const isPartOfRegistration = ({ form }: Filing) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
+
+const floatDatasets = ["float_outstanding", "historical_float_pro"] as const
+
+type StoredProgress = ReadonlyMap<string, DatasetProgress>
 
 /** Forms 3, 4 and 5 and Schedules 13 that were filed as XML. Older schedules are HTML or text. */
 const hasOwnershipXml = ({ form, primaryDocument }: Filing) =>
@@ -89,28 +94,37 @@ export const makeDownload = Effect.gen(function* () {
 
 export type Download = Effect.Success<typeof makeDownload>
 
-/** The company's filings: the recent ones, and older ones if `since` requires them and they were not read before. */
-const readFilings = Effect.fnUntraced(
-  function* (
-    { cik }: Issuer,
-    { datasets, since }: VisitOptions,
-    stored: ReadonlyMap<string, DatasetProgress>,
+/** Downloads and decodes a document without which the company cannot be visited. */
+const requireDocument = Effect.fnUntraced(
+  function* <A>(
     download: Download,
+    makeUrl: (bases: EdgarBases) => string,
+    decode: (text: string, url: string) => Result.Result<A, DocumentRejected>,
   ) {
-    const require = (makeUrl: (bases: EdgarBases) => string) =>
-      Effect.flatMap(download(makeUrl), (result) =>
-        Effect.fromResult(Result.mapError(result, ({ rejection }) => rejection)))
+    const text = yield* Effect.fromResult(Result.mapError(yield* download(makeUrl), ({ rejection }) => rejection))
+    return yield* Effect.fromResult(decode(text, makeUrl(edgarBases)))
+  },
+)
 
-    const text = yield* require((bases) => submissionsUrl(cik, bases))
-    const submissions = yield* Effect.fromResult(decodeSubmissions(text, submissionsUrl(cik)))
-    const isNew = companyDatasets.some((name) => datasets.has(name) && !covers(stored.get(name), since))
-    const pages = isNew ? submissions.pages.filter(({ filingTo }) => filingTo >= since) : []
+/** The company's filings, and which rows are to be made of them. */
+const readFilings = Effect.fnUntraced(
+  function* ({ cik }: Issuer, { datasets, since }: VisitOptions, stored: StoredProgress, download: Download) {
+    const submissions = yield* requireDocument(download, (bases) => submissionsUrl(cik, bases), decodeSubmissions)
+    const isFirst = (name: IngestedDataset) => datasets.has(name) && !covers(stored.get(name), since)
+    const hasNew = (name: IngestedDataset, isRelevant: (filing: Filing) => boolean) =>
+      datasets.has(name) && findPendingFilings(submissions.filings, stored.get(name), since).some(isRelevant)
+    const makes = {
+      registrations: isFirst("registrations") || hasNew("registrations", isPartOfRegistration),
+      screener: isFirst("screener") || hasNew("screener", (one) => isPartOfRegistration(one) || statesShareCounts(one)),
+      floats: floatDatasets.some((name) => isFirst(name) || hasNew(name, statesShareCounts)),
+    }
+    // These rows combine filings that may be years apart.
+    const needsAllPages = makes.registrations || makes.screener || makes.floats
+    const needsOldPages = isFirst("news") || isFirst("ownership")
+    const pages = submissions.pages.filter(({ filingTo }) => needsAllPages || (needsOldPages && filingTo >= since))
     const older = yield* Effect.forEach(pages, ({ name }) =>
-      Effect.flatMap(
-        require((bases) => submissionsPageUrl(name, bases)),
-        (text) => Effect.fromResult(decodeSubmissionsPage(text, submissionsPageUrl(name))),
-      ))
-    return { submissions, filings: [submissions.filings, ...older].flat(), requests: 1 + pages.length }
+      requireDocument(download, (bases) => submissionsPageUrl(name, bases), decodeSubmissionsPage))
+    return { submissions, filings: [submissions.filings, ...older].flat(), makes, documents: 1 + pages.length }
   },
 )
 
@@ -140,27 +154,36 @@ const addOwnership = Effect.fnUntraced(
 )
 
 /** Rows of the company's facts. Returns whether the facts are to be requested again. */
-const addFloats = Effect.fnUntraced(function* (issuer: Issuer, visit: CompanyVisit, download: Download) {
-  const result = yield* download((bases) => companyFactsUrl(issuer.cik, bases))
-  if (Result.isFailure(result)) {
-    // Funds and new companies have no facts.
-    if (result.failure.kind === "missing") return false
-    visit.rejections.push(result.failure.rejection)
-    return result.failure.kind === "unavailable"
-  }
-  visit.documents += 1
-  const facts = decodeCompanyFacts(result.success, companyFactsUrl(issuer.cik))
-  if (Result.isFailure(facts)) {
-    visit.rejections.push(facts.failure)
+const addFloats = Effect.fnUntraced(
+  function* (
+    issuer: Issuer,
+    submissions: Submissions,
+    filings: ReadonlyArray<Filing>,
+    visit: CompanyVisit,
+    download: Download,
+  ) {
+    const result = yield* download((bases) => companyFactsUrl(issuer.cik, bases))
+    if (Result.isFailure(result)) {
+      // Funds and new companies have no facts.
+      if (result.failure.kind === "missing") return false
+      visit.rejections.push(result.failure.rejection)
+      return result.failure.kind === "unavailable"
+    }
+    visit.documents += 1
+    const facts = decodeCompanyFacts(result.success, companyFactsUrl(issuer.cik))
+    if (Result.isFailure(facts)) {
+      visit.rejections.push(facts.failure)
+      return false
+    }
+    const rows = makeFloatRows(issuer, facts.success, submissions, filings)
+    for (const name of floatDatasets) visit.rows.set(name, rows[name])
     return false
-  }
-  for (const [table, rows] of Object.entries(makeFloatRows(issuer, facts.success))) visit.rows.set(table, rows)
-  return false
-})
+  },
+)
 
 export const visitCompany = Effect.fnUntraced(function* (issuer: Issuer, options: VisitOptions, download: Download) {
   const { datasets, isDryRun, isFresh, since } = options
-  const stored: ReadonlyMap<string, DatasetProgress> = isFresh ? new Map() : yield* readProgress(issuer.cik)
+  const stored: StoredProgress = isFresh ? new Map() : yield* readProgress(issuer.cik)
   const visit: CompanyVisit = { rows: new Map(), progress: [], rejections: [], documents: 0 }
   const read = yield* readFilings(issuer, options, stored, download).pipe(
     Effect.catchTag("DocumentRejected", (rejection) => {
@@ -170,8 +193,8 @@ export const visitCompany = Effect.fnUntraced(function* (issuer: Issuer, options
   )
   if (read === undefined) return visit
 
-  const { filings, requests, submissions } = read
-  visit.documents += requests
+  const { documents, filings, makes, submissions } = read
+  visit.documents += documents
   const findPending = (dataset: IngestedDataset) => findPendingFilings(filings, stored.get(dataset), since)
   const noteProgress = (dataset: IngestedDataset, failed: ReadonlySet<string> = new Set()) =>
     visit.progress.push(makeProgress(issuer.cik, dataset, filings, since, stored.get(dataset), failed))
@@ -180,27 +203,21 @@ export const visitCompany = Effect.fnUntraced(function* (issuer: Issuer, options
     visit.rows.set("news", makeNewsRows(issuer, findPending("news")))
     noteProgress("news")
   }
-  if (datasets.has("registrations")) {
-    // All filings, because a new one can belong to an old registration.
-    if (findPending("registrations").length > 0) visit.rows.set("registrations", makeRegistrationRows(issuer, filings))
-    noteProgress("registrations")
+  if (makes.registrations) visit.rows.set("registrations", makeRegistrationRows(issuer, filings))
+  if (datasets.has("registrations")) noteProgress("registrations")
+  if (makes.screener) {
+    const row = makeScreenerRow(issuer, submissions, filings)
+    if (row !== undefined) visit.rows.set("screener", [row])
   }
-  if (datasets.has("screener")) {
-    visit.rows.set("screener", [makeScreenerRow(issuer, submissions, filings)])
-    noteProgress("screener")
-  }
+  if (datasets.has("screener")) noteProgress("screener")
   if (datasets.has("ownership")) {
     const forms = findPending("ownership").filter(hasOwnershipXml)
     if (isDryRun) visit.documents += forms.length
     else noteProgress("ownership", yield* addOwnership(issuer, forms, visit, download))
   }
-  const floats = (["float_outstanding", "historical_float_pro"] as const).filter((name) => datasets.has(name))
-  const needsFacts = floats.some((name) =>
-    !covers(stored.get(name), since) || findPending(name).some(statesShareCounts)
-  )
-  if (needsFacts && isDryRun) visit.documents += 1
-  const isRepeated = needsFacts && !isDryRun && (yield* addFloats(issuer, visit, download))
-  if (!isRepeated) floats.forEach((name) => noteProgress(name))
-  for (const table of visit.rows.keys()) if (!datasets.has(table)) visit.rows.delete(table)
+  if (makes.floats && isDryRun) visit.documents += 1
+  const isRepeated = makes.floats && !isDryRun && (yield* addFloats(issuer, submissions, filings, visit, download))
+  if (!isRepeated) floatDatasets.filter((name) => datasets.has(name)).forEach((name) => noteProgress(name))
+  for (const name of floatDatasets) if (!datasets.has(name)) visit.rows.delete(name)
   return visit
 })

@@ -92,7 +92,12 @@ const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientR
     if (size > maxBodyBytes) return Effect.fail(new DocumentRejected({ url, reason: "is larger than 128 MB" }))
     chunks.push(chunk)
     return Effect.void
-  })
+  }).pipe(
+    Effect.catchIf(
+      (error) => error._tag === "HttpClientError" && error.reason._tag === "EmptyBodyError",
+      () => Effect.void,
+    ),
+  )
   return Buffer.concat(chunks).toString("utf8")
 })
 

@@ -18,6 +18,7 @@ import * as State from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
 import { subtractDays } from "./PendingFilings.ts"
 import { makeRowFiles, type RowsByTable } from "./RowFiles.ts"
+import { groupIssuers } from "./TickerList.ts"
 import { findNewTickerChanges, readTickerList } from "./TickerLists.ts"
 
 export class IngestRefused extends Data.TaggedError("IngestRefused")<{ readonly message: string }> {}
@@ -220,7 +221,7 @@ const loadBatch = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
     const results = yield* Effect.forEach(
       loadableDatasets.filter(({ table }) => files.counts.has(table)),
       ({ table }) =>
-        loadFile({ dataset: table, file: files.getFile(table), append: true, keepOmittedColumns: true }, insertedRows),
+        loadFile({ dataset: table, file: files.getFile(table), append: true }, insertedRows),
     )
     yield* State.saveProgress(runId, batch.progress)
     yield* State.saveRejections(batch.rejections, now)
@@ -309,7 +310,7 @@ const prepareRun = Effect.fnUntraced(function* (given: IngestOptions, report: In
   const options = yield* resolveOptions(given)
   const day = yield* todayInNewYork
   const { list, rejections } = yield* readTickerList(day, options.target === "load")
-  const issuers = groupByCompany(list)
+  const issuers = Array.from(groupIssuers(list).values())
   const { companies, indexes } = yield* chooseCompanies(issuers, options, day, report)
   const startedAt = yield* Clock.currentTimeMillis
   const { interrupted, target } = options

@@ -8,7 +8,7 @@ import { decodeTickerList, findTickerChanges, isShrunk } from "./TickerList.ts"
 
 /** Reads the copy of a day. Copies were decoded before they were stored. */
 const decodeCopy = ({ day, entries }: State.TickerListCopy) =>
-  Effect.map(Effect.fromResult(decodeTickerList(entries, tickerListUrl())), (list) => ({ day, list }))
+  Effect.map(Effect.fromResult(decodeTickerList(entries, tickerListUrl())), (list) => ({ day, rows: list }))
 
 /**
  * Downloads the ticker list. If the SEC sends a damaged or much shorter one, the newest copy is used, and the rejection
@@ -24,20 +24,20 @@ export const readTickerList = Effect.fnUntraced(function* (day: string, isStored
 
   const usePrevious = Effect.fnUntraced(function* (rejection: DocumentRejected) {
     if (previous === undefined) return yield* rejection
-    return { list: previous.list, rejections: [rejection] }
+    return { list: previous.rows, rejections: [rejection] }
   })
   if (answer._tag === "Missing") {
     return yield* usePrevious(new DocumentRejected({ url: tickerListUrl(), reason: "is not there" }))
   }
   if (answer._tag === "Unchanged" && previous !== undefined) {
-    if (isStored) yield* State.saveTickerList({ day, entries: previous.copy.entries }, previous.list.length)
-    return { list: previous.list, rejections: [] }
+    if (isStored) yield* State.saveTickerList({ day, entries: previous.copy.entries }, previous.rows.length)
+    return { list: previous.rows, rejections: [] }
   }
   const text = answer._tag === "Found" ? answer.text : ""
   const list = decodeTickerList(text, tickerListUrl())
   if (Result.isFailure(list)) return yield* usePrevious(list.failure)
-  if (previous !== undefined && isShrunk(previous.list, list.success)) {
-    const reason = `has ${list.success.length} rows after ${previous.list.length}, so it is incomplete`
+  if (previous !== undefined && isShrunk(previous.rows, list.success)) {
+    const reason = `has ${list.success.length} rows after ${previous.rows.length}, so it is incomplete`
     return yield* usePrevious(new DocumentRejected({ url: tickerListUrl(), reason }))
   }
   if (isStored) {
@@ -52,6 +52,6 @@ export const findNewTickerChanges = Effect.gen(function* () {
   const lists = yield* Effect.forEach(yield* State.readTickerLists, decodeCopy)
   const known = yield* State.readKnownTickerChanges
   return findTickerChanges(lists).filter(({ cik, new_ticker, old_ticker }) =>
-    !known.has(`${old_ticker} ${new_ticker} ${cik}`)
+    !known.has([old_ticker, new_ticker, cik].join(" "))
   )
 })

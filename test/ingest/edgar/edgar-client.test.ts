@@ -1,8 +1,7 @@
 /** Requests to the SEC: identified, limited over all processes, conditional, and with retries (decision 0104). */
 import { NodeServices } from "@effect/platform-node"
-import { PgClient } from "@effect/sql-pg"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Clock, Effect, Fiber, Layer, Logger, Result, Schedule } from "effect"
+import { Clock, Effect, Fiber, Layer, Logger } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { EdgarClient, isUserAgent } from "../../../src/ingest/edgar/EdgarClient.ts"
