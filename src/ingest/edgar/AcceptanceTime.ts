@@ -84,9 +84,7 @@ export const readIndexPageTime = (html: string): DateTime.Utc | null => {
 
 /** Reads the exact time from an entry of the Atom feed (`<updated>`), which names its offset. */
 export const readFeedTime = (updated: string): DateTime.Utc | null =>
-  /([+-]\d\d:\d\d|Z)$/.test(updated)
-    ? Option.getOrNull(Option.map(DateTime.make(updated), DateTime.toUtc))
-    : null
+  /([+-]\d\d:\d\d|Z)$/.test(updated) ? Option.getOrNull(Option.map(DateTime.make(updated), DateTime.toUtc)) : null
 
 interface DatedFiling {
   readonly acceptedAt: DateTime.Utc | null
