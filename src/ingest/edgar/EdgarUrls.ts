@@ -41,7 +41,7 @@ export const filingIndexUrl = (cik: string, accession: string, bases: EdgarBases
 export const documentUrl = (cik: string, accession: string, primaryDocument: string, bases: EdgarBases = edgarBases) =>
   primaryDocument === ""
     ? filingIndexUrl(cik, accession, bases)
-    : `${filingFolderUrl(cik, accession, bases)}${primaryDocument}`
+    : `${filingFolderUrl(cik, accession, bases)}${encodeURI(primaryDocument)}`
 
 /** The XML of a form whose main document is a rendering of it: `xslF345X05/form4.xml` is `form4.xml`. */
 export const xmlDocumentUrl = (
@@ -49,4 +49,4 @@ export const xmlDocumentUrl = (
   accession: string,
   primaryDocument: string,
   bases: EdgarBases = edgarBases,
-) => `${filingFolderUrl(cik, accession, bases)}${primaryDocument.replace(/^xsl[^/]*\//, "")}`
+) => documentUrl(cik, accession, primaryDocument.replace(/^xsl[^/]*\//, ""), bases)
