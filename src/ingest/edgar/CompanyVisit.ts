@@ -1,7 +1,7 @@
 /** Ingests one company: requests its new documents, and turns them into rows. */
 import { Effect, Result } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
-import { decodeCompanyFacts, makeFloatRows } from "./CompanyFacts.ts"
+import { decodeCompanyFacts } from "./CompanyFacts.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { EdgarClient } from "./EdgarClient.ts"
 import {
@@ -12,15 +12,16 @@ import {
   submissionsUrl,
   xmlDocumentUrl,
 } from "./EdgarUrls.ts"
+import { makeFloatRows } from "./FloatRows.ts"
 import type { IngestedDataset } from "./IngestedDatasets.ts"
 import { type DatasetProgress, readProgress } from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
-import { isOwnershipForm, makeOwnershipRows } from "./OwnershipForm.ts"
+import { makeNewsRows } from "./NewsRows.ts"
+import { isOwnershipForm, isSchedule13, makeOwnershipRows } from "./OwnershipRows.ts"
 import { covers, findPendingFilings, makeProgress } from "./PendingFilings.ts"
-import { makeRegistrationRows } from "./Registrations.ts"
-import { isSchedule13 } from "./Schedule13.ts"
-import { makeScreenerRow } from "./Screener.ts"
-import { decodeSubmissions, decodeSubmissionsPage, type Filing, makeNewsRows, type Submissions } from "./Submissions.ts"
+import { makeRegistrationRows } from "./RegistrationRows.ts"
+import { makeScreenerRows } from "./ScreenerRows.ts"
+import { decodeSubmissions, decodeSubmissionsPage, type Filing, type Submissions } from "./Submissions.ts"
 
 /** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
 const documentConcurrency = 4
@@ -124,7 +125,11 @@ const readFilings = Effect.fnUntraced(
     const pages = submissions.pages.filter(({ filingTo }) => needsAllPages || (needsOldPages && filingTo >= since))
     const older = yield* Effect.forEach(pages, ({ name }) =>
       requireDocument(download, (bases) => submissionsPageUrl(name, bases), decodeSubmissionsPage))
-    return { submissions, filings: [submissions.filings, ...older].flat(), makes, documents: 1 + pages.length }
+    return {
+      submissions: { ...submissions, filings: [submissions.filings, ...older].flat() },
+      makes,
+      documents: 1 + pages.length,
+    }
   },
 )
 
@@ -132,17 +137,18 @@ const readFilings = Effect.fnUntraced(
 const addOwnership = Effect.fnUntraced(
   function* (issuer: Issuer, forms: ReadonlyArray<Filing>, visit: CompanyVisit, download: Download) {
     const failed = new Set<string>()
-    const rows = yield* Effect.forEach(forms, ({ accession, filingDate, form, primaryDocument }) => {
-      const makeUrl = (bases: EdgarBases) => xmlDocumentUrl(issuer.cik, accession, primaryDocument, bases)
+    const rows = yield* Effect.forEach(forms, (filing) => {
+      const makeUrl = (bases: EdgarBases) =>
+        xmlDocumentUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
       return Effect.map(download(makeUrl), (result) => {
         if (Result.isFailure(result)) {
-          if (result.failure.kind !== "rejected") failed.add(accession)
+          if (result.failure.kind !== "rejected") failed.add(filing.accession)
           visit.rejections.push(result.failure.rejection)
           return []
         }
         visit.documents += 1
-        const filing = { accession, form, filingDate, documentUrl: makeUrl(edgarBases) }
-        const made = makeOwnershipRows({ issuer, filing, xml: result.success })
+        const documentUrl = makeUrl(edgarBases)
+        const made = makeOwnershipRows({ issuer, filing: { ...filing, documentUrl }, xml: result.success })
         if (Result.isSuccess(made)) return made.success
         visit.rejections.push(made.failure)
         return []
@@ -155,13 +161,7 @@ const addOwnership = Effect.fnUntraced(
 
 /** Rows of the company's facts. Returns whether the facts are to be requested again. */
 const addFloats = Effect.fnUntraced(
-  function* (
-    issuer: Issuer,
-    submissions: Submissions,
-    filings: ReadonlyArray<Filing>,
-    visit: CompanyVisit,
-    download: Download,
-  ) {
+  function* (issuer: Issuer, submissions: Submissions, visit: CompanyVisit, download: Download) {
     const result = yield* download((bases) => companyFactsUrl(issuer.cik, bases))
     if (Result.isFailure(result)) {
       // Funds and new companies have no facts.
@@ -175,7 +175,7 @@ const addFloats = Effect.fnUntraced(
       visit.rejections.push(facts.failure)
       return false
     }
-    const rows = makeFloatRows(issuer, facts.success, submissions, filings)
+    const rows = makeFloatRows(issuer, facts.success, submissions)
     for (const name of floatDatasets) visit.rows.set(name, rows[name])
     return false
   },
@@ -193,7 +193,8 @@ export const visitCompany = Effect.fnUntraced(function* (issuer: Issuer, options
   )
   if (read === undefined) return visit
 
-  const { documents, filings, makes, submissions } = read
+  const { documents, makes, submissions } = read
+  const { filings } = submissions
   visit.documents += documents
   const findPending = (dataset: IngestedDataset) => findPendingFilings(filings, stored.get(dataset), since)
   const noteProgress = (dataset: IngestedDataset, failed: ReadonlySet<string> = new Set()) =>
@@ -205,10 +206,7 @@ export const visitCompany = Effect.fnUntraced(function* (issuer: Issuer, options
   }
   if (makes.registrations) visit.rows.set("registrations", makeRegistrationRows(issuer, filings))
   if (datasets.has("registrations")) noteProgress("registrations")
-  if (makes.screener) {
-    const row = makeScreenerRow(issuer, submissions, filings)
-    if (row !== undefined) visit.rows.set("screener", [row])
-  }
+  if (makes.screener) visit.rows.set("screener", makeScreenerRows(issuer, submissions))
   if (datasets.has("screener")) noteProgress("screener")
   if (datasets.has("ownership")) {
     const forms = findPending("ownership").filter(hasOwnershipXml)
@@ -216,7 +214,7 @@ export const visitCompany = Effect.fnUntraced(function* (issuer: Issuer, options
     else noteProgress("ownership", yield* addOwnership(issuer, forms, visit, download))
   }
   if (makes.floats && isDryRun) visit.documents += 1
-  const isRepeated = makes.floats && !isDryRun && (yield* addFloats(issuer, submissions, filings, visit, download))
+  const isRepeated = makes.floats && !isDryRun && (yield* addFloats(issuer, submissions, visit, download))
   if (!isRepeated) floatDatasets.filter((name) => datasets.has(name)).forEach((name) => noteProgress(name))
   for (const name of floatDatasets) if (!datasets.has(name)) visit.rows.delete(name)
   return visit

@@ -221,7 +221,7 @@ const loadBatch = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
     const results = yield* Effect.forEach(
       loadableDatasets.filter(({ table }) => files.counts.has(table)),
       ({ table }) =>
-        loadFile({ dataset: table, file: files.getFile(table), append: true }, insertedRows),
+        loadFile({ dataset: table, file: files.getFile(table), append: true, keepOmitted: true }, insertedRows),
     )
     yield* State.saveProgress(runId, batch.progress)
     yield* State.saveRejections(batch.rejections, now)

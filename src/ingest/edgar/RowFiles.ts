@@ -14,9 +14,10 @@ const getSource = ({ source, source_links }: RowCells) => {
   return String(link ?? "").split("#")[0] ?? ""
 }
 
+/** As `load` validates a file: its first row decides which columns the file has. */
 const makeValidate = (table: string) => {
   const dataset = findDataset(table)
-  return dataset === undefined ? undefined : makeRowValidator(dataset).validateRow
+  return dataset === undefined ? undefined : makeRowValidator(dataset, { mayOmitColumns: true }).validateRow
 }
 
 export const makeRowFiles = Effect.fnUntraced(function* (folder: string) {
@@ -63,6 +64,7 @@ export const makeRowFiles = Effect.fnUntraced(function* (folder: string) {
   const clear = Effect.suspend(() => {
     const tables = [...counts.keys()]
     counts.clear()
+    validators.clear()
     return Effect.forEach(tables, (table) => fs.remove(getFile(table)), { discard: true })
   })
 
