@@ -1,5 +1,6 @@
 /** A server in this process that answers like the SEC, from recorded answers, and with the faults that a test chooses. */
 import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
 import { existsSync, readFileSync } from "node:fs"
 import { createServer, type IncomingHttpHeaders } from "node:http"
 import { fileURLToPath } from "node:url"
@@ -66,6 +67,28 @@ export interface ListedCompany {
   readonly tickers: ReadonlyArray<string>
 }
 
+const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
+  accessionNumber: filings.map(({ accession }) => accession),
+  filingDate: filings.map(({ filingDate }) => filingDate),
+  reportDate: filings.map(() => ""),
+  acceptanceDateTime: filings.map(({ filingDate }) => `${filingDate}T16:05:00.000Z`),
+  act: filings.map(() => "34"),
+  form: filings.map(({ form }) => form),
+  fileNumber: filings.map(({ fileNumber = "" }) => fileNumber),
+  filmNumber: filings.map(() => ""),
+  items: filings.map(({ items = "" }) => items),
+  core_type: filings.map(({ form }) => form),
+  size: filings.map(() => 1000),
+  isXBRL: filings.map(() => 0),
+  isInlineXBRL: filings.map(() => 0),
+  primaryDocument: filings.map(({ primaryDocument = "" }) => primaryDocument),
+  primaryDocDescription: filings.map(() => ""),
+})
+
+/** An older page of filings. */
+export const makeSubmissionsPage = (filings: ReadonlyArray<ListedFiling>) =>
+  json(JSON.stringify(makeFilingArrays(filings)))
+
 /** A list of filings, newest first, in the format of the submissions. */
 export const makeSubmissions = ({ cik, name, tickers }: ListedCompany, filings: ReadonlyArray<ListedFiling>) =>
   json(JSON.stringify({
@@ -79,22 +102,7 @@ export const makeSubmissions = ({ cik, name, tickers }: ListedCompany, filings: 
     website: "",
     formerNames: [],
     filings: {
-      recent: {
-        accessionNumber: filings.map(({ accession }) => accession),
-        filingDate: filings.map(({ filingDate }) => filingDate),
-        reportDate: filings.map(() => ""),
-        acceptanceDateTime: filings.map(({ filingDate }) => `${filingDate}T16:05:00.000Z`),
-        act: filings.map(() => "34"),
-        form: filings.map(({ form }) => form),
-        fileNumber: filings.map(({ fileNumber = "" }) => fileNumber),
-        filmNumber: filings.map(() => ""),
-        items: filings.map(({ items = "" }) => items),
-        size: filings.map(() => 1000),
-        isXBRL: filings.map(() => 0),
-        isInlineXBRL: filings.map(() => 0),
-        primaryDocument: filings.map(({ primaryDocument = "" }) => primaryDocument),
-        primaryDocDescription: filings.map(() => ""),
-      },
+      recent: makeFilingArrays(filings),
       files: [],
     },
   }))
@@ -165,3 +173,72 @@ export const startEdgarStub = Effect.gen(function* () {
 })
 
 export type EdgarStub = Effect.Success<typeof startEdgarStub>
+
+/** Companies with recorded submissions, and three whose filings the tests choose. */
+export const companies = {
+  apple: { cik: "0000320193", name: "Apple Inc.", tickers: ["AAPL"] },
+  imunon: { cik: "0000749647", name: "Imunon, Inc.", tickers: ["IMNN"] },
+  siemensEnergy: { cik: "0001830056", name: "Siemens Energy AG/ADR", tickers: ["SMEGF"] },
+  snowflake: { cik: "0001640147", name: "Snowflake Inc.", tickers: ["SNOW"] },
+  zivo: { cik: "0001101026", name: "Zivo Bioscience, Inc.", tickers: ["ZIVO"] },
+} as const
+
+/** Recorded ownership documents, which do not state their accession number. */
+export const snowflakeFilings: ReadonlyArray<ListedFiling> = [
+  { accession: "0001640147-26-000003", form: "8-K", filingDate: "2026-06-10", items: "5.02", primaryDocument: "a.htm" },
+  { accession: "0001640147-26-000002", form: "4", filingDate: "2026-06-09", primaryDocument: "xslF345X05/form4.xml" },
+  { accession: "0001640147-26-000001", form: "3", filingDate: "2026-05-04", primaryDocument: "xslF345X02/form3.xml" },
+]
+
+export const zivoFilings: ReadonlyArray<ListedFiling> = [{
+  accession: "0001101026-26-000001",
+  form: "SCHEDULE 13D/A",
+  filingDate: "2026-06-08",
+  primaryDocument: "xslSCHEDULE_13D_X01/primary_doc.xml",
+}]
+
+export const documentPath = ({ cik }: ListedCompany, accession: string, document: string) =>
+  `/Archives/edgar/data/${Number(cik)}/${accession.replaceAll("-", "")}/${document}`
+
+/** Lists the companies, with two filings of holders and a schedule that is not well-formed. */
+export const addMarket = ({ answers }: EdgarStub) => {
+  const { apple, snowflake, zivo } = companies
+  answers.set(tickerListPath, makeTickerList(Object.values(companies)))
+  answers.set(`/submissions/CIK${apple.cik}-submissions-001.json`, makeSubmissionsPage([]))
+  answers.set(`/submissions/CIK${snowflake.cik}.json`, makeSubmissions(snowflake, snowflakeFilings))
+  answers.set(`/submissions/CIK${zivo.cik}.json`, makeSubmissions(zivo, zivoFilings))
+  answers.set(
+    documentPath(snowflake, "0001640147-26-000002", "form4.xml"),
+    xmlAnswer(readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
+  )
+  answers.set(
+    documentPath(snowflake, "0001640147-26-000001", "form3.xml"),
+    xmlAnswer(readRecording("ownership/form3-two-owners-snow.xml")),
+  )
+  answers.set(
+    documentPath(zivo, "0001101026-26-000001", "primary_doc.xml"),
+    xmlAnswer(readRecording("schedule13/schedule13da-zivo-not-well-formed.xml")),
+  )
+}
+
+/** Makes the database record each slot that a process takes, by the limiter's own clock. */
+export const recordSlots = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`create table slots (at timestamptz)`
+  yield* sql.unsafe(`create function record_slot() returns trigger language plpgsql as $$ begin
+    if new.next_request_at <> old.next_request_at then insert into slots values (new.next_request_at); end if;
+    return new; end $$`)
+  yield* sql`create trigger record_slot after update on edgar_access for each row execute function record_slot()`
+})
+
+/** The number of recorded slots, and of those in the busiest second. */
+export const readSlots = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql<{ readonly count: number; readonly busiest: number }>`
+    select count(*)::int as count, max(within)::int as busiest from (
+      select count(*) over (order by at range between current row and '999 milliseconds' following) as within
+      from slots
+    ) as windows
+  `
+  return { count: found?.count ?? 0, busiestSecond: found?.busiest ?? 0 }
+})
