@@ -139,6 +139,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "db",
     "http",
     "ingest",
+    "lineage",
     "lists",
     "load",
     "mail",

@@ -21,6 +21,7 @@ import { helpPresenterLayer, reportFailure } from "./ErrorReport.ts"
 import { makeExample, makeSilentExample } from "./CommandParts.ts"
 import { generateCommand } from "./GenerateCommand.ts"
 import { makeKeysCommand } from "./KeysCommand.ts"
+import { lineageCommand } from "./LineageCommand.ts"
 import { datasetsCommand, loadCommand } from "./DatasetCommands.ts"
 import { ingestCommand } from "./IngestCommand.ts"
 import { loggingLayer } from "./Logging.ts"
@@ -80,6 +81,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       loadCommand.pipe(withWarnings),
       datasetsCommand.pipe(withWarnings),
       ingestCommand.pipe(withWarnings),
+      lineageCommand.pipe(withWarnings),
       generateCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
       makeKeysCommand(keyedPaths).pipe(withWarnings),

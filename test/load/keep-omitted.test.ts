@@ -119,15 +119,21 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
       for (const more of [{}, { check: true }]) {
         const { message } = yield* Effect.flip(append("screener", "a.ndjson", toNdjson(rows), more))
         assert.deepStrictEqual(message.split("\n").slice(1), [
-          ..."is_adr num_gaps num_runners pending_s1".split(" ").map((column) =>
-            `  line 2: ${column} is missing, and no existing row has this key`
-          ),
-          ..."is_adr num_gaps num_runners pending_s1".split(" ").map((column) =>
-            `  line 4: ${column} is missing, and no existing row has this key`
-          ),
+          "  line 2: is_adr is missing, and no existing row has this key",
+          "  line 2: pending_s1 is missing, and no existing row has this key",
+          "  line 4: is_adr is missing, and no existing row has this key",
+          "  line 4: pending_s1 is missing, and no existing row has this key",
         ])
       }
       assert.deepStrictEqual(yield* readTable("screener"), before)
+      const complete = { ...update, ticker: "NEW1", is_adr: false, pending_s1: false }
+      yield* append("screener", "a.ndjson", toNdjson([complete]))
+      assert.deepStrictEqual(
+        yield* sql`select price, num_gaps::int, num_runners::int from screener where ticker = 'NEW1'`,
+        [
+          { price: null, num_gaps: 0, num_runners: 0 },
+        ],
+      )
 
       const item = {
         id: "n1",

@@ -63,8 +63,8 @@ export interface DocumentRequest {
   readonly validators?: Validators | undefined
 }
 
-/** The largest known company facts have about 30 MB. */
-const maxBodyBytes = 128 * 1024 * 1024
+/** Limit for one document, decompressed. */
+const maxBodyMegabytes = 64
 
 /** Time limit for one answer, including its body. */
 const answerTimeout = Duration.minutes(2)
@@ -89,7 +89,9 @@ const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientR
   let size = 0
   yield* Stream.runForEach(response.stream, (chunk) => {
     size += chunk.length
-    if (size > maxBodyBytes) return Effect.fail(new DocumentRejected({ url, reason: "is larger than 128 MB" }))
+    if (size > maxBodyMegabytes * 1_000_000) {
+      return Effect.fail(new DocumentRejected({ url, reason: `is larger than ${maxBodyMegabytes} MB` }))
+    }
     chunks.push(chunk)
     return Effect.void
   }).pipe(

@@ -2,6 +2,7 @@
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
+import type { RowCells } from "../../load/FileReader.ts"
 import type { Validators } from "./EdgarClient.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
 
@@ -216,13 +217,20 @@ export const saveTickerList = Effect.fnUntraced(function* ({ day, entries }: Tic
   yield* sql`delete from edgar_ticker_lists where day < ${day}::text::date - ${keptTickerListDays}::int`
 })
 
-/** Symbol changes that the table already contains, whatever their date and status: `old new cik`. */
-export const readKnownTickerChanges = Effect.gen(function* () {
+/** Finds those of the given symbol changes that the table does not contain, whatever their date and status. */
+export const findUnknownTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
   const sql = yield* SqlClient.SqlClient
-  const rows = yield* decodeRows(
-    Schema.Struct({ old_ticker: Schema.String, new_ticker: Schema.String, cik: Schema.NullOr(Schema.String) }),
-  )(sql`select old_ticker, new_ticker, cik from ticker_changes`)
-  return new Set(rows.map(({ cik, new_ticker, old_ticker }) => `${old_ticker} ${new_ticker} ${cik ?? ""}`))
+  const unknown = yield* decodeRows(Schema.Struct({ place: Schema.Finite }))(sql`
+    select (place - 1)::float8 as place
+    from jsonb_array_elements(${JSON.stringify(changes)}::text::jsonb) with ordinality as given (change, place)
+    where not exists (
+      select from ticker_changes as known
+      where known.old_ticker = change ->> 'old_ticker' and known.new_ticker = change ->> 'new_ticker'
+        and (known.cik is null or lpad(known.cik, 10, '0') = lpad(change ->> 'cik', 10, '0'))
+    )
+  `)
+  const places = new Set(unknown.map(({ place }) => place))
+  return changes.filter((_, index) => places.has(index))
 })
 
 const ScheduledRun = Schema.Struct({

@@ -47,11 +47,8 @@ export const readTickerList = Effect.fnUntraced(function* (day: string, isStored
   return { list: list.success, rejections: [] }
 })
 
-/** Rows of `ticker_changes` for changes that the table does not contain, whatever a person decided about them. */
+/** Rows of `ticker_changes` for changes that the table does not contain yet. */
 export const findNewTickerChanges = Effect.gen(function* () {
-  const lists = yield* Effect.forEach(yield* State.readTickerLists, decodeCopy)
-  const known = yield* State.readKnownTickerChanges
-  return findTickerChanges(lists).filter(({ cik, new_ticker, old_ticker }) =>
-    !known.has([old_ticker, new_ticker, cik].join(" "))
-  )
+  const copies = yield* Effect.forEach(yield* State.readTickerLists, decodeCopy)
+  return yield* State.findUnknownTickerChanges(findTickerChanges(copies))
 })

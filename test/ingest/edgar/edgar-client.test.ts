@@ -122,12 +122,12 @@ describe("The client of the SEC", () => {
       }),
   )
 
-  it.effect("refuses a body of more than 128 MB while it reads it (decision 0104)", () =>
+  it.effect("refuses a body of more than 64 MB while it reads it (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      stub.answers.set("/submissions/CIK0000000001.json", Stub.xmlAnswer("x".repeat(129 * 1024 * 1024)))
+      stub.answers.set("/submissions/CIK0000000001.json", Stub.xmlAnswer("x".repeat(64_000_001)))
       const error = yield* Effect.flip(fetchPath(stub, "/submissions/CIK0000000001.json"))
-      assert.match(error.message, /CIK0000000001\.json: is larger than 128 MB/)
+      assert.match(error.message, /CIK0000000001\.json: is larger than 64 MB/)
     }).pipe(Effect.provide(makeOpenAccess().access)))
 })
 

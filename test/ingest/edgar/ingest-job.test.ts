@@ -1,0 +1,117 @@
+/** The scheduled ingest: when it runs, what it does after a failure, and its metrics (decision 0105). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { ConfigProvider, Cron, DateTime, Effect, Fiber, Layer, Logger, Metric, Option } from "effect"
+import { SqlClient } from "effect/sql"
+import { TestClock } from "effect/testing"
+import { ingestJob } from "../../../src/ingest/edgar/IngestJob.ts"
+import { IngestScheduleConfig } from "../../../src/ingest/edgar/IngestSchedule.ts"
+import * as Stub from "../../support/EdgarStub.ts"
+import * as Service from "../../support/Service.ts"
+
+const readSchedule = (text: string) =>
+  Effect.provide(IngestScheduleConfig, ConfigProvider.layer(ConfigProvider.fromUnknown({ INGEST_EDGAR: text })))
+
+/** The times of the next runs, in UTC. */
+const listRuns = (text: string, after: string, count: number) =>
+  Effect.map(readSchedule(text), (schedule) => {
+    const times = Cron.sequence(Option.getOrThrow(schedule), new Date(after))
+    return Array.from({ length: count }, () => times.next().value?.toISOString().slice(0, 16))
+  })
+
+describe("INGEST_EDGAR", () => {
+  it.effect("names the same time of day in summer and winter (operations/ingest-edgar)", () =>
+    Effect.gen(function* () {
+      const text = "daily 22:15 America/New_York"
+      const spring = yield* listRuns(text, "2026-03-07T12:00Z", 3)
+      assert.deepStrictEqual(spring, ["2026-03-08T03:15", "2026-03-09T02:15", "2026-03-10T02:15"])
+      const autumn = yield* listRuns(text, "2026-10-31T12:00Z", 3)
+      assert.deepStrictEqual(autumn, ["2026-11-01T02:15", "2026-11-02T03:15", "2026-11-03T03:15"])
+    }))
+
+  it.effect("runs once on the days of a clock change, even at a skipped or repeated time (operations/ingest-edgar)", () =>
+    Effect.gen(function* () {
+      const skipped = yield* listRuns("daily 02:30 America/New_York", "2026-03-07T12:00Z", 2)
+      assert.deepStrictEqual(skipped, ["2026-03-08T07:30", "2026-03-09T06:30"])
+      const repeated = yield* listRuns("daily 01:30 America/New_York", "2026-10-31T12:00Z", 2)
+      assert.deepStrictEqual(repeated, ["2026-11-01T05:30", "2026-11-02T06:30"])
+    }))
+
+  it.effect("refuses other schedules (operations/settings)", () =>
+    Effect.gen(function* () {
+      const refused = ["22:15", "daily 24:00 UTC", "daily 22:60 UTC", "daily 22:15", "daily 22:15 New_York", "hourly"]
+      for (const text of refused) {
+        assert.match((yield* Effect.flip(readSchedule(text))).message, /must be daily, a time and a time zone/)
+      }
+    }))
+})
+
+/** Prepares the job, with a function that runs it while the test clock advances by small steps. */
+const prepareJob = Effect.fnUntraced(function* (stub: Stub.EdgarStub) {
+  const job = yield* ingestJob.prepare().pipe(
+    Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({
+      INGEST_EDGAR: "daily 22:15 America/New_York",
+      EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
+      EDGAR_TICKERS: "SNOW",
+      EDGAR_BASE_URL: stub.url,
+    }))),
+  )
+  const run = Option.getOrThrow(job)
+  return Effect.gen(function* () {
+    const before = stub.requests.length
+    const fiber = yield* Effect.forkChild(Effect.exit(run))
+    const step = Effect.andThen(TestClock.adjust("20 millis"), TestClock.withLive(Effect.sleep("4 millis")))
+    yield* Effect.repeat(step, { until: () => fiber.pollUnsafe() !== undefined })
+    const exit = yield* Fiber.join(fiber)
+    return { exit, requests: stub.requests.length - before }
+  })
+})
+
+const setTime = (text: string) => TestClock.setTime(DateTime.makeUnsafe(text).epochMilliseconds)
+
+const readMetric = (name: string) =>
+  Effect.map(Metric.snapshot, (metrics) => {
+    const found = metrics.find(({ id }) => id === name)
+    if (found?.type === "Gauge") return Number(found.state.value)
+    return found?.type === "Counter" ? Number(found.state.count) : undefined
+  })
+
+layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer.provideMerge(NodeServices.layer)))(
+  "The scheduled ingest",
+  (it) => {
+    it.effect("runs at its time, continues a failed run after half an hour, and reports both (operations/ingest-edgar)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        const stub = yield* Stub.startEdgarStub
+        Stub.addMarket(stub)
+        const list = stub.answers.get(Stub.tickerListPath)
+        if (list === undefined) return assert.fail()
+        yield* setTime("2026-06-15T02:13:00Z")
+        const run = yield* prepareJob(stub)
+        assert.strictEqual((yield* run).requests, 0, "before its time")
+        assert.strictEqual(yield* readMetric("tickerline_ingest_last_success_timestamp_seconds"), 0)
+
+        yield* setTime("2026-06-15T02:15:00Z")
+        stub.answers.set(`/submissions/CIK${Stub.companies.snowflake.cik}.json`, Stub.makeRefusal(404))
+        stub.answers.delete(Stub.tickerListPath)
+        const failed = yield* run
+        assert.strictEqual(failed.exit._tag, "Failure")
+        assert.strictEqual(failed.requests, 1)
+
+        stub.answers.set(Stub.tickerListPath, list)
+        Stub.addMarket(stub)
+        const ended = yield* run
+        assert.strictEqual(ended.exit._tag, "Success")
+        const [news] = yield* sql<{ readonly count: number }>`select count(*)::int as count from news`
+        assert.strictEqual(news?.count, 3)
+        assert.isAbove((yield* readMetric("tickerline_ingest_documents_total")) ?? 0, 3)
+        const success = yield* readMetric("tickerline_ingest_last_success_timestamp_seconds")
+        assert.isAtLeast(success ?? 0, Date.parse("2026-06-15T02:15:00Z") / 1000)
+        assert.strictEqual((yield* run).requests, 0, "only once a day")
+        yield* setTime("2026-06-16T02:14:00Z")
+        assert.strictEqual((yield* run).requests, 0, "before its next time")
+        yield* setTime("2026-06-16T02:16:00Z")
+        assert.isAbove((yield* run).requests, 0)
+      }))
+  },
+)
