@@ -34,10 +34,13 @@ export const formatShares = (shares: bigint | null): Read<string | null> => {
 
 /** Reads a percentage from 0 to 100, in hundred-millionths of a percent. */
 export const readPercentage = (element: XmlElement | undefined): Read<bigint | null> =>
-  Result.flatMap(readShares(element), (percentage) =>
-    percentage !== null && percentage > 100n * scale
-      ? Result.fail(`has more than 100 % in ${element?.name}`)
-      : Result.succeed(percentage))
+  Result.flatMap(
+    readShares(element),
+    (percentage) =>
+      percentage !== null && percentage > 100n * scale
+        ? Result.fail(`has more than 100 % in ${element?.name}`)
+        : Result.succeed(percentage),
+  )
 
 /** Whether a percentage is greater than a whole percentage. */
 export const isAbovePercentage = (percentage: bigint | null, limit: bigint) =>

@@ -144,7 +144,9 @@ const sumPositions = (
 ): Result.Result<string | null, string> => {
   const amounts = findPositions(lines)?.map(getAmount) ?? []
   return formatShares(
-    amounts.length === 0 ? null : amounts.reduce((sum, amount) => sum === null || amount === null ? null : sum + amount),
+    amounts.length === 0
+      ? null
+      : amounts.reduce((sum, amount) => sum === null || amount === null ? null : sum + amount),
   )
 }
 
