@@ -15,12 +15,12 @@ const parseDecimal = (text: string): bigint | undefined => {
   return matched === undefined || integer + fraction === "" ? undefined : BigInt(`${integer}${fraction.padEnd(8, "0")}`)
 }
 
-/** Reads a number of shares, in hundred-millionths of a share. */
-export const readShares = (element: XmlElement | undefined): Read<bigint | null> => {
+/** Reads a number of shares, in hundred-millionths of a share. The name is for the reason of a failure. */
+export const readShares = (element: XmlElement | undefined, name = element?.name): Read<bigint | null> => {
   const text = readText(element)
   if (text === null) return Result.succeed(null)
   const shares = parseDecimal(text)
-  return shares === undefined ? Result.fail(`has no valid number in ${element?.name}`) : Result.succeed(shares)
+  return shares === undefined ? Result.fail(`has no valid number in ${name}`) : Result.succeed(shares)
 }
 
 /** Formats hundred-millionths of a share as whole shares. A fraction of a share is dropped. */
@@ -34,10 +34,13 @@ export const formatShares = (shares: bigint | null): Read<string | null> => {
 
 /** Reads a percentage from 0 to 100, in hundred-millionths of a percent. */
 export const readPercentage = (element: XmlElement | undefined): Read<bigint | null> =>
-  Result.flatMap(readShares(element), (percentage) =>
-    percentage !== null && percentage > 100n * scale
-      ? Result.fail(`has more than 100 % in ${element?.name}`)
-      : Result.succeed(percentage))
+  Result.flatMap(
+    readShares(element),
+    (percentage) =>
+      percentage !== null && percentage > 100n * scale
+        ? Result.fail(`has more than 100 % in ${element?.name}`)
+        : Result.succeed(percentage),
+  )
 
 /** Whether a percentage is greater than a whole percentage. */
 export const isAbovePercentage = (percentage: bigint | null, limit: bigint) =>
@@ -62,12 +65,12 @@ export const readCik = (element: XmlElement | undefined): Read<string | null> =>
 const isCalendarDate = Schema.is(CalendarDate)
 
 /** Reads `2026-02-19`, `2026-02-19-05:00` (a zone means nothing in a date) or `02/19/2026`. */
-export const readDate = (element: XmlElement | undefined): Read<string | null> => {
+export const readDate = (element: XmlElement | undefined, name = element?.name): Read<string | null> => {
   const text = readText(element)
   if (text === null) return Result.succeed(null)
   const [, month, day, year] = /^(\d\d)\/(\d\d)\/(\d{4})$/.exec(text) ?? []
   const date = year === undefined ? text.replace(/(Z|[+-]\d\d:\d\d)$/, "") : `${year}-${month}-${day}`
-  return isCalendarDate(date) ? Result.succeed(date) : Result.fail(`has no valid date in ${element?.name}`)
+  return isCalendarDate(date) ? Result.succeed(date) : Result.fail(`has no valid date in ${name}`)
 }
 
 /** The SEC accepts names of 150 characters; a longer text would not fit into the index of the table. */

@@ -65,7 +65,9 @@ interface Line {
   readonly underlying: bigint | null
 }
 
-const readValue = (parent: XmlElement | undefined, name: string) => findChild(findChild(parent, name), "value")
+const findValue = (parent: XmlElement | undefined, name: string) => findChild(findChild(parent, name), "value")
+
+const readAmount = (parent: XmlElement | undefined, name: string) => readShares(findValue(parent, name), name)
 
 const readFootnotes = (element: XmlElement | undefined) =>
   element === undefined ? [] : findChildren(element, "footnoteId").flatMap(({ id }) => id === undefined ? [] : [id])
@@ -85,14 +87,12 @@ const computeUnderlying = (isHolding: boolean, held: bigint | null, traded: bigi
 const readLine = (line: XmlElement, isHolding: boolean): Result.Result<Line, string> =>
   Result.gen(function* () {
     const nature = findChild(line, "ownershipNature")
-    const isDirect = readText(readValue(nature, "directOrIndirectOwnership")) === "D"
+    const isDirect = readText(findValue(nature, "directOrIndirectOwnership")) === "D"
     const natureOfOwnership = findChild(nature, "natureOfOwnership")
-    const held = yield* readShares(
-      readValue(findChild(line, "postTransactionAmounts"), "sharesOwnedFollowingTransaction"),
-    )
-    const traded = yield* readShares(readValue(findChild(line, "transactionAmounts"), "transactionShares"))
-    const shares = yield* readShares(readValue(findChild(line, "underlyingSecurity"), "underlyingSecurityShares"))
-    const title = readText(readValue(line, "securityTitle")) ?? ""
+    const held = yield* readAmount(findChild(line, "postTransactionAmounts"), "sharesOwnedFollowingTransaction")
+    const traded = yield* readAmount(findChild(line, "transactionAmounts"), "transactionShares")
+    const shares = yield* readAmount(findChild(line, "underlyingSecurity"), "underlyingSecurityShares")
+    const title = readText(findValue(line, "securityTitle")) ?? ""
     return {
       isHolding,
       title,
@@ -102,7 +102,7 @@ const readLine = (line: XmlElement, isHolding: boolean): Result.Result<Line, str
         ...["conversionOrExercisePrice", "exerciseDate", "expirationDate"].map((name) => readTerm(line, name)),
       ]),
       footnotes: new Set(isDirect ? [] : readFootnotes(natureOfOwnership)),
-      date: yield* readDate(readValue(line, "transactionDate")),
+      date: yield* readDate(findValue(line, "transactionDate"), "transactionDate"),
       held,
       underlying: computeUnderlying(isHolding, held, traded, shares),
     }
@@ -144,7 +144,9 @@ const sumPositions = (
 ): Result.Result<string | null, string> => {
   const amounts = findPositions(lines)?.map(getAmount) ?? []
   return formatShares(
-    amounts.length === 0 ? null : amounts.reduce((sum, amount) => sum === null || amount === null ? null : sum + amount),
+    amounts.length === 0
+      ? null
+      : amounts.reduce((sum, amount) => sum === null || amount === null ? null : sum + amount),
   )
 }
 

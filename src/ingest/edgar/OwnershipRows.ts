@@ -101,6 +101,7 @@ export const makeOwnershipRows = ({ filing, issuer, xml }: {
     const holders = yield* Result.flatMap(parseXml(xml), readHolders)
     const mismatch = findMismatch(holders, issuer, filing)
     if (mismatch !== undefined) return yield* Result.fail(mismatch)
+    const lastUpdated = formatLatestAcceptance([filing])
     return holders.rows.map((owner, index) => ({
       ticker: issuer.ticker,
       reported_date: holders.reportedDate,
@@ -109,7 +110,7 @@ export const makeOwnershipRows = ({ filing, issuer, xml }: {
       accession_number: filing.accession,
       document_url: filing.documentUrl,
       ...owner,
-      last_updated: formatLatestAcceptance([filing]),
+      last_updated: lastUpdated,
       source: [`${filing.documentUrl}#${holders.element}[${index + 1}]`],
     }))
   }).pipe(Result.mapError((reason) => new DocumentRejected({ url: filing.documentUrl, reason })))

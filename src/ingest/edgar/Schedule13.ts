@@ -9,7 +9,6 @@ import {
   isAbovePercentage,
   readCik,
   readDate,
-  readFlag,
   readName,
   readPercentage,
   readShares,
@@ -108,6 +107,8 @@ export const decodeSchedule13 = (root: XmlElement): Result.Result<Schedule13, st
       sharesKind: classifyShares(readText(findChild(cover, "securitiesClassTitle")) ?? ""),
       eventDate: yield* readDate(findChild(cover, names.eventDate)),
       personElement: names.person,
-      persons: yield* Result.all((persons === undefined ? [] : findChildren(persons, names.person)).map(readPerson(names))),
+      persons: yield* Result.all(
+        (persons === undefined ? [] : findChildren(persons, names.person)).map(readPerson(names)),
+      ),
     }
   })

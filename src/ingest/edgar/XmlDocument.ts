@@ -15,7 +15,7 @@ export interface XmlElement {
 }
 
 /** Far more than any form needs: the largest recording has 23,000 characters, 500 elements and a depth of 6. */
-export const xmlLimits = { characters: 10_000_000, depth: 50, nodes: 200_000 }
+export const xmlLimits = { characters: 5_000_000, depth: 50, nodes: 200_000 }
 
 class XmlRejected extends Error {}
 
