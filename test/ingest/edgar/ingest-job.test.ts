@@ -1,9 +1,8 @@
 /** The scheduled ingest: when it runs, what it does after a failure, and its metrics (decision 0105). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
-import { ConfigProvider, Cron, DateTime, Effect, Fiber, Layer, Logger, Metric, Option } from "effect"
+import { Clock, ConfigProvider, Cron, Effect, Layer, Logger, Metric, Option } from "effect"
 import { SqlClient } from "effect/sql"
-import { TestClock } from "effect/testing"
 import { ingestJob } from "../../../src/ingest/edgar/IngestJob.ts"
 import { IngestScheduleConfig } from "../../../src/ingest/edgar/IngestSchedule.ts"
 import * as Stub from "../../support/EdgarStub.ts"
@@ -46,7 +45,27 @@ describe("INGEST_EDGAR", () => {
     }))
 })
 
-/** Prepares the job, with a function that runs it while the test clock advances by small steps. */
+/** A clock that shows another time, which the test sets. Its sleeps are real, because the database's are, too. */
+const makeShiftedClock = Effect.map(Clock.Clock, (live) => {
+  let offset = 0
+  const now = () => live.currentTimeMillisUnsafe() + offset
+  const clock: Clock.Clock = {
+    currentTimeMillisUnsafe: now,
+    currentTimeMillis: Effect.sync(now),
+    currentTimeNanosUnsafe: () => BigInt(now()) * 1_000_000n,
+    currentTimeNanos: Effect.sync(() => BigInt(now()) * 1_000_000n),
+    monotonicTimeNanosUnsafe: () => live.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: live.monotonicTimeNanos,
+    sleep: (duration) => live.sleep(duration),
+  }
+  const setTime = (text: string) =>
+    Effect.sync(() => {
+      offset = Date.parse(text) - live.currentTimeMillisUnsafe()
+    })
+  return { clock, setTime }
+})
+
+/** Prepares the job, and returns one run of it. */
 const prepareJob = Effect.fnUntraced(function* (stub: Stub.EdgarStub) {
   const job = yield* ingestJob.prepare().pipe(
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({
@@ -59,15 +78,10 @@ const prepareJob = Effect.fnUntraced(function* (stub: Stub.EdgarStub) {
   const run = Option.getOrThrow(job)
   return Effect.gen(function* () {
     const before = stub.requests.length
-    const fiber = yield* Effect.forkChild(Effect.exit(run))
-    const step = Effect.andThen(TestClock.adjust("20 millis"), TestClock.withLive(Effect.sleep("4 millis")))
-    yield* Effect.repeat(step, { until: () => fiber.pollUnsafe() !== undefined })
-    const exit = yield* Fiber.join(fiber)
+    const exit = yield* Effect.exit(run)
     return { exit, requests: stub.requests.length - before }
   })
 })
-
-const setTime = (text: string) => TestClock.setTime(DateTime.makeUnsafe(text).epochMilliseconds)
 
 const readMetric = (name: string) =>
   Effect.map(Metric.snapshot, (metrics) => {
@@ -76,42 +90,49 @@ const readMetric = (name: string) =>
     return found?.type === "Counter" ? Number(found.state.count) : undefined
   })
 
-layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer.provideMerge(NodeServices.layer)))(
-  "The scheduled ingest",
-  (it) => {
-    it.effect("runs at its time, continues a failed run after half an hour, and reports both (operations/ingest-edgar)", () =>
-      Effect.gen(function* () {
-        const sql = yield* SqlClient.SqlClient
-        const stub = yield* Stub.startEdgarStub
-        Stub.addMarket(stub)
-        const list = stub.answers.get(Stub.tickerListPath)
-        if (list === undefined) return assert.fail()
+layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer.provideMerge(NodeServices.layer)), {
+  excludeTestServices: true,
+})("The scheduled ingest", (it) => {
+  it.effect("runs at its time, continues a failed run after half an hour, and reports both (operations/ingest-edgar)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const countNews = Effect.map(
+        sql<{ readonly count: number }>`select count(*)::int as count from news`,
+        ([row]) => row?.count,
+      )
+      const stub = yield* Stub.startEdgarStub
+      Stub.addMarket(stub)
+      const { clock, setTime } = yield* makeShiftedClock
+      yield* Effect.gen(function* () {
         yield* setTime("2026-06-15T02:13:00Z")
         const run = yield* prepareJob(stub)
         assert.strictEqual((yield* run).requests, 0, "before its time")
         assert.strictEqual(yield* readMetric("tickerline_ingest_last_success_timestamp_seconds"), 0)
 
         yield* setTime("2026-06-15T02:15:00Z")
-        stub.answers.set(`/submissions/CIK${Stub.companies.snowflake.cik}.json`, Stub.makeRefusal(404))
-        stub.answers.delete(Stub.tickerListPath)
-        const failed = yield* run
+        stub.behaviour.intercept = ({ path }) => path.startsWith("/submissions/") ? Stub.makeRefusal(403) : undefined
+        const pause = sql`update edgar_access set paused_until = 'epoch' where paused_until > now()`
+        const failed = yield* Effect.raceFirst(run, Effect.forever(Effect.delay(pause, "20 millis")))
         assert.strictEqual(failed.exit._tag, "Failure")
-        assert.strictEqual(failed.requests, 1)
-
-        stub.answers.set(Stub.tickerListPath, list)
-        Stub.addMarket(stub)
-        const ended = yield* run
-        assert.strictEqual(ended.exit._tag, "Success")
-        const [news] = yield* sql<{ readonly count: number }>`select count(*)::int as count from news`
-        assert.strictEqual(news?.count, 3)
-        assert.isAbove((yield* readMetric("tickerline_ingest_documents_total")) ?? 0, 3)
+        assert.strictEqual(failed.requests, 3)
+        yield* pause
+        stub.behaviour.intercept = () => undefined
+        yield* setTime("2026-06-15T02:40:00Z")
+        assert.strictEqual((yield* run).requests, 0, "soon after a failure")
+        yield* setTime("2026-06-15T02:46:00Z")
+        assert.strictEqual((yield* run).exit._tag, "Success")
+        assert.strictEqual(yield* countNews, 3)
+        assert.isAbove((yield* readMetric("tickerline_ingest_documents_total")) ?? 0, 2)
         const success = yield* readMetric("tickerline_ingest_last_success_timestamp_seconds")
-        assert.isAtLeast(success ?? 0, Date.parse("2026-06-15T02:15:00Z") / 1000)
+        assert.isAtLeast(success ?? 0, Date.parse("2026-06-15T02:46:00Z") / 1000)
+
         assert.strictEqual((yield* run).requests, 0, "only once a day")
         yield* setTime("2026-06-16T02:14:00Z")
         assert.strictEqual((yield* run).requests, 0, "before its next time")
         yield* setTime("2026-06-16T02:16:00Z")
         assert.isAbove((yield* run).requests, 0)
-      }))
-  },
-)
+        const runs = yield* sql<{ readonly status: string }>`select status from edgar_runs where scheduled`
+        assert.deepStrictEqual(runs.map(({ status }) => status), ["succeeded", "succeeded"])
+      }).pipe(Effect.provideService(Clock.Clock, clock))
+    }))
+})
