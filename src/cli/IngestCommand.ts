@@ -32,7 +32,8 @@ const parseDatasets = (text: string) =>
     const found = ingestedDatasets.find((dataset) => dataset === name.replaceAll("-", "_"))
     return found !== undefined ? Effect.succeed(found) : Effect.fail(
       new CliError.ValidationError({
-        message: `The SEC's documents do not fill ${name}.${suggestName(name.replaceAll("-", "_"), ingestedDatasets)} ` +
+        message:
+          `The SEC's documents do not fill ${name}.${suggestName(name.replaceAll("-", "_"), ingestedDatasets)} ` +
           `They fill: ${ingestedDatasets.join(", ")}.`,
       }),
     )
@@ -45,7 +46,9 @@ const formatTables = ({ merged, rows }: IngestReport, target: IngestOptions["tar
     const counts = merged.get(table)
     if (counts !== undefined) {
       const { added, unchanged, updated } = counts
-      return [`${table}: ${formatCount(count, "row")} merged: ${added} added, ${updated} updated, ${unchanged} unchanged`]
+      return [
+        `${table}: ${formatCount(count, "row")} merged: ${added} added, ${updated} updated, ${unchanged} unchanged`,
+      ]
     }
     return [`${table}: ${formatCount(count, "row")} ${target === "dry-run" ? "would be loaded" : "written"}`]
   })

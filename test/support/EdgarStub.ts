@@ -123,7 +123,8 @@ export const tickerListPath = "/files/company_tickers_exchange.json"
 
 /** The recorded answer to a request, if there is one. */
 const findRecording = (path: string): StubAnswer | undefined => {
-  const [, folder = "", name = ""] = /^\/(?:api\/xbrl\/)?(submissions|companyfacts)\/(CIK[\w-]+)\.json$/.exec(path) ?? []
+  const [, folder = "", name = ""] = /^\/(?:api\/xbrl\/)?(submissions|companyfacts)\/(CIK[\w-]+)\.json$/.exec(path) ??
+    []
   const file = [`${folder}/${name}.json`, `${folder}/${name}.trimmed.json`].find((file) =>
     folder !== "" && existsSync(recordings + file)
   )

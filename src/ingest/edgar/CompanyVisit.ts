@@ -123,8 +123,10 @@ const readFilings = Effect.fnUntraced(
     const needsAllPages = makes.registrations || makes.screener || makes.floats
     const needsOldPages = isFirst("news") || isFirst("ownership")
     const pages = submissions.pages.filter(({ filingTo }) => needsAllPages || (needsOldPages && filingTo >= since))
-    const older = yield* Effect.forEach(pages, ({ name }) =>
-      requireDocument(download, (bases) => submissionsPageUrl(name, bases), decodeSubmissionsPage))
+    const older = yield* Effect.forEach(
+      pages,
+      ({ name }) => requireDocument(download, (bases) => submissionsPageUrl(name, bases), decodeSubmissionsPage),
+    )
     return {
       submissions: { ...submissions, filings: [submissions.filings, ...older].flat() },
       makes,
@@ -138,8 +140,7 @@ const addOwnership = Effect.fnUntraced(
   function* (issuer: Issuer, forms: ReadonlyArray<Filing>, visit: CompanyVisit, download: Download) {
     const failed = new Set<string>()
     const rows = yield* Effect.forEach(forms, (filing) => {
-      const makeUrl = (bases: EdgarBases) =>
-        xmlDocumentUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
+      const makeUrl = (bases: EdgarBases) => xmlDocumentUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
       return Effect.map(download(makeUrl), (result) => {
         if (Result.isFailure(result)) {
           if (result.failure.kind !== "rejected") failed.add(filing.accession)

@@ -107,7 +107,6 @@ const findCompanies = Effect.fnUntraced(function* (issuers: ReadonlyArray<Issuer
   return issuers.filter((issuer) => chosen.has(issuer))
 })
 
-
 interface IndexRead {
   readonly ciks: ReadonlySet<string>
   /** Stored when the run succeeds, because its companies are visited only then. */
@@ -137,7 +136,12 @@ const noIndexes: IndexRead = { ciks: new Set(), validators: new Map() }
 
 /** The companies to visit. A repeated run of all companies visits only new ones and those in the daily indexes. */
 const chooseCompanies = Effect.fnUntraced(
-  function* (issuers: ReadonlyArray<Issuer>, options: Pick<State.NewRun, "datasets" | "since" | "tickers">, day: string, report: IngestReport) {
+  function* (
+    issuers: ReadonlyArray<Issuer>,
+    options: Pick<State.NewRun, "datasets" | "since" | "tickers">,
+    day: string,
+    report: IngestReport,
+  ) {
     if (options.tickers !== null) {
       return { companies: yield* findCompanies(issuers, options.tickers), indexes: noIndexes }
     }
@@ -259,51 +263,64 @@ interface Work extends Pick<IngestOptions, "datasets" | "since" | "target"> {
 }
 
 /** Visits the companies one by one, and saves their rows in batches. */
-const visitCompanies = Effect.fnUntraced(function* (work: Work, rejections: Array<DocumentRejected>, report: IngestReport) {
-  const { companies, coversAll, datasets, indexes, runId, since, target } = work
-  const progress = yield* Progress
-  const files = yield* makeRowFiles(yield* prepareFolder(work))
-  const download = yield* makeDownload
-  let batch = makeBatch()
+const visitCompanies = Effect.fnUntraced(
+  function* (work: Work, rejections: Array<DocumentRejected>, report: IngestReport) {
+    const { companies, coversAll, datasets, indexes, runId, since, target } = work
+    const progress = yield* Progress
+    const files = yield* makeRowFiles(yield* prepareFolder(work))
+    const download = yield* makeDownload
+    let batch = makeBatch()
 
-  /** Notes rows and rejections, and writes the rows unless this is a dry run. */
-  const add = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<DocumentRejected>) {
-    for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
-    const invalid = target === "dry-run" ? [] : yield* files.append(rows)
-    batch.rejections.push(...rejected, ...invalid)
-    addRejections(report, [...rejected, ...invalid])
-  })
+    /** Notes rows and rejections, and writes the rows unless this is a dry run. */
+    const add = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<DocumentRejected>) {
+      for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
+      const invalid = target === "dry-run" ? [] : yield* files.append(rows)
+      batch.rejections.push(...rejected, ...invalid)
+      addRejections(report, [...rejected, ...invalid])
+    })
 
-  const save = Effect.gen(function* () {
-    if (target === "load") yield* loadBatch(files, batch, runId, report)
-    report.saved += batch.companies
-    batch = makeBatch()
-  })
+    const save = Effect.gen(function* () {
+      if (target === "load") yield* loadBatch(files, batch, runId, report)
+      report.saved += batch.companies
+      batch = makeBatch()
+    })
 
-  yield* add(new Map(), rejections)
-  if (datasets.includes("ticker_changes")) {
-    const ciks = new Set(companies.map(({ cik }) => cik))
-    const changes = yield* findNewTickerChanges
-    yield* add(new Map([["ticker_changes", changes.filter(({ cik }) => coversAll || ciks.has(String(cik)))]]), [])
-  }
-  const needsVisits = datasets.some((dataset) => dataset !== "ticker_changes")
-  for (const issuer of needsVisits ? companies : []) {
-    Object.assign(progress, { label: issuer.ticker, total: companies.length, done: report.visited, unit: "documents" })
-    progress.count = report.documents
-    const options = { datasets: new Set(datasets), since, isDryRun: target === "dry-run", isFresh: Predicate.isObject(target) }
-    const visit = yield* visitCompany(issuer, options, download)
-    yield* add(visit.rows, visit.rejections)
-    batch.progress.push(...visit.progress)
-    batch.documents += visit.documents
-    batch.companies += 1
-    report.documents += visit.documents
-    report.visited += 1
-    if (batch.companies >= maxBatchCompanies || countRows(files) >= maxBatchRows) yield* save
-  }
-  yield* save
-  if (target !== "load") return
-  for (const [url, validators] of indexes.validators) yield* State.saveValidators(url, validators)
-}, Effect.scoped)
+    yield* add(new Map(), rejections)
+    if (datasets.includes("ticker_changes")) {
+      const ciks = new Set(companies.map(({ cik }) => cik))
+      const changes = yield* findNewTickerChanges
+      yield* add(new Map([["ticker_changes", changes.filter(({ cik }) => coversAll || ciks.has(String(cik)))]]), [])
+    }
+    const needsVisits = datasets.some((dataset) => dataset !== "ticker_changes")
+    for (const issuer of needsVisits ? companies : []) {
+      Object.assign(progress, {
+        label: issuer.ticker,
+        total: companies.length,
+        done: report.visited,
+        unit: "documents",
+      })
+      progress.count = report.documents
+      const options = {
+        datasets: new Set(datasets),
+        since,
+        isDryRun: target === "dry-run",
+        isFresh: Predicate.isObject(target),
+      }
+      const visit = yield* visitCompany(issuer, options, download)
+      yield* add(visit.rows, visit.rejections)
+      batch.progress.push(...visit.progress)
+      batch.documents += visit.documents
+      batch.companies += 1
+      report.documents += visit.documents
+      report.visited += 1
+      if (batch.companies >= maxBatchCompanies || countRows(files) >= maxBatchRows) yield* save
+    }
+    yield* save
+    if (target !== "load") return
+    for (const [url, validators] of indexes.validators) yield* State.saveValidators(url, validators)
+  },
+  Effect.scoped,
+)
 
 /** The ticker list, the companies to visit, and the number of the run. */
 const prepareRun = Effect.fnUntraced(function* (given: IngestOptions, report: IngestReport) {
@@ -314,7 +331,9 @@ const prepareRun = Effect.fnUntraced(function* (given: IngestOptions, report: In
   const { companies, indexes } = yield* chooseCompanies(issuers, options, day, report)
   const startedAt = yield* Clock.currentTimeMillis
   const { interrupted, target } = options
-  const runId = target !== "load" ? 0 : interrupted === undefined
+  const runId = target !== "load"
+    ? 0
+    : interrupted === undefined
     ? yield* State.beginRun({ ...options, startedAt })
     : yield* State.continueRun(interrupted.run_id)
   const completed = interrupted === undefined ? new Set() : yield* State.readCompletedCompanies(runId)

@@ -103,7 +103,8 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   yield* initializeCounters(documentCounter, rejectionCounter)
   yield* registerGauge({
     name: "tickerline_ingest_last_success_timestamp_seconds",
-    description: "Unix time at which the newest successful ingest ended; 0 if never, or if another process runs the job.",
+    description:
+      "Unix time at which the newest successful ingest ended; 0 if never, or if another process runs the job.",
     read: () => lastSuccess,
   })
   return Effect.gen(function* () {

@@ -6,8 +6,10 @@ const pattern = /^daily ([01]\d|2[0-3]):([0-5]\d) (\S+)$/
 /** A time that a clock change skips runs an hour later; a time that it repeats runs once. */
 const parseSchedule = (text: string): Option.Option<Cron.Cron> => {
   const [, hour = "", minute = "", zone = ""] = pattern.exec(text) ?? []
-  return Option.map(DateTime.zoneMakeNamed(zone), (tz) =>
-    Cron.make({ minutes: [Number(minute)], hours: [Number(hour)], days: [], months: [], weekdays: [], tz }))
+  return Option.map(
+    DateTime.zoneMakeNamed(zone),
+    (tz) => Cron.make({ minutes: [Number(minute)], hours: [Number(hour)], days: [], months: [], weekdays: [], tz }),
+  )
 }
 
 const rule = "must be daily, a time and a time zone"

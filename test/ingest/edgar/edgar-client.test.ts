@@ -38,7 +38,14 @@ describe("The client of the SEC", () => {
   it("accepts a User-Agent only with an email address (decision 0104)", () => {
     const accepted = ["Acme Inc ops@acme.example", "Acme (ops@acme.example)", "Acme <ops@acme.example>"]
     assert.deepStrictEqual(accepted.filter((text) => !isUserAgent(text)), [])
-    const refused = ["", "Acme Inc", "curl/8.5.0", "Acme @acme", "Acme ops@acme.example\r\nX: y", "Äcme ops@acme.example"]
+    const refused = [
+      "",
+      "Acme Inc",
+      "curl/8.5.0",
+      "Acme @acme",
+      "Acme ops@acme.example\r\nX: y",
+      "Äcme ops@acme.example",
+    ]
     assert.deepStrictEqual(refused.filter(isUserAgent), [])
   })
 
@@ -46,7 +53,10 @@ describe("The client of the SEC", () => {
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       const answer = yield* fetchPath(stub, "/submissions/CIK0001830056.json")
-      assert.strictEqual(answer._tag === "Found" ? answer.text : "", Stub.readRecording("submissions/CIK0001830056.json"))
+      assert.strictEqual(
+        answer._tag === "Found" ? answer.text : "",
+        Stub.readRecording("submissions/CIK0001830056.json"),
+      )
       assert.strictEqual(stub.requests[0]?.headers["user-agent"], userAgent)
       assert.include(stub.requests[0]?.headers["accept-encoding"], "gzip")
       assert.isUndefined(stub.requests[0]?.headers["traceparent"])
@@ -87,7 +97,10 @@ describe("The client of the SEC", () => {
       }
       const error = yield* advanceUntilDone(Effect.flip(fetchPath(stub, "/submissions/CIK0000320193.json")))
       assert.strictEqual(error._tag, "EdgarUnavailable")
-      assert.match(error.message, /CIK0000320193\.json: (status 503|no connection, or it was closed), also after retries/)
+      assert.match(
+        error.message,
+        /CIK0000320193\.json: (status 503|no connection, or it was closed), also after retries/,
+      )
       assert.strictEqual(times.length, 6)
       const delays = times.slice(1).map((time, index) => (time - (times[index] ?? 0)) / 1000)
       // The jitter is 20 %, and the clock advances by half a second.

@@ -92,7 +92,9 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       }
       assert.strictEqual(counts["screener"], 5)
       for (const [table, rows] of Object.entries(tables)) {
-        for (const row of rows) assert.match(JSON.stringify(row), /"source(_links)?": ?\["https:\/\/(www|data)\.sec\.gov\//, table)
+        for (const row of rows) {
+          assert.match(JSON.stringify(row), /"source(_links)?": ?\["https:\/\/(www|data)\.sec\.gov\//, table)
+        }
       }
       const holders = yield* sql`select distinct accession_number from ownership where ticker = 'SNOW'`
       assert.strictEqual(holders.length, 2)
@@ -190,11 +192,15 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       const day = subtractDays(yield* todayInNewYork, 3)
       const header = Stub.readRecording("index/daily-index.master.20200103.excerpt.idx").split(/(?<=-{20,}\s*\n)/)[0]
       const quarter = Math.ceil(Number(day.slice(5, 7)) / 3)
-      const indexPath = `/Archives/edgar/daily-index/${day.slice(0, 4)}/QTR${quarter}/master.${day.replaceAll("-", "")}.idx`
+      const indexPath = `/Archives/edgar/daily-index/${day.slice(0, 4)}/QTR${quarter}/master.${
+        day.replaceAll("-", "")
+      }.idx`
       stub.answers.set(indexPath, {
         status: 200,
         type: "application/octet-stream",
-        body: `${header}1640147|Snowflake Inc.|4|${day.replaceAll("-", "")}|edgar/data/1640147/0001640147-26-000002.txt\n`,
+        body: `${header}1640147|Snowflake Inc.|4|${
+          day.replaceAll("-", "")
+        }|edgar/data/1640147/0001640147-26-000002.txt\n`,
         headers: { "last-modified": "Sat, 13 Jun 2026 07:04:08 GMT" },
       })
       const second = assertSuccess(yield* ingest(...options))

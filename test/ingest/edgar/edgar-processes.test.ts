@@ -60,7 +60,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
       const second = yield* startCommandProcess(only, environment)
       yield* waitForOutput(second, /The SEC has refused requests from this address/)
       assert.strictEqual(stub.requests.length, requested)
-      yield* withDatabase(url, Effect.flatMap(SqlClient.SqlClient, (sql) => sql`update edgar_access set paused_until = now()`))
+      yield* withDatabase(
+        url,
+        Effect.flatMap(SqlClient.SqlClient, (sql) => sql`update edgar_access set paused_until = now()`),
+      )
       const ended = yield* Effect.promise(() => Promise.all([first.ended, second.ended]))
       assert.deepStrictEqual(ended.map(({ code }) => code), [0, 0], ended.map(({ err }) => err).join("\n"))
     }))
@@ -71,12 +74,18 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
       const isLast = (path: string) => path.startsWith(`/submissions/CIK${companies.snowflake.cik}`)
       stub.behaviour.intercept = ({ path }) => isLast(path) ? "hang" : undefined
       const isHanging = () => stub.requests.some(({ path }) => isLast(path))
-      const readState = withDatabase(url, Effect.flatMap(SqlClient.SqlClient, (sql) =>
-        sql<{ readonly status: string; readonly imunon: number; readonly snowflake: number }>`
+      const readState = withDatabase(
+        url,
+        Effect.flatMap(
+          SqlClient.SqlClient,
+          (sql) =>
+            sql<{ readonly status: string; readonly imunon: number; readonly snowflake: number }>`
           select status, (select count(*) from news where ticker = 'IMNN')::int as imunon,
             (select count(*) from news where ticker = 'SNOW')::int as snowflake
           from edgar_runs
-        `))
+        `,
+        ),
+      )
 
       // The news of Imunon exceed a batch, so they are loaded before the next company.
       const args = ingest("--tickers", "IMNN,SNOW", "--since", "2000-01-01", "--only", "news")
