@@ -2,8 +2,8 @@
  * The acceptance times of filings. Submissions end them in `Z`, but some files hold UTC and others Eastern time
  * (docs/decisions/0102-acceptance-times.md).
  */
-import { DateTime, Option, Schema } from "effect"
-import { fixedOffsetClock, newYorkClock, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
+import { DateTime, Schema } from "effect"
+import { fixedOffsetClock, InstantColumn, newYorkClock, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 export type AcceptanceClock = "eastern" | "utc"
 
@@ -18,6 +18,7 @@ export interface StampedFiling {
 export type KnownTimes = ReadonlyMap<string, DateTime.Utc>
 
 const isWallClock = Schema.is(NewYorkTimeColumn.schemas.insert)
+const isInstant = Schema.is(InstantColumn.schemas.insert)
 
 /** Returns `2026-02-05 13:05:45`, or null if the text is not a time. */
 const toDigits = (stamp: string) => {
@@ -84,9 +85,7 @@ export const readIndexPageTime = (html: string): DateTime.Utc | null => {
 
 /** Reads the exact time from an entry of the Atom feed (`<updated>`), which names its offset. */
 export const readFeedTime = (updated: string): DateTime.Utc | null =>
-  /([+-]\d\d:\d\d|Z)$/.test(updated)
-    ? Option.getOrNull(Option.map(DateTime.make(updated), DateTime.toUtc))
-    : null
+  isInstant(updated) ? DateTime.toUtc(DateTime.makeUnsafe(updated)) : null
 
 interface DatedFiling {
   readonly acceptedAt: DateTime.Utc | null

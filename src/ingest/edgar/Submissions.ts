@@ -1,14 +1,12 @@
 /**
- * The filings of one company (`/submissions/CIK##########.json`), and the rows of `news`.
+ * Decodes the filings of one company (`/submissions/CIK##########.json`).
  * Addresses, telephone numbers and tax numbers are never decoded.
  */
 import { type DateTime, Result, Schema } from "effect"
-import type { RowCells } from "../../load/FileReader.ts"
 import { CalendarDate } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
-import { decideClock, formatAcceptance, type KnownTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
+import { decideClock, type KnownTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
-import { documentUrl } from "./EdgarUrls.ts"
 import type { Issuer } from "./Issuer.ts"
 import { AccessionNumber, checkCik, Cik, makeJsonDecoder, toCell } from "./JsonDocument.ts"
 
@@ -34,7 +32,6 @@ const SubmissionsDocument = Schema.Struct({
   tickers: Schema.Array(OptionalText),
   exchanges: Schema.Array(OptionalText),
   sicDescription: OptionalText,
-  website: Schema.optionalKey(OptionalText),
   filings: Schema.Struct({
     recent: FilingArrays,
     files: Schema.Array(Schema.Struct({ name: Schema.String, filingFrom: CalendarDate, filingTo: CalendarDate })),
@@ -74,7 +71,6 @@ export interface Submissions {
   /** Null: the company has no symbol, for example because it is delisted. */
   readonly issuer: Issuer | null
   readonly sicDescription: string | null
-  readonly website: string | null
   readonly filings: ReadonlyArray<Filing>
   readonly pages: ReadonlyArray<SubmissionsPage>
   readonly url: string
@@ -148,7 +144,6 @@ export const decodeSubmissions = (
       name: toCell(document.name) ?? document.cik,
       issuer: makeIssuer(document),
       sicDescription: toCell(document.sicDescription ?? ""),
-      website: toCell(document.website ?? ""),
       filings: yield* makeFilings(document.filings.recent, url, known),
       pages: document.filings.files.map(({ filingFrom, filingTo, name }) => ({ name, filingFrom, filingTo })),
       url,
@@ -162,39 +157,3 @@ export const decodeSubmissionsPage = (
   known: KnownTimes = new Map(),
 ): Result.Result<ReadonlyArray<Filing>, DocumentRejected> =>
   Result.flatMap(decodeArrays(text, url), (arrays) => makeFilings(arrays, url, known))
-
-/** Whether the description only repeats the form: `FORM 8-K`, `FORM 8 K` and `8K` all repeat `8-K`. */
-const repeatsForm = (description: string, form: string) => {
-  const simplify = (text: string) => text.toUpperCase().replace(/FORM/, "").replace(/[^A-Z0-9]/g, "")
-  return ["", "PRIMARYDOCUMENT", simplify(form)].includes(simplify(description))
-}
-
-/** `8-K: CURRENT REPORT, items 5.02, 9.01`: the form, the filer's description and the items. */
-const formatTitle = ({ description, form, items }: Filing) => {
-  const parts = [
-    ...(description === null || repeatsForm(description, form) ? [] : [description]),
-    ...(items.length === 0 ? [] : [`${items.length === 1 ? "item" : "items"} ${items.join(", ")}`]),
-  ]
-  return parts.length === 0 ? form : `${form}: ${parts.join(", ")}`
-}
-
-/** Rows of `news`: one per filing of the issuer. A filing that names several companies has a row for each. */
-export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<Filing>): ReadonlyArray<RowCells> =>
-  filings.map((filing) => {
-    const { fixedOffsetTime, newYorkTime } = formatAcceptance(filing)
-    return {
-      id: `${issuer.cik}-${filing.accession}`,
-      ticker: issuer.ticker,
-      tickers: issuer.tickers,
-      form_type: filing.form,
-      title: formatTitle(filing),
-      tags: filing.items,
-      accession_number: filing.accession,
-      document_url: documentUrl(issuer.cik, filing.accession, filing.primaryDocument),
-      filed_at: filing.filingDate,
-      filed_at_time: newYorkTime,
-      created_at: fixedOffsetTime,
-      last_updated: fixedOffsetTime,
-      source: [filing.source],
-    }
-  })

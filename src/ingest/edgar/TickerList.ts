@@ -84,20 +84,23 @@ const isRename = (oldTicker: string, newTicker: string) =>
   !isDerived(oldTicker) && !isDerived(newTicker) && getRoot(oldTicker) !== getRoot(newTicker) &&
   !oldTicker.startsWith(newTicker) && !newTicker.startsWith(oldTicker)
 
-const minRunInDays = 7
+/** Copies alternate for days between an older and a newer state, so a change must stand for a while. */
+const [minDays, minCopies] = [7, 3]
 
 const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000
 
 /** The symbols of one CIK in each copy, oldest copy first. Empty if the copy lacks the CIK. */
 type TickerHistory = ReadonlyArray<{ readonly day: string; readonly tickers: ReadonlySet<string> }>
 
-/** The first day of the first run of copies that have the symbol for at least a week. */
+/** The days of the first unbroken run of copies that have the symbol, up to the day on which it has lasted a week. */
 const findLastingRun = (history: TickerHistory, ticker: string) => {
-  let first: string | undefined
+  let days: ReadonlyArray<string> = []
   for (const { day, tickers } of history) {
-    if (!tickers.has(ticker)) first = undefined
-    else if (first === undefined) first = day
-    else if (countDays(first, day) >= minRunInDays) return first
+    days = tickers.has(ticker) ? [...days, day] : []
+    const [first] = days
+    if (first !== undefined && days.length >= minCopies && countDays(first, day) >= minDays) {
+      return { first, last: day, count: days.length }
+    }
   }
   return undefined
 }
@@ -128,25 +131,25 @@ const findChangesOfIssuer = (cik: string, history: TickerHistory, name: string):
     if (!isRename(oldTicker, newTicker) || !isOlder(history, oldTicker, newTicker)) return []
     const end = history.findLastIndex(({ tickers }) => tickers.has(oldTicker))
     const lastOld = history[end]?.day ?? ""
-    const day = findLastingRun(history.slice(end + 1), newTicker)
-    if (day === undefined) return []
-    const lastNew = history.findLast(({ tickers }) => tickers.has(newTicker))?.day ?? day
+    const run = findLastingRun(history.slice(end + 1), newTicker)
+    if (run === undefined) return []
     return [{
       old_ticker: oldTicker,
       new_ticker: newTicker,
-      effective_date: day,
+      effective_date: run.first,
       cik,
       company_name: name,
       status: "estimated",
-      source: `SEC ticker list: ${oldTicker} until ${lastOld}, ${newTicker} from ${day} to ${lastNew}`,
-      source_links: [lastOld, day].map((copy) => `${tickerListUrl()}#${copy}/${cik}`),
+      source: `SEC ticker list: ${oldTicker} until ${lastOld}, ` +
+        `${newTicker} in ${run.count} copies from ${run.first} to ${run.last}`,
+      source_links: [lastOld, run.first].map((day) => `${tickerListUrl()}#${day}/${cik}`),
     }]
   })
 }
 
 /**
- * Finds the symbol changes that copies of the list suggest. A change counts if the new symbol stands in all copies of
- * at least a week, and the old one never returns. The first day of that run is the estimate of the effective date.
+ * Finds the symbol changes that copies of the list suggest. A change counts if the new symbol stands in all copies,
+ * at least three, of at least a week, and the old one never returns. The first day of that run is the estimate of the effective date.
  */
 export const findTickerChanges = (copies: ReadonlyArray<TickerListCopy>): ReadonlyArray<RowCells> => {
   const sorted = copies.toSorted((a, b) => a.day.localeCompare(b.day))
