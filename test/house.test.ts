@@ -129,6 +129,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "client",
     "db",
     "http",
+    "lineage",
     "lists",
     "load",
     "mail",
