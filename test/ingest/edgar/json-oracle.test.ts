@@ -53,8 +53,8 @@ const rawFilingsOf = (cik: string) => [
 ]
 
 /** The clock of each document, from the description of the recordings. */
-const easternFiles: ReadonlyArray<string> = [ciks.apple, ciks.vincerx, ciks.trFinance, ciks.fannieMae]
-const undecidedFiles: ReadonlyArray<string> = [ciks.siemensEnergy]
+const easternFiles = new Set<string>([ciks.apple, ciks.vincerx, ciks.trFinance, ciks.fannieMae])
+const undecidedFiles = new Set<string>([ciks.siemensEnergy])
 
 const clock = new Intl.DateTimeFormat("en-CA", {
   timeZone: "America/New_York",
@@ -65,8 +65,8 @@ const clock = new Intl.DateTimeFormat("en-CA", {
 
 const newYorkTimeOf = (cik: string, filing: RawFiling) => {
   const stamp = String(filing["acceptanceDateTime"])
-  if (undecidedFiles.includes(cik) || /T0[045]:00:00/.test(stamp)) return null
-  return easternFiles.includes(cik)
+  if (undecidedFiles.has(cik) || /T0[045]:00:00/.test(stamp)) return null
+  return easternFiles.has(cik)
     ? stamp.slice(0, 19).replace("T", " ")
     : clock.format(Date.parse(stamp)).replace(", ", " ")
 }
@@ -134,7 +134,7 @@ describe("News rows", () => {
   }
 })
 
-const statementForms = ["S-1", "S-1MEF", "F-1", "F-3", "F-3ASR", "S-3", "S-3ASR", "S-3MEF"]
+const statementForms = new Set(["S-1", "S-1MEF", "F-1", "F-3", "F-3ASR", "S-3", "S-3ASR", "S-3MEF"])
 
 describe("Registration rows", () => {
   for (const cik of companiesWithSubmissions) {
@@ -145,8 +145,8 @@ describe("Registration rows", () => {
         const group = raw.filter((filing) => filing["fileNumber"] === row["file_no"])
           .toSorted((a, b) => String(a["filingDate"]).localeCompare(String(b["filingDate"])))
         const formOf = (filing: RawFiling) => String(filing["form"])
-        const statement = group.find((filing) => statementForms.includes(formOf(filing))) ?? {}
-        const prospectuses = group.filter((filing) => /^424B/.test(formOf(filing)))
+        const statement = group.find((filing) => statementForms.has(formOf(filing))) ?? {}
+        const prospectuses = group.filter((filing) => formOf(filing).startsWith("424B"))
         const withdrawal = group.find((filing) => filing["form"] === "RW")
         const notice = group.find((filing) => filing["form"] === "EFFECT")
         const isAutomatic = /ASR|MEF/.test(formOf(statement))
@@ -190,7 +190,7 @@ describe("Registration rows", () => {
         assert.strictEqual(row["headline"], `${row["form_type"]} of ${parse(submissionsText(cik)).name}: ${state}`)
       }
       const listed = new Set(rows.map((row) => row["file_no"]))
-      const missing = raw.filter((filing) => statementForms.includes(String(filing["form"])))
+      const missing = raw.filter((filing) => statementForms.has(String(filing["form"])))
         .map((filing) => String(filing["fileNumber"])).filter((number) => !listed.has(number))
       // Nothing tells whether this registration of 2001 became effective.
       assert.deepStrictEqual(missing, cik === ciks.imunon ? ["333-64710"] : [])
