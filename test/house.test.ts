@@ -127,6 +127,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "jobs/Job.ts",
     "load",
     "observability",
+    "rows",
     "rules",
   ],
   load: ["db", "rules", "v1", "observability/Progress.ts", "cli/terminal/TerminalText.ts"],

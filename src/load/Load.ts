@@ -114,7 +114,7 @@ const fillTable = Effect.fnUntraced(
     const progress = yield* Progress
     const insert = yield* makeRowInserter(target, columns, dataset)
     const { checkHeader, getOmitted, validateRow } = makeRowValidator(dataset, {
-      mayOmitColumns: task.keepOmitted === true,
+      mayOmitColumns: task.append && task.keepOmitted === true,
     })
     const badRows: Array<ReadonlyArray<CellError>> = []
     const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0 }

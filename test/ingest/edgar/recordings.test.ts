@@ -1,4 +1,4 @@
-/** The recordings are free of the addresses and telephone numbers that the SEC publishes with them. */
+/** The recordings are free of the addresses, telephone and tax numbers that the SEC publishes with them. */
 import { assert, describe, it } from "@effect/vitest"
 import { globSync, readFileSync } from "node:fs"
 import { fileURLToPath } from "node:url"
@@ -34,6 +34,8 @@ const patterns: ReadonlyArray<RegExp> = [
   /\b(?:suite|ste\.?|floor)\s+[a-z]?-?\d/i,
   /\bp\.?\s*o\.?\s*box\b/i,
   new RegExp(`\\b(?:${states}),? \\d{5}(?:-\\d{4})?\\b(?!-)`),
+  // Tax numbers
+  /"ein"\s*:|^\s*(?:EIN|IRS NUMBER):|<IRS-NUMBER>/m,
 ]
 
 const findPersonalData = (text: string) => patterns.flatMap((pattern) => pattern.exec(text)?.[0] ?? [])
@@ -53,6 +55,7 @@ describe("Recordings", () => {
       "Suite A250",
       "PO Box 309",
       "CA 00777",
+      `"ein":`,
     ]
     assert.strictEqual(samples.length, patterns.length)
     samples.forEach((sample, index) => assert.match(sample, patterns[index] ?? /$^/))
