@@ -23,6 +23,7 @@ import { Database } from "./db/Database.ts"
 import { HealthProbe } from "./db/health/HealthProbe.ts"
 import { ReadRouter } from "./db/replicas/ReadRouter.ts"
 import * as Middleware from "./http/Middleware.ts"
+import { ingestJob } from "./ingest/edgar/IngestJob.ts"
 import * as Jobs from "./jobs/JobRunner.ts"
 import { ExportCursors } from "./lists/ExportCursors.ts"
 import { ListEndpoints } from "./lists/ListEndpoints.ts"
@@ -105,7 +106,7 @@ const lists = Layer.provide(ListEndpoints.layer, ExportCursors.layer)
 const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SitePaths).pipe(Layer.provide(Site.layer))
 
 /** Background jobs, each of which runs in one process at a time. */
-export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob])
+export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob, ingestJob])
 
 /** All routes outside the request pipeline, with their middleware. */
 const routes = HttpApiBuilder.layer(PublicApi).pipe(

@@ -21,7 +21,9 @@ import { helpPresenterLayer, reportFailure } from "./ErrorReport.ts"
 import { makeExample, makeSilentExample } from "./CommandParts.ts"
 import { generateCommand } from "./GenerateCommand.ts"
 import { makeKeysCommand } from "./KeysCommand.ts"
+import { lineageCommand } from "./LineageCommand.ts"
 import { datasetsCommand, loadCommand } from "./DatasetCommands.ts"
+import { ingestCommand } from "./IngestCommand.ts"
 import { loggingLayer } from "./Logging.ts"
 import { grantCommand, migrateCommand } from "./DatabaseCommands.ts"
 import { makeQueryCommand } from "./query/QueryCommand.ts"
@@ -84,6 +86,8 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       grantCommand.pipe(withWarnings),
       loadCommand.pipe(withWarnings),
       datasetsCommand.pipe(withWarnings),
+      ingestCommand.pipe(withWarnings),
+      lineageCommand.pipe(withWarnings),
       generateCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
       makeKeysCommand(keyedPaths).pipe(withWarnings),

@@ -24,6 +24,9 @@ import { ReplicaUrlsConfig } from "../db/replicas/ReadRouter.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
 import { TrustedProxiesConfig } from "../http/TrustedProxies.ts"
+import { EdgarBasesConfig, UserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
+import { EdgarTickersConfig } from "../ingest/edgar/EdgarIngest.ts"
+import { IngestScheduleConfig } from "../ingest/edgar/IngestSchedule.ts"
 import { MaxExportsConfig } from "../lists/ExportCursors.ts"
 import { CacheBytesConfig } from "../lists/QueryCache.ts"
 import {
@@ -143,6 +146,30 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     example: "tl_live_…",
     unset: "to use --key-file or the demo key",
     isSecret: true,
+  },
+  INGEST_EDGAR: {
+    read: IngestScheduleConfig,
+    expected: "daily, a time and a time zone",
+    example: "daily 22:15 America/New_York",
+    unset: "to ingest nothing on a schedule",
+  },
+  EDGAR_USER_AGENT: {
+    read: UserAgentConfig,
+    expected: "your name and email address, which the SEC requires of programs",
+    example: "Acme Inc ops@acme.example",
+    unset: "together with INGEST_EDGAR",
+  },
+  EDGAR_TICKERS: {
+    read: EdgarTickersConfig,
+    expected: `symbols separated by commas, or "all"`,
+    example: "NVDA,IMNN",
+    unset: "to ingest all companies",
+  },
+  EDGAR_BASE_URL: {
+    read: EdgarBasesConfig,
+    expected: "the URL of a test server",
+    example: "http://127.0.0.1:8081",
+    unset: "to use the SEC",
   },
   SMTP_URL: {
     read: Config.option(SmtpUrlConfig),
@@ -285,6 +312,16 @@ const findMissingSender = Effect.map(
     }],
 )
 
+const findMissingUserAgent = Effect.map(
+  Effect.all([IngestScheduleConfig, UserAgentConfig]),
+  ([schedule, userAgent]): ReadonlyArray<SettingProblem> =>
+    Option.isNone(schedule) || Option.isSome(userAgent) ? [] : [{
+      name: "EDGAR_USER_AGENT",
+      problem: "EDGAR_USER_AGENT is not set, but INGEST_EDGAR is, and the SEC requires programs to name a contact.",
+      fix: `Set it, for example EDGAR_USER_AGENT="Acme Inc ops@acme.example", or unset INGEST_EDGAR.`,
+    }],
+)
+
 const findSharedPort = Effect.map(
   Effect.all([PortConfig, MetricsPortConfig]),
   ([apiPort, metricsPort]): ReadonlyArray<SettingProblem> =>
@@ -304,7 +341,7 @@ export const findInvalidSettings = Effect.gen(function* () {
   )
   // Reports a contradiction between two settings only if both are valid.
   const contradictions = yield* Effect.forEach(
-    [findMissingSender, findSharedPort],
+    [findMissingSender, findMissingUserAgent, findSharedPort],
     (find) => Effect.orElseSucceed(find, () => []),
   )
   return [...invalid, ...contradictions].flat()

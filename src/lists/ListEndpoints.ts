@@ -16,6 +16,7 @@ import {
 import { getLineageRequests, type LineageQuery } from "../rules/LineageParameters.ts"
 import type { PageQuery } from "../rules/Paging.ts"
 import { exportNeedsFileFormat } from "../rules/ParameterCombinations.ts"
+import type { ProvenanceQuery } from "../rules/ProvenanceParameter.ts"
 import { type CombinedTableVersion, DatasetVersions } from "./DatasetVersions.ts"
 import * as Export from "./Export.ts"
 import { ExportCursors } from "./ExportCursors.ts"
@@ -55,9 +56,13 @@ const jsonExportError = new ValidationError({
 export class ListEndpoints extends Context.Service<ListEndpoints, {
   /**
    * For a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17, caching). With
-   * `follow_lineage=true`, the list has the rows of companies instead of symbols.
+   * `follow_lineage=true`, the list has the rows of companies instead of symbols; with `provenance=true`, rows have
+   * their `source`.
    */
-  readonly makeEndpoint: <Query extends PageQuery & LineageQuery, const ShapedBy extends keyof Query = never>(
+  readonly makeEndpoint: <
+    Query extends PageQuery & LineageQuery & ProvenanceQuery,
+    const ShapedBy extends keyof Query = never,
+  >(
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
   ) => PipelineEndpoint
@@ -135,14 +140,15 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         return responded
       })
 
-      /** Returns the responder of a list whose queries may follow lineages. */
+      /** Returns the responder of a list whose queries may follow lineages, with additional columns. */
       const makeFollowingResponder = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         definition: ListDefinition<Query, ShapedBy>,
+        added: ReadonlyArray<"source">,
       ) => {
         const makeResponder = makeResponders(endpoint)
-        const respond = makeResponder(makeListQuery(definition))
-        const followedList = makeFollowedListQuery(definition)
+        const respond = makeResponder(makeListQuery(definition, added))
+        const followedList = makeFollowedListQuery(definition, added)
         const respondWithFollowed = makeResponder(followedList)
 
         const follow = Effect.fnUntraced(function* (
@@ -160,10 +166,19 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         }
       }
 
-      const makeEndpoint = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
+      const makeEndpoint = <Query extends PageQuery & LineageQuery & ProvenanceQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
-      ) => makePipelineEndpoint(endpoint, definition.Query, makeFollowingResponder(endpoint, definition))
+      ) => {
+        const respond = makeFollowingResponder(endpoint, definition, [])
+        const hasSources = definition.Query.fields["provenance"] !== undefined
+        const respondWithSources = hasSources ? makeFollowingResponder(endpoint, definition, ["source"]) : respond
+        return makePipelineEndpoint(
+          endpoint,
+          definition.Query,
+          (query) => query.provenance === true ? respondWithSources(query) : respond(query),
+        )
+      }
 
       const makeResolvedEndpoint = <
         Sent extends PageQuery,
@@ -175,7 +190,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         resolve: QueryResolver<Sent, Query>,
         definition: ListDefinition<Query, ShapedBy>,
       ) => {
-        const respond = makeFollowingResponder(endpoint, definition)
+        const respond = makeFollowingResponder(endpoint, definition, [])
         return makePipelineEndpoint(
           endpoint,
           query,

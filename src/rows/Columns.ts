@@ -101,6 +101,32 @@ export const textArrayColumn = (description: string) =>
     json: Schema.Array(Schema.String).annotate({ description }),
   })
 
+const LinkText = TrimmedText.check(
+  Schema.makeFilter((text: string) => /^https?:/i.test(text) && URL.canParse(text), {
+    message: "must be a link that starts with https:// or http://",
+  }),
+)
+
+const sourceDescription = "Links to the documents that the row comes from. A fragment names the element or fact."
+
+/** Null: unknown. */
+const sourceColumn = Model.Field({
+  select: Schema.NullOr(Schema.Array(Schema.String).annotate({ fieldEncoder: textArrayFieldEncoder })),
+  insert: Schema.optionalKey(Schema.NullOr(
+    Schema.Array(LinkText).annotate({
+      title: "list of links",
+      description: sourceDescription,
+      examples: [["https://www.sec.gov/Archives/edgar/data/1640147/000164014724000123/rdgdoc.xml#reportingOwner[1]"]],
+    }),
+  )),
+  json: Schema.NullOr(Schema.Array(Schema.String)).annotate({
+    description: `With \`provenance=true\`: ${sourceDescription} Null: unknown. Missing otherwise.`,
+  }),
+})
+
+/** The column `source` in the model of a row, for data files only: responses have it with `provenance=true`. */
+export const loadedSourceColumn = Model.Field({ insert: sourceColumn.schemas.insert })
+
 /** A decimal in a data file. The parameters are the maximum number of digits before and after the point. */
 const makeDecimalText = (integers: number, decimals: number) =>
   Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {
@@ -184,18 +210,36 @@ export const rowDateColumn = <Select extends Schema.Top, Insert extends Schema.T
     json: column.schemas.json,
   })
 
-/** The additional last column of rows that follow a lineage. */
-export const lineageTickerColumn = tickerColumn(
+const lineageTickerColumn = tickerColumn(
   "With `follow_lineage=true`: the current symbol of the company. Missing otherwise.",
   "ZYXB",
 )
 
+/** The columns that a request adds to rows with `provenance` and `follow_lineage`, in this order after all others. */
+export const addedColumns = { source: sourceColumn, lineage_ticker: lineageTickerColumn }
+
+export type AddedColumn = keyof typeof addedColumns
+
+interface JsonRow<Fields> {
+  readonly identifier: string
+  readonly json: { readonly fields: Fields }
+}
+
+const optionalSource = { source: Schema.optionalKey(sourceColumn.schemas.json) }
+const optionalLineageTicker = { lineage_ticker: Schema.optionalKey(lineageTickerColumn.schemas.json) }
+
 /** Like `getRowJsonSchema`, for rows that can follow a lineage. */
-export const getTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>(
-  { identifier, json }: { readonly identifier: string; readonly json: { readonly fields: Fields } },
-) =>
-  Schema.Struct({ ...json.fields, lineage_ticker: Schema.optionalKey(lineageTickerColumn.schemas.json) })
-    .annotate({ identifier })
+export const getTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>({ identifier, json }: JsonRow<Fields>) =>
+  Schema.Struct({ ...json.fields, ...optionalLineageTicker }).annotate({ identifier })
+
+/** Like `getRowJsonSchema`, for rows that can have a source. */
+export const getSourcedRowJsonSchema = <Fields extends Schema.Struct.Fields>({ identifier, json }: JsonRow<Fields>) =>
+  Schema.Struct({ ...json.fields, ...optionalSource }).annotate({ identifier })
+
+/** Like `getRowJsonSchema`, for rows that can have a source and follow a lineage. */
+export const getSourcedTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>(
+  { identifier, json }: JsonRow<Fields>,
+) => Schema.Struct({ ...json.fields, ...optionalSource, ...optionalLineageTicker }).annotate({ identifier })
 
 /** Makes a column nullable. In JSON, a missing value is `null`, never `""` or `0`. */
 export const nullableColumn = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(

@@ -38,6 +38,22 @@ const makeWallClockSchema = (timeZone: DateTime.TimeZone) =>
     Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.transform(makeWallClockConversion(timeZone))),
   )
 
+/** Reads and writes the wall-clock times of data files, such as `2026-06-01 09:30:00`. */
+const makeWallClock = (timeZone: DateTime.TimeZone) => ({
+  /** The text must be a valid time. */
+  parse: (text: string): DateTime.Utc =>
+    makeWallClockConversion(timeZone).decode(new Date(`${text.replace(" ", "T")}Z`)),
+  /** Drops milliseconds. */
+  format: (instant: DateTime.Utc) =>
+    DateTime.formatIsoOffset(DateTime.setZone(instant, timeZone)).slice(0, 19).replace("T", " "),
+})
+
+/** The clock of `FixedOffsetTimeColumn`. */
+export const fixedOffsetClock = makeWallClock(eastern)
+
+/** The clock of `NewYorkTimeColumn`. */
+export const newYorkClock = makeWallClock(newYork)
+
 const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3})?$/
 const zonePattern = /(Z|[+-](?:0\d|1[0-5]):[0-5]\d)$/
 

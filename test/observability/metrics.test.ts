@@ -14,8 +14,10 @@ const measured = Effect.gen(function* () {
   const metrics = yield* findFreePort
   // A mail server is configured only so that its metrics exist. No email is sent.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
+  // The ingest runs only at the given time, in the middle of the night.
+  const ingest = { INGEST_EDGAR: "daily 03:33 America/New_York", EDGAR_USER_AGENT: "Acme Inc ops@acme.example" }
   const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
-  const port = yield* startInstance({ METRICS_PORT: String(metrics), ...mail, ...replicas }).pipe(
+  const port = yield* startInstance({ METRICS_PORT: String(metrics), ...mail, ...ingest, ...replicas }).pipe(
     Effect.provideService(Metric.MetricRegistry, new Map()),
   )
   const scrape = Effect.map(requestOverWire(metrics, "/metrics", ""), ({ headers, status, text }) => {

@@ -9,8 +9,10 @@ import { checkDirectConnection, checkPooledAndDirectConnections } from "../../db
 import { DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
 import { makeServerPoll } from "../../db/replicas/ServerState.ts"
+import { IngestScheduleConfig } from "../../ingest/edgar/IngestSchedule.ts"
 import { MaxExportsConfig } from "../../lists/ExportCursors.ts"
 import { loadableDatasets } from "../../load/Datasets.ts"
+import { formatCount } from "../terminal/TerminalText.ts"
 import {
   type DoctorFinding,
   makeFailedFinding,
@@ -358,6 +360,45 @@ export const checkDatasetRows = Effect.gen(function* () {
       ),
     ]),
   ]
+})
+
+/** Age of the newest successful ingest that causes a warning. A daily run may be skipped once. */
+const maxIngestAgeHours = 50
+
+/** Reports when the SEC's documents were last ingested, and why the newest run failed. */
+export const checkIngest = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [runs] = yield* sql<{
+    readonly success_hours: number | null
+    readonly status: string | null
+    readonly error: string | null
+    readonly hours: number | null
+  }>`
+    select (select floor(extract(epoch from now() - max(finished_at)) / 3600)::int from edgar_runs
+        where status = 'succeeded') as success_hours,
+      newest.status, newest.error, floor(extract(epoch from now() - newest.started_at) / 3600)::int as hours
+    from (select 1) as one left join lateral (select * from edgar_runs order by run_id desc limit 1) as newest on true
+  `
+  if (runs === undefined || runs.status === null) {
+    return Option.isSome(yield* IngestScheduleConfig)
+      ? makeWarningFinding("ingest", "INGEST_EDGAR is set, but no run has started yet", "Wait for the scheduled time.")
+      : makePassedFinding("ingest", "the SEC's documents were never ingested")
+  }
+  const { error, hours, status, success_hours } = runs
+  const last = success_hours === null ? "never succeeded" : `last succeeded ${formatCount(success_hours, "hour")} ago`
+  if (status === "failed" || status === "interrupted") {
+    return makeWarningFinding(
+      "ingest",
+      `${last}; the newest run ${status === "failed" ? `failed: ${error ?? "no reason"}` : "was interrupted"}`,
+      "Continue it: `tickerline ingest edgar --resume`.",
+    )
+  }
+  const advice = "Find out whether INGEST_EDGAR or cron still runs: docs/operations/ingest-edgar.md."
+  return status === "succeeded" && (success_hours ?? 0) > maxIngestAgeHours
+    ? makeWarningFinding("ingest", last, advice)
+    : status === "running" && (hours ?? 0) > maxIngestAgeHours
+    ? makeWarningFinding("ingest", `${last}; a run began ${hours} hours ago and has not ended`, advice)
+    : makePassedFinding("ingest", status === "running" ? `${last}; a run is in progress` : last)
 })
 
 type NamedReplica = Effect.Success<typeof ReplicaUrlsConfig>[number]

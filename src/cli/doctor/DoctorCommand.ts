@@ -68,6 +68,7 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
         check("indexes", Database.checkIndexes),
         check("rules", Database.checkConstraints),
         check("datasets", Database.checkDatasetRows),
+        check("ingest", Database.checkIngest),
       ]
       : []
     return [...server, ...(yield* Effect.all([...checks, ...schemaChecks])).flat()]

@@ -6,8 +6,9 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getSourcedTickerRowJsonSchema,
   integerColumn,
+  loadedSourceColumn,
   moneyColumn,
   nullableColumn,
   ratioColumn,
@@ -19,6 +20,7 @@ import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts
 import { booleanFilters, caseInsensitiveTextFilters, numberRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
@@ -43,6 +45,7 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
   ownership_source_url: nullableColumn(textColumn("URL of the filing that reports the ownership figures.")),
   document_url: nullableColumn(textColumn("URL of the filing that reports the share counts.")),
   last_updated: NewYorkTimeColumn,
+  source: loadedSourceColumn,
 }) {}
 
 export const FloatOutstandingQuery = Schema.Struct({
@@ -51,13 +54,14 @@ export const FloatOutstandingQuery = Schema.Struct({
   ...booleanFilters("is_adr"),
   ...numberRangeFilters("float", "outstanding", "tradable_float", "market_cap"),
   ...LineageParameters,
+  ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstanding").add(
   HttpApiEndpoint.get("list", "/float-outstanding", {
     query: FloatOutstandingQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(FloatOutstanding)),
+    success: makeListEnvelope(getSourcedTickerRowJsonSchema(FloatOutstanding)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["float_outstanding"]).annotateMerge(describeEndpoint(
     "Float and shares outstanding",

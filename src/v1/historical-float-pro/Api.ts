@@ -6,8 +6,9 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getSourcedTickerRowJsonSchema,
   integerColumn,
+  loadedSourceColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
@@ -21,6 +22,7 @@ import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts
 import { booleanFilters, numberRangeFilters, pastDateRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
@@ -61,6 +63,7 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
   ads_ratio: nullableColumn(ratioColumn("Ordinary shares per depositary share.")),
   details: nullableColumn(textColumn("How the counts were extracted from the filing.")),
   last_updated: NewYorkTimeColumn,
+  source: loadedSourceColumn,
 }) {}
 
 export const HistoricalFloatProQuery = Schema.Struct({
@@ -73,13 +76,14 @@ export const HistoricalFloatProQuery = Schema.Struct({
   ...numberRangeFilters("float", "outstanding_shares", "tradable_float", "market_cap"),
   ...pastDateRangeFilters("filed_at", "reported_date"),
   ...LineageParameters,
+  ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFloatPro").add(
   HttpApiEndpoint.get("list", "/historical-float-pro", {
     query: HistoricalFloatProQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(HistoricalFloat)),
+    success: makeListEnvelope(getSourcedTickerRowJsonSchema(HistoricalFloat)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["historical_float_pro", "daily_prices"]).annotateMerge(describeEndpoint(
     "Historical float",

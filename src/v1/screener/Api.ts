@@ -6,8 +6,9 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getSourcedTickerRowJsonSchema,
   integerColumn,
+  loadedSourceColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
@@ -25,6 +26,7 @@ import {
 } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
@@ -79,6 +81,7 @@ export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
   ratio_debt_to_equity: nullableColumn(ratioColumn("Debt divided by equity.")),
   pending_s1: booleanColumn("Whether a form S-1 registration is pending."),
   last_updated: NewYorkTimeColumn,
+  source: loadedSourceColumn,
 }) {}
 
 /** Numeric fields with `min_` and `max_` filters. */
@@ -132,13 +135,14 @@ export const ScreenerQuery = Schema.Struct({
     message: "must be ticker or a numeric field of the rows, prefixed with - for descending order",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed("ticker" as const))),
   ...LineageParameters,
+  ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
   HttpApiEndpoint.get("list", "/screener", {
     query: ScreenerQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(ScreenerRow)),
+    success: makeListEnvelope(getSourcedTickerRowJsonSchema(ScreenerRow)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["screener"]).annotateMerge(describeEndpoint(
     "Screener",

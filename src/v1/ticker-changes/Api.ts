@@ -3,7 +3,14 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
-import { dateColumn, literalColumn, nullableColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
+import {
+  dateColumn,
+  literalColumn,
+  loadedSourceColumn,
+  nullableColumn,
+  textColumn,
+  tickerColumn,
+} from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, ChangeEvent, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { CikParameter, TickerParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
@@ -27,6 +34,7 @@ export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   status: literalColumn(tickerChangeStatuses, "Status of the event. Only confirmed events change a ticker."),
   source: nullableColumn(textColumn("Source of the information.")),
   recorded_at: Model.Field({ insert: Schema.optionalKey(Schema.NullOr(InstantColumn.schemas.insert)) }),
+  source_links: loadedSourceColumn,
 }) {}
 
 export const TickerChangesResult = Schema.Struct({

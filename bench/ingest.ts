@@ -1,0 +1,84 @@
+/**
+ * `npm run ingest` reads 2 GB of ownership filings into rows, and prints their rate and the memory over time. The filings
+ * are the recordings of the tests, generated in this process as the bytes that the SEC would send.
+ */
+import { Result } from "effect"
+import process from "node:process"
+import { makeOwnershipRows } from "../src/ingest/edgar/OwnershipRows.ts"
+import { findForm, findIssuerCik, ownershipRecordings } from "../test/ingest/edgar/OwnershipRecordings.ts"
+import { readMemory } from "./processStats.ts"
+
+const totalBytes = 2_000_000_000
+const bytesPerReport = 200_000_000
+
+const documents = ownershipRecordings.map(({ xml }) => {
+  const marker = "<issuerName>"
+  const end = xml.indexOf(marker) + marker.length
+  return {
+    before: xml.slice(0, end),
+    after: xml.slice(end),
+    form: findForm(xml),
+    issuerCik: findIssuerCik(xml),
+  }
+})
+
+/** Yields filings in turn. Each has a number of its own, so that no two texts are equal. */
+const generateFilings = function* () {
+  for (let number = 0;; number += 1) {
+    const document = documents[number % documents.length]
+    if (document === undefined) return
+    const { after, before, form, issuerCik } = document
+    yield {
+      bytes: Buffer.from(`${before}${number} ${after}`),
+      form,
+      issuerCik,
+      number,
+    }
+  }
+}
+
+const decoder = new TextDecoder("utf-8", { fatal: true })
+
+const count = { filings: 0, bytes: 0, rows: 0, rejected: 0 }
+
+const start = { time: performance.now(), cpu: process.cpuUsage() }
+
+const report = () => {
+  const seconds = (performance.now() - start.time) / 1000
+  const { system, user } = process.cpuUsage(start.cpu)
+  const cpuSeconds = (system + user) / 1e6
+  const { most, now } = readMemory(process.pid)
+  console.log(
+    `${(count.bytes / 1e9).toFixed(1)} GB  ${count.filings} filings  ${count.rows} rows  ${count.rejected} rejected  ` +
+      `${Math.round(count.filings / seconds)} per second  ${Math.round(count.filings / cpuSeconds)} per CPU second  ` +
+      `${Math.round(now)} MiB, at most ${Math.round(most)}`,
+  )
+}
+
+for (const { bytes, form, issuerCik, number } of generateFilings()) {
+  const accession = `0000000000-26-${String(number % 1_000_000).padStart(6, "0")}`
+  const rows = makeOwnershipRows({
+    issuer: {
+      cik: issuerCik,
+      ticker: "ACME",
+      tickers: ["ACME"],
+      name: "Acme Inc",
+      exchange: null,
+    },
+    filing: {
+      accession,
+      form,
+      filingDate: "2026-09-10",
+      acceptedAt: null,
+      documentUrl: `https://www.sec.gov/Archives/edgar/data/1/${accession.replaceAll("-", "")}/primary_doc.xml`,
+    },
+    xml: decoder.decode(bytes),
+  })
+  const reported = Math.floor(count.bytes / bytesPerReport)
+  count.filings += 1
+  count.bytes += bytes.length
+  if (Result.isSuccess(rows)) count.rows += rows.success.length
+  else count.rejected += 1
+  if (Math.floor(count.bytes / bytesPerReport) > reported) report()
+  if (count.bytes >= totalBytes) break
+}

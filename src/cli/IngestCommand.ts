@@ -1,0 +1,169 @@
+/** The command `ingest edgar`: fills datasets with filings of the SEC. */
+import { Console, Duration, Effect, Option } from "effect"
+import { CliError, Command, Flag } from "effect/cli"
+import { migratedConnectionLayer } from "../db/Connection.ts"
+import { EdgarBasesConfig, EdgarClient, UserAgent, UserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
+import {
+  defaultSince,
+  type IngestOptions,
+  type IngestReport,
+  makeReport,
+  parseTickers,
+  runIngest,
+} from "../ingest/edgar/EdgarIngest.ts"
+import { ingestedDatasets } from "../ingest/edgar/IngestedDatasets.ts"
+import { NonFutureDate } from "../rules/Dates.ts"
+import { suggestName } from "../rules/Suggestions.ts"
+import { makeBooleanFlag, makeExample } from "./CommandParts.ts"
+import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
+import { formatCount } from "./terminal/TerminalText.ts"
+
+const makeUsageError = (message: string) =>
+  new CliError.ShowHelp({
+    commandPath: ["tickerline", "ingest", "edgar"],
+    errors: [new CliError.ValidationError({ message })],
+  })
+
+const splitList = (text: string) => text.split(",").map((name) => name.trim()).filter((name) => name !== "")
+
+/** The names are validated here, so that an unknown dataset is reported before anything is started. */
+const parseDatasets = (text: string) =>
+  Effect.forEach(splitList(text), (name) => {
+    const found = ingestedDatasets.find((dataset) => dataset === name.replaceAll("-", "_"))
+    return found !== undefined ? Effect.succeed(found) : Effect.fail(
+      new CliError.ValidationError({
+        message:
+          `The SEC's documents do not fill ${name}.${suggestName(name.replaceAll("-", "_"), ingestedDatasets)} ` +
+          `They fill: ${ingestedDatasets.join(", ")}.`,
+      }),
+    )
+  })
+
+const formatTables = ({ merged, rows }: IngestReport, target: IngestOptions["target"]) =>
+  ingestedDatasets.flatMap((table) => {
+    const count = rows.get(table)
+    if (count === undefined) return []
+    const counts = merged.get(table)
+    if (counts !== undefined) {
+      const { added, unchanged, updated } = counts
+      return [
+        `${table}: ${formatCount(count, "row")} merged: ${added} added, ${updated} updated, ${unchanged} unchanged`,
+      ]
+    }
+    return [`${table}: ${formatCount(count, "row")} ${target === "dry-run" ? "would be loaded" : "written"}`]
+  })
+
+const formatRejections = ({ examples, rejections }: IngestReport, isStored: boolean) =>
+  rejections === 0 ? [] : [
+    `Set aside, because they are missing or damaged (${formatCount(rejections, "document")}):`,
+    ...examples.map(({ message }) => `  ${message}`),
+    ...(rejections > examples.length ? [`  … only the first ${examples.length} are shown`] : []),
+    ...(isStored ? ["The table edgar_rejections has all of them."] : []),
+  ]
+
+const formatSummary = (report: IngestReport, target: IngestOptions["target"], seconds: number) => {
+  const companies = formatCount(report.visited, "company", "companies")
+  const documents = `${formatCount(report.documents, "document")}${target === "dry-run" ? " to download" : ""}`
+  const time = Duration.format(Duration.seconds(Math.round(seconds)))
+  return [
+    ...formatTables(report, target),
+    `${companies}, ${documents}, ${report.rejections} set aside, in ${time}`,
+    ...(target === "dry-run" ? ["Nothing was loaded."] : []),
+  ].join("\n")
+}
+
+const formatInterruption = ({ companies, saved }: IngestReport, target: IngestOptions["target"]) => {
+  const count = `${saved} of ${formatCount(companies ?? 0, "company", "companies")}`
+  if (target === "dry-run") return "Interrupted. Nothing was loaded."
+  if (target !== "load") return `Interrupted. The files have the rows of ${count}.`
+  return companies === undefined
+    ? "Interrupted. Nothing was loaded."
+    : `Interrupted. Loaded: ${count}. To continue, repeat the command with --resume.`
+}
+
+const flags = {
+  userAgent: Flag.String("user-agent").pipe(
+    Flag.withSchema(UserAgent),
+    Flag.withDescription("Your name and email address, which the SEC requires (default: EDGAR_USER_AGENT)"),
+    Flag.optional,
+  ),
+  tickers: Flag.String("tickers").pipe(
+    Flag.withDescription("Symbols of companies, separated by commas"),
+    Flag.map(parseTickers),
+    Flag.optional,
+  ),
+  all: makeBooleanFlag("all", "All companies of the SEC's ticker list"),
+  since: Flag.String("since").pipe(
+    Flag.withSchema(NonFutureDate),
+    Flag.withDescription("First filing date, YYYY-MM-DD (default: a year ago)"),
+    Flag.optional,
+  ),
+  only: Flag.String("only").pipe(
+    Flag.withDescription("Datasets to fill, separated by commas (default: all that the SEC fills)"),
+    Flag.mapEffect(parseDatasets),
+    Flag.optional,
+  ),
+  out: Flag.Path("out").pipe(
+    Flag.withDescription("Write NDJSON files to this folder, and load nothing"),
+    Flag.optional,
+  ),
+  resume: makeBooleanFlag("resume", "Continue the last run, if it was interrupted or failed"),
+  isDryRun: makeBooleanFlag("dry-run", "Read only the lists of filings, print what would be loaded, and load nothing"),
+}
+
+const edgarCommand = Command.make(
+  "edgar",
+  flags,
+  Effect.fnUntraced(function* ({ all, isDryRun, only, out, resume, since, tickers, userAgent }) {
+    if (Option.isSome(tickers) && (all || tickers.value.length === 0)) {
+      return yield* makeUsageError("ingest edgar takes either --tickers with at least one symbol, or --all.")
+    }
+    if (Option.isNone(tickers) && !all && !resume) {
+      return yield* makeUsageError("ingest edgar takes --tickers with symbols such as NVDA,IMNN, or --all.")
+    }
+    if (resume && (isDryRun || Option.isSome(out))) {
+      return yield* makeUsageError("--resume continues a run that loads, so it excludes --out and --dry-run.")
+    }
+    if (isDryRun && Option.isSome(out)) return yield* makeUsageError("--dry-run writes no files, so it excludes --out.")
+    const agent = Option.isSome(userAgent) ? userAgent : yield* UserAgentConfig
+    if (Option.isNone(agent)) {
+      return yield* makeUsageError(
+        `The SEC requires programs to name a contact: --user-agent "Acme Inc ops@acme.example", or EDGAR_USER_AGENT.`,
+      )
+    }
+    const options: IngestOptions = {
+      tickers: Option.getOrElse(tickers, () => all ? null : undefined),
+      datasets: Option.getOrElse(only, () => ingestedDatasets),
+      since: Option.isSome(since) ? since.value : yield* defaultSince,
+      resume,
+      target: isDryRun ? "dry-run" : Option.match(out, { onNone: () => "load", onSome: (folder) => ({ folder }) }),
+      scheduled: false,
+    }
+    const report = makeReport()
+    const [duration] = yield* runIngest(options, report).pipe(
+      withProgressDisplay,
+      Effect.timed,
+      Effect.onInterrupt(() => Console.error(formatInterruption(report, options.target))),
+      Effect.provide(EdgarClient.limitedLayer(agent.value, yield* EdgarBasesConfig)),
+      Effect.provide(migratedConnectionLayer),
+    )
+    const rejections = formatRejections(report, options.target === "load")
+    if (rejections.length > 0) yield* Console.error(rejections.join("\n"))
+    yield* Console.log(formatSummary(report, options.target, Duration.toSeconds(duration)))
+  }),
+).pipe(
+  Command.withDescription("Load real filings, holders and share counts from the SEC's public documents"),
+  Command.withExamples([
+    makeExample(
+      `ingest edgar --user-agent "Acme Inc ops@acme.example" --tickers NVDA,IMNN`,
+      "Load the last year of two companies",
+    ),
+    makeExample("ingest edgar --all --since 2026-01-01 --only news,ownership", "Load two datasets of all companies"),
+    makeExample("ingest edgar --resume", "Continue an interrupted run"),
+  ]),
+)
+
+export const ingestCommand = Command.make("ingest").pipe(
+  Command.withDescription("Fill datasets from public sources"),
+  Command.withSubcommands([edgarCommand]),
+)

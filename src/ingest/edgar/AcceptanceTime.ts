@@ -1,0 +1,105 @@
+/**
+ * The acceptance times of filings. Submissions end them in `Z`, but some files hold UTC and others Eastern time
+ * (docs/decisions/0102-acceptance-times.md).
+ */
+import { DateTime, Schema } from "effect"
+import { fixedOffsetClock, InstantColumn, newYorkClock, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
+
+export type AcceptanceClock = "eastern" | "utc"
+
+export interface StampedFiling {
+  readonly accession: string
+  readonly form: string
+  /** `2026-02-05T13:05:45.000Z`, on an unknown clock. */
+  readonly stamp: string
+}
+
+/** Exact acceptance times by accession number, from a source that names its time zone. */
+export type KnownTimes = ReadonlyMap<string, DateTime.Utc>
+
+const isWallClock = Schema.is(NewYorkTimeColumn.schemas.insert)
+const isInstant = Schema.is(InstantColumn.schemas.insert)
+
+/** Returns `2026-02-05 13:05:45`, or null if the text is not a time. */
+const toDigits = (stamp: string) => {
+  const digits = stamp.replace("T", " ").replace(/(\.\d+)?Z?$/, "")
+  return isWallClock(digits) ? digits : null
+}
+
+/** Midnight in the East, on either clock: the filing has a date but no time. */
+const midnightPattern = / 0[045]:00:00$/
+
+/** The SEC stamps notices of effectiveness with 00:15 Eastern, when nobody can file. */
+const nightlyPattern = / 0[045]:15:/
+
+/** EDGAR accepts filings from 6 to 22 Eastern, which is 10 or 11 to 3 UTC. */
+const easternHours = / 0[6-9]:/
+const utcHours = / (?:23|0[0-3]):/
+
+const readOn: { readonly [Clock in AcceptanceClock]: (digits: string) => DateTime.Utc } = {
+  eastern: newYorkClock.parse,
+  utc: (digits) => DateTime.makeUnsafe(`${digits.replace(" ", "T")}Z`),
+}
+
+const findClockOfKnownTimes = (filings: ReadonlyArray<StampedFiling>, known: KnownTimes) =>
+  new Set(filings.flatMap(({ accession, stamp }) => {
+    const time = known.get(accession)
+    const digits = toDigits(stamp)
+    if (time === undefined || digits === null) return []
+    return (["eastern", "utc"] as const).filter((clock) => DateTime.Equivalence(readOn[clock](digits), time))
+  }))
+
+const findClockOfHours = (filings: ReadonlyArray<StampedFiling>) =>
+  new Set(filings.flatMap(({ form, stamp }): ReadonlyArray<AcceptanceClock> => {
+    const digits = form === "EFFECT" ? null : toDigits(stamp)
+    if (digits === null || midnightPattern.test(digits) || nightlyPattern.test(digits)) return []
+    return easternHours.test(digits) ? ["eastern"] : utcHours.test(digits) ? ["utc"] : []
+  }))
+
+const getOnlyElement = <A>(elements: ReadonlySet<A>) => elements.size === 1 ? Array.from(elements)[0] : undefined
+
+/** Decides the clock of all stamps of one document. Null: the filings do not tell, or contradict each other. */
+export const decideClock = (
+  filings: ReadonlyArray<StampedFiling>,
+  known: KnownTimes = new Map(),
+): AcceptanceClock | null =>
+  getOnlyElement(findClockOfKnownTimes(filings, known)) ?? getOnlyElement(findClockOfHours(filings)) ?? null
+
+/** Returns the instant of acceptance, or null if the stamp holds no time or its clock is unknown. */
+export const readAcceptanceTime = (stamp: string, clock: AcceptanceClock | null): DateTime.Utc | null => {
+  const digits = toDigits(stamp)
+  return digits === null || clock === null || midnightPattern.test(digits) ? null : readOn[clock](digits)
+}
+
+/** Reads the exact time from an SGML header (`<ACCEPTANCE-DATETIME>20220506183057`), whose clock is Eastern. */
+export const readHeaderTime = (header: string): DateTime.Utc | null => {
+  const [, ...parts] = /<ACCEPTANCE-DATETIME>(\d{4})(\d\d)(\d\d)(\d\d)(\d\d)(\d\d)/.exec(header) ?? []
+  return readAcceptanceTime(`${parts.slice(0, 3).join("-")}T${parts.slice(3).join(":")}`, "eastern")
+}
+
+/** Reads the exact time from a filing's index page (`Accepted`), whose clock is Eastern. */
+export const readIndexPageTime = (html: string): DateTime.Utc | null => {
+  const [, stamp = ""] = />Accepted<\/div>\s*<div class="info">(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)</.exec(html) ?? []
+  return readAcceptanceTime(stamp, "eastern")
+}
+
+/** Reads the exact time from an entry of the Atom feed (`<updated>`), which names its offset. */
+export const readFeedTime = (updated: string): DateTime.Utc | null =>
+  isInstant(updated) ? DateTime.toUtc(DateTime.makeUnsafe(updated)) : null
+
+interface DatedFiling {
+  readonly acceptedAt: DateTime.Utc | null
+  readonly filingDate: string
+}
+
+/** A filing's times in data files. Without a time of acceptance, its day begins at midnight. */
+export const formatAcceptance = ({ acceptedAt, filingDate }: DatedFiling) =>
+  acceptedAt === null
+    ? { newYorkTime: null, fixedOffsetTime: `${filingDate} 00:00:00` }
+    : { newYorkTime: newYorkClock.format(acceptedAt), fixedOffsetTime: fixedOffsetClock.format(acceptedAt) }
+
+/** The time of the last change that the filings show, on New York's clock. */
+export const formatLatestAcceptance = (filings: readonly [DatedFiling, ...ReadonlyArray<DatedFiling>]) => {
+  const times = filings.map(({ acceptedAt, filingDate }) => acceptedAt ?? newYorkClock.parse(`${filingDate} 00:00:00`))
+  return newYorkClock.format(times.reduce((a, b) => DateTime.max(a, b)))
+}

@@ -1,0 +1,222 @@
+/** Ingests one company: requests its new documents, and turns them into rows. */
+import { Effect, Result } from "effect"
+import type { RowCells } from "../../load/FileReader.ts"
+import { decodeCompanyFacts } from "./CompanyFacts.ts"
+import { DocumentRejected } from "./DocumentRejected.ts"
+import { EdgarClient } from "./EdgarClient.ts"
+import {
+  companyFactsUrl,
+  type EdgarBases,
+  edgarBases,
+  submissionsPageUrl,
+  submissionsUrl,
+  xmlDocumentUrl,
+} from "./EdgarUrls.ts"
+import { makeFloatRows } from "./FloatRows.ts"
+import type { IngestedDataset } from "./IngestedDatasets.ts"
+import { type DatasetProgress, readProgress } from "./IngestState.ts"
+import type { Issuer } from "./Issuer.ts"
+import { makeNewsRows } from "./NewsRows.ts"
+import { isOwnershipForm, isSchedule13, makeOwnershipRows } from "./OwnershipRows.ts"
+import { covers, findPendingFilings, makeProgress } from "./PendingFilings.ts"
+import { makeRegistrationRows } from "./RegistrationRows.ts"
+import { makeScreenerRows } from "./ScreenerRows.ts"
+import { decodeSubmissions, decodeSubmissionsPage, type Filing, type Submissions } from "./Submissions.ts"
+
+/** Concurrent requests for the documents of one company; the rate limit applies to all of them. */
+const documentConcurrency = 4
+
+/** If this many documents in a row cannot be downloaded, the run ends, because the SEC is down. */
+const maxConsecutiveFailures = 3
+
+/** Forms that state shares outstanding or public float in XBRL. */
+const statesShareCounts = ({ form }: Filing) => /^(10-[KQ]T?|20-F|40-F)(\/A)?$/.test(form)
+
+/** Forms from which registrations, and the pending S-1 of the screener, are put together. */
+const isPartOfRegistration = ({ form }: Filing) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
+
+const floatDatasets = ["float_outstanding", "historical_float_pro"] as const
+
+type StoredProgress = ReadonlyMap<string, DatasetProgress>
+
+/** Forms 3, 4 and 5 and Schedules 13 that were filed as XML. Older schedules are HTML or text. */
+const hasOwnershipXml = ({ form, primaryDocument }: Filing) =>
+  (isOwnershipForm(form) || isSchedule13(form)) && primaryDocument.endsWith(".xml")
+
+export interface VisitOptions {
+  readonly datasets: ReadonlySet<IngestedDataset>
+  /** `YYYY-MM-DD` */
+  readonly since: string
+  /** Requests only the list of filings, and counts the other documents. */
+  readonly isDryRun: boolean
+  /** Ignores what earlier runs ingested. */
+  readonly isFresh: boolean
+}
+
+/** What a visit found. */
+export interface CompanyVisit {
+  readonly rows: Map<string, ReadonlyArray<RowCells>>
+  readonly progress: Array<DatasetProgress>
+  readonly rejections: Array<DocumentRejected>
+  /** Number of downloaded documents, or of those that would be downloaded. */
+  documents: number
+}
+
+/** A document that was not downloaded. Only a rejected document is not requested again. */
+interface FailedDownload {
+  readonly kind: "missing" | "unavailable" | "rejected"
+  readonly rejection: DocumentRejected
+}
+
+/** Returns a function that downloads documents. It fails only if the whole run cannot continue. */
+export const makeDownload = Effect.gen(function* () {
+  const { bases, fetch } = yield* EdgarClient
+  let consecutiveFailures = 0
+
+  return (makeUrl: (bases: EdgarBases) => string) => {
+    const url = makeUrl(edgarBases)
+    const fail = (kind: FailedDownload["kind"], reason: string): Result.Result<string, FailedDownload> =>
+      Result.fail({ kind, rejection: new DocumentRejected({ url, reason }) })
+    return fetch({ url: makeUrl(bases) }).pipe(
+      Effect.map((answer) => {
+        consecutiveFailures = 0
+        return answer._tag === "Found" ? Result.succeed(answer.text) : fail("missing", "is not there")
+      }),
+      Effect.catchTag("DocumentRejected", ({ reason }) => Effect.succeed(fail("rejected", reason))),
+      Effect.catchTag("EdgarUnavailable", (error) => {
+        consecutiveFailures += 1
+        return consecutiveFailures < maxConsecutiveFailures
+          ? Effect.succeed(fail("unavailable", "could not be downloaded"))
+          : Effect.fail(error)
+      }),
+    )
+  }
+})
+
+export type Download = Effect.Success<typeof makeDownload>
+
+/** Downloads and decodes a document without which the company cannot be visited. */
+const requireDocument = Effect.fnUntraced(
+  function* <A>(
+    download: Download,
+    makeUrl: (bases: EdgarBases) => string,
+    decode: (text: string, url: string) => Result.Result<A, DocumentRejected>,
+  ) {
+    const text = yield* Effect.fromResult(Result.mapError(yield* download(makeUrl), ({ rejection }) => rejection))
+    return yield* Effect.fromResult(decode(text, makeUrl(edgarBases)))
+  },
+)
+
+/** The company's filings, and which rows are to be made of them. */
+const readFilings = Effect.fnUntraced(
+  function* ({ cik }: Issuer, { datasets, since }: VisitOptions, stored: StoredProgress, download: Download) {
+    const submissions = yield* requireDocument(download, (bases) => submissionsUrl(cik, bases), decodeSubmissions)
+    const isFirst = (name: IngestedDataset) => datasets.has(name) && !covers(stored.get(name), since)
+    const hasNew = (name: IngestedDataset, isRelevant: (filing: Filing) => boolean) =>
+      datasets.has(name) && findPendingFilings(submissions.filings, stored.get(name), since).some(isRelevant)
+    const makes = {
+      registrations: isFirst("registrations") || hasNew("registrations", isPartOfRegistration),
+      screener: isFirst("screener") || hasNew("screener", (one) => isPartOfRegistration(one) || statesShareCounts(one)),
+      floats: floatDatasets.some((name) => isFirst(name) || hasNew(name, statesShareCounts)),
+    }
+    // These rows combine filings that may be years apart.
+    const needsAllPages = makes.registrations || makes.screener || makes.floats
+    const needsOldPages = isFirst("news") || isFirst("ownership")
+    const pages = submissions.pages.filter(({ filingTo }) => needsAllPages || (needsOldPages && filingTo >= since))
+    const older = yield* Effect.forEach(
+      pages,
+      ({ name }) => requireDocument(download, (bases) => submissionsPageUrl(name, bases), decodeSubmissionsPage),
+    )
+    return {
+      submissions: { ...submissions, filings: [submissions.filings, ...older].flat() },
+      makes,
+      documents: 1 + pages.length,
+    }
+  },
+)
+
+/** Rows of the forms 3, 4 and 5 and the Schedules 13. Returns the filings whose document is to be requested again. */
+const addOwnership = Effect.fnUntraced(
+  function* (issuer: Issuer, forms: ReadonlyArray<Filing>, visit: CompanyVisit, download: Download) {
+    const failed = new Set<string>()
+    const rows = yield* Effect.forEach(forms, (filing) => {
+      const makeUrl = (bases: EdgarBases) => xmlDocumentUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
+      return Effect.map(download(makeUrl), (result) => {
+        if (Result.isFailure(result)) {
+          if (result.failure.kind !== "rejected") failed.add(filing.accession)
+          visit.rejections.push(result.failure.rejection)
+          return []
+        }
+        visit.documents += 1
+        const documentUrl = makeUrl(edgarBases)
+        const made = makeOwnershipRows({ issuer, filing: { ...filing, documentUrl }, xml: result.success })
+        if (Result.isSuccess(made)) return made.success
+        visit.rejections.push(made.failure)
+        return []
+      })
+    }, { concurrency: documentConcurrency })
+    visit.rows.set("ownership", rows.flat())
+    return failed
+  },
+)
+
+/** Rows of the company's facts. Returns whether the facts are to be requested again. */
+const addFloats = Effect.fnUntraced(
+  function* (issuer: Issuer, submissions: Submissions, visit: CompanyVisit, download: Download) {
+    const result = yield* download((bases) => companyFactsUrl(issuer.cik, bases))
+    if (Result.isFailure(result)) {
+      // Funds and new companies have no facts.
+      if (result.failure.kind === "missing") return false
+      visit.rejections.push(result.failure.rejection)
+      return result.failure.kind === "unavailable"
+    }
+    visit.documents += 1
+    const facts = decodeCompanyFacts(result.success, companyFactsUrl(issuer.cik))
+    if (Result.isFailure(facts)) {
+      visit.rejections.push(facts.failure)
+      return false
+    }
+    const rows = makeFloatRows(issuer, facts.success, submissions)
+    for (const name of floatDatasets) visit.rows.set(name, rows[name])
+    return false
+  },
+)
+
+export const visitCompany = Effect.fnUntraced(function* (issuer: Issuer, options: VisitOptions, download: Download) {
+  const { datasets, isDryRun, isFresh, since } = options
+  const stored: StoredProgress = isFresh ? new Map() : yield* readProgress(issuer.cik)
+  const visit: CompanyVisit = { rows: new Map(), progress: [], rejections: [], documents: 0 }
+  const read = yield* readFilings(issuer, options, stored, download).pipe(
+    Effect.catchTag("DocumentRejected", (rejection) => {
+      visit.rejections.push(rejection)
+      return Effect.succeed(undefined)
+    }),
+  )
+  if (read === undefined) return visit
+
+  const { documents, makes, submissions } = read
+  const { filings } = submissions
+  visit.documents += documents
+  const findPending = (dataset: IngestedDataset) => findPendingFilings(filings, stored.get(dataset), since)
+  const noteProgress = (dataset: IngestedDataset, failed: ReadonlySet<string> = new Set()) =>
+    visit.progress.push(makeProgress(issuer.cik, dataset, filings, since, stored.get(dataset), failed))
+
+  if (datasets.has("news")) {
+    visit.rows.set("news", makeNewsRows(issuer, findPending("news")))
+    noteProgress("news")
+  }
+  if (makes.registrations) visit.rows.set("registrations", makeRegistrationRows(issuer, filings))
+  if (datasets.has("registrations")) noteProgress("registrations")
+  if (makes.screener) visit.rows.set("screener", makeScreenerRows(issuer, submissions))
+  if (datasets.has("screener")) noteProgress("screener")
+  if (datasets.has("ownership")) {
+    const forms = findPending("ownership").filter(hasOwnershipXml)
+    if (isDryRun) visit.documents += forms.length
+    else noteProgress("ownership", yield* addOwnership(issuer, forms, visit, download))
+  }
+  if (makes.floats && isDryRun) visit.documents += 1
+  const isRepeated = makes.floats && !isDryRun && (yield* addFloats(issuer, submissions, visit, download))
+  if (!isRepeated) floatDatasets.filter((name) => datasets.has(name)).forEach((name) => noteProgress(name))
+  for (const name of floatDatasets) if (!datasets.has(name)) visit.rows.delete(name)
+  return visit
+})

@@ -1,0 +1,53 @@
+/** The list of one day's filings, or of a quarter's, in the `master` format: CIK, company, form, date, path. */
+import { Result, Schema } from "effect"
+import { CalendarDate } from "../../rules/Dates.ts"
+import { DocumentRejected } from "./DocumentRejected.ts"
+
+/** One filing under one of the companies and persons that it names. */
+export interface IndexedFiling {
+  readonly cik: string
+  readonly form: string
+  /** May be long before the day of the index, because some filings are released later. */
+  readonly filingDate: string
+  readonly accession: string
+}
+
+const isDate = Schema.is(CalendarDate)
+
+const pathPattern = /^edgar\/data\/\d{1,10}\/(\d{10}-\d{2}-\d{6})\.txt$/
+
+/** Reads from the right, because a company's name may contain the separator. */
+const parseRow = (line: string): IndexedFiling | undefined => {
+  const cells = line.trim().split("|")
+  const [path = "", date = "", form = ""] = cells.toReversed().map((cell) => cell.trim())
+  const [cik = ""] = cells
+  const accession = pathPattern.exec(path)?.[1]
+  // Daily lists write 20200103, and quarterly ones 2020-01-03.
+  const filingDate = date.replace(/^(\d{4})(\d{2})(\d{2})$/, "$1-$2-$3")
+  return cells.length >= 5 && /^\d{1,10}$/.test(cik) && form !== "" && isDate(filingDate) && accession !== undefined
+    ? { cik: cik.padStart(10, "0"), form, filingDate, accession }
+    : undefined
+}
+
+/** Decodes an index. One unreadable line rejects it, because the filing of that line would be lost. */
+export const decodeDailyIndex = (
+  text: string,
+  url: string,
+): Result.Result<ReadonlyArray<IndexedFiling>, DocumentRejected> => {
+  const lines = text.split(/\r?\n/)
+  const ruler = lines.findIndex((line) => /^-{20,}\s*$/.test(line))
+  const heading = lines.slice(0, ruler).find((line) => line.startsWith("CIK|Company Name|Form Type|Date Filed|"))
+  if (ruler < 0 || heading === undefined) {
+    return Result.fail(new DocumentRejected({ url, reason: "is not an index in the master format" }))
+  }
+  const filings: Array<IndexedFiling> = []
+  for (const [index, line] of lines.entries()) {
+    if (index <= ruler || line.trim() === "") continue
+    const filing = parseRow(line)
+    if (filing === undefined) {
+      return Result.fail(new DocumentRejected({ url, reason: `has no readable filing on line ${index + 1}` }))
+    }
+    filings.push(filing)
+  }
+  return Result.succeed(filings)
+}

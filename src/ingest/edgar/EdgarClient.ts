@@ -1,0 +1,195 @@
+/** Downloads documents from the SEC: identified, within the SEC's rate limit, and with retries (decision 0104). */
+import { Config, Context, Data, Duration, Effect, Layer, Option, Schedule, Schema, Stream } from "effect"
+import { FetchHttpClient, HttpClient, HttpClientError, type HttpClientResponse } from "effect/http"
+import type { SqlError } from "effect/sql"
+import { Buffer } from "node:buffer"
+import { isEmailAddress } from "../../accounts/EmailAddress.ts"
+import { DocumentRejected } from "./DocumentRejected.ts"
+import { type EdgarBases, edgarBases } from "./EdgarUrls.ts"
+import { FairAccess } from "./FairAccess.ts"
+
+/** Whether the text can be a header value and contains an email address, as the SEC requires. */
+export const isUserAgent = (text: string) =>
+  /^[\x20-\x7e]+$/.test(text) && text.split(/[\s<>(),;]+/).some(isEmailAddress)
+
+export const userAgentRule = "must name you and contain an email address, which the SEC requires of programs"
+
+export const UserAgent = Schema.String.check(Schema.makeFilter(isUserAgent, { message: userAgentRule }))
+
+/** Identifies the operator to the SEC. */
+export const UserAgentConfig = Config.option(Config.schema(UserAgent, "EDGAR_USER_AGENT"))
+
+const HttpUrl = Schema.String.check(
+  Schema.makeFilter((text) => URL.canParse(text) && /^https?:$/.test(new URL(text).protocol), {
+    message: "must be an HTTP URL",
+  }),
+)
+
+/** Replaces both hosts of the SEC. For tests. */
+export const EdgarBasesConfig: Config.Config<EdgarBases> = Config.map(
+  Config.option(Config.schema(HttpUrl, "EDGAR_BASE_URL")),
+  Option.match({
+    onNone: () => edgarBases,
+    onSome: (url) => ({ www: url.replace(/\/+$/, ""), data: url.replace(/\/+$/, "") }),
+  }),
+)
+
+/** The SEC still refuses requests after a pause of ten minutes. */
+export class EdgarBlocked extends Data.TaggedError("EdgarBlocked")<{ readonly message: string }> {}
+
+/** The SEC did not answer, or answered with a server error, even after retries. */
+export class EdgarUnavailable extends Data.TaggedError("EdgarUnavailable")<{
+  readonly url: string
+  readonly message: string
+}> {}
+
+/** Headers that make the next request conditional. */
+export interface Validators {
+  readonly etag: string | null
+  readonly lastModified: string | null
+}
+
+export type EdgarAnswer =
+  | { readonly _tag: "Found"; readonly text: string; readonly validators: Validators }
+  /** The SEC has no such document (yet). */
+  | { readonly _tag: "Missing" }
+  /** The document has not changed since the answer with these validators. */
+  | { readonly _tag: "Unchanged" }
+
+export type EdgarError = EdgarBlocked | EdgarUnavailable | DocumentRejected | SqlError.SqlError
+
+export interface DocumentRequest {
+  readonly url: string
+  readonly validators?: Validators | undefined
+}
+
+/** Limit for one document, decompressed. */
+const maxBodyMegabytes = 64
+
+/** Time limit for one answer, including its body. */
+const answerTimeout = Duration.minutes(2)
+
+/** Delays of 1, 2, 4, 8 and 16 seconds, each ± 20 %. */
+export const serverErrorRetries = Schedule.exponential("1 second").pipe(
+  Schedule.jittered,
+  Schedule.upTo({ times: 5 }),
+)
+
+/** The page with which the SEC refuses a program, with status 403, 429 or even 200. */
+const isRefusalPage = (html: string) =>
+  /Request Rate Threshold Exceeded|Undeclared Automated Tool|comply with SEC\.gov(?:'|&#39;|’)s Privacy and Security/i
+    .test(html.slice(0, 8192))
+
+class RequestRefused extends Data.TaggedError("RequestRefused")<{ readonly status: number }> {}
+
+class TransientFailure extends Data.TaggedError("TransientFailure")<{ readonly reason: string }> {}
+
+const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
+  const chunks: Array<Uint8Array> = []
+  let size = 0
+  yield* Stream.runForEach(response.stream, (chunk) => {
+    size += chunk.length
+    if (size > maxBodyMegabytes * 1_000_000) {
+      return Effect.fail(new DocumentRejected({ url, reason: `is larger than ${maxBodyMegabytes} MB` }))
+    }
+    chunks.push(chunk)
+    return Effect.void
+  }).pipe(
+    Effect.catchIf(
+      (error) => error._tag === "HttpClientError" && error.reason._tag === "EmptyBodyError",
+      () => Effect.void,
+    ),
+  )
+  return Buffer.concat(chunks).toString("utf8")
+})
+
+const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse): EdgarAnswer => ({
+  _tag: "Found",
+  text,
+  validators: { etag: headers["etag"] ?? null, lastModified: headers["last-modified"] ?? null },
+})
+
+/** Decides what an answer means. The SEC uses status 403 both for a refusal (HTML) and a missing file (XML). */
+const interpretAnswer = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
+  const { status } = response
+  const isHtml = (response.headers["content-type"] ?? "").startsWith("text/html")
+  const body = yield* readBody(url, response)
+  if (status === 429 || (status === 403 && isHtml) || (status === 200 && isHtml && isRefusalPage(body))) {
+    return yield* new RequestRefused({ status })
+  }
+  const answer: EdgarAnswer = { _tag: status === 304 ? "Unchanged" : "Missing" }
+  if (status === 304 || status === 404 || status === 403) return answer
+  if (status >= 500) return yield* new TransientFailure({ reason: `status ${status}` })
+  return status === 200
+    ? found(body, response)
+    : yield* new DocumentRejected({ url, reason: `was answered with status ${status}` })
+})
+
+const toTransientFailure = (error: { readonly _tag: string }) =>
+  new TransientFailure({
+    reason: HttpClientError.isHttpClientError(error)
+      ? "no connection, or it was closed"
+      : `no answer within ${Duration.format(answerTimeout)}`,
+  })
+
+export class EdgarClient extends Context.Service<EdgarClient, {
+  /** The documents are requested here; links in rows always name the SEC itself. */
+  readonly bases: EdgarBases
+  readonly fetch: (request: DocumentRequest) => Effect.Effect<EdgarAnswer, EdgarError>
+}>()("tickerline/ingest/EdgarClient") {
+  static readonly layer = (userAgent: string, bases: EdgarBases) =>
+    Layer.effect(
+      EdgarClient,
+      Effect.gen(function* () {
+        const client = yield* HttpClient.HttpClient
+        const { acquire, pause } = yield* FairAccess
+
+        const attempt = Effect.fnUntraced(function* ({ url, validators }: DocumentRequest) {
+          yield* acquire
+          const headers = {
+            "user-agent": userAgent,
+            ...(validators?.etag != null && { "if-none-match": validators.etag }),
+            ...(validators?.lastModified != null && { "if-modified-since": validators.lastModified }),
+          }
+          return yield* client.get(url, { headers }).pipe(
+            Effect.flatMap((response) => interpretAnswer(url, response)),
+            Effect.timeout(answerTimeout),
+            Effect.provideService(HttpClient.TracerPropagationEnabled, false),
+            Effect.catchTag(["HttpClientError", "TimeoutError"], (error) => Effect.fail(toTransientFailure(error))),
+          )
+        })
+
+        const attemptWithRetries = (request: DocumentRequest) =>
+          attempt(request).pipe(
+            Effect.retry({ schedule: serverErrorRetries, while: ({ _tag }) => _tag === "TransientFailure" }),
+            Effect.catchTag("TransientFailure", ({ reason }) =>
+              Effect.fail(
+                new EdgarUnavailable({
+                  url: request.url,
+                  message: `The SEC did not answer ${request.url}: ${reason}, also after retries.`,
+                }),
+              )),
+          )
+
+        /** After a refusal, all processes pause, and the request is repeated once. */
+        const fetch = (request: DocumentRequest) =>
+          attemptWithRetries(request).pipe(
+            Effect.tapErrorTag("RequestRefused", () => pause),
+            Effect.retry({ times: 1, while: ({ _tag }) => _tag === "RequestRefused" }),
+            Effect.catchTag("RequestRefused", ({ status }) =>
+              Effect.fail(
+                new EdgarBlocked({
+                  message: `The SEC still refuses requests after a pause of ten minutes (status ${status}). ` +
+                    "Check that the User-Agent names you and that no other program on this network sends the SEC " +
+                    "requests. Continue later with --resume.",
+                }),
+              )),
+          )
+        return { bases, fetch }
+      }),
+    ).pipe(Layer.provide(FetchHttpClient.layer))
+
+  /** With the rate limit that all processes of the database share. */
+  static readonly limitedLayer = (userAgent: string, bases: EdgarBases) =>
+    Layer.provide(EdgarClient.layer(userAgent, bases), FairAccess.layer)
+}

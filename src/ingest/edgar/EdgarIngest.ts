@@ -1,0 +1,374 @@
+/** A run of the ingest: from the SEC's ticker list, company by company, to loaded rows (decision 0105). */
+import { Cause, Clock, Config, Data, Effect, Exit, Fiber, FileSystem, Path, Predicate, Ref, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { loadableDatasets } from "../../load/Datasets.ts"
+import { loadFile } from "../../load/Load.ts"
+import type { MergeCounts } from "../../load/LoadingTable.ts"
+import { Progress } from "../../observability/Progress.ts"
+import { todayInNewYork } from "../../rules/Dates.ts"
+import { suggestName } from "../../rules/Suggestions.ts"
+import { tickerPattern } from "../../rules/Tickers.ts"
+import { makeDownload, visitCompany } from "./CompanyVisit.ts"
+import { decodeDailyIndex } from "./DailyIndex.ts"
+import type { DocumentRejected } from "./DocumentRejected.ts"
+import { EdgarClient, type Validators } from "./EdgarClient.ts"
+import { dailyIndexUrl } from "./EdgarUrls.ts"
+import { companyDatasets, type IngestedDataset, ingestedDatasets } from "./IngestedDatasets.ts"
+import * as State from "./IngestState.ts"
+import type { Issuer } from "./Issuer.ts"
+import { subtractDays } from "./PendingFilings.ts"
+import { makeRowFiles, type RowsByTable } from "./RowFiles.ts"
+import { groupIssuers } from "./TickerList.ts"
+import { findNewTickerChanges, readTickerList } from "./TickerLists.ts"
+
+export class IngestRefused extends Data.TaggedError("IngestRefused")<{ readonly message: string }> {}
+
+export interface IngestOptions {
+  /** Symbols, or null for all companies of the ticker list. Undefined continues with those of the interrupted run. */
+  readonly tickers: ReadonlyArray<string> | null | undefined
+  readonly datasets: ReadonlyArray<IngestedDataset>
+  /** `YYYY-MM-DD` */
+  readonly since: string
+  /** Continues the newest run if it did not succeed. */
+  readonly resume: boolean
+  /** `load` changes the tables; `dry-run` only reads the lists of filings; a folder receives the files. */
+  readonly target: "load" | "dry-run" | { readonly folder: string }
+  readonly scheduled: boolean
+}
+
+/** What a run has done so far. A caller keeps it to report an interrupted run. */
+export interface IngestReport {
+  /** Companies to visit; undefined until the ticker list is read. */
+  companies: number | undefined
+  visited: number
+  /** Companies whose rows are loaded, or written to the folder. */
+  saved: number
+  documents: number
+  rejections: number
+  /** The first rejections, for the summary. */
+  readonly examples: Array<DocumentRejected>
+  readonly rows: Map<string, number>
+  readonly merged: Map<string, MergeCounts>
+}
+
+export const makeReport = (): IngestReport => ({
+  companies: undefined,
+  visited: 0,
+  saved: 0,
+  documents: 0,
+  rejections: 0,
+  examples: [],
+  rows: new Map(),
+  merged: new Map(),
+})
+
+const maxExamples = 10
+
+/** Rows are loaded after this many companies or rows, so that an interruption loses only minutes of work. */
+const [maxBatchCompanies, maxBatchRows] = [25, 1_000]
+
+/** After a longer gap, all companies are visited, instead of those in the daily indexes. */
+const maxIndexDays = 30
+
+/** A filing may appear in a daily index up to this many days later. */
+const lateIndexDays = 7
+
+/** The first filing date of a run that names none: a year ago. */
+export const defaultSince = Effect.map(todayInNewYork, (today) => subtractDays(today, 365))
+
+/** Parses symbols separated by commas. The SEC writes share classes with a hyphen: `BRK-B`. */
+export const parseTickers = (text: string): ReadonlyArray<string> =>
+  text.split(",").map((ticker) => ticker.trim().toUpperCase().replaceAll(".", "-")).filter((ticker) => ticker !== "")
+
+const Companies = Schema.String.check(
+  Schema.makeFilter((text) => {
+    const tickers = parseTickers(text)
+    return tickers.length > 0 && tickers.every((ticker) => tickerPattern.test(ticker))
+  }, { message: "must be symbols, or all" }),
+)
+
+/** The companies of the scheduled ingest; null for all. */
+export const EdgarTickersConfig = Config.schema(Companies, "EDGAR_TICKERS").pipe(
+  Config.map((text) => text === "all" ? null : parseTickers(text)),
+  Config.withDefault(null),
+)
+
+/** Finds the companies with these symbols. */
+const findCompanies = Effect.fnUntraced(function* (issuers: ReadonlyArray<Issuer>, tickers: ReadonlyArray<string>) {
+  const byTicker = new Map(issuers.flatMap((issuer) => issuer.tickers.map((ticker) => [ticker, issuer] as const)))
+  const unknown = tickers.find((ticker) => !byTicker.has(ticker))
+  if (unknown !== undefined) {
+    return yield* new IngestRefused({
+      message: `The SEC's ticker list has no ${unknown}.${suggestName(unknown, [...byTicker.keys()])} ` +
+        "It lists companies whose shares are traded now.",
+    })
+  }
+  const chosen = new Set(tickers.map((ticker) => byTicker.get(ticker)))
+  return issuers.filter((issuer) => chosen.has(issuer))
+})
+
+interface IndexRead {
+  readonly ciks: ReadonlySet<string>
+  /** Stored when the run succeeds, because its companies are visited only then. */
+  readonly validators: ReadonlyMap<string, Validators>
+}
+
+/** CIKs in the daily indexes since a day. An index that has not changed since the last successful run is skipped. */
+const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: string, report: IngestReport) {
+  const { bases, fetch } = yield* EdgarClient
+  const ciks = new Set<string>()
+  const validators = new Map<string, Validators>()
+  for (let day = firstDay; day <= lastDay; day = subtractDays(day, -1)) {
+    const url = dailyIndexUrl(day, bases)
+    const answer = yield* fetch({ url, validators: yield* State.readValidators(url) })
+    // There is no index of weekends, holidays and the current day before the evening.
+    if (answer._tag !== "Found") continue
+    report.documents += 1
+    const entries = yield* Effect.fromResult(decodeDailyIndex(answer.text, dailyIndexUrl(day)))
+    for (const { cik } of entries) ciks.add(cik)
+    validators.set(url, answer.validators)
+  }
+  const read: IndexRead = { ciks, validators }
+  return read
+})
+
+const noIndexes: IndexRead = { ciks: new Set(), validators: new Map() }
+
+/** The companies to visit. A repeated run of all companies visits only new ones and those in the daily indexes. */
+const chooseCompanies = Effect.fnUntraced(
+  function* (
+    issuers: ReadonlyArray<Issuer>,
+    options: Pick<State.NewRun, "datasets" | "since" | "tickers">,
+    day: string,
+    report: IngestReport,
+  ) {
+    if (options.tickers !== null) {
+      return { companies: yield* findCompanies(issuers, options.tickers), indexes: noIndexes }
+    }
+    const datasets = options.datasets.filter((name) => companyDatasets.some((one) => one === name))
+    const lastDay = yield* State.findLastFullRunDay(datasets)
+    const firstDay = lastDay === undefined ? undefined : subtractDays(lastDay, lateIndexDays)
+    if (firstDay === undefined || firstDay < subtractDays(day, maxIndexDays)) {
+      return { companies: issuers, indexes: noIndexes }
+    }
+    const indexes = yield* readIndexes(firstDay, day, report)
+    const known = yield* State.readKnownCompanies(datasets, options.since)
+    return { companies: issuers.filter(({ cik }) => !known.has(cik) || indexes.ciks.has(cik)), indexes }
+  },
+)
+
+const addMerged = (report: IngestReport, table: string, merged: MergeCounts) => {
+  const { added, unchanged, updated } = report.merged.get(table) ?? { added: 0, unchanged: 0, updated: 0 }
+  report.merged.set(table, {
+    added: added + merged.added,
+    updated: updated + merged.updated,
+    unchanged: unchanged + merged.unchanged,
+  })
+}
+
+const addRows = (report: IngestReport, table: string, count: number) =>
+  report.rows.set(table, (report.rows.get(table) ?? 0) + count)
+
+const addRejections = (report: IngestReport, rejections: ReadonlyArray<DocumentRejected>) => {
+  report.rejections += rejections.length
+  report.examples.push(...rejections.slice(0, maxExamples - report.examples.length))
+}
+
+/** The interrupted run to continue, and the options of this run. */
+const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
+  const found = options.resume ? yield* State.findInterruptedRun(options.scheduled) : undefined
+  const isSame = options.tickers === undefined || String(options.tickers) === String(found?.tickers)
+  // The settings of the scheduled run may have changed since.
+  const interrupted = isSame || !options.scheduled ? found : undefined
+  if (interrupted === undefined) {
+    if (options.tickers !== undefined) return { interrupted, ...options, tickers: options.tickers }
+    return yield* new IngestRefused({
+      message: "There is no interrupted run to resume. Start one with --tickers or --all.",
+    })
+  }
+  const { datasets, since, tickers } = interrupted
+  if (!isSame) {
+    return yield* new IngestRefused({
+      message: `The interrupted run covers ${tickers === null ? "all companies" : tickers.join(",")}. ` +
+        "To continue it, repeat --resume without --tickers and --all; to start a new run, leave out --resume.",
+    })
+  }
+  return {
+    ...options,
+    interrupted,
+    tickers,
+    since,
+    datasets: ingestedDatasets.filter((name) => datasets.includes(name)),
+  }
+})
+
+/** What was visited since the last load. */
+interface Batch {
+  companies: number
+  documents: number
+  readonly progress: Array<State.DatasetProgress>
+  readonly rejections: Array<DocumentRejected>
+}
+
+const makeBatch = (): Batch => ({ companies: 0, documents: 0, progress: [], rejections: [] })
+
+type RowFiles = Effect.Success<ReturnType<typeof makeRowFiles>>
+
+const countRows = ({ counts }: RowFiles) => Array.from(counts.values()).reduce((sum, count) => sum + count, 0)
+
+/** Loads the files in one transaction, together with the progress that they stand for. */
+const loadBatch = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, runId: number, report: IngestReport) {
+  const sql = yield* SqlClient.SqlClient
+  const insertedRows = yield* Ref.make(0)
+  const now = yield* Clock.currentTimeMillis
+  const results = yield* sql.withTransaction(Effect.gen(function* () {
+    const results = yield* Effect.forEach(
+      loadableDatasets.filter(({ table }) => files.counts.has(table)),
+      ({ table }) =>
+        loadFile({ dataset: table, file: files.getFile(table), append: true, keepOmitted: true }, insertedRows),
+    )
+    yield* State.saveProgress(runId, batch.progress)
+    yield* State.saveRejections(batch.rejections, now)
+    yield* State.addRunCounts(runId, {
+      documents: batch.documents,
+      rows: countRows(files),
+      rejections: batch.rejections.length,
+    })
+    return results
+  }))
+  for (const { merged, table } of results) if (merged !== undefined) addMerged(report, table, merged)
+  yield* files.clear
+})
+
+/** The folder for the files. Files of an earlier run in the same folder are removed. */
+const prepareFolder = Effect.fnUntraced(function* ({ datasets, target }: Pick<IngestOptions, "datasets" | "target">) {
+  const fs = yield* FileSystem.FileSystem
+  const path = yield* Path.Path
+  if (!Predicate.isObject(target)) return yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-ingest-" })
+  yield* fs.makeDirectory(target.folder, { recursive: true })
+  yield* Effect.forEach(
+    datasets,
+    (table) => fs.remove(path.join(target.folder, `${table}.ndjson`), { force: true }),
+    { discard: true },
+  )
+  return target.folder
+})
+
+interface Work extends Pick<IngestOptions, "datasets" | "since" | "target"> {
+  readonly companies: ReadonlyArray<Issuer>
+  readonly indexes: IndexRead
+  /** Whether all companies are covered, so that symbol changes of all of them are candidates. */
+  readonly coversAll: boolean
+  readonly runId: number
+}
+
+/** Visits the companies one by one, and saves their rows in batches. */
+const visitCompanies = Effect.fnUntraced(
+  function* (work: Work, rejections: Array<DocumentRejected>, report: IngestReport) {
+    const { companies, coversAll, datasets, indexes, runId, since, target } = work
+    const progress = yield* Progress
+    const files = yield* makeRowFiles(yield* prepareFolder(work))
+    const download = yield* makeDownload
+    let batch = makeBatch()
+
+    /** Notes rows and rejections, and writes the rows unless this is a dry run. */
+    const add = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<DocumentRejected>) {
+      for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
+      const invalid = target === "dry-run" ? [] : yield* files.append(rows)
+      batch.rejections.push(...rejected, ...invalid)
+      addRejections(report, [...rejected, ...invalid])
+    })
+
+    const save = Effect.gen(function* () {
+      if (target === "load") yield* loadBatch(files, batch, runId, report)
+      report.saved += batch.companies
+      batch = makeBatch()
+    })
+
+    yield* add(new Map(), rejections)
+    if (datasets.includes("ticker_changes")) {
+      const ciks = new Set(companies.map(({ cik }) => cik))
+      const changes = yield* findNewTickerChanges
+      yield* add(new Map([["ticker_changes", changes.filter(({ cik }) => coversAll || ciks.has(String(cik)))]]), [])
+    }
+    const needsVisits = datasets.some((dataset) => dataset !== "ticker_changes")
+    for (const issuer of needsVisits ? companies : []) {
+      Object.assign(progress, {
+        label: issuer.ticker,
+        total: companies.length,
+        done: report.visited,
+        unit: "documents",
+      })
+      progress.count = report.documents
+      const options = {
+        datasets: new Set(datasets),
+        since,
+        isDryRun: target === "dry-run",
+        isFresh: Predicate.isObject(target),
+      }
+      const visit = yield* visitCompany(issuer, options, download)
+      yield* add(visit.rows, visit.rejections)
+      batch.progress.push(...visit.progress)
+      batch.documents += visit.documents
+      batch.companies += 1
+      report.documents += visit.documents
+      report.visited += 1
+      if (batch.companies >= maxBatchCompanies || countRows(files) >= maxBatchRows) yield* save
+    }
+    yield* save
+    if (target !== "load") return
+    for (const [url, validators] of indexes.validators) yield* State.saveValidators(url, validators)
+  },
+  Effect.scoped,
+)
+
+/** The ticker list, the companies to visit, and the number of the run. */
+const prepareRun = Effect.fnUntraced(function* (given: IngestOptions, report: IngestReport) {
+  const options = yield* resolveOptions(given)
+  const day = yield* todayInNewYork
+  const { list, rejections } = yield* readTickerList(day, options.target === "load")
+  const issuers = Array.from(groupIssuers(list).values())
+  const { companies, indexes } = yield* chooseCompanies(issuers, options, day, report)
+  const startedAt = yield* Clock.currentTimeMillis
+  const { interrupted, target } = options
+  const runId = target !== "load"
+    ? 0
+    : interrupted === undefined
+    ? yield* State.beginRun({ ...options, startedAt })
+    : yield* State.continueRun(interrupted.run_id)
+  const completed = interrupted === undefined ? new Set() : yield* State.readCompletedCompanies(runId)
+  const work: Work = {
+    ...options,
+    companies: companies.filter(({ cik }) => !completed.has(cik)),
+    indexes,
+    coversAll: options.tickers === null,
+    runId,
+  }
+  report.companies = work.companies.length
+  return { work, rejections: [...rejections] }
+})
+
+const toStatus = <E>(exit: Exit.Exit<unknown, E>): State.RunStatus =>
+  Exit.isSuccess(exit) ? "succeeded" : Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
+
+const getMessage = (exit: Exit.Exit<unknown, { readonly message: string }>) => {
+  if (Exit.isSuccess(exit) || Cause.hasInterruptsOnly(exit.cause)) return null
+  const error = Cause.squash(exit.cause)
+  return Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
+}
+
+/** Ends the run in the state. In its own fiber, because timeouts do not work in a finalizer. */
+const recordEnd = Effect.fnUntraced(function* (runId: number, exit: Exit.Exit<unknown, { readonly message: string }>) {
+  const now = yield* Clock.currentTimeMillis
+  const record = State.finishRun(runId, toStatus(exit), now, getMessage(exit))
+  const fiber = yield* Effect.forkDetach(Effect.ignore(Effect.timeout(record, "5 seconds")))
+  yield* Fiber.await(fiber)
+})
+
+/** Ingests the companies. `report` is updated while the run proceeds. */
+export const runIngest = Effect.fnUntraced(function* (options: IngestOptions, report: IngestReport) {
+  Object.assign(yield* Progress, { label: "ticker list", unit: "documents" })
+  const { rejections, work } = yield* prepareRun(options, report)
+  const visits = visitCompanies(work, rejections, report)
+  yield* work.target === "load" ? Effect.onExit(visits, (exit) => recordEnd(work.runId, exit)) : visits
+})

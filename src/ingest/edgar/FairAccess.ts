@@ -1,0 +1,84 @@
+/**
+ * The SEC's limit of 10 requests per second, which all processes share through one row of `edgar_access`
+ * (docs/decisions/0104-fair-access.md). PostgreSQL's clock decides.
+ */
+import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { SqlClient, type SqlError } from "effect/sql"
+import { decodeRows } from "../../db/DecodeRows.ts"
+import { monotonicClock } from "../../observability/MonotonicTime.ts"
+
+/** Interval between two slots. At 8 slots per second, requests that start late still keep the limit. */
+const slotInterval = Duration.millis(125)
+
+/** A slot that a process uses later than this is dropped: 8 × (1 + 0.25) = 10 starts in any second. */
+const maxLatenessMillis = 250
+
+/** The SEC blocks an address until ten minutes have passed without too many requests. */
+export const pauseDuration = Duration.minutes(10)
+
+/** Interval at which a waiting process checks whether the pause is over. */
+const pausePollInterval = Duration.seconds(5)
+
+const decodeSlot = decodeRows(Schema.Struct({ pause_millis: Schema.Finite, wait_millis: Schema.Finite }))
+
+const makeFairAccess = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const now = yield* monotonicClock
+  let isPauseReported = false
+
+  const interval = sql`make_interval(secs => ${Duration.toSeconds(slotInterval)}::float8)`
+
+  /** Reserves the next slot, unless requests are paused. */
+  const reserve = Effect.map(
+    decodeSlot(sql`
+      update edgar_access set next_request_at = case
+        when paused_until > clock_timestamp() then next_request_at
+        else greatest(next_request_at, clock_timestamp()) + ${interval}
+      end
+      returning extract(epoch from paused_until - clock_timestamp())::float8 * 1000 as pause_millis,
+        extract(epoch from next_request_at - ${interval} - clock_timestamp())::float8 * 1000 as wait_millis
+    `),
+    ([slot = { pause_millis: 0, wait_millis: 0 }]) => slot,
+  )
+
+  const waitForPause = Effect.fnUntraced(function* (millis: number) {
+    if (!isPauseReported) {
+      isPauseReported = true
+      yield* Effect.logWarning(
+        `The SEC has refused requests from this address. All processes wait until it accepts requests again: another ${
+          Duration.format(Duration.seconds(Math.ceil(millis / 1000)))
+        }. Ctrl-C stops; --resume continues later.`,
+      )
+    }
+    yield* Effect.sleep(Duration.min(pausePollInterval, Duration.millis(millis)))
+  })
+
+  const acquire: Effect.Effect<void, SqlError.SqlError> = Effect.gen(function* () {
+    const requestedAt = now()
+    const { pause_millis, wait_millis } = yield* reserve
+    if (pause_millis > 0) {
+      yield* waitForPause(pause_millis)
+      return yield* acquire
+    }
+    isPauseReported = false
+    if (wait_millis > 0) yield* Effect.sleep(Duration.millis(wait_millis))
+    if (now() > requestedAt + Math.max(0, wait_millis) + maxLatenessMillis) return yield* acquire
+  })
+
+  const pause = Effect.asVoid(sql`
+    update edgar_access set paused_until = greatest(
+      paused_until, clock_timestamp() + make_interval(secs => ${Duration.toSeconds(pauseDuration)}::float8)
+    )
+  `)
+  return { acquire, pause }
+})
+
+/** Permission to send requests to the SEC, shared by all processes of one database. */
+export class FairAccess extends Context.Service<FairAccess, {
+  /** Completes when this process may start one request. */
+  readonly acquire: Effect.Effect<void, SqlError.SqlError>
+  /** Pauses the requests of all processes for ten minutes. */
+  readonly pause: Effect.Effect<void, SqlError.SqlError>
+}>()("tickerline/ingest/FairAccess") {
+  static readonly layer = Layer.effect(FairAccess, makeFairAccess)
+}

@@ -1,0 +1,88 @@
+/** Values in the SEC's XML forms. Each reader fails with a reason that contains no text of the document. */
+import { Result, Schema } from "effect"
+import { CalendarDate } from "../../rules/Dates.ts"
+import { readText, type XmlElement } from "./XmlDocument.ts"
+
+type Read<A> = Result.Result<A, string>
+
+/** Numbers are exact integers of this fraction of one, because forms may report fractions of a share. */
+const scale = 100_000_000n
+
+const decimalPattern = /^\+?(\d{0,16})(?:\.(\d{0,8}))?$/
+
+const parseDecimal = (text: string): bigint | undefined => {
+  const [matched, integer = "", fraction = ""] = decimalPattern.exec(text) ?? []
+  return matched === undefined || integer + fraction === "" ? undefined : BigInt(`${integer}${fraction.padEnd(8, "0")}`)
+}
+
+/** Reads a number of shares, in hundred-millionths of a share. The name is for the reason of a failure. */
+export const readShares = (element: XmlElement | undefined, name = element?.name): Read<bigint | null> => {
+  const text = readText(element)
+  if (text === null) return Result.succeed(null)
+  const shares = parseDecimal(text)
+  return shares === undefined ? Result.fail(`has no valid number in ${name}`) : Result.succeed(shares)
+}
+
+/** Formats hundred-millionths of a share as whole shares. A fraction of a share is dropped. */
+export const formatShares = (shares: bigint | null): Read<string | null> => {
+  if (shares === null) return Result.succeed(null)
+  const whole = shares / scale
+  return whole > BigInt(Number.MAX_SAFE_INTEGER)
+    ? Result.fail(`has more than ${Number.MAX_SAFE_INTEGER} shares`)
+    : Result.succeed(String(whole))
+}
+
+/** Reads a percentage from 0 to 100, in hundred-millionths of a percent. */
+export const readPercentage = (element: XmlElement | undefined): Read<bigint | null> =>
+  Result.flatMap(
+    readShares(element),
+    (percentage) =>
+      percentage !== null && percentage > 100n * scale
+        ? Result.fail(`has more than 100 % in ${element?.name}`)
+        : Result.succeed(percentage),
+  )
+
+/** Whether a percentage is greater than a whole percentage. */
+export const isAbovePercentage = (percentage: bigint | null, limit: bigint) =>
+  percentage !== null && percentage > limit * scale
+
+/** Formats a percentage as a fraction with four decimals, rounded half up: 9.95 % is 0.0995. */
+export const formatFraction = (percentage: bigint | null) => {
+  if (percentage === null) return null
+  const tenThousandths = (percentage + scale / 200n) * 100n / scale
+  return `${tenThousandths / 10_000n}.${String(tenThousandths % 10_000n).padStart(4, "0")}`
+}
+
+/** Reads a CIK and pads it to ten digits. */
+export const readCik = (element: XmlElement | undefined): Read<string | null> => {
+  const text = readText(element)
+  if (text === null) return Result.succeed(null)
+  return /^\d{1,10}$/.test(text)
+    ? Result.succeed(text.padStart(10, "0"))
+    : Result.fail(`has no valid CIK in ${element?.name}`)
+}
+
+const isCalendarDate = Schema.is(CalendarDate)
+
+/** Reads `2026-02-19`, `2026-02-19-05:00` (a zone means nothing in a date) or `02/19/2026`. */
+export const readDate = (element: XmlElement | undefined, name = element?.name): Read<string | null> => {
+  const text = readText(element)
+  if (text === null) return Result.succeed(null)
+  const [, month, day, year] = /^(\d\d)\/(\d\d)\/(\d{4})$/.exec(text) ?? []
+  const date = year === undefined ? text.replace(/(Z|[+-]\d\d:\d\d)$/, "") : `${year}-${month}-${day}`
+  return isCalendarDate(date) ? Result.succeed(date) : Result.fail(`has no valid date in ${name}`)
+}
+
+/** The SEC accepts names of 150 characters; a longer text would not fit into the index of the table. */
+const maxTextLength = 250
+
+/** Reads a name or a title. */
+export const readName = (element: XmlElement | undefined): Read<string | null> => {
+  const text = readText(element)
+  return text !== null && text.length > maxTextLength
+    ? Result.fail(`has more than ${maxTextLength} characters in ${element?.name}`)
+    : Result.succeed(text)
+}
+
+/** Reads a check box: `0`, `1`, `true` or `false`. An absent one is not checked. */
+export const readFlag = (element: XmlElement | undefined): boolean => /^(1|true)$/i.test(readText(element) ?? "")

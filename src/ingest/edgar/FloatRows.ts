@@ -1,0 +1,147 @@
+/** Rows of `float_outstanding` and `historical_float_pro` (docs/decisions/0103-unknown-values-of-filings.md). */
+import { Order } from "effect"
+import type { RowCells } from "../../load/FileReader.ts"
+import { formatLatestAcceptance } from "./AcceptanceTime.ts"
+import { byDate, type CompanyFacts, type Fact } from "./CompanyFacts.ts"
+import { companyFactsUrl, filingIndexUrl } from "./EdgarUrls.ts"
+import type { Issuer } from "./Issuer.ts"
+import { findDepositaryReceipts } from "./ScreenerRows.ts"
+import type { Submissions } from "./Submissions.ts"
+
+/** The value for the last date before the fact's own, as it was known when the fact was filed. */
+const findPrevious = (fact: Fact, facts: ReadonlyArray<Fact>) =>
+  facts.findLast(({ end, filed }) => end < fact.end && filed <= fact.filed)
+
+const maxRatio = 10
+
+/** Finds a previous value that is more than ten times smaller or greater: a split, or an error in one of them. */
+const findJump = (fact: Fact, facts: ReadonlyArray<Fact>) => {
+  const previous = findPrevious(fact, facts)
+  if (previous === undefined) return undefined
+  const ratio = fact.val / previous.val
+  return ratio > maxRatio || ratio < 1 / maxRatio ? previous : undefined
+}
+
+/** Reasons to doubt a value. */
+const findDoubts = (fact: Fact, facts: ReadonlyArray<Fact>, isRepetitionDoubtful: boolean): ReadonlyArray<string> => {
+  const jump = findJump(fact, facts)
+  const others = facts.filter(({ end, val }) => end === fact.end && val !== fact.val).map(({ val }) => val)
+  const repeated = isRepetitionDoubtful ? facts.find(({ end, val }) => end < fact.end && val === fact.val) : undefined
+  return [
+    ...(jump === undefined ? [] : [`it is more than ten times up or down from ${jump.val} on ${jump.end}`]),
+    ...Array.from(new Set(others), (val) => `another filing reports ${val} for the same date`),
+    ...(repeated === undefined ? [] : [`the same amount was reported for ${repeated.end}`]),
+  ]
+}
+
+const formatDoubts = (doubts: ReadonlyArray<string>) => doubts.length === 0 ? "" : ` Unconfirmed: ${doubts.join("; ")}.`
+
+const describeCount = (count: Fact, { counts }: CompanyFacts) =>
+  `Shares outstanding from the cover page.${formatDoubts(findDoubts(count, counts, false))}`
+
+const describeFloat = (float: Fact, { floats }: CompanyFacts) =>
+  `Public float on ${float.end}: ${float.val} USD.${formatDoubts(findDoubts(float, floats, true))}`
+
+const linkToFact = (cik: string, concept: string, { accn }: Fact) => `${companyFactsUrl(cik)}#dei/${concept}/${accn}`
+
+const linkToCount = (cik: string, fact: Fact) => linkToFact(cik, "EntityCommonStockSharesOutstanding/shares", fact)
+
+const linkToFloat = (cik: string, fact: Fact) => linkToFact(cik, "EntityPublicFloat/USD", fact)
+
+/** The facts of one filing: a count per date, and the float of the latest date. */
+const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean): ReadonlyArray<RowCells> => {
+  const filings = Map.groupBy([...facts.counts, ...facts.floats], ({ accn }) => accn)
+  return Array.from(filings.keys()).toSorted().flatMap((accession) => {
+    const counts = facts.counts.filter(({ accn }) => accn === accession)
+    const float = facts.floats.findLast(({ accn }) => accn === accession)
+    const latest = counts.at(-1)
+    const makeRow = (count: Fact | undefined, ownFloat: Fact | undefined): RowCells => ({
+      ticker: issuer.ticker,
+      filed_at: (count ?? ownFloat)?.filed,
+      form_type: (count ?? ownFloat)?.form,
+      document_url: filingIndexUrl(issuer.cik, accession),
+      reported_date: count?.end ?? null,
+      outstanding_shares: count === undefined ? null : String(count.val),
+      cik: issuer.cik,
+      is_adr: String(isAdr),
+      details: [
+        ...(count === undefined ? [] : [describeCount(count, facts)]),
+        ...(ownFloat === undefined ? [] : [describeFloat(ownFloat, facts)]),
+      ].join(" "),
+      last_updated: `${(count ?? ownFloat)?.filed} 00:00:00`,
+      source: [
+        ...(count === undefined ? [] : [linkToCount(issuer.cik, count)]),
+        ...(ownFloat === undefined ? [] : [linkToFloat(issuer.cik, ownFloat)]),
+      ],
+    })
+    return latest === undefined
+      ? [makeRow(undefined, float)]
+      : counts.map((count) => makeRow(count, count === latest ? float : undefined))
+  })
+}
+
+const byFiling = Order.combineAll<Fact>([
+  Order.mapInput(Order.String, ({ filed }) => filed),
+  byDate,
+])
+
+/** Every company reports at least once a year, so an older count was replaced by counts with dimensions. */
+const maxAgeInDays = 400
+
+const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000
+
+const isOutdated = ({ filed }: Fact, { filings }: Submissions) =>
+  filings.some(({ filingDate, form }) =>
+    /^(10-[KQ]|20-F|40-F)/.test(form) && countDays(filed, filingDate) > maxAgeInDays
+  )
+
+/** The newest count, unless it is outdated or needs the confirmation of another filing. */
+const findCurrentCount = ({ counts }: CompanyFacts, submissions: Submissions) => {
+  const newest = counts.toSorted(byFiling).at(-1)
+  return newest === undefined || isOutdated(newest, submissions) || findJump(newest, counts) !== undefined
+    ? undefined
+    : newest
+}
+
+const makeCurrentRows = (
+  issuer: Issuer,
+  facts: CompanyFacts,
+  submissions: Submissions,
+  isAdr: boolean,
+): ReadonlyArray<RowCells> => {
+  const count = findCurrentCount(facts, submissions)
+  const [first, ...others] = submissions.filings
+  if (first === undefined) return []
+  return [{
+    ticker: issuer.ticker,
+    company: issuer.name,
+    outstanding: count === undefined ? null : String(count.val),
+    is_adr: String(isAdr),
+    industry: submissions.sicDescription,
+    exchange: issuer.exchange,
+    reported_date: count?.end ?? null,
+    filed_at: count?.filed ?? null,
+    document_url: count === undefined ? null : filingIndexUrl(issuer.cik, count.accn),
+    last_updated: count === undefined ? formatLatestAcceptance([first, ...others]) : `${count.filed} 00:00:00`,
+    source: [...(count === undefined ? [] : [linkToCount(issuer.cik, count)]), submissions.url],
+  }]
+}
+
+/**
+ * The row with the newest count, and rows with the counts and public floats of each filing. Counts of a company with
+ * depositary receipts are those of its ordinary shares.
+ */
+export const makeFloatRows = (
+  issuer: Issuer,
+  facts: CompanyFacts,
+  submissions: Submissions,
+): {
+  readonly float_outstanding: ReadonlyArray<RowCells>
+  readonly historical_float_pro: ReadonlyArray<RowCells>
+} => {
+  const isAdr = findDepositaryReceipts(issuer, submissions) !== undefined
+  return {
+    float_outstanding: makeCurrentRows(issuer, facts, submissions, isAdr),
+    historical_float_pro: makeHistoricalRows(issuer, facts, isAdr),
+  }
+}

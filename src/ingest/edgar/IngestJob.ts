@@ -1,0 +1,147 @@
+/** The scheduled ingest: a background job that runs once a day in one process (docs/decisions/0105-ingest-runs.md). */
+import {
+  Clock,
+  type Config,
+  Cron,
+  Duration,
+  Effect,
+  type FileSystem,
+  Metric,
+  Option,
+  type Path,
+  Schema,
+  type Scope,
+} from "effect"
+import { SqlClient } from "effect/sql"
+import { withDirectConnection } from "../../db/Connection.ts"
+import { decodeRows } from "../../db/DecodeRows.ts"
+import type { DirectConnection } from "../../db/pool/ConnectionSettings.ts"
+import type { Job } from "../../jobs/Job.ts"
+import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
+import { EdgarBasesConfig, EdgarClient, UserAgentConfig } from "./EdgarClient.ts"
+import { defaultSince, EdgarTickersConfig, makeReport, runIngest } from "./EdgarIngest.ts"
+import { ingestedDatasets } from "./IngestedDatasets.ts"
+import { IngestScheduleConfig } from "./IngestSchedule.ts"
+import { readLastScheduledRun, readLastSuccess } from "./IngestState.ts"
+
+/** How often the job checks whether a run is due. */
+const pollInterval = Duration.minutes(1)
+
+/** Delay before a failed run is continued. */
+const failureDelay = Duration.minutes(30)
+
+/** How long a process that may not load leaves the job to others. */
+const notPermittedPause = Duration.hours(1)
+
+const documentCounter = Metric.counter("tickerline_ingest_documents_total", {
+  description: "Documents that the scheduled ingest downloaded from the SEC.",
+  incremental: true,
+})
+
+const rejectionCounter = Metric.counter("tickerline_ingest_rejections_total", {
+  description: "Documents that the scheduled ingest set aside because they are missing or damaged.",
+  incremental: true,
+})
+
+const decodePermission = decodeRows(Schema.Struct({ may: Schema.Boolean }))
+
+/** Only the role that owns the tables may load. */
+const mayLoad = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [role] = yield* decodePermission(sql`
+    select pg_has_role(relowner, 'usage') as may from pg_class where oid = 'public.news'::regclass
+  `)
+  return role?.may === true
+})
+
+interface ScheduledIngest {
+  readonly schedule: Cron.Cron
+  readonly userAgent: string
+  readonly tickers: ReadonlyArray<string> | null
+  /** Milliseconds since 1970. The first run is the next one after this time. */
+  readonly preparedAt: number
+}
+
+/** Whether a run is due: at the scheduled time, at once after a crash, or some time after a failure. */
+const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIngest) {
+  const now = yield* Clock.currentTimeMillis
+  const last = yield* readLastScheduledRun
+  if (last !== undefined && last.finished_at === null) return true
+  const endedAt = last?.finished_at ?? preparedAt
+  if (now >= Cron.next(schedule, new Date(endedAt)).getTime()) return true
+  return last !== undefined && last.status !== "succeeded" && now >= endedAt + Duration.toMillis(failureDelay)
+})
+
+const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
+  const report = makeReport()
+  const run = runIngest({
+    tickers: ingest.tickers,
+    datasets: ingestedDatasets,
+    since: yield* defaultSince,
+    resume: true,
+    target: "load",
+    scheduled: true,
+  }, report)
+  yield* Effect.ensuring(
+    run,
+    Effect.suspend(() =>
+      Effect.all([
+        Metric.update(documentCounter, report.documents),
+        Metric.update(rejectionCounter, report.rejections),
+      ], { discard: true })
+    ),
+  )
+  yield* Effect.logInfo(
+    `Ingested ${report.visited} companies of the SEC: ${report.documents} documents, ${report.rejections} set aside.`,
+  )
+})
+
+const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
+  const context = yield* Effect.context<SqlClient.SqlClient | DirectConnection | FileSystem.FileSystem | Path.Path>()
+  const bases = yield* EdgarBasesConfig
+  let lastSuccess = 0
+  yield* initializeCounters(documentCounter, rejectionCounter)
+  yield* registerGauge({
+    name: "tickerline_ingest_last_success_timestamp_seconds",
+    description:
+      "Unix time at which the newest successful ingest ended; 0 if never, or if another process runs the job.",
+    read: () => lastSuccess,
+  })
+  return Effect.gen(function* () {
+    lastSuccess = yield* readLastSuccess
+    if (!(yield* isDue(ingest))) return Duration.zero
+    if (!(yield* mayLoad)) {
+      yield* Effect.logWarning(
+        "INGEST_EDGAR is set, but this process may not load data. Set it in a process that connects as the role " +
+          "that owns the tables, or run `tickerline ingest edgar` as that role from cron.",
+      )
+      return notPermittedPause
+    }
+    yield* withDirectConnection(runScheduled(ingest)).pipe(
+      Effect.provide(EdgarClient.limitedLayer(ingest.userAgent, bases)),
+    )
+    lastSuccess = yield* readLastSuccess
+    return Duration.zero
+  }).pipe(Effect.provide(context))
+})
+
+/** Runs only if `INGEST_EDGAR` is set. A failed run is continued later. */
+export const ingestJob = {
+  name: "ingest-edgar",
+  every: pollInterval,
+  prepare: Effect.fnUntraced(function* () {
+    const schedule = yield* IngestScheduleConfig
+    const userAgent = yield* UserAgentConfig
+    if (Option.isNone(schedule) || Option.isNone(userAgent)) return Option.none()
+    const run = makeRun({
+      schedule: schedule.value,
+      userAgent: userAgent.value,
+      tickers: yield* EdgarTickersConfig,
+      preparedAt: yield* Clock.currentTimeMillis,
+    })
+    return Option.some(yield* run)
+  }),
+} satisfies Job<
+  Config.ConfigError,
+  SqlClient.SqlClient | DirectConnection | FileSystem.FileSystem | Path.Path | Scope.Scope
+>

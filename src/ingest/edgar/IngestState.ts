@@ -1,0 +1,263 @@
+/** The state of the ingest in PostgreSQL: runs, progress per company, rejections and copies of the ticker list. */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../db/DecodeRows.ts"
+import type { RowCells } from "../../load/FileReader.ts"
+import type { Validators } from "./EdgarClient.ts"
+import type { DocumentRejected } from "./DocumentRejected.ts"
+
+export interface NewRun {
+  readonly scheduled: boolean
+  /** Null if the run covers all companies. */
+  readonly tickers: ReadonlyArray<string> | null
+  readonly datasets: ReadonlyArray<string>
+  /** `YYYY-MM-DD` */
+  readonly since: string
+  /** Milliseconds since 1970. */
+  readonly startedAt: number
+}
+
+export interface RunCounts {
+  readonly documents: number
+  readonly rows: number
+  readonly rejections: number
+}
+
+export type RunStatus = "succeeded" | "failed" | "interrupted"
+
+/** How far one dataset of a company was ingested. */
+export const DatasetProgress = Schema.Struct({
+  cik: Schema.String,
+  dataset: Schema.String,
+  /** Filings of this day and later were ingested. */
+  since: Schema.String,
+  last_accession: Schema.NullOr(Schema.String),
+  last_filing_date: Schema.NullOr(Schema.String),
+  /** Ingested filings of the last days, in which late filings may still appear. */
+  recent_accessions: Schema.Array(Schema.String),
+  /** Filings whose document could not be downloaded. */
+  failed_accessions: Schema.Array(Schema.String),
+})
+export type DatasetProgress = typeof DatasetProgress.Type
+
+const StoredRun = Schema.Struct({
+  run_id: Schema.Finite,
+  tickers: Schema.NullOr(Schema.Array(Schema.String)),
+  datasets: Schema.Array(Schema.String),
+  since: Schema.String,
+})
+export type StoredRun = typeof StoredRun.Type
+
+const TickerListCopy = Schema.Struct({ day: Schema.String, entries: Schema.String })
+export type TickerListCopy = typeof TickerListCopy.Type
+
+/** Number of days for which copies of the ticker list are kept. */
+const keptTickerListDays = 30
+
+const decodeIds = decodeRows(Schema.Struct({ run_id: Schema.Finite }))
+const decodeRuns = decodeRows(StoredRun)
+const decodeProgress = decodeRows(DatasetProgress)
+const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
+const decodeCopies = decodeRows(TickerListCopy)
+const decodeValidators = decodeRows(
+  Schema.Struct({ etag: Schema.NullOr(Schema.String), last_modified: Schema.NullOr(Schema.String) }),
+)
+
+/** SQL for a time in milliseconds since 1970. */
+const toTimestamp = (sql: SqlClient.SqlClient, millis: number) => sql`to_timestamp(${millis / 1000}::float8)`
+
+export const beginRun = Effect.fnUntraced(function* ({ datasets, scheduled, since, startedAt, tickers }: NewRun) {
+  const sql = yield* SqlClient.SqlClient
+  const [run] = yield* decodeIds(sql`
+    insert into edgar_runs (scheduled, tickers, datasets, since, started_at)
+    values (${scheduled}, ${tickers}::text[], ${datasets}::text[], ${since}::text::date, ${toTimestamp(sql, startedAt)})
+    returning run_id::float8
+  `)
+  return run?.run_id ?? 0
+})
+
+/** Continues an interrupted run, so that companies completed before the interruption are not visited again. */
+export const continueRun = Effect.fnUntraced(function* (runId: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    update edgar_runs set status = 'running', finished_at = null, error = null where run_id = ${runId}::float8
+  `
+  return runId
+})
+
+export const finishRun = Effect.fnUntraced(
+  function* (runId: number, status: RunStatus, finishedAt: number, error: string | null) {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`
+      update edgar_runs set status = ${status}, finished_at = ${toTimestamp(sql, finishedAt)}, error = ${error}
+      where run_id = ${runId}::float8
+    `
+  },
+)
+
+export const addRunCounts = Effect.fnUntraced(function* (runId: number, counts: RunCounts) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    update edgar_runs set documents = documents + ${counts.documents}::float8, rows = rows + ${counts.rows}::float8,
+      rejections = rejections + ${counts.rejections}::float8
+    where run_id = ${runId}::float8
+  `
+})
+
+/** The newest run, scheduled or not, if it did not succeed. */
+export const findInterruptedRun = Effect.fnUntraced(function* (scheduled: boolean) {
+  const sql = yield* SqlClient.SqlClient
+  const [run] = yield* decodeRuns(sql`
+    select run_id::float8, tickers, datasets, since::text from (
+      select * from edgar_runs where scheduled = ${scheduled} order by run_id desc limit 1
+    ) as newest
+    where status <> 'succeeded'
+  `)
+  return run
+})
+
+/** CIKs of the companies that a run has completed. */
+export const readCompletedCompanies = Effect.fnUntraced(function* (runId: number) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeCiks(sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
+  return new Set(rows.map(({ cik }) => cik))
+})
+
+/** CIKs of the companies of which all these datasets were ingested, from the given day or an earlier one. */
+export const readKnownCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>, since: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeCiks(sql`
+    select cik from edgar_progress
+    where dataset = any(${datasets}::text[]) and since <= ${since}::text::date
+    group by cik having count(*) = ${datasets.length}::int
+  `)
+  return new Set(rows.map(({ cik }) => cik))
+})
+
+/** The day (New York) on which the newest successful run of all companies with these datasets began. */
+export const findLastFullRunDay = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* decodeRows(Schema.Struct({ day: Schema.NullOr(Schema.String) }))(sql`
+    select max((started_at at time zone 'America/New_York')::date)::text as day from edgar_runs
+    where status = 'succeeded' and tickers is null and datasets @> ${datasets}::text[]
+  `)
+  return row?.day ?? undefined
+})
+
+export const readProgress = Effect.fnUntraced(function* (cik: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* decodeProgress(sql`
+    select cik, dataset, since::text, last_accession, last_filing_date::text, recent_accessions,
+      failed_accessions
+    from edgar_progress where cik = ${cik}
+  `)
+  return new Map(rows.map((progress) => [progress.dataset, progress]))
+})
+
+export const saveProgress = Effect.fnUntraced(function* (runId: number, progress: ReadonlyArray<DatasetProgress>) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    insert into edgar_progress
+      (cik, dataset, since, last_accession, last_filing_date, recent_accessions, failed_accessions, run_id)
+    select cik, dataset, since, last_accession, last_filing_date,
+      array(select jsonb_array_elements_text(recent_accessions)),
+      array(select jsonb_array_elements_text(failed_accessions)), ${runId}::float8
+    from jsonb_to_recordset(${JSON.stringify(progress)}::text::jsonb) as progress (
+      cik text, dataset text, since date, last_accession text, last_filing_date date, recent_accessions jsonb,
+      failed_accessions jsonb
+    )
+    on conflict (cik, dataset) do update set since = excluded.since, last_accession = excluded.last_accession,
+      last_filing_date = excluded.last_filing_date, recent_accessions = excluded.recent_accessions,
+      failed_accessions = excluded.failed_accessions, run_id = excluded.run_id
+  `
+})
+
+export const saveRejections = Effect.fnUntraced(
+  function* (rejections: ReadonlyArray<DocumentRejected>, rejectedAt: number) {
+    const sql = yield* SqlClient.SqlClient
+    const now = toTimestamp(sql, rejectedAt)
+    // A document can be rejected for two reasons, but one statement must not update a row twice.
+    const reasons = Object.fromEntries(rejections.map(({ reason, url }) => [url, reason]))
+    yield* sql`
+      insert into edgar_rejections (url, reason, first_rejected_at, last_rejected_at)
+      select key, value, ${now}, ${now} from jsonb_each_text(${JSON.stringify(reasons)}::text::jsonb)
+      on conflict (url) do update set reason = excluded.reason, last_rejected_at = excluded.last_rejected_at
+    `
+  },
+)
+
+export const readValidators = Effect.fnUntraced(function* (url: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* decodeValidators(sql`select etag, last_modified from edgar_validators where url = ${url}`)
+  return row === undefined ? undefined : { etag: row.etag, lastModified: row.last_modified }
+})
+
+export const saveValidators = Effect.fnUntraced(function* (url: string, { etag, lastModified }: Validators) {
+  const sql = yield* SqlClient.SqlClient
+  if (etag === null && lastModified === null) return
+  yield* sql`
+    insert into edgar_validators (url, etag, last_modified) values (${url}, ${etag}, ${lastModified})
+    on conflict (url) do update set etag = excluded.etag, last_modified = excluded.last_modified
+  `
+})
+
+/** Copies of the ticker list, oldest first. */
+export const readTickerLists = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* decodeCopies(sql`select day::text, entries from edgar_ticker_lists order by day`)
+})
+
+/** Keeps the day's copy of the ticker list, and drops old copies. */
+export const saveTickerList = Effect.fnUntraced(function* ({ day, entries }: TickerListCopy, rowCount: number) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`
+    insert into edgar_ticker_lists (day, row_count, entries) values (${day}::text::date, ${rowCount}::int, ${entries})
+    on conflict (day) do update set row_count = excluded.row_count, entries = excluded.entries
+  `
+  yield* sql`delete from edgar_ticker_lists where day < ${day}::text::date - ${keptTickerListDays}::int`
+})
+
+/** Finds those of the given symbol changes that the table does not contain, whatever their date and status. */
+export const findUnknownTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
+  const sql = yield* SqlClient.SqlClient
+  const unknown = yield* decodeRows(Schema.Struct({ place: Schema.Finite }))(sql`
+    select (place - 1)::float8 as place
+    from jsonb_array_elements(${JSON.stringify(changes)}::text::jsonb) with ordinality as given (change, place)
+    where not exists (
+      select from ticker_changes as known
+      where known.old_ticker = change ->> 'old_ticker' and known.new_ticker = change ->> 'new_ticker'
+        and (known.cik is null or lpad(known.cik, 10, '0') = lpad(change ->> 'cik', 10, '0'))
+    )
+  `)
+  const places = new Set(unknown.map(({ place }) => place))
+  return changes.filter((_, index) => places.has(index))
+})
+
+const ScheduledRun = Schema.Struct({
+  /** Milliseconds since 1970. */
+  started_at: Schema.Finite,
+  /** Null if the run was killed. */
+  finished_at: Schema.NullOr(Schema.Finite),
+  status: Schema.String,
+})
+
+/** The newest run that INGEST_EDGAR started. */
+export const readLastScheduledRun = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [run] = yield* decodeRows(ScheduledRun)(sql`
+    select extract(epoch from started_at)::float8 * 1000 as started_at,
+      extract(epoch from finished_at)::float8 * 1000 as finished_at, status
+    from edgar_runs where scheduled order by run_id desc limit 1
+  `)
+  return run
+})
+
+/** When the newest successful run ended, in seconds since 1970; 0 if never. */
+export const readLastSuccess = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`
+    select coalesce(extract(epoch from max(finished_at)), 0)::float8 as seconds from edgar_runs
+    where status = 'succeeded'
+  `)
+  return row?.seconds ?? 0
+})

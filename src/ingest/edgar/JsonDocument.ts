@@ -1,0 +1,67 @@
+import { Result, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { textColumn } from "../../rows/Columns.ts"
+import { DocumentRejected } from "./DocumentRejected.ts"
+
+const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
+
+const formatPath = (path: ReadonlyArray<unknown>) =>
+  path.map((key) => typeof key === "number" ? `[${key}]` : `.${String(key)}`).join("").replace(/^\./, "")
+
+/** Names the place of the first error, but not the value there, which may be personal data. */
+const describeIssue = ({ issue }: Schema.SchemaError) => {
+  const [first] = formatIssue(issue).issues
+  const path = formatPath(first?.path ?? [])
+  return path === "" ? "does not have the expected form" : `has an unexpected value at ${path}`
+}
+
+const parseJson = (text: string, url: string): Result.Result<unknown, DocumentRejected> => {
+  try {
+    return Result.succeed(JSON.parse(text))
+  } catch {
+    // Over its request limit, the SEC may send a page of HTML with status 200.
+    const reason = /^\s*</.test(text) ? "is a page of HTML or XML instead of JSON" : "is not complete JSON"
+    return Result.fail(new DocumentRejected({ url, reason }))
+  }
+}
+
+type Decoder<A, Input> = (input: Input, url: string) => Result.Result<A, DocumentRejected>
+
+/** Returns a decoder of parsed JSON. Elements that the schema does not name are ignored. */
+export const makeValueDecoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A, unknown> => {
+  const decode = Schema.decodeUnknownResult(schema)
+  return (value, url) =>
+    Result.mapError(decode(value), (error) => new DocumentRejected({ url, reason: describeIssue(error) }))
+}
+
+/** Returns a decoder of the text of a JSON document. */
+export const makeJsonDecoder = <A, I>(schema: Schema.Codec<A, I>): Decoder<A, string> => {
+  const decode = makeValueDecoder(schema)
+  return (text, url) => Result.flatMap(parseJson(text, url), (value) => decode(value, url))
+}
+
+/** A CIK as a number or as text, with or without leading zeros. */
+export const Cik = Schema.Union([Schema.Int, Schema.String]).pipe(
+  Schema.decodeTo(Schema.String.check(Schema.isPattern(/^\d{10}$/)), {
+    decode: SchemaGetter.transform((cik) => String(cik).padStart(10, "0")),
+    encode: SchemaGetter.passthrough({ strict: false }),
+  }),
+)
+
+/** The name of a form. Unlike other texts of a document, it must be a cell as it stands. */
+export const FormType = textColumn("SEC form.").schemas.insert
+
+export const AccessionNumber = Schema.String.check(Schema.isPattern(/^\d{10}-\d{2}-\d{6}$/))
+
+/** Fails if the document is about another company than its address. */
+export const checkCik = (cik: string, url: string): Result.Result<void, DocumentRejected> => {
+  const requested = /CIK(\d{10})/.exec(url)?.[1]
+  return requested === undefined || requested === cik
+    ? Result.void
+    : Result.fail(new DocumentRejected({ url, reason: `is about the company with the CIK ${cik}` }))
+}
+
+/** Returns the text as a cell of a data file: without white space at its ends, and null if it is empty. */
+export const toCell = (text: string) => {
+  const trimmed = text.toWellFormed().replaceAll("\0", "").trim()
+  return trimmed === "" ? null : trimmed
+}

@@ -1,0 +1,217 @@
+/**
+ * Forms 3, 4 and 5 and their amendments: what directors, officers and owners of more than ten percent hold
+ * (docs/decisions/0100-ownership-from-filings.md). Addresses and signatures are never read.
+ */
+import { Result } from "effect"
+import { formatShares, readCik, readDate, readFlag, readName, readShares } from "./FilingValues.ts"
+import { classifyDerivative, classifyShares } from "./SecurityTitles.ts"
+import { findChild, findChildren, readText, type XmlElement } from "./XmlDocument.ts"
+
+/** The amounts that a document reports. Null: it reports none of the kind, or does not say how many. */
+export interface HeldAmounts {
+  readonly common_shares_amount: string | null
+  readonly preferred_shares_amount: string | null
+  readonly options_amount: string | null
+  readonly warrants_amount: string | null
+  readonly shares_underlying_convertibles: string | null
+}
+
+export const noAmounts: HeldAmounts = {
+  common_shares_amount: null,
+  preferred_shares_amount: null,
+  options_amount: null,
+  warrants_amount: null,
+  shares_underlying_convertibles: null,
+}
+
+const zeroAmounts: HeldAmounts = {
+  common_shares_amount: "0",
+  preferred_shares_amount: "0",
+  options_amount: "0",
+  warrants_amount: "0",
+  shares_underlying_convertibles: "0",
+}
+
+/** One owner, who may be one of several who own the same securities together. */
+interface ReportingOwner {
+  readonly name: string
+  readonly cik: string
+  readonly type: "executive" | "director" | "ten_percent_owner" | null
+  readonly title: string | null
+}
+
+interface OwnershipForm {
+  /** Such as `4` or `4/A`. */
+  readonly form: string | null
+  readonly issuerCik: string | null
+  readonly eventDate: string | null
+  readonly reportedDate: string | null
+  readonly owners: ReadonlyArray<ReportingOwner>
+  /** The holdings of all owners together. The document does not tell who of them holds how many. */
+  readonly amounts: HeldAmounts
+}
+
+/** A row of one of the two tables of holdings and transactions. */
+interface Line {
+  readonly isHolding: boolean
+  readonly title: string
+  /** What, besides footnotes, tells one position from another. */
+  readonly terms: string
+  readonly footnotes: ReadonlySet<string>
+  readonly date: string | null
+  /** Securities that are held after the transaction. */
+  readonly held: bigint | null
+  /** Shares that these securities give, if they are derivatives. */
+  readonly underlying: bigint | null
+}
+
+const findValue = (parent: XmlElement | undefined, name: string) => findChild(findChild(parent, name), "value")
+
+const readAmount = (parent: XmlElement | undefined, name: string) => readShares(findValue(parent, name), name)
+
+const readFootnotes = (element: XmlElement | undefined) =>
+  element === undefined ? [] : findChildren(element, "footnoteId").flatMap(({ id }) => id === undefined ? [] : [id])
+
+/** The value of an element, or its footnotes if the value is in words there. */
+const readTerm = (parent: XmlElement, name: string) => {
+  const element = findChild(parent, name)
+  return readText(findChild(element, "value"))?.toLowerCase() ?? readFootnotes(element).join()
+}
+
+/** The shares that the remaining derivatives give, as far as the transaction shows that one gives one share. */
+const computeUnderlying = (isHolding: boolean, held: bigint | null, traded: bigint | null, shares: bigint | null) => {
+  if (isHolding) return shares
+  return held === 0n || (traded !== null && traded === shares) ? held : null
+}
+
+const readLine = (line: XmlElement, isHolding: boolean): Result.Result<Line, string> =>
+  Result.gen(function* () {
+    const nature = findChild(line, "ownershipNature")
+    const isDirect = readText(findValue(nature, "directOrIndirectOwnership")) === "D"
+    const natureOfOwnership = findChild(nature, "natureOfOwnership")
+    const held = yield* readAmount(findChild(line, "postTransactionAmounts"), "sharesOwnedFollowingTransaction")
+    const traded = yield* readAmount(findChild(line, "transactionAmounts"), "transactionShares")
+    const shares = yield* readAmount(findChild(line, "underlyingSecurity"), "underlyingSecurityShares")
+    const title = readText(findValue(line, "securityTitle")) ?? ""
+    return {
+      isHolding,
+      title,
+      terms: JSON.stringify([
+        title.toLowerCase(),
+        isDirect ? null : readText(findChild(natureOfOwnership, "value"))?.toLowerCase() ?? "",
+        ...["conversionOrExercisePrice", "exerciseDate", "expirationDate"].map((name) => readTerm(line, name)),
+      ]),
+      footnotes: new Set(isDirect ? [] : readFootnotes(natureOfOwnership)),
+      date: yield* readDate(findValue(line, "transactionDate"), "transactionDate"),
+      held,
+      underlying: computeUnderlying(isHolding, held, traded, shares),
+    }
+  })
+
+/** Far more than the SEC accepts in one document, which is 30 lines per table. */
+const maxLines = 1000
+
+/** Reads the lines of a table: `nonDerivative` or `derivative`. */
+const readTable = (root: XmlElement, kind: string): Result.Result<ReadonlyArray<Line>, string> => {
+  const table = findChild(root, `${kind}Table`)
+  const lines = table?.children.filter(({ name }) => name === `${kind}Transaction` || name === `${kind}Holding`) ?? []
+  if (lines.length > maxLines) return Result.fail(`has more than ${maxLines} lines in a table`)
+  return Result.all(lines.map((line) => readLine(line, line.name === `${kind}Holding`)))
+}
+
+const isSameSet = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.size === b.size && a.isSubsetOf(b)
+
+/** Whether it is unclear if two lines report one position or two. */
+const isUnclear = (line: Line, other: Line) => {
+  if (line.terms !== other.terms) return false
+  if (isSameSet(line.footnotes, other.footnotes)) return line.isHolding || other.isHolding
+  return line.footnotes.isSubsetOf(other.footnotes) || other.footnotes.isSubsetOf(line.footnotes)
+}
+
+const isSamePosition = (line: Line, other: Line) =>
+  line.terms === other.terms && isSameSet(line.footnotes, other.footnotes)
+
+/** The last line of each position. Null if it is unclear which lines report the same position. */
+const findPositions = (lines: ReadonlyArray<Line>): ReadonlyArray<Line> | null =>
+  lines.some((line, index) => lines.slice(index + 1).some((other) => isUnclear(line, other)))
+    ? null
+    : lines.filter((line, index) => !lines.slice(index + 1).some((other) => isSamePosition(line, other)))
+
+/** Adds the positions. Null: there is none, or one of them is unknown, so the sum would be too small. */
+const sumPositions = (
+  lines: ReadonlyArray<Line>,
+  getAmount: (line: Line) => bigint | null,
+): Result.Result<string | null, string> => {
+  const amounts = findPositions(lines)?.map(getAmount) ?? []
+  return formatShares(
+    amounts.length === 0
+      ? null
+      : amounts.reduce((sum, amount) => sum === null || amount === null ? null : sum + amount),
+  )
+}
+
+const getHeld = ({ held }: Line) => held
+const getUnderlying = ({ underlying }: Line) => underlying
+
+const sumAmounts = (shares: ReadonlyArray<Line>, derivatives: ReadonlyArray<Line>) => {
+  const isKind = (kind: ReturnType<typeof classifyShares>) => ({ title }: Line) => classifyShares(title) === kind
+  const sumDerivatives = (kind: ReturnType<typeof classifyDerivative>) =>
+    sumPositions(derivatives.filter(({ title }) => classifyDerivative(title) === kind), getUnderlying)
+  return Result.all({
+    common_shares_amount: sumPositions(shares.filter(isKind("common")), getHeld),
+    preferred_shares_amount: sumPositions([...shares, ...derivatives].filter(isKind("preferred")), getHeld),
+    options_amount: sumDerivatives("option"),
+    warrants_amount: sumDerivatives("warrant"),
+    shares_underlying_convertibles: sumDerivatives("convertible"),
+  })
+}
+
+/** Titles that refer to another place of the document. */
+const isReference = (title: string) => /^\(?see\b/i.test(title)
+
+const readOwner = (element: XmlElement): Result.Result<ReportingOwner, string> =>
+  Result.gen(function* () {
+    const identity = findChild(element, "reportingOwnerId")
+    const cik = yield* readCik(findChild(identity, "rptOwnerCik"))
+    const name = yield* readName(findChild(identity, "rptOwnerName"))
+    if (cik === null || name === null) return yield* Result.fail("has an owner without a name or a CIK")
+    const relationship = findChild(element, "reportingOwnerRelationship")
+    const isChecked = (flag: string) => readFlag(findChild(relationship, flag))
+    const title = yield* readName(findChild(relationship, "officerTitle"))
+    return {
+      name,
+      cik,
+      // The column holds one type, so the closest relationship counts: an officer usually is a director, too.
+      type: isChecked("isOfficer")
+        ? "executive"
+        : isChecked("isDirector")
+        ? "director"
+        : isChecked("isTenPercentOwner")
+        ? "ten_percent_owner"
+        : null,
+      title: title !== null && isReference(title) ? null : title,
+    }
+  })
+
+/** Reads a document whose root element is `ownershipDocument`. */
+export const decodeOwnershipForm = (root: XmlElement): Result.Result<OwnershipForm, string> =>
+  Result.gen(function* () {
+    const form = readText(findChild(root, "documentType"))
+    const period = yield* readDate(findChild(root, "periodOfReport"))
+    const owners = yield* Result.all(findChildren(root, "reportingOwner").map(readOwner))
+    const shares = yield* readTable(root, "nonDerivative")
+    const derivatives = yield* readTable(root, "derivative")
+    const lines = [...shares, ...derivatives]
+    const dates = lines.flatMap(({ date }) => date === null ? [] : [date])
+    const ownsNothing = lines.length === 0 && readFlag(findChild(root, "noSecuritiesOwned"))
+    const isAnnual = form?.startsWith("5") === true
+    return {
+      form,
+      issuerCik: yield* readCik(findChild(findChild(root, "issuer"), "issuerCik")),
+      // The period of a Form 5 is a fiscal year, at whose end it reports holdings; that of a 3 or 4 begins at an event.
+      eventDate: isAnnual ? null : period,
+      reportedDate: isAnnual ? period : dates.toSorted().at(-1) ?? period,
+      owners,
+      amounts: ownsNothing ? zeroAmounts : yield* sumAmounts(shares, derivatives),
+    }
+  })

@@ -1,0 +1,116 @@
+/** The rows of `ownership` from filings in XML (docs/decisions/0100-ownership-from-filings.md). */
+import { Result } from "effect"
+import type { RowCells } from "../../load/FileReader.ts"
+import { formatLatestAcceptance } from "./AcceptanceTime.ts"
+import { DocumentRejected } from "./DocumentRejected.ts"
+import type { Issuer } from "./Issuer.ts"
+import { decodeOwnershipForm, noAmounts } from "./OwnershipForm.ts"
+import { decodeSchedule13 } from "./Schedule13.ts"
+import type { Filing } from "./Submissions.ts"
+import { parseXml, type XmlElement } from "./XmlDocument.ts"
+
+/** Whether the form is a Form 3, 4 or 5, or an amendment. */
+export const isOwnershipForm = (form: string) => /^[345](\/A)?$/.test(form)
+
+/** Whether the form is a Schedule 13D or 13G, or an amendment. Until 2024, these were not XML. */
+export const isSchedule13 = (form: string) => /^SC(HEDULE)? 13[DG](\/A)?$/.test(form)
+
+export interface OwnershipFiling extends Pick<Filing, "acceptedAt" | "accession" | "filingDate" | "form"> {
+  /** The address of the XML: `xmlDocumentUrl`. */
+  readonly documentUrl: string
+}
+
+/** What the rows of one document say about its holders. */
+interface Holders {
+  /** The form as the document names it. */
+  readonly form: string | null
+  readonly issuerCik: string | null
+  readonly reportedDate: string | null
+  /** The name of the element of a holder. */
+  readonly element: string
+  /** The owner columns of each holder. */
+  readonly rows: ReadonlyArray<RowCells>
+}
+
+const readForm = (root: XmlElement): Result.Result<Holders, string> =>
+  Result.map(decodeOwnershipForm(root), ({ amounts, eventDate, form, issuerCik, owners, reportedDate }) => ({
+    form,
+    issuerCik,
+    reportedDate,
+    element: "reportingOwner",
+    rows: owners.map(({ cik, name, title, type }, index) => ({
+      owner_name: name,
+      owner_cik: cik,
+      owner_type: type,
+      title,
+      // Owners of one document hold the same shares, so only the first has the amounts: a sum counts them once.
+      ...(index === 0 ? amounts : noAmounts),
+      percent_of_class: null,
+      sole_voting_shares: null,
+      shared_voting_shares: null,
+      event_date: eventDate,
+    })),
+  }))
+
+const readSchedule = (root: XmlElement): Result.Result<Holders, string> =>
+  Result.map(decodeSchedule13(root), ({ eventDate, form, issuerCik, personElement, persons, sharesKind }) => ({
+    form,
+    issuerCik,
+    // The event is the date of no holdings: a 13D reports those of a later day.
+    reportedDate: null,
+    element: personElement,
+    rows: persons.map((person) => ({
+      owner_name: person.name,
+      owner_cik: person.cik,
+      owner_type: person.type,
+      title: null,
+      ...noAmounts,
+      common_shares_amount: sharesKind === "common" ? person.shares : null,
+      preferred_shares_amount: sharesKind === "preferred" ? person.shares : null,
+      percent_of_class: person.percentOfClass,
+      sole_voting_shares: person.soleVotes,
+      shared_voting_shares: person.sharedVotes,
+      event_date: eventDate,
+    })),
+  }))
+
+const readHolders = (root: XmlElement): Result.Result<Holders, string> => {
+  if (root.name === "ownershipDocument" && root.namespace === "") return readForm(root)
+  return root.name === "edgarSubmission" ? readSchedule(root) : Result.fail("is not an ownership document")
+}
+
+/** The reason why the document is not the one that was requested. */
+const findMismatch = ({ form, issuerCik, rows }: Holders, issuer: Issuer, filing: OwnershipFiling) => {
+  // Since December 2024, the SEC spells the forms out.
+  if (form !== filing.form.replace(/^SC /, "SCHEDULE ")) return "is of another form than its filing"
+  if (issuerCik === null) return "has no issuer"
+  if (issuerCik !== issuer.cik) return "is about another issuer"
+  return rows.length === 0 ? "has no holders" : undefined
+}
+
+/**
+ * Returns the rows of one filing: one per owner of a Form 3, 4 or 5, or per reporting person of a Schedule 13D or 13G.
+ * An amendment is a filing of its own.
+ */
+export const makeOwnershipRows = ({ filing, issuer, xml }: {
+  readonly issuer: Issuer
+  readonly filing: OwnershipFiling
+  readonly xml: string
+}): Result.Result<ReadonlyArray<RowCells>, DocumentRejected> =>
+  Result.gen(function* () {
+    const holders = yield* Result.flatMap(parseXml(xml), readHolders)
+    const mismatch = findMismatch(holders, issuer, filing)
+    if (mismatch !== undefined) return yield* Result.fail(mismatch)
+    const lastUpdated = formatLatestAcceptance([filing])
+    return holders.rows.map((owner, index) => ({
+      ticker: issuer.ticker,
+      reported_date: holders.reportedDate,
+      filed_at: filing.filingDate,
+      form_type: filing.form,
+      accession_number: filing.accession,
+      document_url: filing.documentUrl,
+      ...owner,
+      last_updated: lastUpdated,
+      source: [`${filing.documentUrl}#${holders.element}[${index + 1}]`],
+    }))
+  }).pipe(Result.mapError((reason) => new DocumentRejected({ url: filing.documentUrl, reason })))

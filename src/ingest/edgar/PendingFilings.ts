@@ -1,0 +1,63 @@
+/** Selects the filings that a run still has to ingest, and records what it has ingested. */
+import type { DatasetProgress } from "./IngestState.ts"
+
+interface FilingDate {
+  readonly accession: string
+  /** `YYYY-MM-DD` */
+  readonly filingDate: string
+}
+
+/** A filing may appear in the list up to this many days after its date. */
+const lateFilingDays = 7
+
+export const subtractDays = (day: string, days: number) =>
+  new Date(Date.parse(`${day}T00:00:00Z`) - days * 86_400_000).toISOString().slice(0, 10)
+
+/** Whether the stored progress covers all filings of `since` and later, up to the last run. */
+export const covers = (progress: DatasetProgress | undefined, since: string): progress is DatasetProgress =>
+  progress !== undefined && progress.since <= since
+
+/**
+ * Filings of `since` and later that were not ingested: those listed before the last ingested filing, those of the days
+ * before it that appeared late, and those whose document could not be downloaded. The list is newest first.
+ */
+export const findPendingFilings = <F extends FilingDate>(
+  filings: ReadonlyArray<F>,
+  progress: DatasetProgress | undefined,
+  since: string,
+): ReadonlyArray<F> => {
+  const requested = filings.filter(({ filingDate }) => filingDate >= since)
+  if (!covers(progress, since) || progress.last_filing_date === null) return requested
+  const newCount = filings.findIndex(({ accession }) => accession === progress.last_accession)
+  const isNew = new Set(filings.slice(0, Math.max(0, newCount)).map(({ accession }) => accession))
+  const known = new Set(progress.recent_accessions)
+  const failed = new Set(progress.failed_accessions)
+  const firstRecentDay = subtractDays(progress.last_filing_date, lateFilingDays)
+  return requested.filter(({ accession, filingDate }) =>
+    failed.has(accession) || (!known.has(accession) && (isNew.has(accession) || filingDate >= firstRecentDay))
+  )
+}
+
+/** The progress after a visit. The next run requests the documents of `failed` filings again. */
+export const makeProgress = (
+  cik: string,
+  dataset: string,
+  filings: ReadonlyArray<FilingDate>,
+  since: string,
+  previous: DatasetProgress | undefined,
+  failed: ReadonlySet<string>,
+): DatasetProgress => {
+  const dates = filings.map(({ filingDate }) => filingDate).toSorted()
+  const lastDate = dates.at(-1) ?? null
+  const firstRecentDay = lastDate === null ? "" : subtractDays(lastDate, lateFilingDays)
+  return {
+    cik,
+    dataset,
+    since: covers(previous, since) ? previous.since : since,
+    last_accession: filings[0]?.accession ?? null,
+    last_filing_date: lastDate,
+    recent_accessions: filings.filter(({ filingDate }) => filingDate >= firstRecentDay)
+      .map(({ accession }) => accession),
+    failed_accessions: [...failed],
+  }
+}

@@ -1,0 +1,144 @@
+/** The registrations among a company's filings, joined by file number, and the rows of `registrations`. */
+import type { RowCells } from "../../load/FileReader.ts"
+import { formatLatestAcceptance } from "./AcceptanceTime.ts"
+import { documentUrl } from "./EdgarUrls.ts"
+import type { Issuer } from "./Issuer.ts"
+import type { Filing } from "./Submissions.ts"
+
+/** Forms that begin a registration. Their amendments (`/A`, POS AM) belong to it. */
+const typesByForm: ReadonlyMap<string, "offering" | "shelf"> = new Map([
+  ...["S-1", "S-1MEF", "F-1", "F-1MEF"].map((form) => [form, "offering"] as const),
+  ...["S-3", "S-3ASR", "S-3MEF", "F-3", "F-3ASR", "F-3MEF"].map((form) => [form, "shelf"] as const),
+])
+
+/** Effective upon filing, without a notice (Rule 462). */
+const isEffectiveUponFiling = ({ form }: Filing) => /(ASR|MEF)$/.test(form)
+
+/** Filed under Rule 424(b), so after the registration became effective. */
+const isProspectus = ({ form }: Filing) => /^424B\d$/.test(form)
+
+const isPostEffective = (filing: Filing) => isProspectus(filing) || filing.form.startsWith("POS")
+
+/** EDGAR has notices of effectiveness (EFFECT) since this day. */
+const firstNotices = "2006-05-01"
+
+export interface Registration {
+  readonly fileNumber: string
+  readonly statement: Filing
+  /** All filings with the file number, oldest first. */
+  readonly filings: readonly [Filing, ...ReadonlyArray<Filing>]
+  readonly status: "effective" | "pending" | "withdrawn"
+  /** Null: not yet effective, or effective since an unknown day. */
+  readonly effectiveDate: string | null
+  /** The filing that decides the status, unless it is the statement itself. */
+  readonly evidence: Filing | undefined
+}
+
+const byDate = (a: Filing, b: Filing) =>
+  a.filingDate.localeCompare(b.filingDate) || a.accession.localeCompare(b.accession)
+
+const findEffectiveness = (statement: Filing, filings: ReadonlyArray<Filing>) => {
+  if (isEffectiveUponFiling(statement)) return { effectiveDate: statement.filingDate, evidence: undefined }
+  const notice = filings.find(({ form }) => form === "EFFECT")
+  const first = filings.find(isPostEffective)
+  if (notice === undefined && first === undefined) return undefined
+  // An earlier prospectus shows that the notice is about an amendment, and the day of the first one is unknown.
+  const isFirstNotice = notice !== undefined && (first === undefined || first.filingDate >= notice.filingDate)
+  return isFirstNotice
+    ? { effectiveDate: notice.filingDate, evidence: notice }
+    : { effectiveDate: null, evidence: first }
+}
+
+const makeRegistration = (
+  fileNumber: string,
+  filings: readonly [Filing, ...ReadonlyArray<Filing>],
+): Registration | undefined => {
+  const statement = filings.find(({ form }) => typesByForm.has(form))
+  if (statement === undefined) return undefined
+  const registration = { fileNumber, statement, filings }
+  const effectiveness = findEffectiveness(statement, filings)
+  const last = filings.findLast(({ form }) => ["EFFECT", "RW", "RW WD"].includes(form))
+  if (last?.form === "RW") {
+    const effectiveDate = effectiveness?.effectiveDate ?? null
+    return { ...registration, status: "withdrawn", effectiveDate, evidence: last }
+  }
+  if (effectiveness !== undefined) return { ...registration, status: "effective", ...effectiveness }
+  // Without notices, a registration of that time may be pending or effective.
+  if (statement.filingDate < firstNotices) return undefined
+  return { ...registration, status: "pending", effectiveDate: null, evidence: undefined }
+}
+
+/**
+ * Finds the registrations on Forms S-1, S-3, F-1 and F-3 whose status the filings tell. The filings of one
+ * registration may be years apart, so the list must be complete.
+ */
+export const findRegistrations = (filings: ReadonlyArray<Filing>): ReadonlyArray<Registration> =>
+  Array.from(Map.groupBy(filings, ({ fileNumber }) => fileNumber)).flatMap(([fileNumber, group]) => {
+    const [first, ...others] = group.toSorted(byDate)
+    if (fileNumber === null || first === undefined) return []
+    return makeRegistration(fileNumber, [first, ...others]) ?? []
+  })
+
+const formatStatus = ({ effectiveDate, evidence, status }: Registration) =>
+  status === "withdrawn" && evidence !== undefined
+    ? `withdrawn on ${evidence.filingDate}`
+    : status === "effective" && effectiveDate !== null
+    ? `effective since ${effectiveDate}`
+    : status
+
+const countOf = (count: number, singular: string, plural: string) => `${count} ${count === 1 ? singular : plural}`
+
+/** The type as far as forms tell it, and the reason. */
+const decideType = (statement: Filing, prospectuses: ReadonlyArray<Filing>) => {
+  const resale = prospectuses.find(({ form }) => form === "424B7")
+  const isSoldByCompany = prospectuses.some(({ form }) => /^424B[1245]$/.test(form))
+  if (resale !== undefined && !isSoldByCompany) {
+    return { type: "resale", evidence: [resale], reason: "The type follows from a prospectus under Rule 424(b)(7)." }
+  }
+  const type = typesByForm.get(statement.form) ?? "offering"
+  const reason = type === "shelf"
+    ? "The type follows from the form."
+    : isSoldByCompany
+    ? "The type follows from the form and the prospectuses."
+    : "The type follows from the form; the text may show a resale or an equity line."
+  return { type, evidence: [], reason }
+}
+
+const formatDetails = (filings: ReadonlyArray<Filing>, prospectuses: ReadonlyArray<Filing>, reason: string) => {
+  const amendments = filings.filter(({ form }) => form.endsWith("/A") || form.startsWith("POS")).length
+  const latest = prospectuses.at(-1)
+  const forms = Array.from(new Set(prospectuses.map(({ form }) => form))).toSorted().join(", ")
+  return [
+    ...(amendments === 0 ? [] : [`${countOf(amendments, "amendment", "amendments")}.`]),
+    ...(latest === undefined
+      ? []
+      : [`${countOf(prospectuses.length, "prospectus", "prospectuses")} (${forms}), latest ${latest.filingDate}.`]),
+    reason,
+  ].join(" ")
+}
+
+const makeRow = (issuer: Issuer, registration: Registration): RowCells => {
+  const { effectiveDate, evidence, fileNumber, filings, statement, status } = registration
+  const prospectuses = filings.filter(isProspectus)
+  const { evidence: evidenceOfType, reason, type } = decideType(statement, prospectuses)
+  const used = [statement, ...(evidence === undefined ? [] : [evidence]), ...evidenceOfType, ...prospectuses.slice(-1)]
+  return {
+    id: `${issuer.cik}-${fileNumber}`,
+    ticker: issuer.ticker,
+    headline: `${statement.form} of ${issuer.name}: ${formatStatus(registration)}`,
+    type,
+    form_type: statement.form,
+    file_no: fileNumber,
+    filed_at: statement.filingDate,
+    effective_date: effectiveDate,
+    effective_status: String(status === "effective"),
+    details: formatDetails(filings, prospectuses, reason),
+    document_url: documentUrl(issuer.cik, statement.accession, statement.primaryDocument),
+    last_updated: formatLatestAcceptance(filings),
+    source: Array.from(new Set(used.map(({ source }) => source))),
+  }
+}
+
+/** Rows of `registrations`: one per file number. The filings must be complete, with all older pages. */
+export const makeRegistrationRows = (issuer: Issuer, filings: ReadonlyArray<Filing>): ReadonlyArray<RowCells> =>
+  findRegistrations(filings).map((registration) => makeRow(issuer, registration))

@@ -1,0 +1,114 @@
+/**
+ * Schedules 13D and 13G and their amendments: what owners of more than five percent report
+ * (docs/decisions/0100-ownership-from-filings.md). Addresses, telephone numbers and signatures are never read.
+ */
+import { Result } from "effect"
+import {
+  formatFraction,
+  formatShares,
+  isAbovePercentage,
+  readCik,
+  readDate,
+  readName,
+  readPercentage,
+  readShares,
+} from "./FilingValues.ts"
+import { classifyShares } from "./SecurityTitles.ts"
+import { findChild, findChildren, readText, type XmlElement } from "./XmlDocument.ts"
+
+/** One reporting person. Several persons usually report the same shares, so their amounts must not be added. */
+interface ReportingPerson {
+  readonly name: string
+  readonly cik: string | null
+  readonly type: "ten_percent_owner" | "five_percent_owner" | null
+  readonly shares: string | null
+  /** A fraction of the class. */
+  readonly percentOfClass: string | null
+  readonly soleVotes: string | null
+  readonly sharedVotes: string | null
+}
+
+interface Schedule13 {
+  /** Such as `SCHEDULE 13D` or `SCHEDULE 13G/A`. */
+  readonly form: string | null
+  readonly issuerCik: string | null
+  /** The kind of shares that `ReportingPerson.shares` counts. */
+  readonly sharesKind: "common" | "preferred" | undefined
+  readonly eventDate: string | null
+  /** The name of the elements that hold the persons. */
+  readonly personElement: string
+  readonly persons: ReadonlyArray<ReportingPerson>
+}
+
+/** The names of elements that differ between the two schedules. */
+interface ElementNames {
+  readonly issuerCik: string
+  readonly eventDate: string
+  readonly person: string
+  readonly amount: string
+  readonly percentage: string
+}
+
+const namesByNamespace: ReadonlyMap<string, ElementNames> = new Map([
+  ["http://www.sec.gov/edgar/schedule13D", {
+    issuerCik: "issuerCIK",
+    eventDate: "dateOfEvent",
+    person: "reportingPersonInfo",
+    amount: "aggregateAmountOwned",
+    percentage: "percentOfClass",
+  }],
+  ["http://www.sec.gov/edgar/schedule13g", {
+    issuerCik: "issuerCik",
+    eventDate: "eventDateRequiresFilingThisStatement",
+    person: "coverPageHeaderReportingPersonDetails",
+    amount: "reportingPersonBeneficiallyOwnedAggregateNumberOfShares",
+    percentage: "classPercent",
+  }],
+])
+
+const readWholeShares = (parent: XmlElement, name: string) =>
+  Result.flatMap(readShares(findChild(parent, name)), formatShares)
+
+const readPerson = (names: ElementNames) => (element: XmlElement): Result.Result<ReportingPerson, string> =>
+  Result.gen(function* () {
+    const name = yield* readName(findChild(element, "reportingPersonName"))
+    if (name === null) return yield* Result.fail("has a reporting person without a name")
+    const hasNoCik = readText(findChild(element, "reportingPersonNoCIK")) === "Y"
+    // A 13G has the votes one level deeper.
+    const votes = findChild(element, "reportingPersonBeneficiallyOwnedNumberOfShares") ?? element
+    const percentage = yield* readPercentage(findChild(element, names.percentage))
+    return {
+      name,
+      cik: hasNoCik ? null : yield* readCik(findChild(element, "reportingPersonCIK")),
+      type: isAbovePercentage(percentage, 10n)
+        ? "ten_percent_owner"
+        : isAbovePercentage(percentage, 5n)
+        ? "five_percent_owner"
+        : null,
+      shares: yield* readWholeShares(element, names.amount),
+      percentOfClass: formatFraction(percentage),
+      soleVotes: yield* readWholeShares(votes, "soleVotingPower"),
+      sharedVotes: yield* readWholeShares(votes, "sharedVotingPower"),
+    }
+  })
+
+/** Reads a document whose root element is `edgarSubmission`. */
+export const decodeSchedule13 = (root: XmlElement): Result.Result<Schedule13, string> =>
+  Result.gen(function* () {
+    const names = namesByNamespace.get(root.namespace)
+    if (names === undefined) return yield* Result.fail("is not a Schedule 13D or 13G")
+    const formData = findChild(root, "formData")
+    const cover = findChild(formData, "coverPageHeader")
+    // A 13G lists the persons directly in the form's data.
+    const persons = findChild(formData, "reportingPersons") ?? formData
+    return {
+      form: readText(findChild(findChild(root, "headerData"), "submissionType")),
+      issuerCik: yield* readCik(findChild(findChild(cover, "issuerInfo"), names.issuerCik)),
+      sharesKind: classifyShares(readText(findChild(cover, "securitiesClassTitle")) ?? ""),
+      eventDate: yield* readDate(findChild(cover, names.eventDate)),
+      personElement: names.person,
+      persons: yield* Result.all(
+        (persons === undefined ? [] : findChildren(persons, names.person)).map(readPerson(names)),
+      ),
+    }
+  })

@@ -1,0 +1,39 @@
+/** The identity of a company as a row of `screener`. */
+import type { RowCells } from "../../load/FileReader.ts"
+import { formatLatestAcceptance } from "./AcceptanceTime.ts"
+import type { Issuer } from "./Issuer.ts"
+import { findRegistrations } from "./RegistrationRows.ts"
+import type { Submissions } from "./Submissions.ts"
+
+/**
+ * Finds the latest registration of depositary receipts, if the issuer's symbol is that of a receipt. On the OTC market,
+ * the fifth letter tells receipts (Y) from ordinary shares (F).
+ */
+export const findDepositaryReceipts = (issuer: Issuer, { filings }: Submissions) =>
+  issuer.exchange === "OTC" && !/^[A-Z]{4}Y$/.test(issuer.ticker)
+    ? undefined
+    : filings.find(({ form }) => /^F-6(EF)?$/.test(form))
+
+/**
+ * The row of `screener`; none if the company has no filings. Columns of its location are left out, because the SEC only
+ * publishes addresses and the state of incorporation.
+ */
+export const makeScreenerRows = (issuer: Issuer, submissions: Submissions): ReadonlyArray<RowCells> => {
+  const [first, ...others] = submissions.filings
+  if (first === undefined) return []
+  const receipts = findDepositaryReceipts(issuer, submissions)
+  const pending = findRegistrations(submissions.filings).findLast(({ statement, status }) =>
+    statement.form === "S-1" && status === "pending"
+  )?.statement
+  return [{
+    ticker: issuer.ticker,
+    company: issuer.name,
+    cik: issuer.cik,
+    exchange: issuer.exchange,
+    industry: submissions.sicDescription,
+    is_adr: String(receipts !== undefined),
+    pending_s1: String(pending !== undefined),
+    last_updated: formatLatestAcceptance([first, ...others]),
+    source: [submissions.url, ...[receipts, pending].flatMap((filing) => filing === undefined ? [] : [filing.source])],
+  }]
+}

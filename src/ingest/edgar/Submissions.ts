@@ -1,0 +1,159 @@
+/**
+ * Decodes the filings of one company (`/submissions/CIK##########.json`).
+ * Addresses, telephone numbers and tax numbers are never decoded.
+ */
+import { type DateTime, Result, Schema } from "effect"
+import { CalendarDate } from "../../rules/Dates.ts"
+import { tickerPattern } from "../../rules/Tickers.ts"
+import { decideClock, type KnownTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
+import { DocumentRejected } from "./DocumentRejected.ts"
+import type { Issuer } from "./Issuer.ts"
+import { AccessionNumber, checkCik, Cik, FormType, makeJsonDecoder, toCell } from "./JsonDocument.ts"
+
+const OptionalText = Schema.NullOr(Schema.String)
+
+/** Parallel arrays, newest filing first. */
+const FilingArrays = Schema.Struct({
+  accessionNumber: Schema.Array(AccessionNumber),
+  filingDate: Schema.Array(CalendarDate),
+  reportDate: Schema.Array(OptionalText),
+  acceptanceDateTime: Schema.Array(OptionalText),
+  form: Schema.Array(FormType),
+  fileNumber: Schema.Array(OptionalText),
+  items: Schema.Array(OptionalText),
+  size: Schema.Array(Schema.Number),
+  primaryDocument: Schema.Array(OptionalText),
+  primaryDocDescription: Schema.Array(OptionalText),
+})
+
+const SubmissionsDocument = Schema.Struct({
+  cik: Cik,
+  name: Schema.String,
+  tickers: Schema.Array(OptionalText),
+  exchanges: Schema.Array(OptionalText),
+  sicDescription: OptionalText,
+  filings: Schema.Struct({
+    recent: FilingArrays,
+    files: Schema.Array(Schema.Struct({ name: Schema.String, filingFrom: CalendarDate, filingTo: CalendarDate })),
+  }),
+})
+
+export interface Filing {
+  readonly accession: string
+  readonly form: string
+  /** The SEC's official date. A filing of the evening has the date of the next business day. */
+  readonly filingDate: string
+  readonly reportDate: string | null
+  /** Null if the document does not tell: see `AcceptanceTime.ts`. */
+  readonly acceptedAt: DateTime.Utc | null
+  /** Joins the filings of one registration, such as `333-287699`. */
+  readonly fileNumber: string | null
+  readonly items: ReadonlyArray<string>
+  /** Empty for many old filings. */
+  readonly primaryDocument: string
+  readonly description: string | null
+  /** Bytes of all documents. */
+  readonly size: number
+  /** The document that lists the filing, with the accession number as its fragment. */
+  readonly source: string
+}
+
+/** An older page of filings: `submissionsPageUrl(name)`. */
+export interface SubmissionsPage {
+  readonly name: string
+  readonly filingFrom: string
+  readonly filingTo: string
+}
+
+export interface Submissions {
+  readonly cik: string
+  readonly name: string
+  /** Null: the company has no symbol, for example because it is delisted. */
+  readonly issuer: Issuer | null
+  readonly sicDescription: string | null
+  readonly filings: ReadonlyArray<Filing>
+  readonly pages: ReadonlyArray<SubmissionsPage>
+  readonly url: string
+}
+
+/** Items of Forms 8-K, D and others. EFFECT and CT ORDER have dates in their place, which are left out. */
+const itemPattern = /^\d{1,2}[A-Za-z]?(\.\d{1,2})?$/
+
+const makeFilings = (
+  arrays: typeof FilingArrays.Type,
+  url: string,
+  known: KnownTimes,
+): Result.Result<ReadonlyArray<Filing>, DocumentRejected> => {
+  const count = arrays.accessionNumber.length
+  if (Object.values(arrays).some(({ length }) => length !== count)) {
+    return Result.fail(new DocumentRejected({ url, reason: "has arrays of filings with different lengths" }))
+  }
+  const stamped = arrays.accessionNumber.map((accession, index) => ({
+    accession,
+    form: arrays.form[index] ?? "",
+    stamp: arrays.acceptanceDateTime[index] ?? "",
+  }))
+  const clock = decideClock(stamped, known)
+  return Result.succeed(stamped.map(({ accession, form, stamp }, index) => ({
+    accession,
+    form,
+    filingDate: arrays.filingDate[index] ?? "",
+    reportDate: toCell(arrays.reportDate[index] ?? ""),
+    acceptedAt: known.get(accession) ?? readAcceptanceTime(stamp, clock),
+    fileNumber: toCell(arrays.fileNumber[index] ?? ""),
+    items: (arrays.items[index] ?? "").split(",").filter((item) => itemPattern.test(item)),
+    primaryDocument: toCell(arrays.primaryDocument[index] ?? "") ?? "",
+    description: toCell(arrays.primaryDocDescription[index] ?? ""),
+    size: arrays.size[index] ?? 0,
+    source: `${url}#${accession}`,
+  })))
+}
+
+const makeIssuer = ({ cik, exchanges, name, tickers }: typeof SubmissionsDocument.Type): Issuer | null => {
+  const symbols = tickers.flatMap((ticker, index) =>
+    ticker !== null && tickerPattern.test(ticker) ? [{ ticker, exchange: toCell(exchanges[index] ?? "") }] : []
+  )
+  const [first] = symbols
+  return first === undefined
+    ? null
+    : { cik, name: toCell(name) ?? cik, ...first, tickers: symbols.map(({ ticker }) => ticker) }
+}
+
+const decodeDocument = makeJsonDecoder(SubmissionsDocument)
+const decodeArrays = makeJsonDecoder(FilingArrays)
+
+/**
+ * Decodes the first page of a company's filings.
+ *
+ * @param url the SEC's address, even if another server sent the text, because rows link to it
+ * @param known acceptance times from the Atom feed or from headers, which decide the clock of the whole document
+ */
+export const decodeSubmissions = (
+  text: string,
+  url: string,
+  known: KnownTimes = new Map(),
+): Result.Result<Submissions, DocumentRejected> =>
+  Result.gen(function* () {
+    const document = yield* decodeDocument(text, url)
+    yield* checkCik(document.cik, url)
+    if (document.tickers.length !== document.exchanges.length) {
+      return yield* Result.fail(new DocumentRejected({ url, reason: "has more symbols than exchanges, or fewer" }))
+    }
+    return {
+      cik: document.cik,
+      name: toCell(document.name) ?? document.cik,
+      issuer: makeIssuer(document),
+      sicDescription: toCell(document.sicDescription ?? ""),
+      filings: yield* makeFilings(document.filings.recent, url, known),
+      pages: document.filings.files.map(({ filingFrom, filingTo, name }) => ({ name, filingFrom, filingTo })),
+      url,
+    }
+  })
+
+/** Decodes an older page, which has the arrays at its top level. Its clock is decided by itself. */
+export const decodeSubmissionsPage = (
+  text: string,
+  url: string,
+  known: KnownTimes = new Map(),
+): Result.Result<ReadonlyArray<Filing>, DocumentRejected> =>
+  Result.flatMap(decodeArrays(text, url), (arrays) => makeFilings(arrays, url, known))

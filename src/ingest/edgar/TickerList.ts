@@ -1,0 +1,163 @@
+/** The SEC's list of symbols (`company_tickers_exchange.json`), and the `ticker_changes` that its copies suggest. */
+import { Result, Schema } from "effect"
+import type { RowCells } from "../../load/FileReader.ts"
+import { tickerPattern } from "../../rules/Tickers.ts"
+import type { DocumentRejected } from "./DocumentRejected.ts"
+import { tickerListUrl } from "./EdgarUrls.ts"
+import type { Issuer } from "./Issuer.ts"
+import { Cik, makeJsonDecoder, makeValueDecoder, toCell } from "./JsonDocument.ts"
+
+const TickerListDocument = Schema.Struct({
+  fields: Schema.Array(Schema.String),
+  data: Schema.Array(Schema.Array(Schema.Unknown)),
+})
+
+const ListRows = Schema.Array(Schema.Struct({
+  cik: Cik,
+  name: Schema.String,
+  ticker: Schema.String,
+  exchange: Schema.NullOr(Schema.String),
+}))
+
+/** One symbol of one company. */
+export interface ListedTicker {
+  readonly cik: string
+  readonly name: string
+  readonly ticker: string
+  readonly exchange: string | null
+}
+
+/** A copy of the list. The day is `YYYY-MM-DD`. */
+export interface TickerListCopy {
+  readonly day: string
+  readonly rows: ReadonlyArray<ListedTicker>
+}
+
+const decodeDocument = makeJsonDecoder(TickerListDocument)
+const decodeRows = makeValueDecoder(ListRows)
+
+/** Decodes the list. Rows whose symbol the tables cannot store are left out. */
+export const decodeTickerList = (
+  text: string,
+  url: string,
+): Result.Result<ReadonlyArray<ListedTicker>, DocumentRejected> =>
+  decodeDocument(text, url).pipe(
+    Result.flatMap(({ data, fields }) =>
+      decodeRows(data.map((cells) => Object.fromEntries(fields.map((field, index) => [field, cells[index]]))), url)
+    ),
+    Result.map((rows) =>
+      rows.filter(({ ticker }) => tickerPattern.test(ticker)).map(({ cik, exchange, name, ticker }) => ({
+        cik,
+        name: toCell(name) ?? cik,
+        ticker,
+        exchange: toCell(exchange ?? ""),
+      }))
+    ),
+  )
+
+/** Groups the list by CIK. The first symbol of a CIK becomes its primary one. */
+export const groupIssuers = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<string, Issuer> =>
+  new Map(
+    Array.from(Map.groupBy(rows, ({ cik }) => cik)).flatMap(([cik, listed]) => {
+      const [first] = listed
+      return first === undefined ? [] : [[cik, { ...first, tickers: listed.map(({ ticker }) => ticker) }] as const]
+    }),
+  )
+
+/** Whether the new list lacks more than 1 % of the rows, so that it is probably incomplete. */
+export const isShrunk = (previous: { readonly length: number }, next: { readonly length: number }) =>
+  next.length < previous.length * 0.99
+
+/** The part of a symbol that names the company: without share class, and without the fifth letter of Nasdaq. */
+const getRoot = (ticker: string) => {
+  const [base = ""] = ticker.split(/[-.^]/)
+  return /^[A-Z]{5}$/.test(base) ? base.slice(0, 4) : base
+}
+
+/**
+ * Whether the symbol is not that of an ordinary security: preferred shares, rights, units, warrants and when-issued
+ * shares (`-P`, `-R`, `-U`, `-W`; as a fifth letter M to P, R, U, V and W), and D after a reverse split.
+ */
+const isDerived = (ticker: string) => /[-.^][PRUW]/.test(ticker) || /^[A-Z]{4}[DM-PRU-W]$/.test(ticker)
+
+const isRename = (oldTicker: string, newTicker: string) =>
+  !isDerived(oldTicker) && !isDerived(newTicker) && getRoot(oldTicker) !== getRoot(newTicker) &&
+  !oldTicker.startsWith(newTicker) && !newTicker.startsWith(oldTicker)
+
+/** Copies alternate for days between an older and a newer state, so a change must stand for a while. */
+const [minDays, minCopies] = [7, 3]
+
+const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000
+
+/** The symbols of one CIK in each copy, oldest copy first. Empty if the copy lacks the CIK. */
+type TickerHistory = ReadonlyArray<{ readonly day: string; readonly tickers: ReadonlySet<string> }>
+
+/** The days of the first unbroken run of copies that have the symbol, up to the day on which it has lasted a week. */
+const findLastingRun = (history: TickerHistory, ticker: string) => {
+  let days: ReadonlyArray<string> = []
+  for (const { day, tickers } of history) {
+    days = tickers.has(ticker) ? [...days, day] : []
+    const [first] = days
+    if (first !== undefined && days.length >= minCopies && countDays(first, day) >= minDays) {
+      return { first, last: day, count: days.length }
+    }
+  }
+  return undefined
+}
+
+/** Pairs a symbol that a company lost with one that it gained in the next copy that lists the company. */
+const findReplacements = (history: TickerHistory) => {
+  const listed = history.filter(({ tickers }) => tickers.size > 0)
+  return listed.slice(1).flatMap(({ tickers }, index) => {
+    const before = listed[index]?.tickers ?? new Set<string>()
+    const lost = Array.from(before.difference(tickers)).filter((ticker) => !isDerived(ticker))
+    const gained = Array.from(tickers.difference(before)).filter((ticker) => !isDerived(ticker))
+    const [oldTicker] = lost
+    const [newTicker] = gained
+    // With several symbols, nothing tells which one replaced which.
+    return lost.length === 1 && gained.length === 1 && oldTicker !== undefined && newTicker !== undefined
+      ? [{ oldTicker, newTicker }]
+      : []
+  })
+}
+
+/** Whether the company had the old symbol first. Otherwise the old one was an error of a few copies. */
+const isOlder = (history: TickerHistory, oldTicker: string, newTicker: string) =>
+  history.find(({ tickers }) => tickers.has(oldTicker) !== tickers.has(newTicker))?.tickers.has(oldTicker) === true
+
+const findChangesOfIssuer = (cik: string, history: TickerHistory, name: string): ReadonlyArray<RowCells> => {
+  const pairs = new Map(findReplacements(history).map((pair) => [`${pair.oldTicker} ${pair.newTicker}`, pair]))
+  return Array.from(pairs.values()).flatMap(({ newTicker, oldTicker }) => {
+    if (!isRename(oldTicker, newTicker) || !isOlder(history, oldTicker, newTicker)) return []
+    const end = history.findLastIndex(({ tickers }) => tickers.has(oldTicker))
+    const lastOld = history[end]?.day ?? ""
+    const run = findLastingRun(history.slice(end + 1), newTicker)
+    if (run === undefined) return []
+    return [{
+      old_ticker: oldTicker,
+      new_ticker: newTicker,
+      effective_date: run.first,
+      cik,
+      company_name: name,
+      status: "estimated",
+      source: `SEC ticker list: ${oldTicker} until ${lastOld}, ` +
+        `${newTicker} in ${run.count} copies from ${run.first} to ${run.last}`,
+      source_links: [lastOld, run.first].map((day) => `${tickerListUrl()}#${day}/${cik}`),
+    }]
+  })
+}
+
+/**
+ * Finds the symbol changes that copies of the list suggest. A change counts if the new symbol stands in all copies, at
+ * least three, of at least a week, and the old one never returns. The first day of that run is the effective date.
+ */
+export const findTickerChanges = (copies: ReadonlyArray<TickerListCopy>): ReadonlyArray<RowCells> => {
+  const sorted = copies.toSorted((a, b) => a.day.localeCompare(b.day))
+  const groups = sorted.map(({ day, rows }) => ({ day, issuers: groupIssuers(rows) }))
+  const ciks = Array.from(new Set(groups.flatMap(({ issuers }) => Array.from(issuers.keys())))).toSorted()
+  return ciks.flatMap((cik) => {
+    const history = groups.map(({ day, issuers }) => ({ day, tickers: new Set(issuers.get(cik)?.tickers) }))
+    const name = groups.findLast(({ issuers }) => issuers.has(cik))?.issuers.get(cik)?.name ?? cik
+    return findChangesOfIssuer(cik, history, name)
+  })
+}

@@ -1,0 +1,54 @@
+/** The SEC's ticker list of today, and the symbol changes on which the copies of a week agree. */
+import { Effect, Result } from "effect"
+import { DocumentRejected } from "./DocumentRejected.ts"
+import { EdgarClient } from "./EdgarClient.ts"
+import { tickerListUrl } from "./EdgarUrls.ts"
+import * as State from "./IngestState.ts"
+import { decodeTickerList, findTickerChanges, isShrunk } from "./TickerList.ts"
+
+/** Reads the copy of a day. Copies were decoded before they were stored. */
+const decodeCopy = ({ day, entries }: State.TickerListCopy) =>
+  Effect.map(Effect.fromResult(decodeTickerList(entries, tickerListUrl())), (list) => ({ day, rows: list }))
+
+/**
+ * Downloads the ticker list. If the SEC sends a damaged or much shorter one, the newest copy is used, and the rejection
+ * says why. `isStored` keeps today's copy.
+ */
+export const readTickerList = Effect.fnUntraced(function* (day: string, isStored: boolean) {
+  const { bases, fetch } = yield* EdgarClient
+  const url = tickerListUrl(bases)
+  const copy = (yield* State.readTickerLists).at(-1)
+  const previous = copy === undefined ? undefined : { copy, ...yield* decodeCopy(copy) }
+  const validators = previous === undefined ? undefined : yield* State.readValidators(url)
+  const answer = yield* fetch({ url, validators })
+
+  const usePrevious = Effect.fnUntraced(function* (rejection: DocumentRejected) {
+    if (previous === undefined) return yield* rejection
+    return { list: previous.rows, rejections: [rejection] }
+  })
+  if (answer._tag === "Missing") {
+    return yield* usePrevious(new DocumentRejected({ url: tickerListUrl(), reason: "is not there" }))
+  }
+  if (answer._tag === "Unchanged" && previous !== undefined) {
+    if (isStored) yield* State.saveTickerList({ day, entries: previous.copy.entries }, previous.rows.length)
+    return { list: previous.rows, rejections: [] }
+  }
+  const text = answer._tag === "Found" ? answer.text : ""
+  const list = decodeTickerList(text, tickerListUrl())
+  if (Result.isFailure(list)) return yield* usePrevious(list.failure)
+  if (previous !== undefined && isShrunk(previous.rows, list.success)) {
+    const reason = `has ${list.success.length} rows after ${previous.rows.length}, so it is incomplete`
+    return yield* usePrevious(new DocumentRejected({ url: tickerListUrl(), reason }))
+  }
+  if (isStored) {
+    yield* State.saveTickerList({ day, entries: text }, list.success.length)
+    if (answer._tag === "Found") yield* State.saveValidators(url, answer.validators)
+  }
+  return { list: list.success, rejections: [] }
+})
+
+/** Rows of `ticker_changes` for changes that the table does not contain yet. */
+export const findNewTickerChanges = Effect.gen(function* () {
+  const copies = yield* Effect.forEach(yield* State.readTickerLists, decodeCopy)
+  return yield* State.findUnknownTickerChanges(findTickerChanges(copies))
+})

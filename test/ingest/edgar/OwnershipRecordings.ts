@@ -1,0 +1,59 @@
+/** The recorded filings of owners, and how a test reads them. */
+import { readdirSync, readFileSync } from "node:fs"
+import type { Issuer } from "../../../src/ingest/edgar/Issuer.ts"
+import { makeOwnershipRows } from "../../../src/ingest/edgar/OwnershipRows.ts"
+
+const recordings = new URL("recordings/", import.meta.url)
+
+const readRecording = (path: string) => readFileSync(new URL(path, recordings), "utf8")
+
+/** The XML inside a full submission. */
+const extractXml = (submission: string) => /<XML>\s*(<\?xml[\s\S]*?)<\/XML>/.exec(submission)?.[1]?.trimEnd() ?? ""
+
+export interface OwnershipRecording {
+  readonly path: string
+  readonly xml: string
+}
+
+/** All of them; `archives/` has two Forms 4 inside a full submission. */
+export const ownershipRecordings: ReadonlyArray<OwnershipRecording> = [
+  ...["ownership", "schedule13"].flatMap((folder) =>
+    readdirSync(new URL(folder, recordings)).map((name) => ({
+      path: `${folder}/${name}`,
+      xml: readRecording(`${folder}/${name}`),
+    }))
+  ),
+  ...["archives/0000320193-22-000061.txt", "archives/0001127602-25-001055.txt"].map((path) => ({
+    path,
+    xml: extractXml(readRecording(path)),
+  })),
+]
+
+/** The only recording that the SEC published although it is malformed. */
+export const malformedRecording = "schedule13/schedule13da-zivo-not-well-formed.xml"
+
+export const documentUrl = "https://www.sec.gov/Archives/edgar/data/1/000000000026000001/primary_doc.xml"
+
+const makeIssuer = (cik: string): Issuer => ({
+  cik,
+  ticker: "ACME",
+  tickers: ["ACME"],
+  name: "Acme Inc",
+  exchange: null,
+})
+
+/** Reads a document as the filing of one issuer. */
+export const readFiling = (xml: string, form: string, issuerCik: string) =>
+  makeOwnershipRows({
+    issuer: makeIssuer(issuerCik),
+    filing: { accession: "0000000000-26-000001", form, filingDate: "2026-09-10", acceptedAt: null, documentUrl },
+    xml,
+  })
+
+/** What a regular expression finds, independently of the parser. */
+export const findText = (xml: string, element: string) =>
+  new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml)?.[1]?.trim() ?? ""
+
+export const findForm = (xml: string) => findText(xml, "documentType") || findText(xml, "submissionType")
+
+export const findIssuerCik = (xml: string) => findText(xml, "issuerCik") || findText(xml, "issuerCIK")

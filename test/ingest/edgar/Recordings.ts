@@ -1,0 +1,102 @@
+/** The recorded answers of the SEC, decoded with the code under test. */
+import { Result } from "effect"
+import { globSync, readFileSync } from "node:fs"
+import { fileURLToPath } from "node:url"
+import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
+import {
+  companyFactsUrl,
+  submissionsPageUrl,
+  submissionsUrl,
+  tickerListUrl,
+} from "../../../src/ingest/edgar/EdgarUrls.ts"
+import type { Issuer } from "../../../src/ingest/edgar/Issuer.ts"
+import { decodeSubmissions, decodeSubmissionsPage } from "../../../src/ingest/edgar/Submissions.ts"
+import { decodeTickerList } from "../../../src/ingest/edgar/TickerList.ts"
+
+export const recordingsFolder = fileURLToPath(new URL("recordings", import.meta.url))
+
+export const listRecordings = (pattern: string) =>
+  globSync(pattern, { cwd: recordingsFolder }).map((name) => name.replaceAll("\\", "/")).toSorted()
+
+export const readRecording = (name: string) => readFileSync(`${recordingsFolder}/${name}`, "utf8")
+
+/** Decodes each recording only once. */
+const memoize = <A>(make: (cik: string) => A) => {
+  const made = new Map<string, A>()
+  return (cik: string) => {
+    const value = made.get(cik) ?? make(cik)
+    made.set(cik, value)
+    return value
+  }
+}
+
+const findRecording = (folder: string, cik: string) => {
+  const [name] = listRecordings(`${folder}/CIK${cik}{,.trimmed}.json`)
+  if (name === undefined) throw new Error(`There is no recording of ${cik} in ${folder}.`)
+  return name
+}
+
+/** Companies by their CIK. */
+export const ciks = {
+  apple: "0000320193",
+  imunon: "0000749647",
+  vincerx: "0001796129",
+  trFinance: "0001814722",
+  appleOfficer: "0001462356",
+  siemensEnergy: "0001830056",
+  twoHarbors: "0001465740",
+  unicycive: "0001766140",
+  fannieMae: "0000310522",
+  alphabet: "0001652044",
+  nvidia: "0001045810",
+  marvell: "0001835632",
+  logisticProperties: "0001997711",
+} as const
+
+export const companiesWithSubmissions = [
+  ciks.apple,
+  ciks.imunon,
+  ciks.vincerx,
+  ciks.trFinance,
+  ciks.appleOfficer,
+  ciks.siemensEnergy,
+  ciks.twoHarbors,
+  ciks.unicycive,
+  ciks.fannieMae,
+]
+
+export const companiesWithFacts = [ciks.apple, ciks.alphabet, ciks.nvidia, ciks.marvell, ciks.logisticProperties]
+
+export const submissionsText = (cik: string) => readRecording(findRecording("submissions", cik))
+
+export const factsText = (cik: string) => readRecording(findRecording("companyfacts", cik))
+
+export const imunonPage = "CIK0000749647-submissions-001.json"
+
+export const submissionsOf = memoize((cik) =>
+  Result.getOrThrow(decodeSubmissions(submissionsText(cik), submissionsUrl(cik)))
+)
+
+/** The filings of a company, with those of its older page if one was recorded. */
+export const filingsOf = memoize((cik) =>
+  cik !== ciks.imunon ? submissionsOf(cik).filings : [
+    ...submissionsOf(cik).filings,
+    ...Result.getOrThrow(
+      decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), submissionsPageUrl(imunonPage)),
+    ),
+  ]
+)
+
+export const factsOf = memoize((cik) => Result.getOrThrow(decodeCompanyFacts(factsText(cik), companyFactsUrl(cik))))
+
+/** The issuer in the submissions. Companies without a symbol get one, so that their filings become rows too. */
+export const issuerOf = (cik: string): Issuer =>
+  submissionsOf(cik).issuer ??
+    { cik, ticker: "NONE", tickers: ["NONE"], name: submissionsOf(cik).name, exchange: null }
+
+/** The recorded ticker lists of five mornings, oldest first. */
+export const tickerListCopies = () =>
+  listRecordings("tickers/daily/*.json").map((name) => ({
+    day: /\d{4}-\d\d-\d\d/.exec(name)?.[0] ?? "",
+    rows: Result.getOrThrow(decodeTickerList(readRecording(name), tickerListUrl())),
+  }))

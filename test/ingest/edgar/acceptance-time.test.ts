@@ -1,0 +1,188 @@
+/** Times of acceptance (pitfall 1 of the SEC's data: one field, two clocks). */
+import { assert, describe, it } from "@effect/vitest"
+import { DateTime, Result, Schema } from "effect"
+import {
+  type AcceptanceClock,
+  decideClock,
+  formatAcceptance,
+  readAcceptanceTime,
+  readFeedTime,
+  readHeaderTime,
+  readIndexPageTime,
+} from "../../../src/ingest/edgar/AcceptanceTime.ts"
+import { submissionsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { decodeSubmissions } from "../../../src/ingest/edgar/Submissions.ts"
+import { inputs } from "../../support/Thoroughness.ts"
+import { ciks, filingsOf, submissionsOf, submissionsText } from "./Recordings.ts"
+
+const findFiling = (cik: string, accession: string) => {
+  const filing = filingsOf(cik).find((one) => one.accession === accession)
+  assert.isDefined(filing, accession)
+  return filing
+}
+
+const isoOf = (time: DateTime.Utc | null | undefined) =>
+  time === null || time === undefined ? null : DateTime.formatIso(time)
+
+const stamped = (form: string, ...stamps: ReadonlyArray<string>) =>
+  stamps.map((stamp, index) => ({ accession: `0000000001-26-00000${index}`, form, stamp }))
+
+describe("The acceptance time in submissions", () => {
+  it("is the same instant in a file with Eastern time and in a file with UTC (pitfall 1)", () => {
+    const accession = "0000320193-22-000061"
+    assert.include(submissionsText(ciks.apple), "2022-05-06T18:30:57.000Z")
+    assert.include(submissionsText(ciks.appleOfficer), "2022-05-06T22:30:57.000Z")
+    assert.strictEqual(isoOf(findFiling(ciks.apple, accession).acceptedAt), "2022-05-06T22:30:57.000Z")
+    assert.strictEqual(isoOf(findFiling(ciks.appleOfficer, accession).acceptedAt), "2022-05-06T22:30:57.000Z")
+    assert.strictEqual(isoOf(readHeaderTime("<ACCEPTANCE-DATETIME>20220506183057\n")), "2022-05-06T22:30:57.000Z")
+  })
+
+  it("agrees with the header of the filing in winter (pitfall 1)", () => {
+    const { acceptedAt } = findFiling(ciks.imunon, "0001493152-25-029712")
+    assert.strictEqual(isoOf(acceptedAt), isoOf(readHeaderTime("x\n<ACCEPTANCE-DATETIME>20251231081519\ny")))
+    assert.strictEqual(isoOf(acceptedAt), "2025-12-31T13:15:19.000Z")
+  })
+
+  it("is unknown if the hours do not decide the clock (pitfall 1)", () => {
+    const { filings } = submissionsOf(ciks.siemensEnergy)
+    assert.strictEqual(filings.length, 6)
+    assert.deepStrictEqual(filings.map(({ acceptedAt }) => acceptedAt), filings.map(() => null))
+  })
+
+  it("is known in every other recording, except for filings without a time (pitfall 1)", () => {
+    const unknown = (cik: string) => filingsOf(cik).filter(({ acceptedAt }) => acceptedAt === null)
+    const others = [ciks.apple, ciks.appleOfficer, ciks.vincerx, ciks.trFinance, ciks.twoHarbors, ciks.unicycive]
+    assert.deepStrictEqual(others.flatMap(unknown), [])
+    assert.deepStrictEqual(unknown(ciks.fannieMae), [])
+    const old = unknown(ciks.imunon)
+    assert.strictEqual(old.length, 73)
+    assert.deepStrictEqual(old.filter(({ filingDate }) => filingDate > "2002-05-31"), [])
+  })
+
+  it("is decided for the whole file by one exact time (pitfall 1)", () => {
+    const url = submissionsUrl(ciks.siemensEnergy)
+    const exact = readFeedTime("2026-01-16T16:19:42-05:00")
+    assert.isNotNull(exact)
+    const known = new Map([["0001193805-26-000032", exact]])
+    const { filings } = Result.getOrThrow(decodeSubmissions(submissionsText(ciks.siemensEnergy), url, known))
+    assert.strictEqual(isoOf(filings[1]?.acceptedAt), "2026-01-16T21:19:42.000Z")
+    // The stamp of that filing is 16:19:42, so the clock is Eastern; 18:55:38 in February is 23:55:38 UTC.
+    assert.strictEqual(isoOf(filings[2]?.acceptedAt), "2021-02-04T23:55:38.000Z")
+  })
+})
+
+describe("The clock of a file", () => {
+  const cases: ReadonlyArray<
+    [string, ReadonlyArray<{ accession: string; form: string; stamp: string }>, AcceptanceClock | null]
+  > = [
+    [
+      "hours from 6 to 9 are Eastern",
+      stamped("8-K", "2026-03-02T06:00:01.000Z", "2026-03-02T16:05:00.000Z"),
+      "eastern",
+    ],
+    ["hours from 23 to 3 are UTC", stamped("8-K", "2026-03-02T23:10:00.000Z", "2026-03-02T16:05:00.000Z"), "utc"],
+    ["other hours do not tell", stamped("8-K", "2026-03-02T16:05:00.000Z", "2026-03-02T21:05:00.000Z"), null],
+    ["hours of both clocks contradict", stamped("8-K", "2026-03-02T07:05:00.000Z", "2026-03-02T01:05:00.000Z"), null],
+    ["EFFECT does not count", stamped("EFFECT", "2026-03-02T00:30:00.000Z"), null],
+    ["midnight does not count", stamped("8-K", "2001-03-02T00:00:00.000Z", "2001-07-02T04:00:00.000Z"), null],
+    ["00:15 does not count", stamped("8-K", "2026-03-02T00:15:22.000Z"), null],
+    ["text that is no time does not count", stamped("8-K", "", "2026-02-30T07:00:00.000Z", "07:00"), null],
+  ]
+  for (const [name, filings, clock] of cases) {
+    it(`${name} (pitfall 1)`, () => assert.strictEqual(decideClock(filings), clock))
+  }
+
+  it("follows an exact time rather than the hours (pitfall 1)", () => {
+    const filings = stamped("8-K", "2026-03-02T16:05:00.000Z", "2026-03-02T07:05:00.000Z")
+    const known = new Map([["0000000001-26-000000", DateTime.makeUnsafe("2026-03-02T16:05:00Z")]])
+    assert.strictEqual(decideClock(filings), "eastern")
+    assert.strictEqual(decideClock(filings, known), "utc")
+  })
+
+  it("does not follow an exact time that fits neither clock (pitfall 1)", () => {
+    const filings = stamped("8-K", "2026-03-02T16:05:00.000Z")
+    const known = new Map([["0000000001-26-000000", DateTime.makeUnsafe("2026-03-02T17:05:00Z")]])
+    assert.strictEqual(decideClock(filings, known), null)
+  })
+})
+
+describe("Exact times", () => {
+  it("come from an index page, on the Eastern clock", () => {
+    const page = `<div class="infoHead">Accepted</div>\n         <div class="info">2022-11-04 21:03:43</div>`
+    assert.strictEqual(isoOf(readIndexPageTime(page)), "2022-11-05T01:03:43.000Z")
+  })
+
+  it("come from the Atom feed, with any offset", () => {
+    assert.strictEqual(isoOf(readFeedTime("2025-12-12T18:02:10-05:00")), "2025-12-12T23:02:10.000Z")
+    assert.strictEqual(isoOf(readFeedTime("2026-07-01T18:02:10-04:00")), "2026-07-01T22:02:10.000Z")
+  })
+
+  it("are unknown in text without a time or offset", () => {
+    const readers = [readHeaderTime, readIndexPageTime, readFeedTime]
+    const texts = [
+      "",
+      "<ACCEPTANCE-DATETIME>2022",
+      "<ACCEPTANCE-DATETIME>20221399999999",
+      "2025-12-12T18:02:10",
+      "2025-Z",
+    ]
+    for (const read of readers) assert.deepStrictEqual(texts.map(read), texts.map(() => null))
+  })
+})
+
+// Independent of the service: the wall clock of New York according to the runtime's own calendar.
+const newYorkClock = new Intl.DateTimeFormat("en-CA", {
+  timeZone: "America/New_York",
+  hourCycle: "h23",
+  dateStyle: "short",
+  timeStyle: "medium",
+})
+const newYorkDigits = (millis: number) => newYorkClock.format(millis).replace(", ", " ")
+const fixedDigits = (millis: number) => new Date(millis - 5 * 3_600_000).toISOString().slice(0, 19).replace("T", " ")
+
+const second = (from: number, until: number) =>
+  Schema.Int.check(Schema.isBetween({ minimum: from / 1000, maximum: until / 1000 }))
+
+const anyTime = second(Date.UTC(1995, 0, 1), Date.UTC(2040, 0, 1))
+/** The two days around a change of the clock in New York. */
+const springChange = second(Date.UTC(2026, 2, 8), Date.UTC(2026, 2, 9))
+const autumnChange = second(Date.UTC(2026, 10, 1), Date.UTC(2026, 10, 2))
+
+const isMidnight = (digits: string) => /0[045]:00:00$/.test(digits)
+
+describe("Times in rows", () => {
+  for (
+    const [name, times] of [["any day", anyTime], ["8 March 2026", springChange], [
+      "1 November 2026",
+      autumnChange,
+    ]] as const
+  ) {
+    it.prop(`are the same instant on both clocks: ${name} (D15)`, [times], ([seconds]) => {
+      const millis = seconds * 1000
+      const utc = new Date(millis).toISOString()
+      const digits = newYorkDigits(millis)
+      const fromUtc = readAcceptanceTime(utc, "utc")
+      if (isMidnight(utc.slice(0, 19))) return assert.isNull(fromUtc)
+      assert.strictEqual(isoOf(fromUtc), utc)
+      const filing = { acceptedAt: fromUtc, filingDate: "2026-01-01" }
+      assert.deepStrictEqual(formatAcceptance(filing), { newYorkTime: digits, fixedOffsetTime: fixedDigits(millis) })
+
+      const fromEastern = readAcceptanceTime(`${digits.replace(" ", "T")}.000Z`, "eastern")
+      if (isMidnight(digits)) return assert.isNull(fromEastern)
+      // A repeated hour means its second occurrence (D15).
+      const isRepeated = newYorkDigits(millis + 3_600_000) === digits
+      assert.strictEqual(isoOf(fromEastern), new Date(millis + (isRepeated ? 3_600_000 : 0)).toISOString())
+    }, { arbitrary: { runs: inputs(1000) } })
+  }
+
+  it("begin at midnight if the time is unknown, which filed_at_time tells (D15)", () => {
+    assert.deepStrictEqual(formatAcceptance({ acceptedAt: null, filingDate: "1996-08-07" }), {
+      newYorkTime: null,
+      fixedOffsetTime: "1996-08-07 00:00:00",
+    })
+  })
+
+  it("are unknown without a clock (pitfall 1)", () => {
+    assert.isNull(readAcceptanceTime("2026-03-02T16:05:00.000Z", null))
+  })
+})

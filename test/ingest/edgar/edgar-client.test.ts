@@ -1,0 +1,162 @@
+/** Requests to the SEC: identified, limited over all processes, conditional, and with retries (decision 0104). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Clock, Effect, Fiber, Layer, Logger } from "effect"
+import { TestClock } from "effect/testing"
+import { EdgarClient, isUserAgent } from "../../../src/ingest/edgar/EdgarClient.ts"
+import { FairAccess } from "../../../src/ingest/edgar/FairAccess.ts"
+import * as Stub from "../../support/EdgarStub.ts"
+import * as Service from "../../support/Service.ts"
+
+const userAgent = "Acme Inc ops@acme.example"
+
+const connect = ({ url }: Stub.EdgarStub) => EdgarClient.layer(userAgent, { www: url, data: url })
+
+/** A limiter that never waits, and counts the pauses. */
+const makeOpenAccess = () => {
+  const counts = { pauses: 0, requests: 0 }
+  const access = Layer.succeed(FairAccess, {
+    acquire: Effect.sync(() => void (counts.requests += 1)),
+    pause: Effect.sync(() => void (counts.pauses += 1)),
+  })
+  return { access, counts }
+}
+
+const fetchPath = (stub: Stub.EdgarStub, path: string) =>
+  Effect.flatMap(EdgarClient, ({ fetch }) => fetch({ url: stub.url + path })).pipe(Effect.provide(connect(stub)))
+
+/** Advances the test clock by small steps until the effect ends. */
+const advanceUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
+  Effect.gen(function* () {
+    const fiber = yield* Effect.forkChild(effect)
+    const step = Effect.andThen(TestClock.adjust("500 millis"), TestClock.withLive(Effect.sleep("2 millis")))
+    yield* Effect.repeat(step, { until: () => fiber.pollUnsafe() !== undefined })
+    return yield* Fiber.join(fiber)
+  })
+
+describe("The client of the SEC", () => {
+  it("accepts a User-Agent only with an email address (decision 0104)", () => {
+    const accepted = ["Acme Inc ops@acme.example", "Acme (ops@acme.example)", "Acme <ops@acme.example>"]
+    assert.deepStrictEqual(accepted.filter((text) => !isUserAgent(text)), [])
+    const refused = [
+      "",
+      "Acme Inc",
+      "curl/8.5.0",
+      "Acme @acme",
+      "Acme ops@acme.example\r\nX: y",
+      "Äcme ops@acme.example",
+    ]
+    assert.deepStrictEqual(refused.filter(isUserAgent), [])
+  })
+
+  it.effect("names its user, and reads compressed answers (decision 0104)", () =>
+    Effect.gen(function* () {
+      const stub = yield* Stub.startEdgarStub
+      const answer = yield* fetchPath(stub, "/submissions/CIK0001830056.json")
+      assert.strictEqual(
+        answer._tag === "Found" ? answer.text : "",
+        Stub.readRecording("submissions/CIK0001830056.json"),
+      )
+      assert.strictEqual(stub.requests[0]?.headers["user-agent"], userAgent)
+      assert.include(stub.requests[0]?.headers["accept-encoding"], "gzip")
+      assert.isUndefined(stub.requests[0]?.headers["traceparent"])
+    }).pipe(Effect.provide(makeOpenAccess().access)))
+
+  it.effect("treats the recorded XML 403 and 404 as a missing document, at the first request (decision 0104)", () =>
+    Effect.gen(function* () {
+      const stub = yield* Stub.startEdgarStub
+      const { access, counts } = makeOpenAccess()
+      for (const path of ["/Archives/edgar/full-index/2099/QTR1/form.gz", "/submissions/CIK-000000001.json"]) {
+        assert.deepStrictEqual(yield* Effect.provide(fetchPath(stub, path), access), { _tag: "Missing" })
+      }
+      assert.deepStrictEqual(counts, { pauses: 0, requests: 2 })
+    }))
+
+  it.effect("sends the stored validators, and understands 304 (decision 0104)", () =>
+    Effect.gen(function* () {
+      const stub = yield* Stub.startEdgarStub
+      stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([]))
+      yield* Effect.gen(function* () {
+        const { fetch } = yield* EdgarClient
+        const first = yield* fetch({ url: stub.url + Stub.tickerListPath })
+        if (first._tag !== "Found") return assert.fail(first._tag)
+        const second = yield* fetch({ url: stub.url + Stub.tickerListPath, validators: first.validators })
+        assert.deepStrictEqual(second, { _tag: "Unchanged" })
+      }).pipe(Effect.provide(connect(stub)))
+    }).pipe(Effect.provide(makeOpenAccess().access)))
+
+  it.effect("repeats server errors and broken connections after 1, 2, 4, 8 and 16 seconds (decision 0104)", () =>
+    Effect.gen(function* () {
+      const stub = yield* Stub.startEdgarStub
+      const times: Array<number> = []
+      const clock = yield* Clock.Clock
+      const faults = [Stub.fileUnavailable, "reset" as const]
+      stub.behaviour.intercept = () => {
+        times.push(clock.currentTimeMillisUnsafe())
+        return faults[times.length % faults.length]
+      }
+      const error = yield* advanceUntilDone(Effect.flip(fetchPath(stub, "/submissions/CIK0000320193.json")))
+      assert.strictEqual(error._tag, "EdgarUnavailable")
+      assert.match(
+        error.message,
+        /CIK0000320193\.json: (status 503|no connection, or it was closed), also after retries/,
+      )
+      assert.strictEqual(times.length, 6)
+      const delays = times.slice(1).map((time, index) => (time - (times[index] ?? 0)) / 1000)
+      // The jitter is 20 %, and the clock advances by half a second.
+      for (const [index, delay] of delays.entries()) {
+        assert.isAtLeast(delay, 2 ** index * 0.8 - 0.5)
+        assert.isAtMost(delay, 2 ** index * 1.2 + 5)
+      }
+    }).pipe(Effect.provide(makeOpenAccess().access)))
+
+  it.effect("succeeds if the SEC recovers in the meantime (decision 0104)", () =>
+    Effect.gen(function* () {
+      const stub = yield* Stub.startEdgarStub
+      stub.behaviour.intercept = () => stub.requests.length < 3 ? Stub.fileUnavailable : undefined
+      const answer = yield* advanceUntilDone(fetchPath(stub, "/submissions/CIK0001830056.json"))
+      assert.strictEqual(answer._tag, "Found")
+    }).pipe(Effect.provide(makeOpenAccess().access)))
+
+  it.effect.each([403, 429, 200])(
+    "pauses after the refusal page with status %i, repeats the request once, and then gives up (decision 0104)",
+    (status) =>
+      Effect.gen(function* () {
+        const stub = yield* Stub.startEdgarStub
+        const { access, counts } = makeOpenAccess()
+        stub.behaviour.intercept = () => stub.requests.length === 1 ? Stub.makeRefusal(status) : undefined
+        const answer = yield* Effect.provide(fetchPath(stub, "/submissions/CIK0001830056.json"), access)
+        assert.strictEqual(answer._tag, "Found")
+        assert.deepStrictEqual(counts, { pauses: 1, requests: 2 })
+        stub.behaviour.intercept = () => Stub.makeRefusal(status)
+        const error = yield* Effect.flip(Effect.provide(fetchPath(stub, "/submissions/CIK0001830056.json"), access))
+        assert.strictEqual(error._tag, "EdgarBlocked")
+        assert.deepStrictEqual(counts, { pauses: 3, requests: 4 })
+      }),
+  )
+
+  it.effect("refuses a body of more than 64 MB while it reads it (decision 0104)", () =>
+    Effect.gen(function* () {
+      const stub = yield* Stub.startEdgarStub
+      stub.answers.set("/submissions/CIK0000000001.json", Stub.xmlAnswer("x".repeat(64_000_001)))
+      const error = yield* Effect.flip(fetchPath(stub, "/submissions/CIK0000000001.json"))
+      assert.match(error.message, /CIK0000000001\.json: is larger than 64 MB/)
+    }).pipe(Effect.provide(makeOpenAccess().access)))
+})
+
+layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer.provideMerge(NodeServices.layer)), {
+  excludeTestServices: true,
+})("The rate limit of the SEC", (it) => {
+  it.effect("gives two processes at most 10 slots in any second together (decision 0104)", () =>
+    Effect.gen(function* () {
+      yield* Stub.recordSlots
+      const takeSlots = Effect.flatMap(
+        FairAccess,
+        ({ acquire }) => Effect.all(Array.from({ length: 10 }, () => acquire), { concurrency: 4 }),
+      ).pipe(Effect.provide(Layer.fresh(FairAccess.layer)))
+      yield* Effect.all([takeSlots, takeSlots], { concurrency: 2 })
+      const { busiestSecond, count } = yield* Stub.readSlots
+      assert.isAtLeast(count, 20)
+      assert.isAtMost(busiestSecond, 10)
+    }))
+})

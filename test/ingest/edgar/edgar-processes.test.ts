@@ -1,0 +1,117 @@
+/** Several processes that ingest: rate limit, pause and interruption (decisions 0104 and 0105). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Effect, Redacted, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import * as Stub from "../../support/EdgarStub.ts"
+import { withDatabase } from "../../support/MigrationDatabases.ts"
+import { endProcess, runCommandProcess, startCommandProcess, waitForOutput } from "../../support/Processes.ts"
+import * as Service from "../../support/Service.ts"
+
+// @module-tag slow
+
+const { companies } = Stub
+
+const startMarket = Effect.gen(function* () {
+  const stub = yield* Stub.startEdgarStub
+  Stub.addMarket(stub)
+  const url = yield* Service.copyMigratedDatabase
+  const environment = {
+    DATABASE_URL: Redacted.value(url),
+    EDGAR_BASE_URL: stub.url,
+    EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
+  }
+  return { stub, url, environment }
+})
+
+const waitUntil = (expectation: string, condition: () => boolean) =>
+  Effect.sync(condition).pipe(
+    Effect.filterOrFail((isMet) => isMet, () => `timed out waiting until ${expectation}`),
+    Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 4_000 }),
+  )
+
+const ingest = (...args: ReadonlyArray<string>) => ["ingest", "edgar", ...args]
+
+layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ingest", (it) => {
+  it.effect("send at most 10 requests in any second together (decision 0104)", () =>
+    Effect.gen(function* () {
+      const { environment, stub, url } = yield* startMarket
+      yield* withDatabase(url, Stub.recordSlots)
+      const args = ingest("--tickers", "AAPL,SNOW", "--since", "2026-02-01", "--only", "ownership")
+      const ended = yield* Effect.all([runCommandProcess(args, environment), runCommandProcess(args, environment)], {
+        concurrency: 2,
+      })
+      assert.deepStrictEqual(ended.map(({ code }) => code), [0, 0], ended.map(({ err }) => err).join("\n"))
+      const { busiestSecond, count } = yield* withDatabase(url, Stub.readSlots)
+      assert.isAbove(stub.requests.length, 30)
+      assert.isAtLeast(count, stub.requests.length, "every request has a slot")
+      assert.isAtMost(busiestSecond, 10)
+    }))
+
+  it.effect("both wait after the SEC refuses one of them (decision 0104)", () =>
+    Effect.gen(function* () {
+      const { environment, stub, url } = yield* startMarket
+      const only = ingest("--tickers", "SNOW", "--since", "2026-01-01", "--only", "news")
+      stub.behaviour.intercept = ({ path }) => path.startsWith("/submissions/") ? Stub.makeRefusal(403) : undefined
+      const first = yield* startCommandProcess(only, environment)
+      yield* waitForOutput(first, /The SEC has refused requests from this address.* another 10m/)
+      stub.behaviour.intercept = () => undefined
+      const requested = stub.requests.length
+      const second = yield* startCommandProcess(only, environment)
+      yield* waitForOutput(second, /The SEC has refused requests from this address/)
+      assert.strictEqual(stub.requests.length, requested)
+      yield* withDatabase(
+        url,
+        Effect.flatMap(SqlClient.SqlClient, (sql) => sql`update edgar_access set paused_until = now()`),
+      )
+      const ended = yield* Effect.promise(() => Promise.all([first.ended, second.ended]))
+      assert.deepStrictEqual(ended.map(({ code }) => code), [0, 0], ended.map(({ err }) => err).join("\n"))
+    }))
+
+  it.effect("after Ctrl-C and after a kill, --resume continues with the companies that are missing (decision 0105)", () =>
+    Effect.gen(function* () {
+      const { environment, stub, url } = yield* startMarket
+      const isLast = (path: string) => path.startsWith(`/submissions/CIK${companies.snowflake.cik}`)
+      stub.behaviour.intercept = ({ path }) => isLast(path) ? "hang" : undefined
+      const isHanging = () => stub.requests.some(({ path }) => isLast(path))
+      const readState = withDatabase(
+        url,
+        Effect.flatMap(
+          SqlClient.SqlClient,
+          (sql) =>
+            sql<{ readonly status: string; readonly imunon: number; readonly snowflake: number }>`
+          select status, (select count(*) from news where ticker = 'IMNN')::int as imunon,
+            (select count(*) from news where ticker = 'SNOW')::int as snowflake
+          from edgar_runs
+        `,
+        ),
+      )
+
+      // The news of Imunon exceed a batch, so they are loaded before the next company.
+      const args = ingest("--tickers", "IMNN,SNOW", "--since", "2000-01-01", "--only", "news")
+      const interrupted = yield* startCommandProcess(args, environment)
+      yield* waitUntil("the last company is requested", isHanging)
+      const { code, err } = yield* endProcess(interrupted, "SIGINT")
+      assert.strictEqual(code, 130)
+      assert.include(err, "Interrupted. Loaded: 1 of 2 companies. To continue, repeat the command with --resume.")
+      const [afterInterrupt] = yield* readState
+      assert.deepInclude(afterInterrupt, { status: "interrupted", snowflake: 0 })
+      assert.isAbove(afterInterrupt?.imunon ?? 0, 1_000)
+
+      stub.requests.length = 0
+      const killed = yield* startCommandProcess(ingest("--resume"), environment)
+      yield* waitUntil("the last company is requested again", isHanging)
+      yield* endProcess(killed, "SIGKILL")
+      assert.deepInclude((yield* readState)[0], { status: "running", snowflake: 0 })
+
+      stub.behaviour.intercept = () => undefined
+      const resumed = yield* runCommandProcess(ingest("--resume"), environment)
+      assert.strictEqual(resumed.code, 0, resumed.err)
+      assert.match(resumed.out, /news: 3 rows merged: 3 added[\s\S]*1 company,/)
+      assert.notInclude(stub.requests.map(({ path }) => path).join(), companies.imunon.cik)
+      const state = yield* readState
+      assert.strictEqual(state.length, 1)
+      assert.deepInclude(state[0], { status: "succeeded", snowflake: 3 })
+      assert.strictEqual(state[0]?.imunon, afterInterrupt?.imunon)
+    }))
+})

@@ -1,0 +1,138 @@
+/** The scheduled ingest: when it runs, what it does after a failure, and its metrics (decision 0105). */
+import { NodeServices } from "@effect/platform-node"
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Clock, ConfigProvider, Cron, Effect, Layer, Logger, Metric, Option } from "effect"
+import { SqlClient } from "effect/sql"
+import { ingestJob } from "../../../src/ingest/edgar/IngestJob.ts"
+import { IngestScheduleConfig } from "../../../src/ingest/edgar/IngestSchedule.ts"
+import * as Stub from "../../support/EdgarStub.ts"
+import * as Service from "../../support/Service.ts"
+
+const readSchedule = (text: string) =>
+  Effect.provide(IngestScheduleConfig, ConfigProvider.layer(ConfigProvider.fromUnknown({ INGEST_EDGAR: text })))
+
+/** The times of the next runs, in UTC. */
+const listRuns = (text: string, after: string, count: number) =>
+  Effect.map(readSchedule(text), (schedule) => {
+    const times = Cron.sequence(Option.getOrThrow(schedule), new Date(after))
+    return Array.from({ length: count }, () => times.next().value?.toISOString().slice(0, 16))
+  })
+
+describe("INGEST_EDGAR", () => {
+  it.effect("names the same time of day in summer and winter (operations/ingest-edgar)", () =>
+    Effect.gen(function* () {
+      const text = "daily 22:15 America/New_York"
+      const spring = yield* listRuns(text, "2026-03-07T12:00Z", 3)
+      assert.deepStrictEqual(spring, ["2026-03-08T03:15", "2026-03-09T02:15", "2026-03-10T02:15"])
+      const autumn = yield* listRuns(text, "2026-10-31T12:00Z", 3)
+      assert.deepStrictEqual(autumn, ["2026-11-01T02:15", "2026-11-02T03:15", "2026-11-03T03:15"])
+    }))
+
+  it.effect("runs once on the days of a clock change, even at a skipped or repeated time (operations/ingest-edgar)", () =>
+    Effect.gen(function* () {
+      const skipped = yield* listRuns("daily 02:30 America/New_York", "2026-03-07T12:00Z", 2)
+      assert.deepStrictEqual(skipped, ["2026-03-08T07:30", "2026-03-09T06:30"])
+      const repeated = yield* listRuns("daily 01:30 America/New_York", "2026-10-31T12:00Z", 2)
+      assert.deepStrictEqual(repeated, ["2026-11-01T05:30", "2026-11-02T06:30"])
+    }))
+
+  it.effect("refuses other schedules (operations/settings)", () =>
+    Effect.gen(function* () {
+      const refused = ["22:15", "daily 24:00 UTC", "daily 22:60 UTC", "daily 22:15", "daily 22:15 New_York", "hourly"]
+      for (const text of refused) {
+        assert.match((yield* Effect.flip(readSchedule(text))).message, /must be daily, a time and a time zone/)
+      }
+    }))
+})
+
+/** A clock that shows another time, which the test sets. Its sleeps are real, because the database's are, too. */
+const makeShiftedClock = Effect.map(Clock.Clock, (live) => {
+  let offset = 0
+  const now = () => live.currentTimeMillisUnsafe() + offset
+  const clock: Clock.Clock = {
+    currentTimeMillisUnsafe: now,
+    currentTimeMillis: Effect.sync(now),
+    currentTimeNanosUnsafe: () => BigInt(now()) * 1_000_000n,
+    currentTimeNanos: Effect.sync(() => BigInt(now()) * 1_000_000n),
+    monotonicTimeNanosUnsafe: () => live.monotonicTimeNanosUnsafe(),
+    monotonicTimeNanos: live.monotonicTimeNanos,
+    sleep: (duration) => live.sleep(duration),
+  }
+  const setTime = (text: string) =>
+    Effect.sync(() => {
+      offset = Date.parse(text) - live.currentTimeMillisUnsafe()
+    })
+  return { clock, setTime }
+})
+
+/** Prepares the job, and returns one run of it. */
+const prepareJob = Effect.fnUntraced(function* (stub: Stub.EdgarStub) {
+  const job = yield* ingestJob.prepare().pipe(
+    Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({
+      INGEST_EDGAR: "daily 22:15 America/New_York",
+      EDGAR_USER_AGENT: "Acme Inc ops@acme.example",
+      EDGAR_TICKERS: "SNOW",
+      EDGAR_BASE_URL: stub.url,
+    }))),
+  )
+  const run = Option.getOrThrow(job)
+  return Effect.gen(function* () {
+    const before = stub.requests.length
+    const exit = yield* Effect.exit(run)
+    return { exit, requests: stub.requests.length - before }
+  })
+})
+
+const readMetric = (name: string) =>
+  Effect.map(Metric.snapshot, (metrics) => {
+    const found = metrics.find(({ id }) => id === name)
+    if (found?.type === "Gauge") return Number(found.state.value)
+    return found?.type === "Counter" ? Number(found.state.count) : undefined
+  })
+
+layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer.provideMerge(NodeServices.layer)), {
+  excludeTestServices: true,
+})("The scheduled ingest", (it) => {
+  it.effect("runs at its time, continues a failed run after half an hour, and reports both (operations/ingest-edgar)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const countNews = Effect.map(
+        sql<{ readonly count: number }>`select count(*)::int as count from news`,
+        ([row]) => row?.count,
+      )
+      const stub = yield* Stub.startEdgarStub
+      Stub.addMarket(stub)
+      const { clock, setTime } = yield* makeShiftedClock
+      yield* Effect.gen(function* () {
+        yield* setTime("2026-06-15T02:13:00Z")
+        const run = yield* prepareJob(stub)
+        assert.strictEqual((yield* run).requests, 0, "before its time")
+        assert.strictEqual(yield* readMetric("tickerline_ingest_last_success_timestamp_seconds"), 0)
+
+        yield* setTime("2026-06-15T02:15:00Z")
+        stub.behaviour.intercept = ({ path }) => path.startsWith("/submissions/") ? Stub.makeRefusal(403) : undefined
+        const pause = sql`update edgar_access set paused_until = 'epoch' where paused_until > now()`
+        const failed = yield* Effect.raceFirst(run, Effect.forever(Effect.delay(pause, "20 millis")))
+        assert.strictEqual(failed.exit._tag, "Failure")
+        assert.strictEqual(failed.requests, 3)
+        yield* pause
+        stub.behaviour.intercept = () => undefined
+        yield* setTime("2026-06-15T02:40:00Z")
+        assert.strictEqual((yield* run).requests, 0, "soon after a failure")
+        yield* setTime("2026-06-15T02:46:00Z")
+        assert.strictEqual((yield* run).exit._tag, "Success")
+        assert.strictEqual(yield* countNews, 3)
+        assert.isAbove((yield* readMetric("tickerline_ingest_documents_total")) ?? 0, 2)
+        const success = yield* readMetric("tickerline_ingest_last_success_timestamp_seconds")
+        assert.isAtLeast(success ?? 0, Date.parse("2026-06-15T02:46:00Z") / 1000)
+
+        assert.strictEqual((yield* run).requests, 0, "only once a day")
+        yield* setTime("2026-06-16T02:14:00Z")
+        assert.strictEqual((yield* run).requests, 0, "before its next time")
+        yield* setTime("2026-06-16T02:16:00Z")
+        assert.isAbove((yield* run).requests, 0)
+        const runs = yield* sql<{ readonly status: string }>`select status from edgar_runs where scheduled`
+        assert.deepStrictEqual(runs.map(({ status }) => status), ["succeeded", "succeeded"])
+      }).pipe(Effect.provideService(Clock.Clock, clock))
+    }))
+})

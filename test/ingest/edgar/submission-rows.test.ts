@@ -1,0 +1,350 @@
+/** Rows of news, registrations and screener from recorded submissions, with expectations written by hand. */
+import { assert, describe, it } from "@effect/vitest"
+import { Result } from "effect"
+import { submissionsPageUrl, submissionsUrl, xmlDocumentUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
+import { makeRegistrationRows } from "../../../src/ingest/edgar/RegistrationRows.ts"
+import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
+import { decodeSubmissions, decodeSubmissionsPage, type Filing } from "../../../src/ingest/edgar/Submissions.ts"
+import { ciks, filingsOf, imunonPage, issuerOf, readRecording, submissionsOf, submissionsText } from "./Recordings.ts"
+
+const newsOf = (cik: string, accession: string) =>
+  makeNewsRows(issuerOf(cik), filingsOf(cik)).find((row) => row["accession_number"] === accession)
+
+const registrationsOf = (cik: string, filings = filingsOf(cik)) => makeRegistrationRows(issuerOf(cik), filings)
+
+const registrationOf = (cik: string, fileNumber: string) =>
+  registrationsOf(cik).find((row) => row["file_no"] === fileNumber)
+
+describe("News of a filing", () => {
+  it("has the form, items, link and both times", () => {
+    assert.deepStrictEqual(newsOf(ciks.imunon, "0001493152-26-005203"), {
+      id: "0000749647-0001493152-26-005203",
+      ticker: "IMNN",
+      tickers: ["IMNN"],
+      form_type: "8-K",
+      title: "8-K: items 5.02, 9.01",
+      tags: ["5.02", "9.01"],
+      accession_number: "0001493152-26-005203",
+      document_url: "https://www.sec.gov/Archives/edgar/data/749647/000149315226005203/form8-k.htm",
+      filed_at: "2026-02-05",
+      filed_at_time: "2026-02-05 08:05:45",
+      created_at: "2026-02-05 08:05:45",
+      last_updated: "2026-02-05 08:05:45",
+      source: ["https://data.sec.gov/submissions/CIK0000749647.json#0001493152-26-005203"],
+    })
+  })
+
+  it("has the time of New York and the fixed offset in summer (D15)", () => {
+    const row = newsOf(ciks.apple, "0000320193-22-000061")
+    assert.strictEqual(row?.["filed_at_time"], "2022-05-06 18:30:57")
+    assert.strictEqual(row?.["created_at"], "2022-05-06 17:30:57")
+  })
+
+  it("has the official date, which is the next business day for a filing in the evening", () => {
+    const row = newsOf(ciks.imunon, "0001437749-18-010282")
+    assert.strictEqual(row?.["filed_at"], "2018-05-18")
+    assert.strictEqual(row?.["filed_at_time"], "2018-05-17 19:17:19")
+  })
+
+  it("links to the index page if the SEC names no document, and has no time if it has only a date (pitfall 1)", () => {
+    const row = newsOf(ciks.imunon, "0000749647-96-000001")
+    const folder = "https://www.sec.gov/Archives/edgar/data/749647/000074964796000001"
+    assert.strictEqual(row?.["document_url"], `${folder}/0000749647-96-000001-index.htm`)
+    assert.isNull(row?.["filed_at_time"])
+    assert.strictEqual(row?.["created_at"], "1996-08-07 00:00:00")
+    assert.deepStrictEqual(row?.["source"], [
+      `https://data.sec.gov/submissions/${imunonPage}#0000749647-96-000001`,
+    ])
+  })
+
+  it("has the filer's description, unless it only repeats the form", () => {
+    const titles = (cik: string) => new Set(makeNewsRows(issuerOf(cik), filingsOf(cik)).map(({ title }) => title))
+    const imunon = titles(ciks.imunon)
+    for (const title of ["424B5: PROSPECTUS SUPPLEMENT", "424B5", "8-K: item 1", "EFFECT", "CT ORDER"]) {
+      assert.isTrue(imunon.has(title), title)
+    }
+    const descriptions = new Set(filingsOf(ciks.imunon).map(({ description }) => description))
+    for (const [form, repetition] of [["8-K", "FORM 8 K"], ["8-K", "FORM 8K"], ["4", "FORM 4 -"], ["8-K", "8-K"]]) {
+      assert.isTrue(descriptions.has(String(repetition)))
+      assert.isFalse(imunon.has(`${form}: ${repetition}`), repetition)
+    }
+    assert.isFalse(imunon.has("8-K: PRIMARY DOCUMENT"))
+    assert.isTrue(titles(ciks.unicycive).has("8-K: CURRENT REPORT, items 8.01, 9.01"))
+  })
+
+  it("has no tags for EFFECT and CT ORDER, whose items are forms and dates", () => {
+    const rows = makeNewsRows(issuerOf(ciks.imunon), filingsOf(ciks.imunon))
+    const tags = new Set(rows.flatMap((row) => row["tags"] ?? []))
+    assert.deepStrictEqual(Array.from(tags).filter((tag) => !/^(\d\d?(\.\d\d)?|06b?)$/.test(tag)), [])
+    assert.isTrue(tags.has("5.02") && tags.has("06b"))
+  })
+
+  it("names all symbols of the company (pitfall 5)", () => {
+    const issuer = issuerOf(ciks.twoHarbors)
+    assert.deepStrictEqual(issuer.tickers, ["TWO", "TWO-PC", "TWO-PB", "TWO-PA", "TWOD"])
+    const rows = makeNewsRows(issuer, filingsOf(ciks.twoHarbors))
+    assert.deepStrictEqual(Array.from(new Set(rows.map(({ ticker }) => ticker))), ["TWO"])
+    assert.deepStrictEqual(rows[0]?.["tickers"], issuer.tickers)
+    assert.strictEqual(issuerOf(ciks.fannieMae).tickers.length, 16)
+  })
+
+  it("has one row for each company that a filing names", () => {
+    const accession = "0000320193-22-000061"
+    assert.strictEqual(newsOf(ciks.apple, accession)?.["id"], `0000320193-${accession}`)
+    assert.strictEqual(newsOf(ciks.appleOfficer, accession)?.["id"], `0001462356-${accession}`)
+  })
+})
+
+describe("A registration", () => {
+  it("joins S-3, EFFECT and four 424B5 by file number", () => {
+    assert.deepStrictEqual(registrationOf(ciks.imunon, "333-279425"), {
+      id: "0000749647-333-279425",
+      ticker: "IMNN",
+      headline: "S-3 of Imunon, Inc.: effective since 2024-05-22",
+      type: "shelf",
+      form_type: "S-3",
+      file_no: "333-279425",
+      filed_at: "2024-05-15",
+      effective_date: "2024-05-22",
+      effective_status: "true",
+      details: "4 prospectuses (424B5), latest 2025-12-31. The type follows from the form.",
+      document_url: "https://www.sec.gov/Archives/edgar/data/749647/000149315224019876/forms-3.htm",
+      last_updated: "2025-12-31 08:15:19",
+      source: [
+        "https://data.sec.gov/submissions/CIK0000749647.json#0001493152-24-019876",
+        "https://data.sec.gov/submissions/CIK0000749647.json#9999999995-24-001628",
+        "https://data.sec.gov/submissions/CIK0000749647.json#0001493152-25-029712",
+      ],
+    })
+  })
+
+  it("joins S-1, EFFECT and 424B3, and says that the form decides its type", () => {
+    const row = registrationOf(ciks.imunon, "333-287699")
+    assert.strictEqual(row?.["type"], "offering")
+    assert.strictEqual(row?.["effective_date"], "2025-06-13")
+    assert.strictEqual(
+      row?.["details"],
+      "1 prospectus (424B3), latest 2025-06-13. The type follows from the form; the text may show a resale or an " +
+        "equity line.",
+    )
+    // The notice is stamped with 00:15 of a later day, so it is the last change.
+    assert.strictEqual(row?.["last_updated"], "2025-06-16 00:15:23")
+  })
+
+  it("is not effective after RW withdrew it (pitfall 12)", () => {
+    const row = registrationOf(ciks.imunon, "333-286403")
+    assert.strictEqual(row?.["effective_status"], "false")
+    assert.isNull(row?.["effective_date"])
+    assert.strictEqual(row?.["headline"], "S-1 of Imunon, Inc.: withdrawn on 2025-05-22")
+    assert.match(String(row?.["details"]), /^2 amendments\. /)
+  })
+
+  it("is effective upon filing if it is automatic (S-3ASR, S-1MEF)", () => {
+    const asr = registrationOf(ciks.apple, "333-282937")
+    assert.strictEqual(asr?.["filed_at"], "2024-11-01")
+    assert.strictEqual(asr?.["effective_date"], "2024-11-01")
+    assert.strictEqual(asr?.["type"], "shelf")
+    const mef = registrationOf(ciks.vincerx, "333-236929")
+    assert.strictEqual(mef?.["effective_date"], "2020-03-05")
+    assert.strictEqual(mef?.["type"], "offering")
+  })
+
+  it("is effective since an unknown day if only a prospectus of the time before EFFECT shows it", () => {
+    const row = registrationOf(ciks.imunon, "333-115890")
+    assert.strictEqual(row?.["filed_at"], "2004-05-26")
+    assert.strictEqual(row?.["effective_status"], "true")
+    assert.isNull(row?.["effective_date"])
+    assert.strictEqual(row?.["headline"], "S-3 of Imunon, Inc.: effective")
+  })
+
+  it("has no row if nothing tells whether it became effective", () => {
+    assert.isTrue(filingsOf(ciks.imunon).some(({ fileNumber, form }) => fileNumber === "333-64710" && form === "S-3"))
+    assert.isUndefined(registrationOf(ciks.imunon, "333-64710"))
+  })
+
+  it("keeps its first day of effect although an amendment became effective later (POS AM)", () => {
+    const row = registrationOf(ciks.vincerx, "333-252589")
+    assert.strictEqual(row?.["effective_date"], "2021-02-09")
+    assert.strictEqual(row?.["last_updated"], "2025-05-05 00:15:04")
+  })
+
+  it("includes F-3 with its amendment", () => {
+    assert.deepStrictEqual(
+      registrationsOf(ciks.trFinance).map((row) => [row["file_no"], row["form_type"], row["effective_date"]]),
+      [
+        ["333-285927", "F-3", "2025-04-03"],
+        ["333-280007", "F-3", "2024-06-24"],
+        ["333-265541", "F-3", "2022-07-05"],
+        ["333-239392", "F-3", "2020-07-09"],
+      ],
+    )
+  })
+
+  it("leaves out S-8, F-6 and prospectuses whose statement is not listed", () => {
+    const forms = [ciks.apple, ciks.imunon, ciks.vincerx, ciks.siemensEnergy].flatMap((cik) =>
+      registrationsOf(cik).map((row) => row["form_type"])
+    )
+    assert.sameMembers(Array.from(new Set(forms)), ["S-1", "S-1MEF", "S-3", "S-3ASR", "S-3MEF"])
+    assert.isTrue(filingsOf(ciks.apple).some(({ fileNumber }) => fileNumber === "333-188191"))
+    assert.isUndefined(registrationOf(ciks.apple, "333-188191"))
+  })
+
+  it("never has amounts, dates of expiry or banks, because no recorded document has them as data", () => {
+    const columns = new Set(registrationsOf(ciks.imunon).flatMap((row) => Object.keys(row)))
+    for (const column of ["offering_amount", "shares_registered", "expiration_date", "bank", "is_atm"]) {
+      assert.isFalse(columns.has(column), column)
+    }
+  })
+
+  const base: Filing = {
+    accession: "0000000001-26-000001",
+    form: "S-1",
+    filingDate: "2026-01-05",
+    reportDate: null,
+    acceptedAt: null,
+    fileNumber: "333-1",
+    items: [],
+    primaryDocument: "a.htm",
+    description: null,
+    size: 1,
+    source: "https://data.sec.gov/submissions/CIK0000749647.json#0000000001-26-000001",
+  }
+  const later = (form: string, day: string): Filing => ({
+    ...base,
+    form,
+    filingDate: day,
+    accession: `0000000001-26-0000${day.slice(8)}`,
+  })
+  const makeRow = (...filings: ReadonlyArray<Filing>) => registrationsOf(ciks.imunon, filings)[0]
+
+  it("is pending without a notice, and again after a withdrawal was withdrawn (RW WD)", () => {
+    assert.strictEqual(makeRow(base)?.["headline"], "S-1 of Imunon, Inc.: pending")
+    const row = makeRow(later("RW WD", "2026-01-09"), later("RW", "2026-01-07"), base)
+    assert.strictEqual(row?.["headline"], "S-1 of Imunon, Inc.: pending")
+  })
+
+  it("is a resale if a prospectus under Rule 424(b)(7) names the sellers, and no other shows sales by the company", () => {
+    const s3 = { ...base, form: "S-3ASR" }
+    assert.strictEqual(makeRow(s3, later("424B7", "2026-01-09"))?.["type"], "resale")
+    assert.strictEqual(makeRow(s3, later("424B7", "2026-01-09"), later("424B5", "2026-01-10"))?.["type"], "shelf")
+  })
+
+  it("does not take the notice of an amendment for the first one", () => {
+    const row = makeRow(
+      base,
+      later("424B3", "2026-01-09"),
+      later("POS AM", "2026-01-12"),
+      later("EFFECT", "2026-01-20"),
+    )
+    assert.strictEqual(row?.["effective_status"], "true")
+    assert.isNull(row?.["effective_date"])
+  })
+})
+
+describe("The screener row", () => {
+  it("has the identity of the company, and nothing of its location", () => {
+    assert.deepStrictEqual(makeScreenerRows(issuerOf(ciks.imunon), submissionsOf(ciks.imunon)), [{
+      ticker: "IMNN",
+      company: "Imunon, Inc.",
+      cik: "0000749647",
+      exchange: "Nasdaq",
+      industry: "Pharmaceutical Preparations",
+      is_adr: "false",
+      pending_s1: "false",
+      last_updated: "2026-02-17 21:50:37",
+      source: ["https://data.sec.gov/submissions/CIK0000749647.json"],
+    }])
+  })
+
+  it("has no industry if the SEC names none", () => {
+    const [row] = makeScreenerRows(issuerOf(ciks.siemensEnergy), submissionsOf(ciks.siemensEnergy))
+    assert.isNull(row?.["industry"])
+    assert.strictEqual(row?.["last_updated"], "2026-01-30 00:00:00")
+  })
+
+  it("tells depositary receipts from the ordinary share of the same company by F-6 and the symbol", () => {
+    const submissions = submissionsOf(ciks.siemensEnergy)
+    const issuer = issuerOf(ciks.siemensEnergy)
+    assert.strictEqual(issuer.ticker, "SMEGF")
+    assert.strictEqual(makeScreenerRows(issuer, submissions)[0]?.["is_adr"], "false")
+    const [receipt] = makeScreenerRows({ ...issuer, ticker: "SMNEY" }, submissions)
+    assert.strictEqual(receipt?.["is_adr"], "true")
+    assert.deepStrictEqual(receipt?.["source"], [
+      "https://data.sec.gov/submissions/CIK0001830056.json",
+      "https://data.sec.gov/submissions/CIK0001830056.json#0001193805-26-000032",
+    ])
+    const [listed] = makeScreenerRows({ ...issuer, ticker: "SMNE", exchange: "NYSE" }, submissions)
+    assert.strictEqual(listed?.["is_adr"], "true")
+  })
+
+  it("shows a pending S-1 with its filing", () => {
+    const submissions = submissionsOf(ciks.imunon)
+    const before = submissions.filings.filter(({ filingDate }) => filingDate < "2025-05-22")
+    const [row] = makeScreenerRows(issuerOf(ciks.imunon), { ...submissions, filings: before })
+    assert.strictEqual(row?.["pending_s1"], "true")
+    assert.include(row?.["source"] ?? [], "https://data.sec.gov/submissions/CIK0000749647.json#0001641172-25-002783")
+  })
+
+  it("does not exist without filings", () => {
+    assert.deepStrictEqual(makeScreenerRows(issuerOf(ciks.imunon), { ...submissionsOf(ciks.imunon), filings: [] }), [])
+  })
+})
+
+describe("Submissions", () => {
+  it("of a delisted company or a person have no issuer (pitfall 4)", () => {
+    assert.isNull(submissionsOf(ciks.vincerx).issuer)
+    assert.isNull(submissionsOf(ciks.appleOfficer).issuer)
+  })
+
+  it("list their older pages, which have the arrays at the top level", () => {
+    assert.deepStrictEqual(submissionsOf(ciks.imunon).pages, [
+      { name: imunonPage, filingFrom: "1996-08-07", filingTo: "2010-07-24" },
+    ])
+    assert.strictEqual(submissionsOf(ciks.fannieMae).pages.length, 3)
+    const url = submissionsPageUrl(imunonPage)
+    const page = Result.getOrThrow(decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), url))
+    assert.strictEqual(page.length, 395)
+    assert.strictEqual(page.filter(({ primaryDocument }) => primaryDocument === "").length, 47)
+  })
+
+  it("lead to the XML behind a rendering", () => {
+    const filing = filingsOf(ciks.imunon).find(({ form }) => form === "3")
+    assert.strictEqual(filing?.primaryDocument, "xslF345X02/rdgdoc.xml")
+    assert.strictEqual(
+      xmlDocumentUrl(ciks.imunon, filing?.accession ?? "", filing?.primaryDocument ?? ""),
+      "https://www.sec.gov/Archives/edgar/data/749647/000143774926001546/rdgdoc.xml",
+    )
+  })
+
+  const text = submissionsText(ciks.siemensEnergy)
+  const url = submissionsUrl(ciks.siemensEnergy)
+  const reject = (changed: string) => {
+    assert.notStrictEqual(changed, text)
+    const result = decodeSubmissions(changed, url)
+    assert.isTrue(Result.isFailure(result))
+    return Result.isFailure(result) ? result.failure.reason : ""
+  }
+
+  it("are rejected with a reason that repeats nothing of the document", () => {
+    assert.strictEqual(reject(text.slice(0, 900)), "is not complete JSON")
+    assert.strictEqual(
+      reject("<!DOCTYPE html><title>SEC.gov | Request Rate"),
+      "is a page of HTML or XML instead of JSON",
+    )
+    assert.strictEqual(
+      reject(text.replace('2026-01-16"', '2026-02-30"')),
+      "has an unexpected value at filings.recent.filingDate[1]",
+    )
+    assert.strictEqual(reject(text.replace(`"F-6"`, "6")), "has an unexpected value at filings.recent.form[1]")
+    assert.strictEqual(reject(text.replace(`"F-6",`, "")), "has arrays of filings with different lengths")
+    assert.strictEqual(reject(text.replace(`"OTC"`, "")), "has more symbols than exchanges, or fewer")
+    assert.strictEqual(reject(text.replace("0001830056", "0001830057")), "is about the company with the CIK 0001830057")
+    assert.strictEqual(reject("[]"), "does not have the expected form")
+  })
+
+  it("may contain elements that are not known yet", () => {
+    const extended = text.replace(`"cik"`, `"newElement":{"a":1},"cik"`).replace(`"form":[`, `"newArray":[],"form":[`)
+    assert.deepStrictEqual(decodeSubmissions(extended, url), decodeSubmissions(text, url))
+  })
+})

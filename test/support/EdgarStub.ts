@@ -1,0 +1,245 @@
+/** A server in this process that answers like the SEC, from recorded answers, and with the faults that a test chooses. */
+import { Effect } from "effect"
+import { SqlClient } from "effect/sql"
+import { existsSync, readFileSync } from "node:fs"
+import { createServer, type IncomingHttpHeaders } from "node:http"
+import { fileURLToPath } from "node:url"
+import { gzipSync } from "node:zlib"
+
+const recordings = fileURLToPath(new URL("../ingest/edgar/recordings/", import.meta.url))
+
+export const readRecording = (file: string) => readFileSync(recordings + file, "utf8")
+
+export interface StubAnswer {
+  readonly status: number
+  readonly type: string
+  readonly body: string
+  readonly headers?: Readonly<Record<string, string>>
+}
+
+export interface StubRequest {
+  readonly path: string
+  readonly headers: IncomingHttpHeaders
+}
+
+const json = (body: string): StubAnswer => ({ status: 200, type: "application/json", body })
+
+export const xmlAnswer = (body: string): StubAnswer => ({ status: 200, type: "text/xml", body })
+
+/** The status and headers of a recorded error. Its connection-level headers are not repeated. */
+const readError = (name: string, extension: string): StubAnswer => {
+  const [status = "", , ...lines] = readRecording(`errors/${name}.headers.txt`).split("\n")
+  const headers = lines.flatMap((line) => {
+    const [, field = "", value = ""] = /^([\w-]+): (.*)$/.exec(line) ?? []
+    return /^(|connection|content-length|content-type|date)$/i.test(field) ? [] : [[field, value] as const]
+  })
+  return {
+    status: Number(status.split(" ")[1]),
+    type: extension === "xml" ? "application/xml" : "text/html",
+    body: readRecording(`errors/${name}.${extension}`),
+    headers: Object.fromEntries(headers),
+  }
+}
+
+export const notThere = readError("403-object-not-there", "xml")
+export const noSuchKey = readError("404-no-such-submissions", "xml")
+export const fileUnavailable = readError("503-getcurrent-past-the-end", "html")
+
+/** Not a recording: only the title and the heading of the SEC's page are known. */
+const refusalPage = `<!DOCTYPE html><html><head><title>SEC.gov | Request Rate Threshold Exceeded</title></head><body>
+<h1>Automated access to our sites must comply with SEC.gov's Privacy and Security Policy.</h1></body></html>`
+
+/** The page that refuses a program, which the SEC sends with status 403, 429 or 200. */
+export const makeRefusal = (status: number): StubAnswer => ({ status, type: "text/html", body: refusalPage })
+
+export interface ListedFiling {
+  readonly accession: string
+  readonly form: string
+  readonly filingDate: string
+  readonly primaryDocument?: string
+  readonly fileNumber?: string
+  readonly items?: string
+}
+
+export interface ListedCompany {
+  readonly cik: string
+  readonly name: string
+  readonly tickers: ReadonlyArray<string>
+}
+
+const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
+  accessionNumber: filings.map(({ accession }) => accession),
+  filingDate: filings.map(({ filingDate }) => filingDate),
+  reportDate: filings.map(() => ""),
+  acceptanceDateTime: filings.map(({ filingDate }) => `${filingDate}T16:05:00.000Z`),
+  act: filings.map(() => "34"),
+  form: filings.map(({ form }) => form),
+  fileNumber: filings.map(({ fileNumber = "" }) => fileNumber),
+  filmNumber: filings.map(() => ""),
+  items: filings.map(({ items = "" }) => items),
+  core_type: filings.map(({ form }) => form),
+  size: filings.map(() => 1000),
+  isXBRL: filings.map(() => 0),
+  isInlineXBRL: filings.map(() => 0),
+  primaryDocument: filings.map(({ primaryDocument = "" }) => primaryDocument),
+  primaryDocDescription: filings.map(() => ""),
+})
+
+/** An older page of filings. */
+export const makeSubmissionsPage = (filings: ReadonlyArray<ListedFiling>) =>
+  json(JSON.stringify(makeFilingArrays(filings)))
+
+/** A list of filings, newest first, in the format of the submissions. */
+export const makeSubmissions = ({ cik, name, tickers }: ListedCompany, filings: ReadonlyArray<ListedFiling>) =>
+  json(JSON.stringify({
+    cik,
+    entityType: "operating",
+    sic: "7372",
+    sicDescription: "Services-Prepackaged Software",
+    name,
+    tickers,
+    exchanges: tickers.map(() => "NYSE"),
+    website: "",
+    formerNames: [],
+    filings: {
+      recent: makeFilingArrays(filings),
+      files: [],
+    },
+  }))
+
+/** The ticker list: one row per symbol. */
+export const makeTickerList = (
+  companies: ReadonlyArray<ListedCompany>,
+  lastModified = "Fri, 12 Jun 2026 10:00:00 GMT",
+): StubAnswer => ({
+  ...json(JSON.stringify({
+    fields: ["cik", "name", "ticker", "exchange"],
+    data: companies.flatMap(({ cik, name, tickers }) => tickers.map((ticker) => [Number(cik), name, ticker, "Nasdaq"])),
+  })),
+  headers: { "last-modified": lastModified },
+})
+
+export const tickerListPath = "/files/company_tickers_exchange.json"
+
+/** The recorded answer to a request, if there is one. */
+const findRecording = (path: string): StubAnswer | undefined => {
+  const [, folder = "", name = ""] = /^\/(?:api\/xbrl\/)?(submissions|companyfacts)\/(CIK[\w-]+)\.json$/.exec(path) ??
+    []
+  const file = [`${folder}/${name}.json`, `${folder}/${name}.trimmed.json`].find((file) =>
+    folder !== "" && existsSync(recordings + file)
+  )
+  return file === undefined ? undefined : json(readRecording(file))
+}
+
+/** Starts the server. `answers` overrides recordings by path; `intercept` may answer any request with a fault. */
+export const startEdgarStub = Effect.gen(function* () {
+  const requests: Array<StubRequest> = []
+  const answers = new Map<string, StubAnswer>()
+  const behaviour: { intercept: (request: StubRequest) => StubAnswer | "hang" | "reset" | undefined } = {
+    intercept: () => undefined,
+  }
+  const choose = (request: StubRequest) =>
+    behaviour.intercept(request) ?? answers.get(request.path) ?? findRecording(request.path) ??
+      (/^\/(submissions|api)\//.test(request.path) ? noSuchKey : notThere)
+
+  const server = createServer((incoming, response) => {
+    const request = { path: incoming.url ?? "", headers: incoming.headers }
+    requests.push(request)
+    const answer = choose(request)
+    if (answer === "hang") return
+    if (answer === "reset") return void incoming.socket.destroy()
+    const { body, headers = {}, status, type } = answer
+    const lastModified = headers["last-modified"]
+    if (lastModified !== undefined && incoming.headers["if-modified-since"] === lastModified) {
+      return void response.writeHead(304, headers).end()
+    }
+    const isCompressed = String(incoming.headers["accept-encoding"]).includes("gzip")
+    response.writeHead(status, {
+      ...headers,
+      "content-type": type,
+      ...(isCompressed && { "content-encoding": "gzip" }),
+    }).end(isCompressed ? gzipSync(body) : body)
+  })
+  yield* Effect.acquireRelease(
+    Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void))),
+    () =>
+      Effect.callback<void>((resume) => {
+        server.close(() => resume(Effect.void))
+        server.closeAllConnections()
+      }),
+  )
+  const address = server.address()
+  const port = typeof address === "object" && address !== null ? address.port : 0
+  return { url: `http://127.0.0.1:${port}`, requests, answers, behaviour }
+})
+
+export type EdgarStub = Effect.Success<typeof startEdgarStub>
+
+/** Companies with recorded submissions, and three whose filings the tests choose. */
+export const companies = {
+  apple: { cik: "0000320193", name: "Apple Inc.", tickers: ["AAPL"] },
+  imunon: { cik: "0000749647", name: "Imunon, Inc.", tickers: ["IMNN"] },
+  siemensEnergy: { cik: "0001830056", name: "Siemens Energy AG/ADR", tickers: ["SMEGF"] },
+  snowflake: { cik: "0001640147", name: "Snowflake Inc.", tickers: ["SNOW"] },
+  zivo: { cik: "0001101026", name: "Zivo Bioscience, Inc.", tickers: ["ZIVO"] },
+} as const
+
+/** Recorded ownership documents, which do not state their accession number. */
+export const snowflakeFilings: ReadonlyArray<ListedFiling> = [
+  { accession: "0001640147-26-000003", form: "8-K", filingDate: "2026-06-10", items: "5.02", primaryDocument: "a.htm" },
+  { accession: "0001640147-26-000002", form: "4", filingDate: "2026-06-09", primaryDocument: "xslF345X05/form4.xml" },
+  { accession: "0001640147-26-000001", form: "3", filingDate: "2026-05-04", primaryDocument: "xslF345X02/form3.xml" },
+]
+
+export const zivoFilings: ReadonlyArray<ListedFiling> = [{
+  accession: "0001101026-26-000001",
+  form: "SCHEDULE 13D/A",
+  filingDate: "2026-06-08",
+  primaryDocument: "xslSCHEDULE_13D_X01/primary_doc.xml",
+}]
+
+export const documentPath = ({ cik }: ListedCompany, accession: string, document: string) =>
+  `/Archives/edgar/data/${Number(cik)}/${accession.replaceAll("-", "")}/${document}`
+
+/** Lists the companies, with two filings of holders and a schedule that is not well-formed. */
+export const addMarket = ({ answers }: EdgarStub) => {
+  const { apple, snowflake, zivo } = companies
+  answers.set(tickerListPath, makeTickerList(Object.values(companies)))
+  answers.set(`/submissions/CIK${apple.cik}-submissions-001.json`, makeSubmissionsPage([]))
+  answers.set(`/submissions/CIK${snowflake.cik}.json`, makeSubmissions(snowflake, snowflakeFilings))
+  answers.set(`/submissions/CIK${zivo.cik}.json`, makeSubmissions(zivo, zivoFilings))
+  answers.set(
+    documentPath(snowflake, "0001640147-26-000002", "form4.xml"),
+    xmlAnswer(readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
+  )
+  answers.set(
+    documentPath(snowflake, "0001640147-26-000001", "form3.xml"),
+    xmlAnswer(readRecording("ownership/form3-two-owners-snow.xml")),
+  )
+  answers.set(
+    documentPath(zivo, "0001101026-26-000001", "primary_doc.xml"),
+    xmlAnswer(readRecording("schedule13/schedule13da-zivo-not-well-formed.xml")),
+  )
+}
+
+/** Makes the database record each slot that a process takes, by the limiter's own clock. */
+export const recordSlots = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`create table slots (at timestamptz)`
+  yield* sql.unsafe(`create function record_slot() returns trigger language plpgsql as $$ begin
+    if new.next_request_at <> old.next_request_at then insert into slots values (new.next_request_at); end if;
+    return new; end $$`)
+  yield* sql`create trigger record_slot after update on edgar_access for each row execute function record_slot()`
+})
+
+/** The number of recorded slots, and of those in the busiest second. */
+export const readSlots = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [found] = yield* sql<{ readonly count: number; readonly busiest: number }>`
+    select count(*)::int as count, max(within)::int as busiest from (
+      select count(*) over (order by at range between current row and '999 milliseconds' following) as within
+      from slots
+    ) as windows
+  `
+  return { count: found?.count ?? 0, busiestSecond: found?.busiest ?? 0 }
+})
