@@ -16,7 +16,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
     Effect.gen(function* () {
       const port = yield* findFreePort
       const asking = ServiceInstances.requestOverWire(port, "/health/live", "").pipe(
-        Effect.retry({ while: isRefused, schedule: Schedule.spaced("1 millis") }),
+        Effect.retry({ while: isRefused, schedule: Schedule.spaced("5 millis") }),
         Effect.timeout("20 seconds"),
       )
       // Each request retries until it connects, so that all arrive as soon as the port is open.
