@@ -122,7 +122,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
     (list) =>
       Effect.gen(function* () {
         const { ultimate: key } = yield* Service.TestKeys
-        const target = buildUrl(list.path, [...requiredQuery(list).map(([name]) => [name, "T1,T2,T7"] as const)])
+        const target = buildUrl(list.path, requiredQuery(list).map(([name]) => [name, "T1,T2,T7"] as const))
         const query = target.includes("?") ? `${target}&` : `${target}?`
         const plain = yield* get(query)
         const page = yield* get(`${query}provenance=true`)
