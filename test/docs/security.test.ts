@@ -36,7 +36,7 @@ describe("SECURITY.md", () => {
     assert.deepStrictEqual(missingOf(citations), [])
   })
 
-  it("sends network requests only to PostgreSQL, the trace collector and the mail server (SECURITY.md, API7)", () => {
+  it("sends network requests only to PostgreSQL, the trace collector, the mail server and the SEC (SECURITY.md, API7)", () => {
     const requesting = [
       /(?<!\.)\bfetch\(/,
       /\bHttpClient\b|FetchHttpClient|NodeHttpClient|NodeSocket\b|Undici|WebSocket/,
@@ -53,6 +53,7 @@ describe("SECURITY.md", () => {
     // SocketRegistry connects to the host of DATABASE_URL only.
     assert.sameMembers(found, [
       "src/db/health/SocketRegistry.ts",
+      "src/ingest/edgar/EdgarClient.ts",
       "src/mail/SmtpDelivery.ts",
       "src/observability/Tracing.ts",
     ])

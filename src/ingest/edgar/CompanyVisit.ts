@@ -70,14 +70,14 @@ interface FailedDownload {
 
 /** Returns a function that downloads documents. It fails only if the whole run cannot continue. */
 export const makeDownload = Effect.gen(function* () {
-  const { bases, fetch } = yield* EdgarClient
+  const { bases, request } = yield* EdgarClient
   let consecutiveFailures = 0
 
   return (makeUrl: (bases: EdgarBases) => string) => {
     const url = makeUrl(edgarBases)
     const fail = (kind: FailedDownload["kind"], reason: string): Result.Result<string, FailedDownload> =>
       Result.fail({ kind, rejection: new DocumentRejected({ url, reason }) })
-    return fetch({ url: makeUrl(bases) }).pipe(
+    return request({ url: makeUrl(bases) }).pipe(
       Effect.map((answer) => {
         consecutiveFailures = 0
         return answer._tag === "Found" ? Result.succeed(answer.text) : fail("missing", "is not there")

@@ -135,7 +135,7 @@ const toTransientFailure = (error: { readonly _tag: string }) =>
 export class EdgarClient extends Context.Service<EdgarClient, {
   /** The documents are requested here; links in rows always name the SEC itself. */
   readonly bases: EdgarBases
-  readonly fetch: (request: DocumentRequest) => Effect.Effect<EdgarAnswer, EdgarError>
+  readonly request: (document: DocumentRequest) => Effect.Effect<EdgarAnswer, EdgarError>
 }>()("tickerline/ingest/EdgarClient") {
   static readonly layer = (userAgent: string, bases: EdgarBases) =>
     Layer.effect(
@@ -172,8 +172,8 @@ export class EdgarClient extends Context.Service<EdgarClient, {
           )
 
         /** After a refusal, all processes pause, and the request is repeated once. */
-        const fetch = (request: DocumentRequest) =>
-          attemptWithRetries(request).pipe(
+        const request = (document: DocumentRequest) =>
+          attemptWithRetries(document).pipe(
             Effect.tapErrorTag("RequestRefused", () => pause),
             Effect.retry({ times: 1, while: ({ _tag }) => _tag === "RequestRefused" }),
             Effect.catchTag("RequestRefused", ({ status }) =>
@@ -185,9 +185,12 @@ export class EdgarClient extends Context.Service<EdgarClient, {
                 }),
               )),
           )
-        return { bases, fetch }
+        return { bases, request }
       }),
-    ).pipe(Layer.provide(FetchHttpClient.layer))
+    ).pipe(
+      Layer.provide(FetchHttpClient.layer),
+      Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { redirect: "manual" })),
+    )
 
   /** With the rate limit that all processes of the database share. */
   static readonly limitedLayer = (userAgent: string, bases: EdgarBases) =>

@@ -115,12 +115,12 @@ interface IndexRead {
 
 /** CIKs in the daily indexes since a day. An index that has not changed since the last successful run is skipped. */
 const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: string, report: IngestReport) {
-  const { bases, fetch } = yield* EdgarClient
+  const { bases, request } = yield* EdgarClient
   const ciks = new Set<string>()
   const validators = new Map<string, Validators>()
   for (let day = firstDay; day <= lastDay; day = subtractDays(day, -1)) {
     const url = dailyIndexUrl(day, bases)
-    const answer = yield* fetch({ url, validators: yield* State.readValidators(url) })
+    const answer = yield* request({ url, validators: yield* State.readValidators(url) })
     // There is no index of weekends, holidays and the current day before the evening.
     if (answer._tag !== "Found") continue
     report.documents += 1

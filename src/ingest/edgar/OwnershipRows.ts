@@ -80,17 +80,16 @@ const readHolders = (root: XmlElement): Result.Result<Holders, string> => {
 }
 
 /** The reason why the document is not the one that was requested. */
-const findMismatch = ({ form, issuerCik, rows }: Holders, issuer: Issuer, filing: OwnershipFiling) => {
+const findMismatch = ({ form, issuerCik, rows }: Holders, filing: OwnershipFiling) => {
   // Since December 2024, the SEC spells the forms out.
   if (form !== filing.form.replace(/^SC /, "SCHEDULE ")) return "is of another form than its filing"
   if (issuerCik === null) return "has no issuer"
-  if (issuerCik !== issuer.cik) return "is about another issuer"
   return rows.length === 0 ? "has no holders" : undefined
 }
 
 /**
  * Returns the rows of one filing: one per owner of a Form 3, 4 or 5, or per reporting person of a Schedule 13D or 13G.
- * An amendment is a filing of its own.
+ * An amendment is a filing of its own. A filing about another issuer has no rows.
  */
 export const makeOwnershipRows = ({ filing, issuer, xml }: {
   readonly issuer: Issuer
@@ -99,9 +98,11 @@ export const makeOwnershipRows = ({ filing, issuer, xml }: {
 }): Result.Result<ReadonlyArray<RowCells>, DocumentRejected> =>
   Result.gen(function* () {
     const holders = yield* Result.flatMap(parseXml(xml), readHolders)
-    const mismatch = findMismatch(holders, issuer, filing)
+    const mismatch = findMismatch(holders, filing)
     if (mismatch !== undefined) return yield* Result.fail(mismatch)
     const lastUpdated = formatLatestAcceptance([filing])
+    // A company's list of filings also has those that it made about others.
+    if (holders.issuerCik !== issuer.cik) return []
     return holders.rows.map((owner, index) => ({
       ticker: issuer.ticker,
       reported_date: holders.reportedDate,

@@ -15,12 +15,12 @@ const decodeCopy = ({ day, entries }: State.TickerListCopy) =>
  * says why. `isStored` keeps today's copy.
  */
 export const readTickerList = Effect.fnUntraced(function* (day: string, isStored: boolean) {
-  const { bases, fetch } = yield* EdgarClient
+  const { bases, request } = yield* EdgarClient
   const url = tickerListUrl(bases)
   const copy = (yield* State.readTickerLists).at(-1)
   const previous = copy === undefined ? undefined : { copy, ...yield* decodeCopy(copy) }
   const validators = previous === undefined ? undefined : yield* State.readValidators(url)
-  const answer = yield* fetch({ url, validators })
+  const answer = yield* request({ url, validators })
 
   const usePrevious = Effect.fnUntraced(function* (rejection: DocumentRejected) {
     if (previous === undefined) return yield* rejection

@@ -22,8 +22,8 @@ const makeOpenAccess = () => {
   return { access, counts }
 }
 
-const fetchPath = (stub: Stub.EdgarStub, path: string) =>
-  Effect.flatMap(EdgarClient, ({ fetch }) => fetch({ url: stub.url + path })).pipe(Effect.provide(connect(stub)))
+const requestPath = (stub: Stub.EdgarStub, path: string) =>
+  Effect.flatMap(EdgarClient, ({ request }) => request({ url: stub.url + path })).pipe(Effect.provide(connect(stub)))
 
 /** Advances the test clock by small steps until the effect ends. */
 const advanceUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
@@ -52,7 +52,7 @@ describe("The client of the SEC", () => {
   it.effect("names its user, and reads compressed answers (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      const answer = yield* fetchPath(stub, "/submissions/CIK0001830056.json")
+      const answer = yield* requestPath(stub, "/submissions/CIK0001830056.json")
       assert.strictEqual(
         answer._tag === "Found" ? answer.text : "",
         Stub.readRecording("submissions/CIK0001830056.json"),
@@ -67,7 +67,7 @@ describe("The client of the SEC", () => {
       const stub = yield* Stub.startEdgarStub
       const { access, counts } = makeOpenAccess()
       for (const path of ["/Archives/edgar/full-index/2099/QTR1/form.gz", "/submissions/CIK-000000001.json"]) {
-        assert.deepStrictEqual(yield* Effect.provide(fetchPath(stub, path), access), { _tag: "Missing" })
+        assert.deepStrictEqual(yield* Effect.provide(requestPath(stub, path), access), { _tag: "Missing" })
       }
       assert.deepStrictEqual(counts, { pauses: 0, requests: 2 })
     }))
@@ -77,10 +77,10 @@ describe("The client of the SEC", () => {
       const stub = yield* Stub.startEdgarStub
       stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([]))
       yield* Effect.gen(function* () {
-        const { fetch } = yield* EdgarClient
-        const first = yield* fetch({ url: stub.url + Stub.tickerListPath })
+        const { request } = yield* EdgarClient
+        const first = yield* request({ url: stub.url + Stub.tickerListPath })
         if (first._tag !== "Found") return assert.fail(first._tag)
-        const second = yield* fetch({ url: stub.url + Stub.tickerListPath, validators: first.validators })
+        const second = yield* request({ url: stub.url + Stub.tickerListPath, validators: first.validators })
         assert.deepStrictEqual(second, { _tag: "Unchanged" })
       }).pipe(Effect.provide(connect(stub)))
     }).pipe(Effect.provide(makeOpenAccess().access)))
@@ -95,7 +95,7 @@ describe("The client of the SEC", () => {
         times.push(clock.currentTimeMillisUnsafe())
         return faults[times.length % faults.length]
       }
-      const error = yield* advanceUntilDone(Effect.flip(fetchPath(stub, "/submissions/CIK0000320193.json")))
+      const error = yield* advanceUntilDone(Effect.flip(requestPath(stub, "/submissions/CIK0000320193.json")))
       assert.strictEqual(error._tag, "EdgarUnavailable")
       assert.match(
         error.message,
@@ -114,7 +114,7 @@ describe("The client of the SEC", () => {
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       stub.behaviour.intercept = () => stub.requests.length < 3 ? Stub.fileUnavailable : undefined
-      const answer = yield* advanceUntilDone(fetchPath(stub, "/submissions/CIK0001830056.json"))
+      const answer = yield* advanceUntilDone(requestPath(stub, "/submissions/CIK0001830056.json"))
       assert.strictEqual(answer._tag, "Found")
     }).pipe(Effect.provide(makeOpenAccess().access)))
 
@@ -125,21 +125,30 @@ describe("The client of the SEC", () => {
         const stub = yield* Stub.startEdgarStub
         const { access, counts } = makeOpenAccess()
         stub.behaviour.intercept = () => stub.requests.length === 1 ? Stub.makeRefusal(status) : undefined
-        const answer = yield* Effect.provide(fetchPath(stub, "/submissions/CIK0001830056.json"), access)
+        const answer = yield* Effect.provide(requestPath(stub, "/submissions/CIK0001830056.json"), access)
         assert.strictEqual(answer._tag, "Found")
         assert.deepStrictEqual(counts, { pauses: 1, requests: 2 })
         stub.behaviour.intercept = () => Stub.makeRefusal(status)
-        const error = yield* Effect.flip(Effect.provide(fetchPath(stub, "/submissions/CIK0001830056.json"), access))
+        const error = yield* Effect.flip(Effect.provide(requestPath(stub, "/submissions/CIK0001830056.json"), access))
         assert.strictEqual(error._tag, "EdgarBlocked")
         assert.deepStrictEqual(counts, { pauses: 3, requests: 4 })
       }),
   )
 
+  it.effect("follows no redirect (decision 0104)", () =>
+    Effect.gen(function* () {
+      const stub = yield* Stub.startEdgarStub
+      stub.answers.set("/moved", { status: 301, type: "text/html", body: "", headers: { location: "/elsewhere" } })
+      const error = yield* Effect.flip(requestPath(stub, "/moved"))
+      assert.match(error.message, /\/moved: was answered with status 301/)
+      assert.strictEqual(stub.requests.length, 1)
+    }).pipe(Effect.provide(makeOpenAccess().access)))
+
   it.effect("refuses a body of more than 64 MB while it reads it (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       stub.answers.set("/submissions/CIK0000000001.json", Stub.xmlAnswer("x".repeat(64_000_001)))
-      const error = yield* Effect.flip(fetchPath(stub, "/submissions/CIK0000000001.json"))
+      const error = yield* Effect.flip(requestPath(stub, "/submissions/CIK0000000001.json"))
       assert.match(error.message, /CIK0000000001\.json: is larger than 64 MB/)
     }).pipe(Effect.provide(makeOpenAccess().access)))
 })

@@ -342,7 +342,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       const urls: Array<string> = []
       const client = Layer.succeed(EdgarClient, {
         bases: edgarBases,
-        fetch: ({ url }) => {
+        request: ({ url }) => {
           urls.push(url)
           return url.includes("company_tickers")
             ? Effect.succeed({ _tag: "Found" as const, text: list, validators: { etag: null, lastModified: null } })
