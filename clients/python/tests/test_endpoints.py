@@ -27,6 +27,8 @@ DEPRECATED = {"historical_tickers"}
 REQUIRED: dict[str, dict[str, Any]] = {
     "ticker_changes": {"ticker": "OSTK"},
     "historical_tickers": {"ticker": "NXH"},
+    "float_outstanding": {"ticker": "GPW8"},
+    "screener": {"ticker": "GPW8"},
     "estimate": {"endpoint": "/v1/gap-stats", "parameters": {"ticker": "GAP7"}},
 }
 

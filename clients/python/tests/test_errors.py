@@ -92,7 +92,7 @@ def test_with_a_wrong_path_prefix(driver_class: type[Driver], service: Service) 
         "api.example.com",
         "ftp://api.example.com",
         "https://api.example.com?a=1",
-        "http://[",
+        "http://",
     ],
 )
 def test_with_an_invalid_address(url: str, driver_class: type[Driver]) -> None:

@@ -340,7 +340,7 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         reading = AsyncRows(self._sender, self._endpoint, _frame_query(self._query, max_rows))
         async with aclosing(reading):
             async for row in reading:
-                if max_rows is not None and len(rows) >= max_rows:
-                    break
                 rows.append(row)
+                if len(rows) == max_rows:
+                    break
         return make_frame(rows, self._endpoint, self._query, backend, decimals, timezone)

@@ -123,7 +123,7 @@ def _deprecation_message(path: str, notice: DeprecationNotice) -> str:
 def _warn(message: str) -> None:
     # The warning names the caller's line; Python shows a DeprecationWarning only if that is in the main program.
     frame = sys._getframe(1)
-    level = 1
+    level = 2
     while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == __package__:
         frame = frame.f_back
         level += 1
