@@ -11,7 +11,7 @@ from ._exports import ExportReader
 from ._frames import Backend, Decimals, make_frame
 from ._metadata import ResponseMetadata
 from ._queries import Query
-from ._requests import TRANSPORT_ERRORS
+from ._requests import TRANSPORT_ERRORS, Caller, find_caller
 from ._senders import AsyncSender, Response, Sender
 from ._structures import Body, Endpoint, ListEndpoint, Row
 
@@ -49,10 +49,10 @@ class Reading:
 class Rows(Reading, Iterator[Row]):
     """The rows of all pages, or of a complete list. Close it, or use ``with``, if you stop early."""
 
-    def __init__(self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query) -> None:
+    def __init__(self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller) -> None:
         super().__init__()
-        is_export = query.get("limit") == "all"
-        self._rows = self._export(sender, endpoint, query) if is_export else self._pages(sender, endpoint, query)
+        read = self._export if query.get("limit") == "all" else self._pages
+        self._rows = read(sender, endpoint, query, caller)
 
     def __next__(self) -> Row:
         return next(self._rows)
@@ -67,18 +67,22 @@ class Rows(Reading, Iterator[Row]):
         """Ends the response. Rows that were not read are not charged, except those that are on their way."""
         self._rows.close()
 
-    def _pages(self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query) -> Generator[Row, None, None]:
+    def _pages(
+        self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
+    ) -> Generator[Row, None, None]:
         page: int | None = None
         while True:
-            response = sender.get(endpoint, query if page is None else {**query, "page": page})
+            response = sender.get(endpoint, query if page is None else {**query, "page": page}, caller)
             self._add_page(response.metadata)
             yield from endpoint.results(response.body)
             page = endpoint.next_page(response.body)
             if page is None:
                 return
 
-    def _export(self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query) -> Generator[Row, None, None]:
-        with sender.stream(endpoint.path, {**query, "format": "ndjson"}) as (response, metadata):
+    def _export(
+        self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
+    ) -> Generator[Row, None, None]:
+        with sender.stream(endpoint.path, {**query, "format": "ndjson"}, caller) as (response, metadata):
             reader = ExportReader(endpoint, metadata, response.headers)
             self._add_export(reader)
             try:
@@ -88,16 +92,16 @@ class Rows(Reading, Iterator[Row]):
                 raise reader.lost() from error
             reader.finish(response.extensions.get("trailers", {}))
             self._add_export(reader)
-            sender.report(endpoint.path, reader.metadata)
+            sender.report(endpoint.path, reader.metadata, caller)
 
 
 class AsyncRows(Reading, AsyncIterator[Row]):
     """The rows of all pages, or of a complete list. Close it, or use ``async with``, if you stop early."""
 
-    def __init__(self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query) -> None:
+    def __init__(self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller) -> None:
         super().__init__()
-        is_export = query.get("limit") == "all"
-        self._rows = self._export(sender, endpoint, query) if is_export else self._pages(sender, endpoint, query)
+        read = self._export if query.get("limit") == "all" else self._pages
+        self._rows = read(sender, endpoint, query, caller)
 
     async def __anext__(self) -> Row:
         return await anext(self._rows)
@@ -113,11 +117,11 @@ class AsyncRows(Reading, AsyncIterator[Row]):
         await self._rows.aclose()
 
     async def _pages(
-        self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query
+        self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
     ) -> AsyncGenerator[Row, None]:
         page: int | None = None
         while True:
-            response = await sender.get(endpoint, query if page is None else {**query, "page": page})
+            response = await sender.get(endpoint, query if page is None else {**query, "page": page}, caller)
             self._add_page(response.metadata)
             for row in endpoint.results(response.body):
                 yield row
@@ -126,9 +130,9 @@ class AsyncRows(Reading, AsyncIterator[Row]):
                 return
 
     async def _export(
-        self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query
+        self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
     ) -> AsyncGenerator[Row, None]:
-        async with sender.stream(endpoint.path, {**query, "format": "ndjson"}) as (response, metadata):
+        async with sender.stream(endpoint.path, {**query, "format": "ndjson"}, caller) as (response, metadata):
             reader = ExportReader(endpoint, metadata, response.headers)
             self._add_export(reader)
             try:
@@ -139,7 +143,7 @@ class AsyncRows(Reading, AsyncIterator[Row]):
                 raise reader.lost() from error
             reader.finish(response.extensions.get("trailers", {}))
             self._add_export(reader)
-            sender.report(endpoint.path, reader.metadata)
+            sender.report(endpoint.path, reader.metadata, caller)
 
 
 def _estimate_query(path: str, query: Query) -> Query:
@@ -164,6 +168,7 @@ class Call(Generic[Body]):
         self._sender = sender
         self._endpoint = endpoint
         self._query = query
+        self._caller = find_caller()
 
     def __repr__(self) -> str:
         return f"<request to {self._endpoint.path}, not sent; call get()>"
@@ -174,12 +179,12 @@ class Call(Generic[Body]):
 
     def get_with_metadata(self) -> Response[Body]:
         """Also returns what the headers say: cost, limits, dropped tickers, request id."""
-        return self._sender.get(self._endpoint, self._query)
+        return self._sender.get(self._endpoint, self._query, self._caller)
 
     def estimate(self) -> types.Estimate:
         """The price of the request, which is not charged."""
         query = _estimate_query(self._endpoint.path, self._query)
-        return self._sender.get(_contract.ESTIMATE_ENDPOINT, query).body["results"][0]
+        return self._sender.get(_contract.ESTIMATE_ENDPOINT, query, self._caller).body["results"][0]
 
 
 class ListCall(Call[Body], Generic[Body, Row]):
@@ -197,7 +202,8 @@ class ListCall(Call[Body], Generic[Body, Row]):
         """All pages, from ``page`` (default: 1) to the last. A page is requested when the loop reaches it."""
         page: int | None = None
         while True:
-            body = self._sender.get(self._endpoint, self._query if page is None else {**self._query, "page": page}).body
+            query = self._query if page is None else {**self._query, "page": page}
+            body = self._sender.get(self._endpoint, query, self._caller).body
             yield body
             page = self._endpoint.next_page(body)
             if page is None:
@@ -209,7 +215,7 @@ class ListCall(Call[Body], Generic[Body, Row]):
         With ``limit="all"``, one response contains all rows. They are read one by one, and their number and digest are
         verified after the last row; ``IncompleteExport`` is raised if they are wrong.
         """
-        return Rows(self._sender, self._endpoint, _rows_query(self._query))
+        return Rows(self._sender, self._endpoint, _rows_query(self._query), self._caller)
 
     @overload
     def frame(
@@ -248,7 +254,7 @@ class ListCall(Call[Body], Generic[Body, Row]):
             timezone: The time zone of datetimes, which does not change the moments.
             max_rows: Reads only the first rows.
         """
-        with closing(Rows(self._sender, self._endpoint, _frame_query(self._query, max_rows))) as rows:
+        with closing(Rows(self._sender, self._endpoint, _frame_query(self._query, max_rows), self._caller)) as rows:
             return make_frame(list(islice(rows, max_rows)), self._endpoint, self._query, backend, decimals, timezone)
 
 
@@ -259,6 +265,7 @@ class AsyncCall(Generic[Body]):
         self._sender = sender
         self._endpoint = endpoint
         self._query = query
+        self._caller = find_caller()
 
     def __repr__(self) -> str:
         return f"<request to {self._endpoint.path}, not sent; await get()>"
@@ -269,12 +276,12 @@ class AsyncCall(Generic[Body]):
 
     async def get_with_metadata(self) -> Response[Body]:
         """Also returns what the headers say: cost, limits, dropped tickers, request id."""
-        return await self._sender.get(self._endpoint, self._query)
+        return await self._sender.get(self._endpoint, self._query, self._caller)
 
     async def estimate(self) -> types.Estimate:
         """The price of the request, which is not charged."""
         query = _estimate_query(self._endpoint.path, self._query)
-        return (await self._sender.get(_contract.ESTIMATE_ENDPOINT, query)).body["results"][0]
+        return (await self._sender.get(_contract.ESTIMATE_ENDPOINT, query, self._caller)).body["results"][0]
 
 
 class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
@@ -293,7 +300,7 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         page: int | None = None
         while True:
             query = self._query if page is None else {**self._query, "page": page}
-            body = (await self._sender.get(self._endpoint, query)).body
+            body = (await self._sender.get(self._endpoint, query, self._caller)).body
             yield body
             page = self._endpoint.next_page(body)
             if page is None:
@@ -305,7 +312,7 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         With ``limit="all"``, one response contains all rows. They are read one by one, and their number and digest are
         verified after the last row; ``IncompleteExport`` is raised if they are wrong.
         """
-        return AsyncRows(self._sender, self._endpoint, _rows_query(self._query))
+        return AsyncRows(self._sender, self._endpoint, _rows_query(self._query), self._caller)
 
     @overload
     async def frame(
@@ -337,7 +344,7 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
     ) -> "pandas.DataFrame | polars.DataFrame":
         """All rows as a data frame, as ``ListCall.frame``."""
         rows: list[Row] = []
-        reading = AsyncRows(self._sender, self._endpoint, _frame_query(self._query, max_rows))
+        reading = AsyncRows(self._sender, self._endpoint, _frame_query(self._query, max_rows), self._caller)
         async with aclosing(reading):
             async for row in reading:
                 rows.append(row)

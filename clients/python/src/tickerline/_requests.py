@@ -2,6 +2,7 @@
 
 import random
 import re
+import ssl
 import sys
 import time
 import urllib.request
@@ -80,6 +81,23 @@ def has_environment_proxy() -> bool:
     return not {"http", "https", "all"}.isdisjoint(urllib.request.getproxies())
 
 
+@dataclass(frozen=True)
+class Caller:
+    """The line that called the client. Python shows a ``DeprecationWarning`` only if it is in the main program."""
+
+    file: str
+    line: int
+    module: str
+
+
+def find_caller() -> Caller:
+    """The innermost caller outside of this package."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
+        frame = frame.f_back
+    return Caller(frame.f_code.co_filename, frame.f_lineno, str(frame.f_globals.get("__name__", "")))
+
+
 class Settings:
     """The validated options of a client."""
 
@@ -104,11 +122,16 @@ class Settings:
         self._on_response = on_response
         self._reported_deprecations: set[str] = set()
 
-    def report(self, path: str, metadata: ResponseMetadata) -> None:
+    def make_ssl_context(self) -> ssl.SSLContext | None:
+        """None for an address without TLS, because reading the certificates takes some time."""
+        return httpx.create_ssl_context() if self.base_url.startswith("https:") else None
+
+    def report(self, path: str, metadata: ResponseMetadata, caller: Caller) -> None:
         """Calls ``on_response`` and warns once for each deprecated endpoint."""
         if metadata.deprecated is not None and path not in self._reported_deprecations:
             self._reported_deprecations.add(path)
-            _warn(_deprecation_message(path, metadata.deprecated))
+            message = _deprecation_message(path, metadata.deprecated)
+            warnings.warn_explicit(message, DeprecationWarning, caller.file, caller.line, caller.module)
         if self._on_response is not None:
             self._on_response(path, metadata)
 
@@ -118,16 +141,6 @@ def _deprecation_message(path: str, notice: DeprecationNotice) -> str:
     successor = "" if notice.successor is None else f" Use {notice.successor}"
     documentation = "" if notice.documentation is None else f" See {notice.documentation}"
     return f"{path} is deprecated{sunset}.{successor}{documentation}"
-
-
-def _warn(message: str) -> None:
-    # The warning names the caller's line; Python shows a DeprecationWarning only if that is in the main program.
-    frame = sys._getframe(1)
-    level = 2
-    while frame.f_back is not None and str(frame.f_globals.get("__name__", "")).split(".")[0] == __package__:
-        frame = frame.f_back
-        level += 1
-    warnings.warn(message, DeprecationWarning, stacklevel=level)
 
 
 class Exchange:

@@ -9,7 +9,15 @@ import httpx
 
 from ._metadata import ResponseMetadata
 from ._queries import Query
-from ._requests import TRANSPORT_ERRORS, Exchange, Settings, decode_error, decode_response, has_environment_proxy
+from ._requests import (
+    TRANSPORT_ERRORS,
+    Caller,
+    Exchange,
+    Settings,
+    decode_error,
+    decode_response,
+    has_environment_proxy,
+)
 from ._structures import Body, Endpoint
 from ._trailers import AsyncTrailerTransport, TrailerTransport
 
@@ -26,31 +34,33 @@ class Sender:
     def __init__(self, settings: Settings, http_client: httpx.Client | None) -> None:
         self._settings = settings
         self._owns_client = http_client is None
-        self._http = http_client or httpx.Client(transport=None if has_environment_proxy() else TrailerTransport())
+        self._http = http_client or httpx.Client(
+            transport=None if has_environment_proxy() else TrailerTransport(settings.make_ssl_context())
+        )
 
-    def get(self, endpoint: Endpoint[Body], query: Query) -> Response[Body]:
+    def get(self, endpoint: Endpoint[Body], query: Query, caller: Caller) -> Response[Body]:
         exchange = Exchange(self._settings, endpoint.path, query)
         response = self._send(exchange, is_stream=False)
         metadata = exchange.read_metadata(response)
-        self._settings.report(endpoint.path, metadata)
+        self._settings.report(endpoint.path, metadata, caller)
         return Response(decode_response(endpoint, metadata, response.text), metadata)
 
     @contextmanager
-    def stream(self, path: str, query: Query) -> Iterator[tuple[httpx.Response, ResponseMetadata]]:
+    def stream(self, path: str, query: Query, caller: Caller) -> Iterator[tuple[httpx.Response, ResponseMetadata]]:
         """Opens a 200 response, whose body is not read yet. Raises the error of any other response."""
         exchange = Exchange(self._settings, path, query)
         response = self._send(exchange, is_stream=True)
         try:
             metadata = exchange.read_metadata(response)
             if metadata.status != 200:
-                self._settings.report(path, metadata)
+                self._settings.report(path, metadata, caller)
                 raise decode_error(path, metadata, response.text)
             yield response, metadata
         finally:
             response.close()
 
-    def report(self, path: str, metadata: ResponseMetadata) -> None:
-        self._settings.report(path, metadata)
+    def report(self, path: str, metadata: ResponseMetadata, caller: Caller) -> None:
+        self._settings.report(path, metadata, caller)
 
     def close(self) -> None:
         if self._owns_client:
@@ -79,32 +89,34 @@ class AsyncSender:
         self._settings = settings
         self._owns_client = http_client is None
         self._http = http_client or httpx.AsyncClient(
-            transport=None if has_environment_proxy() else AsyncTrailerTransport()
+            transport=None if has_environment_proxy() else AsyncTrailerTransport(settings.make_ssl_context())
         )
 
-    async def get(self, endpoint: Endpoint[Body], query: Query) -> Response[Body]:
+    async def get(self, endpoint: Endpoint[Body], query: Query, caller: Caller) -> Response[Body]:
         exchange = Exchange(self._settings, endpoint.path, query)
         response = await self._send(exchange, is_stream=False)
         metadata = exchange.read_metadata(response)
-        self._settings.report(endpoint.path, metadata)
+        self._settings.report(endpoint.path, metadata, caller)
         return Response(decode_response(endpoint, metadata, response.text), metadata)
 
     @asynccontextmanager
-    async def stream(self, path: str, query: Query) -> AsyncIterator[tuple[httpx.Response, ResponseMetadata]]:
+    async def stream(
+        self, path: str, query: Query, caller: Caller
+    ) -> AsyncIterator[tuple[httpx.Response, ResponseMetadata]]:
         """Opens a 200 response, whose body is not read yet. Raises the error of any other response."""
         exchange = Exchange(self._settings, path, query)
         response = await self._send(exchange, is_stream=True)
         try:
             metadata = exchange.read_metadata(response)
             if metadata.status != 200:
-                self._settings.report(path, metadata)
+                self._settings.report(path, metadata, caller)
                 raise decode_error(path, metadata, response.text)
             yield response, metadata
         finally:
             await response.aclose()
 
-    def report(self, path: str, metadata: ResponseMetadata) -> None:
-        self._settings.report(path, metadata)
+    def report(self, path: str, metadata: ResponseMetadata, caller: Caller) -> None:
+        self._settings.report(path, metadata, caller)
 
     async def aclose(self) -> None:
         if self._owns_client:

@@ -179,9 +179,9 @@ _MAX_CONNECTIONS, _MAX_IDLE_CONNECTIONS, _IDLE_SECONDS = 100, 20, 5.0
 class TrailerTransport(httpx.BaseTransport):
     """Like ``httpx.HTTPTransport``, but keeps trailers. Raises the exceptions of ``httpcore``."""
 
-    def __init__(self) -> None:
+    def __init__(self, ssl_context: ssl.SSLContext | None) -> None:
         self._pool = httpcore.ConnectionPool(
-            ssl_context=httpx.create_ssl_context(),
+            ssl_context=ssl_context,
             max_connections=_MAX_CONNECTIONS,
             max_keepalive_connections=_MAX_IDLE_CONNECTIONS,
             keepalive_expiry=_IDLE_SECONDS,
@@ -200,9 +200,9 @@ class TrailerTransport(httpx.BaseTransport):
 class AsyncTrailerTransport(httpx.AsyncBaseTransport):
     """Like ``httpx.AsyncHTTPTransport``, but keeps trailers. Raises the exceptions of ``httpcore``."""
 
-    def __init__(self) -> None:
+    def __init__(self, ssl_context: ssl.SSLContext | None) -> None:
         self._pool = httpcore.AsyncConnectionPool(
-            ssl_context=httpx.create_ssl_context(),
+            ssl_context=ssl_context,
             max_connections=_MAX_CONNECTIONS,
             max_keepalive_connections=_MAX_IDLE_CONNECTIONS,
             keepalive_expiry=_IDLE_SECONDS,
