@@ -45,6 +45,11 @@ const isCurl = ({ language, text }: CodeBlock) => language === "sh" && /\bcurl\b
 const isRun = (fence: CodeBlock) => isCurl(fence) || fence.language === "ts" || fence.language === "python"
 const isOutput = ({ language }: CodeBlock) => language === "json" || language === "text"
 
+/** `clients/python/check` runs the examples of the Python client, on several versions of Python. */
+const filesWithPython = files.filter((file) =>
+  file !== "docs/guides/python.md" && readCodeBlocks(file).some(({ language }) => language === "python")
+)
+
 /** Each runnable block, with the block of its output, if the document shows one. */
 const examplesOf = (file: string) =>
   readCodeBlocks(file).flatMap((fence, at, all) => {
@@ -90,7 +95,7 @@ layer(sampled, { excludeTestServices: true, timeout: "120 seconds" })("The docum
     (file) => check(file, ["sh", "ts"]),
   )
 
-  for (const file of files.filter((file) => readCodeBlocks(file).some(({ language }) => language === "python"))) {
+  for (const file of filesWithPython) {
     it.effect.skipIf(skipped)(
       named(`runs the Python of ${file}, which prints what the document shows (documents)`),
       () => check(file, ["python"]),

@@ -1,0 +1,353 @@
+"""Requests to an endpoint, which are sent by ``get``, ``pages``, ``rows``, ``frame`` or ``estimate``."""
+
+from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
+from contextlib import aclosing, closing
+from dataclasses import dataclass
+from itertools import islice
+from typing import TYPE_CHECKING, Generic, Literal, overload
+
+from . import _contract, types
+from ._exports import ExportReader
+from ._frames import Backend, Decimals, make_frame
+from ._metadata import ResponseMetadata
+from ._queries import Query
+from ._requests import TRANSPORT_ERRORS, Caller, find_caller
+from ._senders import AsyncSender, Response, Sender
+from ._structures import Body, Endpoint, ListEndpoint, Row
+
+if TYPE_CHECKING:
+    import pandas
+    import polars
+
+MAX_PAGE_ROWS = 100
+
+
+@dataclass
+class Reading:
+    """What is known about the rows that were read so far."""
+
+    metadata: ResponseMetadata | None = None
+    """The metadata of the last response."""
+    cost_microdollars: int = 0
+    """The total cost of the responses. With ``limit="all"`` it is known after the last row."""
+    rows_expected: int | None = None
+    """The number of rows, with ``limit="all"``."""
+    is_digest_verified: bool = False
+    """With ``limit="all"``: whether the last row was followed by a digest, which matched. A proxy may remove it."""
+
+    def _add_page(self, metadata: ResponseMetadata) -> None:
+        self.metadata = metadata
+        self.cost_microdollars += metadata.cost_microdollars or 0
+
+    def _add_export(self, reader: "ExportReader[Body, Row]") -> None:
+        self.metadata = reader.metadata
+        self.cost_microdollars = reader.metadata.cost_microdollars or 0
+        self.rows_expected = reader.rows_expected
+        self.is_digest_verified = reader.is_digest_verified
+
+
+class Rows(Reading, Iterator[Row]):
+    """The rows of all pages, or of a complete list. Close it, or use ``with``, if you stop early."""
+
+    def __init__(self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller) -> None:
+        super().__init__()
+        read = self._export if query.get("limit") == "all" else self._pages
+        self._rows = read(sender, endpoint, query, caller)
+
+    def __next__(self) -> Row:
+        return next(self._rows)
+
+    def __enter__(self) -> "Rows[Row]":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        """Ends the response. Rows that were not read are not charged, except those that are on their way."""
+        self._rows.close()
+
+    def _pages(
+        self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
+    ) -> Generator[Row, None, None]:
+        page: int | None = None
+        while True:
+            response = sender.get(endpoint, query if page is None else {**query, "page": page}, caller)
+            self._add_page(response.metadata)
+            yield from endpoint.results(response.body)
+            page = endpoint.next_page(response.body)
+            if page is None:
+                return
+
+    def _export(
+        self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
+    ) -> Generator[Row, None, None]:
+        with sender.stream(endpoint.path, {**query, "format": "ndjson"}, caller) as (response, metadata):
+            reader = ExportReader(endpoint, metadata, response.headers)
+            self._add_export(reader)
+            try:
+                for chunk in response.iter_bytes():
+                    yield from reader.feed(chunk)
+            except TRANSPORT_ERRORS as error:
+                raise reader.lost() from error
+            reader.finish(response.extensions.get("trailers", {}))
+            self._add_export(reader)
+            sender.report(endpoint.path, reader.metadata, caller)
+
+
+class AsyncRows(Reading, AsyncIterator[Row]):
+    """The rows of all pages, or of a complete list. Close it, or use ``async with``, if you stop early."""
+
+    def __init__(self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller) -> None:
+        super().__init__()
+        read = self._export if query.get("limit") == "all" else self._pages
+        self._rows = read(sender, endpoint, query, caller)
+
+    async def __anext__(self) -> Row:
+        return await anext(self._rows)
+
+    async def __aenter__(self) -> "AsyncRows[Row]":
+        return self
+
+    async def __aexit__(self, *_: object) -> None:
+        await self.aclose()
+
+    async def aclose(self) -> None:
+        """Ends the response. Rows that were not read are not charged, except those that are on their way."""
+        await self._rows.aclose()
+
+    async def _pages(
+        self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
+    ) -> AsyncGenerator[Row, None]:
+        page: int | None = None
+        while True:
+            response = await sender.get(endpoint, query if page is None else {**query, "page": page}, caller)
+            self._add_page(response.metadata)
+            for row in endpoint.results(response.body):
+                yield row
+            page = endpoint.next_page(response.body)
+            if page is None:
+                return
+
+    async def _export(
+        self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query, caller: Caller
+    ) -> AsyncGenerator[Row, None]:
+        async with sender.stream(endpoint.path, {**query, "format": "ndjson"}, caller) as (response, metadata):
+            reader = ExportReader(endpoint, metadata, response.headers)
+            self._add_export(reader)
+            try:
+                async for chunk in response.aiter_bytes():
+                    for row in reader.feed(chunk):
+                        yield row
+            except TRANSPORT_ERRORS as error:
+                raise reader.lost() from error
+            reader.finish(response.extensions.get("trailers", {}))
+            self._add_export(reader)
+            sender.report(endpoint.path, reader.metadata, caller)
+
+
+def _estimate_query(path: str, query: Query) -> Query:
+    export = {"format": "ndjson"} if query.get("limit") == "all" else {}
+    return {**query, **export, "endpoint": path}
+
+
+def _rows_query(query: Query) -> Query:
+    return query if query.get("limit") is not None else {**query, "limit": MAX_PAGE_ROWS}
+
+
+def _frame_query(query: Query, max_rows: int | None) -> Query:
+    if query.get("limit") is not None:
+        return query
+    return {**query, "limit": "all" if max_rows is None else max(1, min(MAX_PAGE_ROWS, max_rows))}
+
+
+class Call(Generic[Body]):
+    """A request to an endpoint. It can be sent several times."""
+
+    def __init__(self, sender: Sender, endpoint: Endpoint[Body], query: Query) -> None:
+        self._sender = sender
+        self._endpoint = endpoint
+        self._query = query
+        self._caller = find_caller()
+
+    def __repr__(self) -> str:
+        return f"<request to {self._endpoint.path}, not sent; call get()>"
+
+    def get(self) -> Body:
+        """Sends the request and returns the body of the response."""
+        return self.get_with_metadata().body
+
+    def get_with_metadata(self) -> Response[Body]:
+        """Also returns what the headers say: cost, limits, dropped tickers, request id."""
+        return self._sender.get(self._endpoint, self._query, self._caller)
+
+    def estimate(self) -> types.Estimate:
+        """The price of the request, which is not charged."""
+        query = _estimate_query(self._endpoint.path, self._query)
+        return self._sender.get(_contract.ESTIMATE_ENDPOINT, query, self._caller).body["results"][0]
+
+
+class ListCall(Call[Body], Generic[Body, Row]):
+    """A request to an endpoint with paginated responses."""
+
+    _endpoint: ListEndpoint[Body, Row]
+
+    def __init__(self, sender: Sender, endpoint: ListEndpoint[Body, Row], query: Query) -> None:
+        super().__init__(sender, endpoint, query)
+
+    def __iter__(self) -> Rows[Row]:
+        return self.rows()
+
+    def pages(self) -> Iterator[Body]:
+        """All pages, from ``page`` (default: 1) to the last. A page is requested when the loop reaches it."""
+        page: int | None = None
+        while True:
+            query = self._query if page is None else {**self._query, "page": page}
+            body = self._sender.get(self._endpoint, query, self._caller).body
+            yield body
+            page = self._endpoint.next_page(body)
+            if page is None:
+                return
+
+    def rows(self) -> Rows[Row]:
+        """The rows of all pages. ``limit`` is the number of rows per request, 100 by default.
+
+        With ``limit="all"``, one response contains all rows. They are read one by one, and their number and digest are
+        verified after the last row; ``IncompleteExport`` is raised if they are wrong.
+        """
+        return Rows(self._sender, self._endpoint, _rows_query(self._query), self._caller)
+
+    @overload
+    def frame(
+        self,
+        backend: Literal["pandas"] = "pandas",
+        *,
+        decimals: Decimals = "decimal",
+        timezone: str = "America/New_York",
+        max_rows: int | None = None,
+    ) -> "pandas.DataFrame": ...
+
+    @overload
+    def frame(
+        self,
+        backend: Literal["polars"],
+        *,
+        decimals: Decimals = "decimal",
+        timezone: str = "America/New_York",
+        max_rows: int | None = None,
+    ) -> "polars.DataFrame": ...
+
+    def frame(
+        self,
+        backend: Backend = "pandas",
+        *,
+        decimals: Decimals = "decimal",
+        timezone: str = "America/New_York",
+        max_rows: int | None = None,
+    ) -> "pandas.DataFrame | polars.DataFrame":
+        """All rows, read as ``limit="all"``, as a data frame.
+
+        Args:
+            backend: ``pandas`` or ``polars``.
+            decimals: ``decimal``: exact; objects in pandas, ``Decimal`` columns in polars. ``arrow``: exact; Arrow
+                decimals in pandas too. ``float64``: the nearest floats.
+            timezone: The time zone of datetimes, which does not change the moments.
+            max_rows: Reads only the first rows.
+        """
+        with closing(Rows(self._sender, self._endpoint, _frame_query(self._query, max_rows), self._caller)) as rows:
+            return make_frame(list(islice(rows, max_rows)), self._endpoint, self._query, backend, decimals, timezone)
+
+
+class AsyncCall(Generic[Body]):
+    """A request to an endpoint. It can be sent several times."""
+
+    def __init__(self, sender: AsyncSender, endpoint: Endpoint[Body], query: Query) -> None:
+        self._sender = sender
+        self._endpoint = endpoint
+        self._query = query
+        self._caller = find_caller()
+
+    def __repr__(self) -> str:
+        return f"<request to {self._endpoint.path}, not sent; await get()>"
+
+    async def get(self) -> Body:
+        """Sends the request and returns the body of the response."""
+        return (await self.get_with_metadata()).body
+
+    async def get_with_metadata(self) -> Response[Body]:
+        """Also returns what the headers say: cost, limits, dropped tickers, request id."""
+        return await self._sender.get(self._endpoint, self._query, self._caller)
+
+    async def estimate(self) -> types.Estimate:
+        """The price of the request, which is not charged."""
+        query = _estimate_query(self._endpoint.path, self._query)
+        return (await self._sender.get(_contract.ESTIMATE_ENDPOINT, query, self._caller)).body["results"][0]
+
+
+class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
+    """A request to an endpoint with paginated responses."""
+
+    _endpoint: ListEndpoint[Body, Row]
+
+    def __init__(self, sender: AsyncSender, endpoint: ListEndpoint[Body, Row], query: Query) -> None:
+        super().__init__(sender, endpoint, query)
+
+    def __aiter__(self) -> AsyncRows[Row]:
+        return self.rows()
+
+    async def pages(self) -> AsyncIterator[Body]:
+        """All pages, from ``page`` (default: 1) to the last. A page is requested when the loop reaches it."""
+        page: int | None = None
+        while True:
+            query = self._query if page is None else {**self._query, "page": page}
+            body = (await self._sender.get(self._endpoint, query, self._caller)).body
+            yield body
+            page = self._endpoint.next_page(body)
+            if page is None:
+                return
+
+    def rows(self) -> AsyncRows[Row]:
+        """The rows of all pages. ``limit`` is the number of rows per request, 100 by default.
+
+        With ``limit="all"``, one response contains all rows. They are read one by one, and their number and digest are
+        verified after the last row; ``IncompleteExport`` is raised if they are wrong.
+        """
+        return AsyncRows(self._sender, self._endpoint, _rows_query(self._query), self._caller)
+
+    @overload
+    async def frame(
+        self,
+        backend: Literal["pandas"] = "pandas",
+        *,
+        decimals: Decimals = "decimal",
+        timezone: str = "America/New_York",
+        max_rows: int | None = None,
+    ) -> "pandas.DataFrame": ...
+
+    @overload
+    async def frame(
+        self,
+        backend: Literal["polars"],
+        *,
+        decimals: Decimals = "decimal",
+        timezone: str = "America/New_York",
+        max_rows: int | None = None,
+    ) -> "polars.DataFrame": ...
+
+    async def frame(
+        self,
+        backend: Backend = "pandas",
+        *,
+        decimals: Decimals = "decimal",
+        timezone: str = "America/New_York",
+        max_rows: int | None = None,
+    ) -> "pandas.DataFrame | polars.DataFrame":
+        """All rows as a data frame, as ``ListCall.frame``."""
+        rows: list[Row] = []
+        reading = AsyncRows(self._sender, self._endpoint, _frame_query(self._query, max_rows), self._caller)
+        async with aclosing(reading):
+            async for row in reading:
+                rows.append(row)
+                if len(rows) == max_rows:
+                    break
+        return make_frame(rows, self._endpoint, self._query, backend, decimals, timezone)

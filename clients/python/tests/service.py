@@ -1,0 +1,73 @@
+"""Starts the service with `npm start`, in a new home folder, on a free port.
+
+`python tests/service.py COMMAND…` runs a command while the service is running.
+"""
+
+import contextlib
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[3]
+
+
+@dataclass(frozen=True)
+class Service:
+    url: str
+    key: str
+
+
+def find_free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return int(probe.getsockname()[1])
+
+
+@contextlib.contextmanager
+def running_service() -> Iterator[Service]:
+    """The service of TICKERLINE_URL and TICKERLINE_KEY; without them, a new one."""
+    if "TICKERLINE_URL" in os.environ:
+        yield Service(os.environ["TICKERLINE_URL"], os.environ["TICKERLINE_KEY"])
+        return
+    port = find_free_port()
+    with tempfile.TemporaryDirectory(prefix="tickerline-python-") as home:
+        process = subprocess.Popen(
+            ["npm", "start"],
+            cwd=ROOT,
+            env={**os.environ, "PORT": str(port), "TICKERLINE_HOME": home},
+            stdout=subprocess.PIPE,
+            text=True,
+            start_new_session=True,
+        )
+        try:
+            yield Service(f"http://127.0.0.1:{port}", _read_key(process))
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGTERM)
+            process.communicate()
+
+
+def _read_key(process: "subprocess.Popen[str]") -> str:
+    """The demo key, which the service prints when it is ready."""
+    assert process.stdout is not None
+    output = ""
+    for line in process.stdout:
+        output += line
+        match = re.search(r"Bearer (\S+)\"", line)
+        if match:
+            return match[1]
+    raise RuntimeError(f"The service ended before it was ready:\n{output}")
+
+
+if __name__ == "__main__":
+    with running_service() as service:
+        environment = {**os.environ, "TICKERLINE_URL": service.url, "TICKERLINE_KEY": service.key}
+        code = subprocess.run(sys.argv[1:], env=environment, check=False).returncode
+    sys.exit(code)

@@ -1,0 +1,122 @@
+"""Complete lists whose responses are cut off or wrong."""
+
+import gzip
+import json
+import tracemalloc
+from collections.abc import Iterator, Mapping
+
+import pytest
+
+import tickerline
+from tickerline import Tickerline
+from tickerline._trailers import parse_trailers
+
+from .drivers import Driver
+from .scripted import EVENT, chunked_response, digest_of, scripted_server
+
+LINE = json.dumps(EVENT).encode() + b"\n"
+BODY = LINE * 3
+TYPE = {"Content-Type": "application/x-ndjson"}
+
+
+def export(
+    chunks: list[bytes], *, rows: int = 3, headers: Mapping[str, str] = TYPE, trailers: Mapping[str, str] | None = None
+) -> list[bytes]:
+    trailers = {"Unencoded-Digest": digest_of(BODY), "X-Cost-Microdollars": "12"} if trailers is None else trailers
+    return list(chunked_response(chunks, {**headers, "X-Row-Count": str(rows)}, trailers))
+
+
+@pytest.mark.parametrize(
+    "chunks", [[BODY], [LINE, LINE, LINE], [BODY[:7], BODY[7:100], BODY[100:]], [bytes([byte]) for byte in BODY]]
+)
+def test_verifies_the_digest_and_reads_the_cost_from_the_trailers(
+    chunks: list[bytes], driver_class: type[Driver]
+) -> None:
+    with scripted_server(export(chunks)) as server, driver_class(server.url) as driver:
+        assert driver.rows("timeline", ticker="A", limit="all") == [EVENT] * 3
+        assert driver.reading is not None
+        assert driver.reading.is_digest_verified
+        assert driver.reading.cost_microdollars == 12
+        assert driver.responses[-1][1].cost_microdollars == 12
+        assert "limit=all&format=ndjson" in server.requests[0].splitlines()[0]
+
+
+def test_verifies_the_digest_of_a_compressed_response(driver_class: type[Driver]) -> None:
+    parts = export([gzip.compress(BODY)], headers={**TYPE, "Content-Encoding": "gzip"})
+    with scripted_server(parts) as server, driver_class(server.url) as driver:
+        assert len(driver.rows("timeline", ticker="A", limit="all")) == 3
+        assert driver.reading is not None
+        assert driver.reading.is_digest_verified
+
+
+def test_verifies_only_the_number_of_rows_if_a_proxy_removed_the_trailers(driver_class: type[Driver]) -> None:
+    with scripted_server(export([BODY], trailers={})) as server, driver_class(server.url) as driver:
+        assert len(driver.rows("timeline", ticker="A", limit="all")) == 3
+        assert driver.reading is not None
+        assert not driver.reading.is_digest_verified
+
+
+def test_refuses_rows_with_a_wrong_digest(driver_class: type[Driver]) -> None:
+    changed = BODY.replace(b"A gap", b"A gaq", 1)
+    with scripted_server(export([changed])) as server, driver_class(server.url) as driver:
+        with pytest.raises(tickerline.IncompleteExport, match="do not match their digest") as caught:
+            driver.rows("timeline", ticker="A", limit="all")
+        assert caught.value.reason == "digest"
+
+
+def test_refuses_a_wrong_number_of_rows(driver_class: type[Driver]) -> None:
+    with scripted_server(export([BODY], rows=4)) as server, driver_class(server.url) as driver:
+        with pytest.raises(tickerline.IncompleteExport, match="sent 3 of 4 rows") as caught:
+            driver.rows("timeline", ticker="A", limit="all")
+        assert (caught.value.reason, caught.value.rows_received, caught.value.rows_expected) == ("row_count", 3, 4)
+
+
+@pytest.mark.parametrize("end", [LINE * 2, LINE * 2 + LINE[:20]])
+def test_notices_a_response_that_was_cut_off(end: bytes, driver_class: type[Driver]) -> None:
+    head, chunk, _ = export([end])
+    with scripted_server([head, chunk]) as server, driver_class(server.url) as driver:
+        with pytest.raises(tickerline.IncompleteExport, match="ended after 2 of 3 rows") as caught:
+            driver.rows("timeline", ticker="A", limit="all")
+        assert caught.value.reason == "connection"
+        with pytest.raises(tickerline.IncompleteExport):
+            scripted_frame(driver_class, [head, chunk])
+
+
+def scripted_frame(driver_class: type[Driver], parts: list[bytes]) -> None:
+    with scripted_server(parts) as server, driver_class(server.url) as driver:
+        driver.frame("timeline", {"ticker": "A"})
+
+
+def test_reads_a_long_list_with_little_memory() -> None:
+    rows = 20_000
+
+    def chunks() -> Iterator[bytes]:
+        for _ in range(rows // 100):
+            yield LINE * 100
+
+    parts = chunked_response(chunks(), {**TYPE, "X-Row-Count": str(rows)}, {"Unencoded-Digest": digest_of(LINE * rows)})
+    with scripted_server(parts) as server, Tickerline(server.url) as client:
+        reading = client.timeline("A", limit="all").rows()
+        next(reading)
+        tracemalloc.start()
+        count = 1 + sum(1 for _ in reading)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+    assert count == rows
+    assert reading.is_digest_verified
+    assert peak < 1_000_000 < len(LINE) * rows
+
+
+@pytest.mark.parametrize(
+    ("tail", "trailers"),
+    [
+        (b"data\r\n0\r\nA: 1\r\nB-c:2\r\n\r\n", {"a": "1", "b-c": "2"}),
+        (b"data\r\n000;name=value\r\nA: 1\r\n\r\n", {"a": "1"}),
+        (b"data\r\n0\r\n\r\n", {}),
+        (b"data\r\n0\r\nA: 1\r\n", {}),
+        (b"\r\n0\r\nA: 1\r\n\r\n\r\n0\r\nB: 2\r\n\r\n", {"b": "2"}),
+        (b"", {}),
+    ],
+)
+def test_finds_trailers_at_the_end_of_a_body(tail: bytes, trailers: dict[str, str]) -> None:
+    assert parse_trailers(tail) == trailers
