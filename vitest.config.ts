@@ -12,6 +12,7 @@ const isSlow = ({ moduleId }: TestSpecification) => readFileSync(moduleId, "utf8
 /** Runs the files that mostly wait for servers and faults first, so that none of them runs alone at the end. */
 class SlowFilesFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
+    // oxlint-disable-next-line unicorn/no-array-sort -- It is the method of the base class.
     const sorted = await super.sort(files)
     return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))]
   }

@@ -32,7 +32,7 @@ interface CachedLineage {
 /** The part of the configured cache size that resolved symbols may use. */
 const cacheShare = 1 / 8
 
-/** Estimated memory in bytes. The symbols of a chain share it, so each has one link of it and of what derives from it. */
+/** Estimated memory in bytes of one symbol's share. All symbols of a chain share the chain and what derives from it. */
 const estimateSize = ({ lineage }: CachedLineage) =>
   Result.match(lineage, {
     onSuccess: () => 768,
