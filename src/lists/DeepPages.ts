@@ -43,7 +43,7 @@ export const makeDeepPageBuilder = (sql: SqlClient.SqlClient) => {
     if (period !== undefined) {
       return sql`
         ${period.from} cross join lateral (
-          select * from ${name} where ${period.where} and ${where} ${period.orderAndLimit(order)}
+          select * from ${name} where ${period.whereInOrder(order)} and ${where} ${period.orderAndLimit(order)}
         ) as ${name} ${clauses.orderAndLimit(period.mergeOrder(order))}
       `
     }

@@ -18,18 +18,39 @@ export interface PeriodClauses {
   readonly from: Statement.Fragment
   /** Whether a row belongs to the period. */
   readonly where: Statement.Fragment
+  /** The same for a list in this order. An index has the symbol and then the order. */
+  readonly whereInOrder: (order: Statement.Fragment) => Statement.Fragment
   /** Order and limit of the rows of one period. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
   /** The same order for the rows of all periods, written so that PostgreSQL reads no more periods than it needs. */
   readonly mergeOrder: (order: Statement.Fragment) => Statement.Fragment
 }
 
-/** Compares the row's date with the period in a way that an index on symbol and date supports. */
-const compareDate = (sql: SqlClient.SqlClient, { column, type }: RowDate) => {
-  const name = sql(column)
-  if (type === fieldTypes.date) return sql`${name} >= starts and ${name} < ends`
-  const midnight = (day: string) => sql.literal(`${day}::timestamp at time zone interval '-05:00'`)
-  return sql`${name} >= ${midnight("starts")} and ${name} < ${midnight("ends")}`
+interface DateRange {
+  readonly date: Statement.Fragment
+  readonly start: Statement.Fragment
+  readonly end: Statement.Fragment
+}
+
+export const isInRange = (sql: SqlClient.SqlClient, { date, end, start }: DateRange) =>
+  sql`${date} >= ${start} and ${date} < ${end}`
+
+/**
+ * For a list in another order than that of the date. Counts may use a partial index that no other statement can use
+ * (migration 44). Pages use no index on the date, because PostgreSQL would read and sort all rows of the range.
+ */
+export const isInUnsortedRange = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
+  const { date, end, start } = range
+  return isCount
+    ? sql`${isInRange(sql, range)} and ${date} > '-infinity'`
+    : sql`case when ${date} >= ${start} then ${date} < ${end} else false end`
+}
+
+/** The days of the period, compared with the row's date. */
+const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDate): DateRange => {
+  const midnight = (day: string) =>
+    sql.literal(type === fieldTypes.date ? day : `${day}::timestamp at time zone interval '-05:00'`)
+  return { date: sql`${sql(column)}`, start: midnight("starts"), end: midnight("ends") }
 }
 
 const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedInterval>) => {
@@ -66,6 +87,9 @@ export const makePeriodClauses = (
     const [text] = sql`${order}`.compile()
     return rowDate !== undefined && text.startsWith(`${rowDate.column} desc`)
   }
+  const isOfSymbol = sql`ticker = symbol`
+  const range = rowDate === undefined ? undefined : toRange(sql, rowDate)
+  const where = range === undefined ? isOfSymbol : sql`${isOfSymbol} and ${isInRange(sql, range)}`
   return {
     areGaps,
     from: sql`(
@@ -74,7 +98,11 @@ export const makePeriodClauses = (
         ${array("rank", "int4")}
       ) as period (lineage_ticker, symbol, starts, ends, rank) ${sql.literal(selection)}
     ) as period`,
-    where: rowDate === undefined ? sql`ticker = symbol` : sql`ticker = symbol and ${compareDate(sql, rowDate)}`,
+    where,
+    whereInOrder: (order) =>
+      range === undefined || isSortedByDate(order)
+        ? where
+        : sql`${isOfSymbol} and ${isInUnsortedRange(sql, range, areGaps)}`,
     orderAndLimit,
     mergeOrder: (order) => isSortedByDate(order) ? sql`period.rank, ${order}` : order,
   }

@@ -128,6 +128,18 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQ
       }),
   )
 
+  it.effect.each(["/v1/news", "/v1/news-basic", "/v1/timeline"])(
+    "reads the items of a company in order, and counts the omitted ones with their own index: %s (§8, D35)",
+    (path) =>
+      Effect.gen(function* () {
+        const { ultimate } = yield* Service.TestKeys
+        const request = Service.requestJson(`${path}?ticker=T5&follow_lineage=true`, { key: ultimate })
+        const plan = JSON.stringify(yield* StatementRecorder.explainRequest(request, "as period"))
+        const indexes = Array.from(plan.matchAll(/"Index Name":"(news_[^"]*)"/g), ([, name]) => name)
+        assert.sameMembers(indexes, ["news_ticker_created_at_id_idx", "news_ticker_filed_at_idx"])
+      }),
+  )
+
   it.effect.each(newestFirstPaths)(
     "reads the newest periods first, and stops after the page: %s (§8, D35)",
     (path) =>

@@ -3,6 +3,7 @@ import { type SqlClient, Statement } from "effect/sql"
 import type { QueryParameter } from "../../lists/Conditions.ts"
 import type { PageClauses } from "../../lists/DeepPages.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
+import { isInRange, isInUnsortedRange } from "../../lists/PeriodClauses.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { runnerCondition } from "../intraday-runners/Api.ts"
 import { holderCondition } from "../ownership/Api.ts"
@@ -49,7 +50,7 @@ interface EventColumns {
   /** A total order of the rows of a ticker, newest first. An index has the ticker and the order of `moment`. */
   readonly order: Fragment
   /** SQL from `from` to the conditions. Reads the rows of `period.symbol`. */
-  readonly rows: (query: EventQuery) => Fragment
+  readonly rows: (query: EventQuery, clauses: SourceClauses) => Fragment
 }
 
 const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
@@ -60,12 +61,13 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     date_from === undefined ? [] : [sql`${moment} >= (select ${date_from}::text::date)`]
   const isNotAfter = (moment: Fragment, { date_to }: EventQuery) =>
     date_to === undefined ? [] : [sql`${moment} < (select ${date_to}::text::date + 1)`]
-  /** Whether the row belongs to the period. `date` is the date of the row, as for `follow_lineage` of its own list. */
-  const isInPeriod = (date: Fragment) => sql`${date} >= period.starts and ${date} < period.ends`
+  /** The days of the period. `date` is the date of the row, as for `follow_lineage` of its own list. */
+  const toPeriod = (date: Fragment) => ({ date, start: sql`period.starts`, end: sql`period.ends` })
+  const isInPeriod = (date: Fragment) => isInRange(sql, toPeriod(date))
 
   /** Whether the event is within the dates of the request, and its row within the period. */
-  const during = (query: EventQuery, moment: Fragment, date = moment) =>
-    sql.and([isInPeriod(date), ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
+  const during = (query: EventQuery, moment: Fragment, isOfPeriod = isInPeriod(moment)) =>
+    sql.and([isOfPeriod, ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
 
   const fromTable = (table: string, moment: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: EventQuery) =>
     sql`from ${name(table)} where ${sql.and([sql`ticker = period.symbol`, during(query, moment), ...conditions])}`
@@ -102,12 +104,12 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     { format = sql`'YYYY-MM-DD'`, key, moment, order, rows, title, type = sql.literal(`'${types[0]}'`) }: EventColumns,
   ): EventSource => ({
     types,
-    build: (query, { orderUpToPage }) =>
+    build: (query, clauses) =>
       sql`
       select lineage_ticker, symbol, starts, event.* from period cross join lateral (
         select ${moment}::timestamp as moment, ${format} as at_format, ${type} as type, ${title} as full_title,
           ${key} as key, row_number() over (order by ${order}) as position
-        ${rows(query)} ${orderUpToPage(order)}
+        ${rows(query, clauses)} ${clauses.orderUpToPage(order)}
       ) as event
     `,
   })
@@ -127,12 +129,13 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
       allOfDay,
     ),
     order: sql`created_at desc, id`,
-    rows: (query) => {
+    rows: (query, { areGaps }) => {
+      const isOfPeriod = isInUnsortedRange(sql, toPeriod(filed_at), areGaps)
       const [filings, news] = [query.types.includes("filing"), query.types.includes("news")]
       // These conditions are written as in /v1/news.
       const conditions = filings && news ? [] : [filings ? sql`form_type <> 'news'` : sql`form_type = 'news'`]
       return sql`from news where ${
-        sql.and([sql`ticker = period.symbol`, during(query, created_at, filed_at), ...conditions])
+        sql.and([sql`ticker = period.symbol`, during(query, created_at, isOfPeriod), ...conditions])
       }`
     },
   })
