@@ -18,6 +18,8 @@ HERE = Path(__file__).resolve().parent
 DOCUMENT = json.loads((HERE / "../../test/openapi.json").read_text(encoding="utf-8"))
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 WIDTH = 120
+# Dates that the released contract describes as text. It cannot add their format before v2.
+UNMARKED_DATES = {"date", "effective_date", "sunset"}
 
 Schema = dict[str, Any]
 
@@ -138,7 +140,8 @@ class Types:
             ("boolean", None): ("bool", "boolean"),
             (None, None): ("JsonValue", "json"),
         }
-        type_, kind = kinds[schema.get("type"), schema.get("format")]
+        is_unmarked_date = schema.get("type") == "string" and name in UNMARKED_DATES
+        type_, kind = kinds[schema.get("type"), "date" if is_unmarked_date else schema.get("format")]
         return type_, f'"{kind}"', False, False
 
     def union(self, choices: list[Schema]) -> tuple[str, str, bool, bool]:

@@ -16,7 +16,7 @@ export const EndpointRow = Schema.Struct({
   description: Schema.String.annotate({ description: "What the endpoint returns." }),
   tier: Schema.NullOr(Tier).annotate({ description: "The lowest tier that may call it. Null: no key is needed." }),
   deprecated: Schema.Boolean.annotate({ description: "Whether its deprecation has been announced." }),
-  sunset: Schema.NullOr(Schema.String.annotate({ format: "date" })).annotate({
+  sunset: Schema.NullOr(Schema.String).annotate({
     description: "The date after which it may stop responding. Null: no date is set.",
   }),
   successor: Schema.NullOr(Schema.String).annotate({ description: "The path of its replacement." }),

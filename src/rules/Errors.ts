@@ -89,7 +89,7 @@ export type LineageReason = typeof LineageReason.Type
 export const ChangeEvent = Schema.Struct({
   old_ticker: Schema.String.annotate({ description: "The former symbol." }),
   new_ticker: Schema.String.annotate({ description: "The new symbol." }),
-  effective_date: Schema.String.annotate({ description: "YYYY-MM-DD.", format: "date" }),
+  effective_date: Schema.String.annotate({ description: "YYYY-MM-DD." }),
 }).annotate({ identifier: "ChangeEvent" })
 
 /** The chain of ticker changes of one issuer (§4.1, lineage). */
@@ -154,11 +154,7 @@ export class AmbiguousTickerLineage extends Schema.Error<AmbiguousTickerLineage>
 export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemoved")(
   makeErrorFieldsWithDetails(
     "endpoint_removed",
-    Schema.Struct({
-      successor: Schema.String,
-      documentation: Schema.String,
-      sunset: Schema.String.annotate({ format: "date" }),
-    }),
+    Schema.Struct({ successor: Schema.String, documentation: Schema.String, sunset: Schema.String }),
   ),
   { httpApiStatus: 410, description: "The endpoint was removed; the message says what changed." },
 ) {

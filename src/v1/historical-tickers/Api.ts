@@ -17,7 +17,7 @@ export class HistoricalTickerRow extends Model.Class<HistoricalTickerRow>("Histo
 
 export const FormerTicker = Schema.Struct({
   ticker: Schema.String.annotate({ description: "A former symbol." }),
-  date: Schema.NullOr(Schema.String.annotate({ format: "date" })).annotate({
+  date: Schema.NullOr(Schema.String).annotate({
     description: "Date on which the symbol was given up, YYYY-MM-DD; null if unknown.",
   }),
 }).annotate({ identifier: "HistoricalTicker" })

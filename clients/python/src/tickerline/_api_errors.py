@@ -32,8 +32,13 @@ class AmbiguousTickerLineage(ApiError):
 
     @property
     def tickers(self) -> list[str]:
-        """The symbols involved, sorted."""
+        """The symbols involved, sorted; the first 100 if the request has several symbols."""
         return self.details["tickers"]
+
+    @property
+    def ticker_count(self) -> int:
+        """The number of symbols, including those that are not listed."""
+        return self.details["ticker_count"]
 
     @property
     def candidates(self) -> list[types.LineageCandidate]:

@@ -297,6 +297,7 @@ REGISTRATION = Structure(
     Field("details", "text", nullable=True),
     Field("document_url", "text", nullable=True),
     Field("last_updated", "datetime"),
+    Field("source", "text", nullable=True, required=False, is_list=True),
     Field("lineage_ticker", "text", required=False),
 )
 
@@ -435,6 +436,7 @@ NEWS_ITEM = Structure(
     Field("filed_at_time", "datetime", nullable=True),
     Field("created_at", "datetime"),
     Field("last_updated", "datetime"),
+    Field("source", "text", nullable=True, required=False, is_list=True),
     Field("lineage_ticker", "text", required=False),
 )
 
@@ -459,6 +461,7 @@ NEWS_BASIC_ITEM = Structure(
     Field("filed_at", "date"),
     Field("created_at", "datetime"),
     Field("last_updated", "datetime"),
+    Field("source", "text", nullable=True, required=False, is_list=True),
     Field("lineage_ticker", "text", required=False),
 )
 
@@ -707,6 +710,7 @@ FLOAT_OUTSTANDING = Structure(
     Field("ownership_source_url", "text", nullable=True),
     Field("document_url", "text", nullable=True),
     Field("last_updated", "datetime"),
+    Field("source", "text", nullable=True, required=False, is_list=True),
     Field("lineage_ticker", "text", required=False),
 )
 
@@ -740,6 +744,7 @@ HISTORICAL_FLOAT = Structure(
     Field("ads_ratio", "decimal", nullable=True),
     Field("details", "text", nullable=True),
     Field("last_updated", "datetime"),
+    Field("source", "text", nullable=True, required=False, is_list=True),
     Field("lineage_ticker", "text", required=False),
 )
 
@@ -767,6 +772,7 @@ OWNER = Structure(
     Field("shared_voting_shares", "integer", nullable=True),
     Field("event_date", "date", nullable=True),
     Field("last_updated", "datetime"),
+    Field("source", "text", nullable=True, required=False, is_list=True),
 )
 
 OWNERSHIP = Structure(
@@ -839,6 +845,7 @@ SCREENER_ROW = Structure(
     Field("ratio_debt_to_equity", "decimal", nullable=True),
     Field("pending_s1", "boolean"),
     Field("last_updated", "datetime"),
+    Field("source", "text", nullable=True, required=False, is_list=True),
     Field("lineage_ticker", "text", required=False),
 )
 
@@ -1070,6 +1077,7 @@ AMBIGUOUS_SYMBOL = Structure(
     Field("reason", "text"),
     Field("reasons", "text", is_list=True),
     Field("tickers", "text", is_list=True),
+    Field("ticker_count", "integer"),
     Field("candidates", LINEAGE_CANDIDATE, is_list=True),
     Field("candidate_count", "integer"),
     Field("events", LINEAGE_EVENT, is_list=True),
@@ -1081,6 +1089,7 @@ AMBIGUOUS_TICKER_LINEAGE_DETAILS = Structure(
     Field("reason", "text"),
     Field("reasons", "text", is_list=True),
     Field("tickers", "text", is_list=True),
+    Field("ticker_count", "integer"),
     Field("candidates", LINEAGE_CANDIDATE, is_list=True),
     Field("candidate_count", "integer"),
     Field("events", LINEAGE_EVENT, is_list=True),

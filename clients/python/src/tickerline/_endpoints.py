@@ -193,8 +193,8 @@ class Endpoints(ABC):
         filed_at_from: str | dt.date | None = None, effective_date_from: str | dt.date | None = None,
         filed_at_to: str | dt.date | None = None, effective_date_to: str | dt.date | None = None,
         expiration_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.RegistrationsPage, types.Registration]:
         """Registration statements under which companies can sell shares, and what they have raised, newest filing
         first.
@@ -230,6 +230,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
@@ -244,8 +246,8 @@ class Endpoints(ABC):
             "max_calculated_raisable_amount": max_calculated_raisable_amount, "filed_at_from": filed_at_from,
             "effective_date_from": effective_date_from, "filed_at_to": filed_at_to,
             "effective_date_to": effective_date_to, "expiration_date_from": expiration_date_from,
-            "expiration_date_to": expiration_date_to, "follow_lineage": follow_lineage, "cik": cik, "page": page,
-            "limit": limit,
+            "expiration_date_to": expiration_date_to, "follow_lineage": follow_lineage, "cik": cik,
+            "provenance": provenance, "page": page, "limit": limit,
         })
 
     def pump_and_dump_tracker(
@@ -432,7 +434,8 @@ class Endpoints(ABC):
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.NewsPage, types.NewsItem]:
         """News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in
         `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.
@@ -456,13 +459,15 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
         return self._list(_contract.NEWS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def news_basic(
@@ -470,7 +475,8 @@ class Endpoints(ABC):
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.NewsBasicPage, types.NewsBasicItem]:
         """The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.
 
@@ -493,13 +499,15 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
         return self._list(_contract.NEWS_BASIC_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def gap_stats(
@@ -775,8 +783,8 @@ class Endpoints(ABC):
         min_outstanding: Number | None = None, min_tradable_float: Number | None = None,
         min_market_cap: Number | None = None, max_float: Number | None = None, max_outstanding: Number | None = None,
         max_tradable_float: Number | None = None, max_market_cap: Number | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.FloatOutstandingPage, types.FloatOutstanding]:
         """The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership
         figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.
@@ -804,6 +812,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
@@ -812,8 +822,8 @@ class Endpoints(ABC):
             "is_adr": is_adr, "min_float": min_float, "min_outstanding": min_outstanding,
             "min_tradable_float": min_tradable_float, "min_market_cap": min_market_cap, "max_float": max_float,
             "max_outstanding": max_outstanding, "max_tradable_float": max_tradable_float,
-            "max_market_cap": max_market_cap, "follow_lineage": follow_lineage, "cik": cik, "page": page,
-            "limit": limit,
+            "max_market_cap": max_market_cap, "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance,
+            "page": page, "limit": limit,
         })
 
     def historical_float_pro(
@@ -824,7 +834,8 @@ class Endpoints(ABC):
         max_market_cap: Number | None = None, filed_at_from: str | dt.date | None = None,
         reported_date_from: str | dt.date | None = None, filed_at_to: str | dt.date | None = None,
         reported_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.HistoricalFloatProPage, types.HistoricalFloat]:
         """Float, shares outstanding and ownership as each filing reported them, newest report first, with the market
         capitalisation of that day.
@@ -853,6 +864,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
@@ -862,13 +875,14 @@ class Endpoints(ABC):
             "min_market_cap": min_market_cap, "max_float": max_float, "max_outstanding_shares": max_outstanding_shares,
             "max_tradable_float": max_tradable_float, "max_market_cap": max_market_cap, "filed_at_from": filed_at_from,
             "reported_date_from": reported_date_from, "filed_at_to": filed_at_to, "reported_date_to": reported_date_to,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def ownership(
         self, ticker: OneOrMore[str], *, accession_number: str | None = None, owner_name: str | None = None,
         owner_type: OneOrMore[types.OwnershipOwnerType] | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.OwnershipPage, types.Ownership]:
         """The owners of each ticker from its newest filing with a table of holders, or from the filing that
         accession_number names. A ticker without such a filing has no result. owner_name and owner_type select owners
@@ -887,12 +901,14 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
         return self._list(_contract.OWNERSHIP_ENDPOINT, {
             "ticker": ticker, "accession_number": accession_number, "owner_name": owner_name, "owner_type": owner_type,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def screener(
@@ -927,8 +943,8 @@ class Endpoints(ABC):
         max_gain_180_day: Number | None = None, max_gain_365_day: Number | None = None,
         max_num_gaps: Number | None = None, max_num_runners: Number | None = None, max_avg_gap: Number | None = None,
         max_ratio_debt_to_equity: Number | None = None, sort: types.ScreenerSort | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.ScreenerPage, types.ScreenerRow]:
         """Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort
         by. The rows have no date, so `follow_lineage` uses the current symbol only.
@@ -1009,6 +1025,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
@@ -1039,7 +1057,7 @@ class Endpoints(ABC):
             "max_gain_180_day": max_gain_180_day, "max_gain_365_day": max_gain_365_day, "max_num_gaps": max_num_gaps,
             "max_num_runners": max_num_runners, "max_avg_gap": max_avg_gap,
             "max_ratio_debt_to_equity": max_ratio_debt_to_equity, "sort": sort, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def timeline(
@@ -1396,8 +1414,8 @@ class AsyncEndpoints(ABC):
         filed_at_from: str | dt.date | None = None, effective_date_from: str | dt.date | None = None,
         filed_at_to: str | dt.date | None = None, effective_date_to: str | dt.date | None = None,
         expiration_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.RegistrationsPage, types.Registration]:
         """Registration statements under which companies can sell shares, and what they have raised, newest filing
         first.
@@ -1433,6 +1451,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
@@ -1447,8 +1467,8 @@ class AsyncEndpoints(ABC):
             "max_calculated_raisable_amount": max_calculated_raisable_amount, "filed_at_from": filed_at_from,
             "effective_date_from": effective_date_from, "filed_at_to": filed_at_to,
             "effective_date_to": effective_date_to, "expiration_date_from": expiration_date_from,
-            "expiration_date_to": expiration_date_to, "follow_lineage": follow_lineage, "cik": cik, "page": page,
-            "limit": limit,
+            "expiration_date_to": expiration_date_to, "follow_lineage": follow_lineage, "cik": cik,
+            "provenance": provenance, "page": page, "limit": limit,
         })
 
     def pump_and_dump_tracker(
@@ -1635,7 +1655,8 @@ class AsyncEndpoints(ABC):
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.NewsPage, types.NewsItem]:
         """News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in
         `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.
@@ -1659,13 +1680,15 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
         return self._list(_contract.NEWS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def news_basic(
@@ -1673,7 +1696,8 @@ class AsyncEndpoints(ABC):
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.NewsBasicPage, types.NewsBasicItem]:
         """The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.
 
@@ -1696,13 +1720,15 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
         return self._list(_contract.NEWS_BASIC_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def gap_stats(
@@ -1978,8 +2004,8 @@ class AsyncEndpoints(ABC):
         min_outstanding: Number | None = None, min_tradable_float: Number | None = None,
         min_market_cap: Number | None = None, max_float: Number | None = None, max_outstanding: Number | None = None,
         max_tradable_float: Number | None = None, max_market_cap: Number | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.FloatOutstandingPage, types.FloatOutstanding]:
         """The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership
         figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.
@@ -2007,6 +2033,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
@@ -2015,8 +2043,8 @@ class AsyncEndpoints(ABC):
             "is_adr": is_adr, "min_float": min_float, "min_outstanding": min_outstanding,
             "min_tradable_float": min_tradable_float, "min_market_cap": min_market_cap, "max_float": max_float,
             "max_outstanding": max_outstanding, "max_tradable_float": max_tradable_float,
-            "max_market_cap": max_market_cap, "follow_lineage": follow_lineage, "cik": cik, "page": page,
-            "limit": limit,
+            "max_market_cap": max_market_cap, "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance,
+            "page": page, "limit": limit,
         })
 
     def historical_float_pro(
@@ -2027,7 +2055,8 @@ class AsyncEndpoints(ABC):
         max_market_cap: Number | None = None, filed_at_from: str | dt.date | None = None,
         reported_date_from: str | dt.date | None = None, filed_at_to: str | dt.date | None = None,
         reported_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.HistoricalFloatProPage, types.HistoricalFloat]:
         """Float, shares outstanding and ownership as each filing reported them, newest report first, with the market
         capitalisation of that day.
@@ -2056,6 +2085,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
@@ -2065,13 +2096,14 @@ class AsyncEndpoints(ABC):
             "min_market_cap": min_market_cap, "max_float": max_float, "max_outstanding_shares": max_outstanding_shares,
             "max_tradable_float": max_tradable_float, "max_market_cap": max_market_cap, "filed_at_from": filed_at_from,
             "reported_date_from": reported_date_from, "filed_at_to": filed_at_to, "reported_date_to": reported_date_to,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def ownership(
         self, ticker: OneOrMore[str], *, accession_number: str | None = None, owner_name: str | None = None,
         owner_type: OneOrMore[types.OwnershipOwnerType] | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.OwnershipPage, types.Ownership]:
         """The owners of each ticker from its newest filing with a table of holders, or from the filing that
         accession_number names. A ticker without such a filing has no result. owner_name and owner_type select owners
@@ -2090,12 +2122,14 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
         return self._list(_contract.OWNERSHIP_ENDPOINT, {
             "ticker": ticker, "accession_number": accession_number, "owner_name": owner_name, "owner_type": owner_type,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def screener(
@@ -2130,8 +2164,8 @@ class AsyncEndpoints(ABC):
         max_gain_180_day: Number | None = None, max_gain_365_day: Number | None = None,
         max_num_gaps: Number | None = None, max_num_runners: Number | None = None, max_avg_gap: Number | None = None,
         max_ratio_debt_to_equity: Number | None = None, sort: types.ScreenerSort | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.ScreenerPage, types.ScreenerRow]:
         """Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort
         by. The rows have no date, so `follow_lineage` uses the current symbol only.
@@ -2212,6 +2246,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
+                null.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
         """
@@ -2242,7 +2278,7 @@ class AsyncEndpoints(ABC):
             "max_gain_180_day": max_gain_180_day, "max_gain_365_day": max_gain_365_day, "max_num_gaps": max_num_gaps,
             "max_num_runners": max_num_runners, "max_avg_gap": max_avg_gap,
             "max_ratio_debt_to_equity": max_ratio_debt_to_equity, "sort": sort, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def timeline(

@@ -492,6 +492,10 @@ class Registration(TypedDict):
     """URL of the filing."""
     last_updated: dt.datetime
     """A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."""
+    source: NotRequired[list[str] | None]
+    """With `provenance=true`: Links to the documents that the row comes from. A fragment names the element or fact.
+    Null: unknown. Missing otherwise.
+    """
     lineage_ticker: NotRequired[str]
     """With `follow_lineage=true`: the current symbol of the company. Missing otherwise."""
 
@@ -744,6 +748,10 @@ class NewsItem(TypedDict):
     """Eastern wall clock, printed as stored, with the fixed offset -05:00."""
     last_updated: dt.datetime
     """Eastern wall clock, printed as stored, with the fixed offset -05:00."""
+    source: NotRequired[list[str] | None]
+    """With `provenance=true`: Links to the documents that the row comes from. A fragment names the element or fact.
+    Null: unknown. Missing otherwise.
+    """
     lineage_ticker: NotRequired[str]
     """With `follow_lineage=true`: the current symbol of the company. Missing otherwise."""
 
@@ -786,6 +794,10 @@ class NewsBasicItem(TypedDict):
     """Eastern wall clock, printed as stored, with the fixed offset -05:00."""
     last_updated: dt.datetime
     """Eastern wall clock, printed as stored, with the fixed offset -05:00."""
+    source: NotRequired[list[str] | None]
+    """With `provenance=true`: Links to the documents that the row comes from. A fragment names the element or fact.
+    Null: unknown. Missing otherwise.
+    """
     lineage_ticker: NotRequired[str]
     """With `follow_lineage=true`: the current symbol of the company. Missing otherwise."""
 
@@ -1240,6 +1252,10 @@ class FloatOutstanding(TypedDict):
     """URL of the filing that reports the share counts."""
     last_updated: dt.datetime
     """A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."""
+    source: NotRequired[list[str] | None]
+    """With `provenance=true`: Links to the documents that the row comes from. A fragment names the element or fact.
+    Null: unknown. Missing otherwise.
+    """
     lineage_ticker: NotRequired[str]
     """With `follow_lineage=true`: the current symbol of the company. Missing otherwise."""
 
@@ -1302,6 +1318,10 @@ class HistoricalFloat(TypedDict):
     """How the counts were extracted from the filing."""
     last_updated: dt.datetime
     """A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."""
+    source: NotRequired[list[str] | None]
+    """With `provenance=true`: Links to the documents that the row comes from. A fragment names the element or fact.
+    Null: unknown. Missing otherwise.
+    """
     lineage_ticker: NotRequired[str]
     """With `follow_lineage=true`: the current symbol of the company. Missing otherwise."""
 
@@ -1350,6 +1370,10 @@ class Owner(TypedDict):
     """Date of the event that triggered the report."""
     last_updated: dt.datetime
     """A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."""
+    source: NotRequired[list[str] | None]
+    """With `provenance=true`: Links to the documents that the row comes from. A fragment names the element or fact.
+    Null: unknown. Missing otherwise.
+    """
 
 
 class Ownership(TypedDict):
@@ -1485,6 +1509,10 @@ class ScreenerRow(TypedDict):
     """Whether a form S-1 registration is pending."""
     last_updated: dt.datetime
     """A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30."""
+    source: NotRequired[list[str] | None]
+    """With `provenance=true`: Links to the documents that the row comes from. A fragment names the element or fact.
+    Null: unknown. Missing otherwise.
+    """
     lineage_ticker: NotRequired[str]
     """With `follow_lineage=true`: the current symbol of the company. Missing otherwise."""
 
@@ -1857,7 +1885,9 @@ class AmbiguousSymbol(TypedDict):
     reasons: list[LineageReason | str]
     """All reasons that apply."""
     tickers: list[str]
-    """The symbols involved, sorted."""
+    """The symbols involved, sorted; the first 100 if the request has several symbols."""
+    ticker_count: int
+    """The number of symbols, including those that are not listed."""
     candidates: list[LineageCandidate]
     """One chain per issuer, by first date (the first 100), if the chain of every issuer is unambiguous; otherwise
     empty.
@@ -1877,7 +1907,9 @@ class AmbiguousTickerLineageDetails(TypedDict):
     reasons: list[LineageReason | str]
     """All reasons that apply."""
     tickers: list[str]
-    """The symbols involved, sorted."""
+    """The symbols involved, sorted; the first 100 if the request has several symbols."""
+    ticker_count: int
+    """The number of symbols, including those that are not listed."""
     candidates: list[LineageCandidate]
     """One chain per issuer, by first date (the first 100), if the chain of every issuer is unambiguous; otherwise
     empty.
