@@ -50,7 +50,7 @@ const chooseFilters = ({ parameters }: typeof sourcedLists[number], seed: number
     if (["provenance", "page", "limit", "cik"].includes(name)) return []
     if (name === "follow_lineage") return isFollowed ? [[name, "true"] as const] : []
     if (name === "ticker") return isFollowed || parameter.required ? [[name, symbols] as const] : []
-    const isSent = name === "sort" || choose([true, ...Array.from({ length: 15 }, () => false)])
+    const isSent = name === "sort" || choose([true, ...Array.from({ length: parameters.length }, () => false)])
     return isSent ? [[name, chooseValue(parameter, choose, choose)] as const] : []
   })
 }
