@@ -9,9 +9,8 @@ const getMainTitle = (title: string) => title.toLowerCase().replace(/\([^()]*\)/
 /** Words that make a title another security than shares, such as `Common Stock Purchase Warrants`. */
 const otherSecurity = new RegExp(
   `\\b(${
-    "ads|adss|adr|adrs|depositary|depository|units?|(?<!beneficial )interests?|warrants?|options?|" +
-    "rights?|notes?|debentures?|bonds?|convertible|exchangeable|phantom|equivalents?|swaps?|forwards?|futures?|" +
-    "puts?|calls?|funds?"
+    "adss?|adrs?|depositary|depository|units?|(?<!beneficial )interests?|warrants?|options?|rights?|notes?|" +
+    "debentures?|bonds?|convertible|exchangeable|phantom|equivalents?|swaps?|forwards?|futures?|puts?|calls?|funds?"
   })\\b`,
 )
 

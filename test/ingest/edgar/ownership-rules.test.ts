@@ -15,16 +15,19 @@ interface Line {
   readonly nature?: string
   readonly footnotes?: ReadonlyArray<string>
   readonly price?: string
+  /** Footnotes of the exercise date, which are in place of a value. */
+  readonly exercise?: string
   readonly traded?: string
   readonly underlying?: string
   readonly date?: string
 }
 
 const writeLine = (name: string, line: Line) => {
-  const { date, footnotes = [], held, nature, price, title = "Common Stock", traded, underlying } = line
+  const { date, exercise, footnotes = [], held, nature, price, title = "Common Stock", traded, underlying } = line
   const notes = footnotes.map((id) => `<footnoteId id="${id}"/>`).join("")
   return `<${name}>${element("securityTitle", title)}` +
     (price === undefined ? "" : element("conversionOrExercisePrice", price)) +
+    (exercise === undefined ? "" : `<exerciseDate><footnoteId id="${exercise}"/></exerciseDate>`) +
     (date === undefined ? "" : element("transactionDate", date)) +
     (traded === undefined ? "" : `<transactionAmounts>${element("transactionShares", traded)}</transactionAmounts>`) +
     (underlying === undefined
@@ -110,6 +113,10 @@ describe("Common shares in Forms 3, 4 and 5", () => {
     assert.strictEqual(amount, "135")
   })
 
+  it("tells direct from indirect ownership, whatever the nature of the latter", () => {
+    assert.strictEqual(commonShares(trade({ held: "80" }), trade({ held: "70", nature: "" })), "150")
+  })
+
   it("tells trusts apart by their footnotes only", () => {
     const [first, second] = [["F1", "F9"], ["F2", "F9"]]
     const trusts = [{ held: "80", footnotes: first }, { held: "70", footnotes: second }]
@@ -151,6 +158,13 @@ describe("Other securities in Forms 3, 4 and 5", () => {
   it("counts what remains after a transaction if one derivative gives one share", () => {
     const grants = ["3.74", "8.88"].map((price) =>
       derivativeTrade({ title: "Stock Option", price, held: "50", traded: "10", underlying: "10" })
+    )
+    assert.strictEqual(options(...grants), "100")
+  })
+
+  it("tells grants apart by footnotes in place of their dates", () => {
+    const grants = ["F1", "F2"].map((exercise) =>
+      derivativeTrade({ title: "Stock Option", exercise, held: "50", traded: "10", underlying: "10" })
     )
     assert.strictEqual(options(...grants), "100")
   })
@@ -297,6 +311,25 @@ describe("Reporting persons in Schedules 13D and 13G", () => {
     assert.deepStrictEqual(amountsOf("Ordinary Shares"), [["5", null]])
     assert.deepStrictEqual(amountsOf("Series A Preferred Stock"), [[null, "5"]])
     assert.deepStrictEqual(amountsOf("American Depositary Shares"), [[null, null]])
+  })
+})
+
+describe("Misplaced elements", () => {
+  const name = "<rptOwnerName>Doe Jane</rptOwnerName>"
+  const reasonWith = (replacement: string) => reasonOf(writeForm().replace(name, replacement))
+
+  it("never become part of a value", () => {
+    const reason = "has an owner without a name or a CIK"
+    assert.strictEqual(reasonWith("<rptOwnerName>Doe<b>12 Main Street</b></rptOwnerName>"), reason)
+    assert.strictEqual(reasonWith(name.repeat(2)), reason)
+    assert.strictEqual(reasonWith(`<rptOwnerName xmlns="urn:other">Doe Jane</rptOwnerName>`), reason)
+  })
+
+  it("a person without a CIK has none, even if its element is filled with zeros", () => {
+    const xml = writeSchedule("Common Stock", { cik: "0000000000" })
+    const marked = xml.replace("<reportingPersonCIK>", "<reportingPersonNoCIK>Y</reportingPersonNoCIK>$&")
+    const [row] = Result.getOrThrow(readFiling(marked, "SCHEDULE 13D", cik))
+    assert.isNull(row?.["owner_cik"])
   })
 })
 
