@@ -119,7 +119,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
   changelog: ["Api.ts", "rules", "catalogue/Endpoints.ts", "http"],
   mail: ["accounts/EmailAddress.ts", "changelog", "db", "jobs/Job.ts", "observability", "rules"],
   site: ["accounts", "catalogue", "changelog", "http", "rules", "v1/datasets/DatasetEndpoints.ts"],
-  ingest: ["load", "rules"],
+  ingest: ["load", "rows", "rules"],
   load: ["db", "rules", "v1", "observability/Progress.ts", "cli/terminal/TerminalText.ts"],
   client: ["Api.ts", "rules", "rows", "accounts"],
   cli: [
@@ -129,6 +129,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "client",
     "db",
     "http",
+    "lineage",
     "lists",
     "load",
     "mail",

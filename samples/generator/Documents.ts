@@ -38,6 +38,12 @@ export interface Document extends DocumentDraft {
   readonly url: string
 }
 
+/** The links in `source`: the documents, with the element that a row comes from. Null if there is no document. */
+export const makeSource = (urls: ReadonlyArray<string | null>, element: string) => {
+  const links = urls.flatMap((url) => url === null ? [] : [`${url}#${element}`])
+  return links.length === 0 ? null : links
+}
+
 export const findDocument = ({ documents }: CompanyHistory, key: string) =>
   documents.find((document) => document.key === key)
 

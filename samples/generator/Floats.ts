@@ -2,7 +2,7 @@
 import { type Day, formatDate, sessionOn, today } from "./Calendar.ts"
 import { type Company, formatEvening, renamesOf, symbolOn } from "./Companies.ts"
 import { divideRounded, formatCents, formatFraction, formatRatio, mapNullable } from "./Decimals.ts"
-import { type Document, ipoDay } from "./Documents.ts"
+import { type Document, ipoDay, makeSource } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
 import { ownershipTables, sumOwnership } from "./Ownership.ts"
 import type { PriceHistory } from "./PriceSimulation.ts"
@@ -108,6 +108,9 @@ export const companyColumns = (company: Company) => {
 /** URL of the latest filing that lists holders. */
 export const ownershipSourceUrl = (history: CompanyHistory) => ownershipTables(history).at(-1)?.document.url ?? null
 
+/** The element of a report that states the shares outstanding, named as in SEC filings. */
+const sharesElement = "dei:EntityCommonStockSharesOutstanding"
+
 export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
   const { company, floats } = history
   return floats.map(({ affiliates, document, float, insiders, outstanding, reportedDay, restricted }, index) => ({
@@ -126,6 +129,7 @@ export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
     ...adrColumns(company),
     details: document.title,
     last_updated: formatEvening(document.day),
+    source: makeSource([index === 3 && company.number % 9 === 0 ? null : document.url], sharesElement),
   }))
 }
 
@@ -146,5 +150,6 @@ export const buildFloatOutstandingRows = (history: CompanyHistory) => {
     ownership_source_url: ownershipSourceUrl(history),
     document_url: newest?.document.url ?? null,
     last_updated: formatEvening(today),
+    source: makeSource([newest?.document.url ?? null], sharesElement),
   }]
 }

@@ -1,7 +1,7 @@
 /** Rows of news: filings and press releases. */
 import { formatDate, formatLocalTime, timeOfDay } from "./Calendar.ts"
 import { makeCompany, namedCompanies, symbolOn } from "./Companies.ts"
-import { type Document, isNews } from "./Documents.ts"
+import { type Document, isNews, makeSource } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
 import { people, publishers } from "./Names.ts"
 
@@ -45,6 +45,7 @@ export const buildNewsRows = (history: CompanyHistory) => {
       filed_at_time: time === null ? null : formatLocalTime(day, time),
       created_at: createdAt,
       last_updated: random.chance(0.9) ? createdAt : formatLocalTime(day, timeOfDay(20, 30)),
+      source: makeSource([isPressRelease ? null : url], "title"),
     }
   })
 }

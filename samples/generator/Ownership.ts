@@ -2,7 +2,7 @@
 import { type Day, formatDate, sessionOn } from "./Calendar.ts"
 import { type Company, formatEvening, symbolOn } from "./Companies.ts"
 import { divideRounded, formatFraction } from "./Decimals.ts"
-import type { Document } from "./Documents.ts"
+import { type Document, makeSource } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
 import { funds, people } from "./Names.ts"
 import type { RandomSource } from "./Random.ts"
@@ -144,7 +144,7 @@ export const buildOwnershipRows = (history: CompanyHistory) => {
       const owners = (tables.get(document) ?? []).map((holder) => ownerColumns(history, holder, day))
       // One filing has real holders and a placeholder, to test that the API hides the placeholder.
       const rows = owners.length === 0 || key === "owners:all:1" ? [...owners, placeholderColumns] : owners
-      return rows.map((owner) => ({
+      return rows.map((owner, index) => ({
         ticker: symbolOn(company, day),
         reported_date: key === "owners:funds:0" ? null : formatDate(day - 20),
         filed_at: formatDate(day),
@@ -153,6 +153,7 @@ export const buildOwnershipRows = (history: CompanyHistory) => {
         document_url: key.startsWith("owners:none") ? null : url,
         ...owner,
         last_updated: formatEvening(day),
+        source: makeSource([owner === placeholderColumns ? null : url], `reportingOwner[${index + 1}]`),
       }))
     },
   )

@@ -3,7 +3,7 @@ import { type Day, formatDate, today } from "./Calendar.ts"
 import { type Company, formatEvening, symbolOn } from "./Companies.ts"
 import { type Deal, shelfSalesUntil } from "./Deals.ts"
 import { divideRounded, formatCents, formatPrice, mapNullable, valueInCents } from "./Decimals.ts"
-import { type Document, findDocument, ipoDay } from "./Documents.ts"
+import { type Document, findDocument, ipoDay, makeSource } from "./Documents.ts"
 import { latestFloatReportOn } from "./Floats.ts"
 import type { CompanyHistory } from "./Market.ts"
 import { highestClose60Days } from "./PriceStatistics.ts"
@@ -55,6 +55,7 @@ const headerColumns = (
 const sourceColumns = (day: Day, { url }: Document, hasUrl = true) => ({
   document_url: hasUrl ? url : null,
   last_updated: formatEvening(day),
+  source: makeSource([hasUrl ? url : null], "fees"),
 })
 
 /** USD 75 million in cents. Companies with a smaller public float are subject to the baby-shelf limit. */

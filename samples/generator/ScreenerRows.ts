@@ -2,7 +2,7 @@
 import { formatDate, today } from "./Calendar.ts"
 import { formatEvening, symbolOn } from "./Companies.ts"
 import { divideRounded, formatCents, formatPercentChange, formatPrice, formatRatio, mapNullable } from "./Decimals.ts"
-import { findDocument, ipoDay } from "./Documents.ts"
+import { findDocument, ipoDay, makeSource } from "./Documents.ts"
 import { companyColumns, newestFloatReport, ownershipPercentColumns, ownershipSourceUrl } from "./Floats.ts"
 import { buildGapStatsRows, buildIntradayRunnersRows } from "./GapDayRows.ts"
 import type { CompanyHistory } from "./Market.ts"
@@ -111,5 +111,6 @@ export const buildScreenerRows = (history: CompanyHistory) => {
     ratio_debt_to_equity: random.chance(0.8) ? formatPrice(random.integer(-5000, 42_000)) : null,
     pending_s1: findDocument(history, "pending") !== undefined,
     last_updated: formatEvening(today),
+    source: makeSource([newestFloatReport(history.floats)?.document.url ?? null, ownershipSourceUrl(history)], "cover"),
   }]
 }

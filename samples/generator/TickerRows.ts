@@ -27,6 +27,7 @@ const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: C
     status,
     source,
     recorded_at: formatUtcInstant(today, timeOfDay(18, 5)),
+    source_links: status === "estimated" ? [`https://example.com/tickers/${date}#${first}`] : null,
   })
   return number % 3 === 0 ? [event(fourth, first, "2099-01-05", "confirmed")] : [
     event(fourth, first, "2026-08-03", "estimated"),
@@ -47,6 +48,7 @@ export const buildTickerChangesRows = (history: CompanyHistory) => {
     status: "confirmed",
     source,
     recorded_at: formatUtcInstant(day, timeOfDay(18, 5)),
+    source_links: null,
   }))
   return company.scenario.renames.length > 1 ? [...events, ...makeIneffectiveChanges(history)] : events
 }

@@ -21,6 +21,7 @@ import { helpPresenterLayer, reportFailure } from "./ErrorReport.ts"
 import { makeExample, makeSilentExample } from "./CommandParts.ts"
 import { generateCommand } from "./GenerateCommand.ts"
 import { makeKeysCommand } from "./KeysCommand.ts"
+import { lineageCommand } from "./LineageCommand.ts"
 import { datasetsCommand, loadCommand } from "./DatasetCommands.ts"
 import { loggingLayer } from "./Logging.ts"
 import { grantCommand, migrateCommand } from "./DatabaseCommands.ts"
@@ -78,6 +79,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       grantCommand.pipe(withWarnings),
       loadCommand.pipe(withWarnings),
       datasetsCommand.pipe(withWarnings),
+      lineageCommand.pipe(withWarnings),
       generateCommand.pipe(withWarnings),
       accountsCommand.pipe(withWarnings),
       makeKeysCommand(keyedPaths).pipe(withWarnings),

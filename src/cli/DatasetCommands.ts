@@ -55,7 +55,7 @@ const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
   }
 })
 
-type LoadFlags = Required<Pick<LoadTask, "allowEmpty" | "append" | "check">>
+type LoadFlags = Required<Pick<LoadTask, "allowEmpty" | "append" | "check" | "keepOmitted">>
 
 const getTable = ({ dataset }: LoadTask) => findDataset(dataset)?.table ?? dataset
 
@@ -93,10 +93,11 @@ const withInterruptionReport = <A, E, R>(
     )
   })
 
-const usageError = new CliError.ShowHelp({
-  commandPath: ["tickerline", "load"],
-  errors: [new CliError.ValidationError({ message: "load takes a dataset and a file, or --all with a folder." })],
-})
+const makeUsageError = (message: string) =>
+  new CliError.ShowHelp({
+    commandPath: ["tickerline", "load"],
+    errors: [new CliError.ValidationError({ message })],
+  })
 
 /** The name is validated here, so that an unknown dataset is reported before the command connects to the database. */
 const datasetArgument = Argument.String("dataset").pipe(
@@ -125,17 +126,24 @@ export const loadCommand = Command.make(
       Flag.optional,
     ),
     append: makeBooleanFlag("append", "Keep the existing rows: add new rows, and update rows with the same key"),
+    keepOmitted: makeBooleanFlag(
+      "keep-omitted",
+      "With --append: existing rows keep their values in columns that the file omits",
+    ),
     check: makeBooleanFlag("check", "Only check whether the file can be loaded, and change nothing"),
     allowEmpty: makeBooleanFlag("allow-empty", "Accept a file without rows, which empties the table"),
   },
-  Effect.fnUntraced(function* ({ all, allowEmpty, append, check, dataset, file }) {
-    const flags = { allowEmpty, append, check }
+  Effect.fnUntraced(function* ({ all, allowEmpty, append, check, dataset, file, keepOmitted }) {
+    const flags = { allowEmpty, append, check, keepOmitted }
+    if (keepOmitted && !append) return yield* makeUsageError("--keep-omitted needs --append.")
     if (Option.isSome(all) && Option.isNone(dataset)) {
       const { others, tasks } = yield* findDatasetFiles(all.value)
       if (others.length > 0) yield* Console.error(`Skipped, because not named after a table: ${others.join(", ")}`)
       return yield* withInterruptionReport(tasks, flags, runTasks)
     }
-    if (Option.isSome(all) || Option.isNone(dataset) || Option.isNone(file)) return yield* usageError
+    if (Option.isSome(all) || Option.isNone(dataset) || Option.isNone(file)) {
+      return yield* makeUsageError("load takes a dataset and a file, or --all with a folder.")
+    }
     return yield* withInterruptionReport(
       [{ dataset: dataset.value, file: file.value }],
       flags,

@@ -16,6 +16,7 @@ import {
 import { getLineageRequests, type LineageQuery } from "../rules/LineageParameters.ts"
 import type { PageQuery } from "../rules/Paging.ts"
 import { exportNeedsFileFormat } from "../rules/ParameterCombinations.ts"
+import type { ProvenanceQuery } from "../rules/ProvenanceParameter.ts"
 import { type CombinedTableVersion, DatasetVersions } from "./DatasetVersions.ts"
 import * as Export from "./Export.ts"
 import { ExportCursors } from "./ExportCursors.ts"
@@ -60,9 +61,13 @@ const jsonExportError = new ValidationError({
 export class ListEndpoints extends Context.Service<ListEndpoints, {
   /**
    * For a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17, caching). With
-   * `follow_lineage=true`, the list has the rows of companies instead of symbols.
+   * `follow_lineage=true`, the list has the rows of companies instead of symbols; with `provenance=true`, rows have
+   * their `source`.
    */
-  readonly makeEndpoint: <Query extends PageQuery & LineageQuery, const ShapedBy extends keyof Query = never>(
+  readonly makeEndpoint: <
+    Query extends PageQuery & LineageQuery & ProvenanceQuery,
+    const ShapedBy extends keyof Query = never,
+  >(
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
   ) => PipelineEndpoint
@@ -139,28 +144,40 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         return responded
       })
 
-      const makeEndpoint = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
+      const makeEndpoint = <Query extends PageQuery & LineageQuery & ProvenanceQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
       ) => {
         const makeResponder = makeResponders(endpoint)
-        const respond = makeResponder(makeListQuery(definition))
-        const followedList = makeFollowedListQuery(definition)
-        const respondWithFollowed = makeResponder(followedList)
 
-        const follow = Effect.fnUntraced(function* (
-          query: Query,
-          requests: Array.NonEmptyReadonlyArray<LineageRequest>,
-        ) {
-          const { isCurrent, lineages } = yield* resolve(requests)
-          const response = respondWithFollowed({ ...query, followed: followedList.follow(lineages) })
-          return yield* cacheWhile(response, isCurrent)
-        })
+        /** Responds with rows of symbols or of companies, with additional columns. */
+        const makeVariant = (added: ReadonlyArray<"source">) => {
+          const respond = makeResponder(makeListQuery(definition, added))
+          const followedList = makeFollowedListQuery(definition, added)
+          const respondWithFollowed = makeResponder(followedList)
 
-        return makePipelineEndpoint(endpoint, definition.Query, (query): Response => {
-          const requests = query.follow_lineage === true ? getLineageRequests(query) : []
-          return Array.isReadonlyArrayNonEmpty(requests) ? follow(query, requests) : respond(query)
-        })
+          const follow = Effect.fnUntraced(function* (
+            query: Query,
+            requests: Array.NonEmptyReadonlyArray<LineageRequest>,
+          ) {
+            const { isCurrent, lineages } = yield* resolve(requests)
+            const response = respondWithFollowed({ ...query, followed: followedList.follow(lineages) })
+            return yield* cacheWhile(response, isCurrent)
+          })
+
+          return (query: Query): Response => {
+            const requests = query.follow_lineage === true ? getLineageRequests(query) : []
+            return Array.isReadonlyArrayNonEmpty(requests) ? follow(query, requests) : respond(query)
+          }
+        }
+        const respond = makeVariant([])
+        const hasSources = definition.Query.fields["provenance"] !== undefined
+        const respondWithSources = hasSources ? makeVariant(["source"]) : respond
+        return makePipelineEndpoint(
+          endpoint,
+          definition.Query,
+          (query) => query.provenance === true ? respondWithSources(query) : respond(query),
+        )
       }
 
       const makeResolvedEndpoint = <Sent extends PageQuery, Query extends PageQuery, ShapedBy extends keyof Query>(

@@ -7,9 +7,10 @@ import { arrayParameter, OID } from "../db/ArrayParameters.ts"
 import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import type { CompanyLineage } from "../lineage/Lineage.ts"
+import type { AddedColumn } from "../rows/Columns.ts"
 import type { ListFormat } from "../rows/ListFormats.ts"
 import { makeRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
-import { addLineageTicker, type RowModels } from "../rows/RowEncoder.ts"
+import { addColumns, type RowModels } from "../rows/RowEncoder.ts"
 import { type RowRecord, toRecords } from "../rows/RowRecord.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../rules/FilterDeclarations.ts"
@@ -59,14 +60,18 @@ export type QueryShape<Query, ShapedBy extends keyof Query = never> =
   & Pick<Query, ShapedBy>
   & AsParameters<Omit<Query, ShapedBy | keyof PageQuery>>
 
+/** Results that are groups of rows. */
+export interface GroupModel {
+  /** Makes the encoder of groups whose rows have additional columns. */
+  readonly makeEncoder: (added: ReadonlyArray<AddedColumn>) => ResultEncoder
+}
+
 /** The declaration of a list. */
 export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof Query = never> {
   /** The schema of the query. Its filters become `ListClauses.conditions`. */
   readonly Query?: Pick<QuerySchema, "fields">
-  /** The model of a row, or the encoder of results that are groups of rows. */
-  readonly Row: RowModels | ResultEncoder
-  /** The encoder of groups of rows with the column `lineage_ticker`. */
-  readonly FollowedRow?: ResultEncoder
+  /** The model of a row, or of results that are groups of rows. */
+  readonly Row: RowModels | GroupModel
   /** Enumerated parameters whose value changes the SQL of `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
   /** Called once per query shape. */
@@ -100,7 +105,7 @@ export interface FollowedListQuery<Query> extends ListQuery<Query> {
   readonly follow: (lineages: ReadonlyArray<CompanyLineage>) => FollowedLineages
 }
 
-const unfilteredParameters = new Set(["page", "limit", "format", "sort", "account_id", "follow_lineage"])
+const unfilteredParameters = new Set(["page", "limit", "format", "sort", "account_id", "follow_lineage", "provenance"])
 
 /**
  * Whether PostgreSQL must plan the statement for its specific values: it has filters, but none on the ticker.
@@ -111,7 +116,8 @@ const needsCustomPlan = (query: PageQuery) => {
   return !sent.includes("ticker") && sent.some((name) => !unfilteredParameters.has(name))
 }
 
-const isResultEncoder = (row: RowModels | ResultEncoder): row is ResultEncoder => "selection" in row
+const makeResultEncoder = (row: RowModels | GroupModel, added: ReadonlyArray<AddedColumn>) =>
+  "makeEncoder" in row ? row.makeEncoder(added) : makeRowResultEncoder(addColumns(row, added))
 
 /**
  * Memory for compiled statements, about 2,000 of them. Clients choose the filters, so the number of shapes has no
@@ -145,7 +151,7 @@ const noOffset = new Parameter(() => 0)
 const toDecodedQuery = (query: PageQuery): DecodedListQuery => ({ ...query })
 
 /** Properties of a query that are no parameters of its statement, or that its page shape has. */
-const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "cik", "followed"])
+const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "provenance", "cik", "followed"])
 
 const periods = new Parameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
 
@@ -173,10 +179,7 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
 const noHeaders = Effect.succeed({})
 const noOutsideRows = Effect.succeed<ReadonlyMap<number, number>>(new Map())
 
-interface CompileListOptions {
-  /** Whether the queries follow lineages. */
-  readonly isFollowed: boolean
-}
+type PlainColumn = Exclude<AddedColumn, "lineage_ticker">
 
 /** Makes the functions that compile list definitions. */
 export const makeListQueryCompiler = Effect.gen(function* () {
@@ -192,15 +195,12 @@ export const makeListQueryCompiler = Effect.gen(function* () {
 
   const compileList = <Query extends PageQuery, ShapedBy extends keyof Query>(
     definition: ListDefinition<Query, ShapedBy>,
-    { isFollowed }: CompileListOptions,
+    added: ReadonlyArray<AddedColumn>,
   ) => {
-    const { FollowedRow, Query = { fields: {} }, Row, counted = sql.literal("*"), message, select } = definition
+    const { Query = { fields: {} }, Row, counted = sql.literal("*"), message, select } = definition
     const listId = listCount++
-    const results = isFollowed && FollowedRow !== undefined
-      ? FollowedRow
-      : isResultEncoder(Row)
-      ? Row
-      : makeRowResultEncoder(isFollowed ? addLineageTicker(Row) : Row)
+    const isFollowed = added.includes("lineage_ticker")
+    const results = makeResultEncoder(Row, added)
     const columns = sql.literal(results.selection)
     const getConditions = compileConditions(sql, Query)
     const describeLiterals = makeLiteralDescriber(Query)
@@ -305,15 +305,18 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     }
   }
 
+  /** Compiles the list, with additional columns other than `lineage_ticker`. */
   const makeListQuery = <Query extends PageQuery, ShapedBy extends keyof Query = never>(
     definition: ListDefinition<Query, ShapedBy>,
-  ): ListQuery<Query> => ({ ...compileList(definition, { isFollowed: false }), readHeaders: () => noHeaders })
+    added: ReadonlyArray<PlainColumn> = [],
+  ): ListQuery<Query> => ({ ...compileList(definition, added), readHeaders: () => noHeaders })
 
   /** Compiles the list for queries that follow lineages. */
   const makeFollowedListQuery = <Query extends PageQuery, ShapedBy extends keyof Query>(
     definition: ListDefinition<Query, ShapedBy>,
+    added: ReadonlyArray<PlainColumn>,
   ): FollowedListQuery<Query & FollowedQuery> => {
-    const list = compileList<Query & FollowedQuery, ShapedBy>(definition, { isFollowed: true })
+    const list = compileList<Query & FollowedQuery, ShapedBy>(definition, [...added, "lineage_ticker"])
     /** Counts the omitted rows only if there are days on which a company did not use one of its symbols. */
     const readHeaders = (query: Query & FollowedQuery) => {
       const { followed } = query

@@ -2,7 +2,7 @@
 import { Effect, Schema } from "effect"
 import { suggestName } from "../rules/Suggestions.ts"
 import { AfterhoursStat } from "../v1/afterhours-stats/Api.ts"
-import { DilutiveSecurity, findMismatchedColumn } from "../v1/dilution-data/Api.ts"
+import { DilutiveSecurity, findMismatchedColumn, securityTypeColumns } from "../v1/dilution-data/Api.ts"
 import { FloatOutstanding } from "../v1/float-outstanding/Api.ts"
 import { GapStatAdvanced } from "../v1/gap-stats/Api.ts"
 import { DailyPrice, HistoricalFloat } from "../v1/historical-float-pro/Api.ts"
@@ -23,11 +23,17 @@ import type { RowCells } from "./FileReader.ts"
 export interface LoadableDataset {
   /** The table, which is also the dataset's name on the command line (with `_` or `-`). */
   readonly table: string
-  readonly row: Schema.Codec<RowCells, RowCells> & { readonly fields: Schema.Struct.Fields }
+  readonly row: Schema.Codec<RowCells, RowCells> & {
+    readonly fields: { readonly [column: string]: Schema.Codec<RowCells[string], RowCells[string]> }
+  }
   /** The columns that identify a row. If several rows have the same key, the last one wins (D22, corrections). */
   readonly key: readonly [string, ...ReadonlyArray<string>]
   /** Validates the combination of cells, for rules that no single column can express. */
   readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
+  /** The columns that `validateRow` reads, in addition to those of the key. A file never omits only some of them. */
+  readonly combinedColumns?: ReadonlyArray<string>
+  /** SQL condition by which an append leaves the row `existing` as it is, although `given` has the same key. */
+  readonly keepsExisting?: string
   /** Returns a symbol in the row that is too long for `/v1/ticker-changes`. */
   readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
 }
@@ -42,6 +48,8 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
     key: ["old_ticker", "new_ticker", "effective_date", "cik"],
     validateRow: ({ new_ticker, old_ticker }) =>
       old_ticker === new_ticker ? { column: "new_ticker", reason: "must differ from old_ticker" } : undefined,
+    // Otherwise a repeated ingest would undo what a person has confirmed or rejected.
+    keepsExisting: `given.status = 'estimated' and existing.status <> 'estimated'`,
     findUnreachableSymbol: ({ new_ticker, old_ticker }) => [old_ticker, new_ticker].find(isTooLong),
   },
   {
@@ -50,7 +58,13 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
     key: ["ticker", "former_ticker", "date"],
   },
   { table: "intraday_runners", row: IntradayRunner.insert, key: ["ticker", "date"] },
-  { table: "dilution_data", row: DilutiveSecurity.insert, key: ["id"], validateRow: findMismatchedColumn },
+  {
+    table: "dilution_data",
+    row: DilutiveSecurity.insert,
+    key: ["id"],
+    validateRow: findMismatchedColumn,
+    combinedColumns: securityTypeColumns,
+  },
   { table: "registrations", row: Registration.insert, key: ["id"] },
   { table: "pump_and_dump_tracker", row: PumpAndDumpSuspect.insert, key: ["ticker"] },
   { table: "split_status", row: SplitStatus.insert, key: ["id"] },

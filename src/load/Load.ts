@@ -10,11 +10,14 @@ import { type LoadableDataset, requireDataset } from "./Datasets.ts"
 import { readFileRows } from "./FileReader.ts"
 import {
   acquireLoadLock,
+  createIncompleteStagingTable,
   createReplacementTable,
   createStagingTable,
   dropStagingTable,
   ensureUniqueKey,
+  findNewLines,
   finishReplacementTable,
+  lineColumn,
   type LoadColumn,
   makeRowInserter,
   type MergeCounts,
@@ -27,6 +30,7 @@ import {
   makeInvalidRowsError,
   makeRowValidator,
   maxReportedRows,
+  missingInNewRow,
   type ValidRow,
 } from "./RowValidation.ts"
 
@@ -39,6 +43,8 @@ export interface LoadTask {
   readonly file: string
   /** Adds the file's rows to the table and updates rows whose key already exists, instead of replacing all rows. */
   readonly append: boolean
+  /** With `append`: existing rows keep their values in columns that the file omits, instead of null. */
+  readonly keepOmitted?: boolean
   /** Validates the whole file and changes nothing. */
   readonly check?: boolean
   /** Accepts a file without rows, which empties the table. */
@@ -107,7 +113,9 @@ const fillTable = Effect.fnUntraced(
   ) {
     const progress = yield* Progress
     const insert = yield* makeRowInserter(target, columns, dataset)
-    const { checkHeader, validateRow } = makeRowValidator(dataset)
+    const { checkHeader, getOmitted, validateRow } = makeRowValidator(dataset, {
+      mayOmitColumns: task.append && task.keepOmitted === true,
+    })
     const badRows: Array<ReadonlyArray<CellError>> = []
     const counts: RowCounts = { rows: 0, dropped: 0, superseded: 0 }
     const unreachable: UnreachableRows = { examples: [], count: 0 }
@@ -147,7 +155,7 @@ const fillTable = Effect.fnUntraced(
     )
     if (badRows.length > 0) return yield* makeInvalidRowsError(task.file, dataset.table, badRows)
     if (counts.rows === 0 && task.allowEmpty !== true) return yield* failWithNoRows(dataset, task)
-    return { ...counts, warning: formatWarning(unreachable, dataset) }
+    return { counts: { ...counts, warning: formatWarning(unreachable, dataset) }, omitted: getOmitted() }
   },
 )
 
@@ -168,7 +176,7 @@ const replaceRows = Effect.fnUntraced(
     yield* createReplacementTable(table)
     yield* ensureUniqueKey(dataset)
     const columns = yield* readTableColumns(`loading.${table}`)
-    const counts = yield* fillTable(`loading.${table}`, columns, dataset, task, insertedRows)
+    const { counts } = yield* fillTable(`loading.${table}`, columns, dataset, task, insertedRows)
     if (task.check === true) return counts
     yield* startNextStep("indexes")
     yield* finishReplacementTable(table)
@@ -177,18 +185,43 @@ const replaceRows = Effect.fnUntraced(
   },
 )
 
+/** Fails if a new row lacks a required column, because the file omits it. */
+const refuseIncompleteRows = Effect.fnUntraced(
+  function* (
+    columns: ReadonlyArray<LoadColumn>,
+    omitted: ReadonlyArray<string>,
+    dataset: LoadableDataset,
+    { file }: LoadTask,
+  ) {
+    const { table } = dataset
+    const required = columns.filter(({ default_value, is_nullable, name }) =>
+      omitted.includes(name) && !is_nullable && default_value === null
+    )
+    if (required.length === 0) return
+    const lines = yield* findNewLines(`loading.${table}`, `public.${table}`, columns, dataset, maxReportedRows + 1)
+    if (lines.length === 0) return
+    const badRows = lines.map((line) => required.map(({ name }) => ({ line, column: name, reason: missingInNewRow })))
+    return yield* makeInvalidRowsError(file, table, badRows)
+  },
+)
+
 const appendRows = Effect.fnUntraced(
   function* (dataset: LoadableDataset, task: LoadTask, insertedRows: Ref.Ref<number>) {
     const sql = yield* SqlClient.SqlClient
     const { table } = dataset
     const columns = yield* readTableColumns(`public.${table}`)
-    yield* createStagingTable(table)
+    const keepOmitted = task.keepOmitted === true
+    yield* keepOmitted ? createIncompleteStagingTable(table) : createStagingTable(table)
     yield* ensureUniqueKey(dataset)
     // Inserts null instead of defaults, so that the merge can recognize cells that the file omits.
-    const columnsWithoutDefaults = columns.map((column) => ({ ...column, default_value: null }))
-    const counts = yield* fillTable(`loading.${table}`, columnsWithoutDefaults, dataset, task, insertedRows)
+    const stagedColumns = [
+      ...columns.map((column) => ({ ...column, default_value: null })),
+      ...(keepOmitted ? [lineColumn] : []),
+    ]
+    const { counts, omitted } = yield* fillTable(`loading.${table}`, stagedColumns, dataset, task, insertedRows)
+    yield* refuseIncompleteRows(columns, omitted, dataset, task)
     yield* startNextStep("merging")
-    const merged = yield* mergeRows(`loading.${table}`, `public.${table}`, columns, dataset).pipe(
+    const merged = yield* mergeRows(`loading.${table}`, `public.${table}`, columns, dataset, omitted).pipe(
       Effect.filterOrFail(({ added, updated }) => added + updated > 0, (merged) => new MergeUnneeded({ merged })),
       sql.withTransaction,
       Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed(merged)),

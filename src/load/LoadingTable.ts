@@ -92,6 +92,29 @@ export const createStagingTable = Effect.fnUntraced(function* (table: string) {
   `)
 })
 
+/** The column for the line of a row in the file, in a table for incomplete rows. */
+export const lineColumn: LoadColumn = {
+  name: "line in the file",
+  type: "bigint",
+  is_list: false,
+  is_nullable: true,
+  default_value: null,
+}
+
+/** Like `createStagingTable`, for rows of a file that omits columns: every column accepts null. */
+export const createIncompleteStagingTable = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`create unlogged table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)})`
+  yield* sql`
+    alter table ${sql("loading")}.${sql(table)} add column ${sql(lineColumn.name)} ${sql.literal(lineColumn.type)}
+  `
+  yield* runGenerated(sql`
+    select format('alter table loading.%I alter %I drop not null', ${table}::text, attname) as statement
+    from pg_attribute
+    where attrelid = ${`public.${table}`}::regclass and attnum > 0 and attnotnull and attgenerated = ''
+  `)
+})
+
 /** Drops the table that `createStagingTable` created. */
 export const dropStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
@@ -138,13 +161,17 @@ export const makeRowInserter = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
     const otherNames = names.filter((name) => !key.includes(name))
+    const storedNames = names.filter((name) => name !== lineColumn.name)
+    const comparedNames = storedNames.filter((name) => !key.includes(name))
     const arrays = columns.map((_, index) => `$${index + 1}::text[]`).join(", ")
     const given = `select ${columns.map((column) => `${convertCell(column)} as "${column.name}"`).join(", ")}, line
     from unnest(${arrays}) with ordinality as r(${quoteColumns(names)}, line)`
-    const onConflict = otherNames.length === 0
+    const onConflict = comparedNames.length === 0
       ? "do nothing"
       : `do update set ${otherNames.map((name) => `"${name}" = excluded."${name}"`).join(", ")}
-       where (${qualifyColumns("existing", otherNames)}) is distinct from (${qualifyColumns("excluded", otherNames)})`
+       where (${qualifyColumns("existing", comparedNames)}) is distinct from (${
+        qualifyColumns("excluded", comparedNames)
+      })`
     // The comment at the start identifies the statement in pg_stat_activity, which truncates long statements.
     const insert = `/* load ${target} */ with given as (${given}),
     last as (select distinct on (${quoteColumns(key)}) * from given order by ${quoteColumns(key)}, line desc),
@@ -156,11 +183,14 @@ export const makeRowInserter = Effect.fnUntraced(
       count(*) filter (where not added)::int as updated
     from inserted`
     const countDistinct = `with given as (${given})
-    select count(*)::int as count from (select distinct ${quoteColumns(names)} from given) as one`
+    select count(*)::int as count from (select distinct ${quoteColumns(storedNames)} from given) as one`
 
     return Effect.fnUntraced(function* (batch: ReadonlyArray<ValidRow>) {
       const parameters = names.map((name) =>
-        arrayParameter(batch.map(({ cells }) => encodeCell(cells[name])), OID.text)
+        arrayParameter(
+          batch.map(({ cells, line }) => name === lineColumn.name ? String(line) : encodeCell(cells[name])),
+          OID.text,
+        )
       )
       const [counts] = yield* sql.unsafe<{ readonly keys: number; readonly added: number; readonly updated: number }>(
         insert,
@@ -182,31 +212,60 @@ export interface MergeCounts {
   readonly unchanged: number
 }
 
+/** Uses `=` for columns without nulls, because `is not distinct from` cannot use an index. */
+const matchKey = (columns: ReadonlyArray<LoadColumn>, { key }: LoadableDataset) =>
+  columns.filter(({ name }) => key.includes(name)).map(({ is_nullable, name }) =>
+    `existing."${name}" ${is_nullable ? "is not distinct from" : "="} given."${name}"`
+  ).join(" and ")
+
+/** Returns the first lines in `source`, a table with `lineColumn`, whose keys `target` lacks. */
+export const findNewLines = Effect.fnUntraced(
+  function* (
+    source: string,
+    target: string,
+    columns: ReadonlyArray<LoadColumn>,
+    dataset: LoadableDataset,
+    limit: number,
+  ) {
+    const sql = yield* SqlClient.SqlClient
+    const lines = yield* sql.unsafe<{ readonly line: bigint }>(`
+      select "${lineColumn.name}" as line from ${source} as given
+      where not exists (select from ${target} as existing where ${matchKey(columns, dataset)})
+      order by line limit ${limit}
+    `)
+    return lines.map(({ line }) => Number(line))
+  },
+)
+
 /**
  * Merges the rows of `source` into `target` by key. Null in a column with a default means "not given": a new row gets
- * the default, and an existing row keeps its value.
+ * the default, and an existing row keeps its value. Existing rows also keep the values of the omitted columns.
  */
 export const mergeRows = Effect.fnUntraced(
-  function* (source: string, target: string, columns: ReadonlyArray<LoadColumn>, { key }: LoadableDataset) {
+  function* (
+    source: string,
+    target: string,
+    columns: ReadonlyArray<LoadColumn>,
+    dataset: LoadableDataset,
+    omitted: ReadonlyArray<string>,
+  ) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
-    const otherColumns = columns.filter(({ name }) => !key.includes(name))
+    const otherColumns = columns.filter(({ name }) => !dataset.key.includes(name) && !omitted.includes(name))
     const toValue = ({ default_value, name }: LoadColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", ${default_value})`
     const toComparedValue = ({ default_value, name }: LoadColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", existing."${name}")`
-    // Uses `=` for columns without nulls, because `is not distinct from` cannot use an index.
-    const match = columns.filter(({ name }) => key.includes(name)).map(({ is_nullable, name }) =>
-      `existing."${name}" ${is_nullable ? "is not distinct from" : "="} given."${name}"`
-    ).join(" and ")
+    const match = matchKey(columns, dataset)
+    const existingValues = qualifyColumns("existing", otherColumns.map(({ name }) => name))
+    const comparedValues = otherColumns.map(toComparedValue).join(", ")
     const updated = Array.isReadonlyArrayEmpty(otherColumns) ? 0 : yield* Effect.map(
       sql.unsafe<{ readonly count: number }>(`with updated as (
         update ${target} as existing
         set ${otherColumns.map((column) => `"${column.name}" = ${toValue(column)}`).join(", ")}
         from ${source} as given
-        where ${match} and (${qualifyColumns("existing", otherColumns.map(({ name }) => name))}) is distinct from (${
-        otherColumns.map(toComparedValue).join(", ")
-      })
+        where ${match} and not (${dataset.keepsExisting ?? "false"})
+          and (${existingValues}) is distinct from (${comparedValues})
         returning given.ctid as place
       ) select count(distinct place)::int as count from updated`),
       ([row]) => row?.count ?? 0,

@@ -3,7 +3,7 @@ import { Option, Result, Schema } from "effect"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { type FieldErrorReason, makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
 import type { LoadableDataset } from "./Datasets.ts"
-import { type CheckHeader, invalidListReason, type ParsedRow, type RowCells } from "./FileReader.ts"
+import { type CellProblem, type CheckHeader, invalidListReason, type ParsedRow, type RowCells } from "./FileReader.ts"
 
 /** Number of bad rows that an error message lists. Reading stops once more bad rows are found. */
 export const maxReportedRows = 20
@@ -28,7 +28,12 @@ const wording = {
   missing: "is missing",
   unexpected: "is not a column of this table",
   wrongType: "must not be empty",
+  inFirstRow: "is missing, but the first row has it, and with --keep-omitted all rows need the same columns",
+  notInFirstRow: "is not in the first row, and with --keep-omitted all rows need the same columns",
 }
+
+/** The reason for a required column that the file omits. */
+export const missingInNewRow = "is missing, and no existing row has this key"
 
 const formatReasons = makeValidationReasonFormatter(wording)
 
@@ -36,23 +41,70 @@ const formatReasons = makeValidationReasonFormatter(wording)
 const formatWrongType = (cell: RowCells[string]) =>
   Array.isArray(cell) ? "must be text, not an array" : invalidListReason
 
-/** A row with null in every nullable column. */
-const makeNullCells = ({ fields }: LoadableDataset["row"]) =>
-  Object.fromEntries(Object.entries(fields).filter(([, field]) => Schema.is(field)(null)).map(([name]) => [name, null]))
+type RowFields = LoadableDataset["row"]["fields"]
 
-/** Names of the columns that every row must fill. */
-export const findRequiredColumns = (row: LoadableDataset["row"]): ReadonlyArray<string> =>
-  Result.match(Schema.decodeUnknownResult(row, { errors: "all" })(makeNullCells(row)), {
+/** Returns a function that decodes rows. A nullable column that a row lacks is null. */
+const makeRowDecoder = (fields: RowFields) => {
+  const decode = Schema.decodeUnknownResult(Schema.Struct(fields), { onExcessProperty: "error", errors: "all" })
+  const nullCells = Object.fromEntries(
+    Object.entries(fields).filter(([, field]) => Schema.is(field)(null)).map(([name]) => [name, null]),
+  )
+  return (cells: RowCells) => decode({ ...nullCells, ...cells })
+}
+
+const findMissingColumns = (decode: ReturnType<typeof makeRowDecoder>): ReadonlyArray<string> =>
+  Result.match(decode({}), {
     onSuccess: () => [],
     onFailure: ({ issue }) => formatReasons(issue).map(({ name }) => name),
   })
 
-/** Returns the validators of a dataset: one for the header of a CSV file, one for each row. */
-export const makeRowValidator = ({ row, validateRow: validateCombination }: LoadableDataset) => {
-  const decode = Schema.decodeUnknownResult(row, { onExcessProperty: "error", errors: "all" })
-  const nullCells = makeNullCells(row)
-  const requiredColumns = findRequiredColumns(row)
+/** Names of the columns that every row must fill. */
+export const findRequiredColumns = ({ fields }: LoadableDataset["row"]) => findMissingColumns(makeRowDecoder(fields))
+
+export interface RowValidatorOptions {
+  /**
+   * The file may omit columns: those that are neither in the header of a CSV file nor in the first row of an NDJSON
+   * file. The other rows must have the same columns as the first. Columns of the key are null instead.
+   */
+  readonly mayOmitColumns?: boolean
+}
+
+/**
+ * Returns the validators of a file for a dataset: one for the header of a CSV file, one for each row. `getOmitted`
+ * returns the columns that the file omits, after its first row; none unless it may omit columns.
+ */
+export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = false }: RowValidatorOptions = {}) => {
+  const { combinedColumns = [], key, row, validateRow: validateCombination } = dataset
   const columns = Object.keys(row.fields)
+  const alwaysValidated = new Set([...key, ...combinedColumns])
+  let decode = makeRowDecoder(row.fields)
+  let requiredColumns = findMissingColumns(decode)
+  let omitted: ReadonlyArray<string> = []
+  /** The columns of the first row of an NDJSON file, if every row must have them. */
+  let rowColumns: ReadonlySet<string> | undefined
+  let isUnread = mayOmitColumns
+
+  /** Excludes the columns that the file omits from validation. */
+  const omitColumnsExcept = (names: ReadonlyArray<string>) => {
+    isUnread = false
+    omitted = columns.filter((name) => !names.includes(name) && !alwaysValidated.has(name))
+    decode = makeRowDecoder(
+      Object.fromEntries(Object.entries(row.fields).filter(([name]) => !omitted.includes(name))),
+    )
+    requiredColumns = findMissingColumns(decode)
+  }
+
+  /** Compares the columns of a row with those of the first row. */
+  const findDifferentColumns = (cells: RowCells): ReadonlyArray<CellProblem> => {
+    if (isUnread) {
+      rowColumns = new Set(Object.keys(cells))
+      omitColumnsExcept(Object.keys(cells))
+    }
+    return Array.from(
+      rowColumns?.symmetricDifference(new Set(Object.keys(cells))) ?? [],
+      (column) => ({ column, reason: Object.hasOwn(cells, column) ? wording.notInFirstRow : wording.inFirstRow }),
+    )
+  }
 
   /** Finds the column with the most similar name among the columns that the file does not contain. */
   const findIntendedColumn = (name: string, names: ReadonlyArray<string>) =>
@@ -65,6 +117,7 @@ export const makeRowValidator = ({ row, validateRow: validateCombination }: Load
     })
 
   const checkHeader: CheckHeader = (names) => {
+    if (isUnread) omitColumnsExcept(names)
     const unknown = names.filter((name) => !Object.hasOwn(row.fields, name))
     // A misspelled column is reported once, as unknown, and not again as missing.
     const misspelt = new Set(unknown.flatMap((name) => Option.toArray(findIntendedColumn(name, names))))
@@ -83,7 +136,9 @@ export const makeRowValidator = ({ row, validateRow: validateCombination }: Load
 
   const validateRow = ({ cells, line, problem }: ParsedRow): Result.Result<ValidRow, ReadonlyArray<CellError>> => {
     if (problem !== undefined) return Result.fail([{ line, ...problem }])
-    return decode({ ...nullCells, ...cells }).pipe(
+    const different = findDifferentColumns(cells)
+    if (different.length > 0) return Result.fail(different.map((problem) => ({ line, ...problem })))
+    return decode(cells).pipe(
       Result.mapError(({ issue }) => formatReasons(issue).map((reason) => ({ line, ...toCellProblem(cells)(reason) }))),
       Result.flatMap((valid) => {
         const invalid = validateCombination?.(valid)
@@ -91,7 +146,7 @@ export const makeRowValidator = ({ row, validateRow: validateCombination }: Load
       }),
     )
   }
-  return { checkHeader, validateRow }
+  return { checkHeader, validateRow, getOmitted: () => omitted }
 }
 
 /** Whether an earlier row already reported the same unknown column. */

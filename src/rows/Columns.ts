@@ -109,8 +109,8 @@ const LinkText = TrimmedText.check(
 
 const sourceDescription = "Links to the documents that the row comes from. A fragment names the element or fact."
 
-/** The column `source`, which all formats print only with `provenance=true`. Null: unknown. */
-export const sourceColumn = Model.Field({
+/** Null: unknown. */
+const sourceColumn = Model.Field({
   select: Schema.NullOr(Schema.Array(Schema.String).annotate({ fieldEncoder: textArrayFieldEncoder })),
   insert: Schema.optionalKey(Schema.NullOr(
     Schema.Array(LinkText).annotate({
@@ -124,7 +124,7 @@ export const sourceColumn = Model.Field({
   }),
 })
 
-/** `sourceColumn` in the model of a row: part of data files only. */
+/** The column `source` in the model of a row, for data files only: responses have it with `provenance=true`. */
 export const loadedSourceColumn = Model.Field({ insert: sourceColumn.schemas.insert })
 
 /** A decimal in a data file. The parameters are the maximum number of digits before and after the point. */
@@ -210,18 +210,36 @@ export const rowDateColumn = <Select extends Schema.Top, Insert extends Schema.T
     json: column.schemas.json,
   })
 
-/** The additional last column of rows that follow a lineage. */
-export const lineageTickerColumn = tickerColumn(
+const lineageTickerColumn = tickerColumn(
   "With `follow_lineage=true`: the current symbol of the company. Missing otherwise.",
   "ZYXB",
 )
 
+/** The columns that a request adds to rows with `provenance` and `follow_lineage`, in this order after all others. */
+export const addedColumns = { source: sourceColumn, lineage_ticker: lineageTickerColumn }
+
+export type AddedColumn = keyof typeof addedColumns
+
+interface JsonRow<Fields> {
+  readonly identifier: string
+  readonly json: { readonly fields: Fields }
+}
+
+const optionalSource = { source: Schema.optionalKey(sourceColumn.schemas.json) }
+const optionalLineageTicker = { lineage_ticker: Schema.optionalKey(lineageTickerColumn.schemas.json) }
+
 /** Like `getRowJsonSchema`, for rows that can follow a lineage. */
-export const getTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>(
-  { identifier, json }: { readonly identifier: string; readonly json: { readonly fields: Fields } },
-) =>
-  Schema.Struct({ ...json.fields, lineage_ticker: Schema.optionalKey(lineageTickerColumn.schemas.json) })
-    .annotate({ identifier })
+export const getTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>({ identifier, json }: JsonRow<Fields>) =>
+  Schema.Struct({ ...json.fields, ...optionalLineageTicker }).annotate({ identifier })
+
+/** Like `getRowJsonSchema`, for rows that can have a source. */
+export const getSourcedRowJsonSchema = <Fields extends Schema.Struct.Fields>({ identifier, json }: JsonRow<Fields>) =>
+  Schema.Struct({ ...json.fields, ...optionalSource }).annotate({ identifier })
+
+/** Like `getRowJsonSchema`, for rows that can have a source and follow a lineage. */
+export const getSourcedTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>(
+  { identifier, json }: JsonRow<Fields>,
+) => Schema.Struct({ ...json.fields, ...optionalSource, ...optionalLineageTicker }).annotate({ identifier })
 
 /** Makes a column nullable. In JSON, a missing value is `null`, never `""` or `0`. */
 export const nullableColumn = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(

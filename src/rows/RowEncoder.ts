@@ -3,7 +3,7 @@
  * from the row's schemas: docs/decisions/0030-compiled-row-encoders.md.
  */
 import { Data, Schema, SchemaAST } from "effect"
-import { lineageTickerColumn } from "./Columns.ts"
+import { type AddedColumn, addedColumns } from "./Columns.ts"
 import { replaceWithCsvCell } from "./CsvCells.ts"
 import { type FieldEncoder, invalid, reservedFieldBytes, unsupported } from "./FieldEncoders.ts"
 import { output, toWords } from "./OutputBuffer.ts"
@@ -28,10 +28,11 @@ export type RowModels = RowModel | ReadonlyArray<RowModel>
 
 const toArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
 
-/** Returns the names of all columns, in the order of the JSON. `lineage_ticker` is the last one. */
+/** Returns the names of all columns, in the order of the JSON. Added columns are the last ones. */
 export const getColumnNames = (models: RowModels): ReadonlyArray<string> => {
   const names = new Set(toArray(models).flatMap((model) => Object.keys(model.json.fields)))
-  return names.delete("lineage_ticker") ? [...names, "lineage_ticker"] : Array.from(names)
+  const added = Object.keys(addedColumns).filter((name) => names.delete(name))
+  return [...names, ...added]
 }
 
 /** The column with the row's own date, and its PostgreSQL type. */
@@ -55,13 +56,16 @@ export const findRowDate = (models: RowModels): RowDate | undefined => {
   return dates[0]
 }
 
-/** Adds the column `lineage_ticker` to the models, after all other columns. */
-export const addLineageTicker = (models: RowModels): ReadonlyArray<RowModel> =>
-  toArray(models).map(({ fields, identifier, json }) => ({
+/** Adds columns to the models, after all other columns. */
+export const addColumns = (models: RowModels, names: ReadonlyArray<AddedColumn>): ReadonlyArray<RowModel> => {
+  const selects = Object.fromEntries(names.map((name) => [name, addedColumns[name].schemas.select]))
+  const jsons = Object.fromEntries(names.map((name) => [name, addedColumns[name].schemas.json]))
+  return toArray(models).map(({ fields, identifier, json }) => ({
     identifier,
-    fields: { ...fields, lineage_ticker: lineageTickerColumn.schemas.select },
-    json: { fields: { ...json.fields, lineage_ticker: lineageTickerColumn.schemas.json } },
+    fields: { ...fields, ...selects },
+    json: { fields: { ...json.fields, ...jsons } },
   }))
+}
 
 const isNullable = (ast: SchemaAST.AST) => SchemaAST.isUnion(ast) && ast.types.some(SchemaAST.isNull)
 

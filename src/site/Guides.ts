@@ -20,6 +20,7 @@ const order = [
   "errors",
   "paging",
   "formats",
+  "provenance",
   "caching",
   "cost",
 ]

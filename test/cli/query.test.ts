@@ -78,6 +78,14 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       assert.match(chain.out, /\nOSTK,true,NXH,"\[\{""old_ticker"":""OSTK"",""new_ticker"":""BYON"",/)
     }))
 
+  it.effect("prints the sources of rows (D8)", () =>
+    Effect.gen(function* () {
+      const args = ["float-outstanding", "-p", "ticker=GPW8", "-p", "provenance=true", "--columns", "ticker,source"]
+      const { code, err, out } = yield* query([...args, "--csv"])
+      assert.strictEqual(code, 0, err)
+      assert.match(out, /^ticker,source\nGPW8,"\[""https:\/\/example\.com\/filings\/.*#dei:EntityCommonStock.*""\]"\n$/)
+    }))
+
   it.effect("prints the candidates of an ambiguous lineage (§4.1)", () =>
     Effect.gen(function* () {
       const { code, err, out } = yield* query(["ticker-changes", "-p", "ticker=META"])

@@ -275,6 +275,21 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("client calls", (i
       assert.strictEqual(selected.told.lineages[0]?.periods.at(-1)?.ticker, "META")
     }))
 
+  it.effect("the clients return the sources of rows (D8)", () =>
+    Effect.gen(function* () {
+      const client = yield* makeEffectClient()
+      const floats = yield* client.historicalFloatPro.get({ ticker: "GAP7", latest: true, provenance: true })
+      assert.deepStrictEqual(floats.results.map(({ source }) => source), [
+        ["https://example.com/filings/9990001000/9990001000-26-000025.htm#dei:EntityCommonStockSharesOutstanding"],
+      ])
+      const [plain] = (yield* client.historicalFloatPro.get({ ticker: "GAP7", latest: true })).results
+      assert.isFalse(Object.hasOwn(plain ?? {}, "source"))
+      const filings = yield* client.ownership.get({ ticker: "GAP7", provenance: true })
+      for (const { source } of filings.results.flatMap(({ owners }) => owners)) {
+        assert.match(source?.[0] ?? "", /#reportingOwner\[\d\]$/)
+      }
+    }))
+
   it.effect("the Effect client logs one warning for a deprecated endpoint, with its successor (§9.4)", () =>
     Effect.gen(function* () {
       const lines: Array<string> = []

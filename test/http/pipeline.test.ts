@@ -212,11 +212,12 @@ const figures = ["insider_percent", "affiliate_percent", "institutions_percent"]
 const makeContent = (
   list: ReferenceList,
   all: ReadonlyArray<ReadonlyArray<object>>,
-  { follow_lineage, limit, page }: ReferenceQuery,
+  query: ReferenceQuery,
   format: Format,
 ): Content => {
   const { path } = list
-  const { columns, encodeResult } = follow_lineage === true ? list.followed : list
+  const { limit, page } = query
+  const { columns, encodeResult } = list.makeEncoder(query)
   const start = limit === "all" ? 0 : (page - 1) * limit
   const end = limit === "all" ? all.length : start + limit
   const shown = all.slice(start, end).map(encodeResult)
@@ -438,7 +439,7 @@ const sampleList = Effect.fnUntraced(function* (list: ReferenceList, account_id:
   )
   const all = yield* list.readAll(query, account_id)
   const samples = all.slice(0, 40).map((rows): object => {
-    const result: unknown = JSON.parse(list.encodeResult(rows).json)
+    const result: unknown = JSON.parse(list.makeEncoder({}).encodeResult(rows).json)
     return { ...Object(result), ...Object(valueAt(result, "owners", 0)) }
   })
   return { list, samples }

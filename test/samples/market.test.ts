@@ -16,6 +16,11 @@ const today = "2026-11-13"
 
 const lists = new Set(["tickers", "tags", "filing_types", "all_tags", "owners"])
 
+/** The column with the sources of a row, which has a link to each document, or is null. */
+const sourcesOf = (table: string) => table === "ticker_changes" ? "source_links" : "source"
+
+const listColumns = (table: string) => new Set([...lists, sourcesOf(table)])
+
 type Cells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
 
 const folder = Effect.flatMap(
@@ -32,7 +37,7 @@ const generateMarketFiles = Effect.fnUntraced(
 
 const readTable = (home: string, table: string) =>
   Effect.map(
-    Stream.runCollect(readFileRows(`${home}/${table}.csv`, lists)),
+    Stream.runCollect(readFileRows(`${home}/${table}.csv`, listColumns(table))),
     (rows): ReadonlyArray<Cells> => rows.map(({ cells }) => cells),
   )
 
@@ -161,7 +166,9 @@ layer(Market.layer)("the fictional market", (it) => {
       Effect.gen(function* () {
         const { counts, home } = yield* Market
         const { checkHeader, validateRow } = makeRowValidator(dataset)
-        const rows = yield* Stream.runCollect(readFileRows(`${home}/${dataset.table}.csv`, lists, checkHeader))
+        const rows = yield* Stream.runCollect(
+          readFileRows(`${home}/${dataset.table}.csv`, listColumns(dataset.table), checkHeader),
+        )
         assert.deepStrictEqual(rows.map(validateRow).filter(Result.isFailure).slice(0, 3), [])
         const keys = rows.map(({ cells }) => JSON.stringify(dataset.key.map((column) => cells[column] ?? null)))
         assert.strictEqual(new Set(keys).size, rows.length)

@@ -48,6 +48,10 @@ const special: Readonly<Record<string, Readonly<Record<string, string>>>> = {
   news: { form_type: `(array['news', '8-K', 'S-3'])[1 + g % 3]` },
 }
 
+/** One link, two links or null. */
+const links = `case when g % 3 > 0 then
+  (array['https://filings.example/' || g || '#a', 'https://filings.example/"' || g || '"'])[:(g % 3)::int] end`
+
 /** Two capital letters, like an ISO 3166 alpha-2 code. */
 const country = `chr(65 + (g % 26)::int) || chr(65 + (g / 26 % 26)::int)`
 
@@ -70,6 +74,7 @@ export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, 
   const values = columns.map(({ is_list, name, type }, at) => {
     const words = known[name]?.split(" | ") ?? []
     const key = words.length > 1 ? undefined : keyValue(dataset, name, type)
+    if (known[name] === "list of links") return links
     return special[table]?.[name] ?? (name === "country" ? country : key) ??
       value(type, words, 7919 + at * 104, is_list)
   })

@@ -77,34 +77,48 @@ export interface ReferenceResult {
 const formatRecord = (columns: ReadonlyArray<string>, encoded: Encoded) =>
   columns.map((name) => name in encoded ? encodeReferenceCell(JSON.stringify(encoded[name])) : "").join(",")
 
-/** The additional field of a followed query, whose symbols have no changes. */
-const addLineageTicker = (isFollowed: boolean, encoded: Encoded): Encoded =>
-  isFollowed ? { ...encoded, lineage_ticker: encoded["ticker"] } : encoded
+/** The parameters that add fields to rows. */
+type AddingQuery = Pick<ReferenceQuery, "follow_lineage" | "provenance">
 
-const makeRowResults = (models: ReadonlyArray<RowModel>, isFollowed: boolean) => {
-  const columns = [...getColumnNames(models), ...(isFollowed ? ["lineage_ticker"] : [])]
+const addSource = ({ provenance }: AddingQuery, encoded: Encoded, row: object = {}): Encoded =>
+  provenance === true ? { ...encoded, source: Reflect.get(row, "source") } : encoded
+
+/** Adds the field of a followed query, whose symbols have no changes. */
+const addLineageTicker = ({ follow_lineage }: AddingQuery, encoded: Encoded): Encoded =>
+  follow_lineage === true ? { ...encoded, lineage_ticker: encoded["ticker"] } : encoded
+
+const getColumns = (models: ReadonlyArray<RowModel>, { follow_lineage, provenance }: AddingQuery) => [
+  ...getColumnNames(models),
+  ...(provenance === true ? ["source"] : []),
+  ...(follow_lineage === true ? ["lineage_ticker"] : []),
+]
+
+const makeRowResults = (models: ReadonlyArray<RowModel>, query: AddingQuery) => {
+  const columns = getColumns(models, query)
   const encode = makeEncoder(models)
   const group = (rows: ReadonlyArray<object>) => rows.map((row) => [row])
   const encodeResult = (rows: ReadonlyArray<object>): ReferenceResult => {
-    const encoded = addLineageTicker(isFollowed, encode(rows[0] ?? {}))
+    const encoded = addLineageTicker(query, addSource(query, encode(rows[0] ?? {}), rows[0]))
     return { encoded, json: JSON.stringify(encoded), csvRecords: [formatRecord(columns, encoded)] }
   }
   return { columns, group, encodeResult }
 }
 
 /** A filing with its owners, which are consecutive rows with the same ticker. */
-const makeOwnershipResults = (isFollowed: boolean) => {
-  const columns = [...getColumnNames(OwnershipRow), ...(isFollowed ? ["lineage_ticker"] : [])]
+const makeOwnershipResults = (query: AddingQuery) => {
+  const columns = getColumns([OwnershipRow], query)
   const [encodeRow, encodeFiling, encodeOwner] = [OwnershipRow, OwnershipFiling, Owner].map((model) =>
     makeEncoder([model])
   )
   const group = (rows: ReadonlyArray<object>) =>
     Array.from(Map.groupBy(rows, (row) => Reflect.get(row, "ticker")).values())
   const encodeResult = (rows: ReadonlyArray<object>): ReferenceResult => {
-    const owners = rows.map((row) => encodeOwner?.(row))
-    const filing = addLineageTicker(isFollowed, encodeFiling?.(rows[0] ?? {}) ?? {})
+    const owners = rows.map((row) => addSource(query, encodeOwner?.(row) ?? {}, row))
+    const filing = addLineageTicker(query, encodeFiling?.(rows[0] ?? {}) ?? {})
     const encoded = { ...filing, owner_count: owners.length, owners }
-    const csvRecords = rows.map((row) => formatRecord(columns, addLineageTicker(isFollowed, encodeRow?.(row) ?? {})))
+    const csvRecords = rows.map((row) =>
+      formatRecord(columns, addLineageTicker(query, addSource(query, encodeRow?.(row) ?? {}, row)))
+    )
     return { encoded, json: JSON.stringify(encoded), csvRecords }
   }
   return { columns, group, encodeResult }
@@ -167,6 +181,7 @@ const makeClauses = (
 export interface ReferenceQuery extends PageQuery {
   readonly ticker?: string | ReadonlyArray<string>
   readonly follow_lineage?: boolean
+  readonly provenance?: boolean
 }
 
 interface ReferenceEncoder {
@@ -174,10 +189,10 @@ interface ReferenceEncoder {
   readonly encodeResult: (rows: ReadonlyArray<object>) => ReferenceResult
 }
 
-export interface ReferenceList extends ReferenceEncoder {
+export interface ReferenceList {
   readonly path: string
-  /** For a query that follows lineages. Its symbols must have no changes. */
-  readonly followed: ReferenceEncoder
+  /** The encoder for the results of a query. If it follows lineages, its symbols must have no changes. */
+  readonly makeEncoder: (query: AddingQuery) => ReferenceEncoder
   /** The column that each filter compares, by the name of its parameter. */
   readonly filteredColumns: ReadonlyMap<string, string>
   /** Whether the list belongs to an account. Its responses are never cached. */
@@ -217,9 +232,8 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
   isOfAccount: boolean,
 ): ReferenceList => {
   const models = toModels(Row)
-  const makeResults = (isFollowed: boolean) =>
-    models.length === 0 ? makeOwnershipResults(isFollowed) : makeRowResults(models, isFollowed)
-  const { columns, encodeResult, group } = makeResults(false)
+  const makeEncoder = (query: AddingQuery) =>
+    models.length === 0 ? makeOwnershipResults(query) : makeRowResults(models, query)
   const shaped = new Set<PropertyKey>(shapedBy)
 
   const makeConditions = (query: DecodedQuery) =>
@@ -247,11 +261,9 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
 
   return {
     path: `/v1${path}`,
-    columns,
-    followed: makeResults(true),
+    makeEncoder,
     filteredColumns,
     isOfAccount,
-    encodeResult,
     decode: (parameters) =>
       Effect.suspend(() => {
         const context = makeRequestContext({ id: "", target: "/" })
@@ -263,6 +275,7 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
     readAll: (query, account_id) =>
       Effect.suspend(() => {
         const values = { ...query, ...(isOfAccount ? { account_id } : {}) }
+        const { columns, group } = makeEncoder({ ...query, follow_lineage: false })
         const statement = select(makeShape(values), makeClauses(sql, columns, makeConditions(values)))
         const [text, parameters] = statement.compile()
         const filled = parameters.map((value) => value instanceof Parameter ? value.compute(values) : value)

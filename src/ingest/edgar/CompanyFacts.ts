@@ -2,13 +2,13 @@
 import { Order, Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
-import { AccessionNumber, checkCik, Cik, makeJsonDecoder } from "./JsonDocument.ts"
+import { AccessionNumber, checkCik, Cik, FormType, makeJsonDecoder } from "./JsonDocument.ts"
 
 const FactElement = Schema.Struct({
   end: CalendarDate,
   val: Schema.Number,
   accn: AccessionNumber,
-  form: Schema.String.check(Schema.isPattern(/^\S(.*\S)?$/)),
+  form: FormType,
   filed: CalendarDate,
 })
 

@@ -1,4 +1,5 @@
 import { Result, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { textColumn } from "../../rows/Columns.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 
 const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
@@ -45,6 +46,9 @@ export const Cik = Schema.Union([Schema.Int, Schema.String]).pipe(
     encode: SchemaGetter.passthrough({ strict: false }),
   }),
 )
+
+/** The name of a form. Unlike other texts of a document, it must be a cell as it stands. */
+export const FormType = textColumn("SEC form.").schemas.insert
 
 export const AccessionNumber = Schema.String.check(Schema.isPattern(/^\d{10}-\d{2}-\d{6}$/))
 

@@ -1,4 +1,4 @@
-/** The registrations of securities among a company's filings, joined by file number, and the rows of `registrations`. */
+/** The registrations among a company's filings, joined by file number, and the rows of `registrations`. */
 import type { RowCells } from "../../load/FileReader.ts"
 import { formatLatestAcceptance } from "./AcceptanceTime.ts"
 import { documentUrl } from "./EdgarUrls.ts"

@@ -8,7 +8,7 @@ import { tickerPattern } from "../../rules/Tickers.ts"
 import { decideClock, type KnownTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import type { Issuer } from "./Issuer.ts"
-import { AccessionNumber, checkCik, Cik, makeJsonDecoder, toCell } from "./JsonDocument.ts"
+import { AccessionNumber, checkCik, Cik, FormType, makeJsonDecoder, toCell } from "./JsonDocument.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)
 
@@ -18,7 +18,7 @@ const FilingArrays = Schema.Struct({
   filingDate: Schema.Array(CalendarDate),
   reportDate: Schema.Array(OptionalText),
   acceptanceDateTime: Schema.Array(OptionalText),
-  form: Schema.Array(Schema.String.check(Schema.isPattern(/^\S(.*\S)?$/))),
+  form: Schema.Array(FormType),
   fileNumber: Schema.Array(OptionalText),
   items: Schema.Array(OptionalText),
   size: Schema.Array(Schema.Number),

@@ -1,4 +1,4 @@
-/** The SEC's list of symbols (`company_tickers_exchange.json`), and the rows of `ticker_changes` that copies suggest. */
+/** The SEC's list of symbols (`company_tickers_exchange.json`), and the `ticker_changes` that its copies suggest. */
 import { Result, Schema } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
@@ -148,8 +148,8 @@ const findChangesOfIssuer = (cik: string, history: TickerHistory, name: string):
 }
 
 /**
- * Finds the symbol changes that copies of the list suggest. A change counts if the new symbol stands in all copies,
- * at least three, of at least a week, and the old one never returns. The first day of that run is the estimate of the effective date.
+ * Finds the symbol changes that copies of the list suggest. A change counts if the new symbol stands in all copies, at
+ * least three, of at least a week, and the old one never returns. The first day of that run is the effective date.
  */
 export const findTickerChanges = (copies: ReadonlyArray<TickerListCopy>): ReadonlyArray<RowCells> => {
   const sorted = copies.toSorted((a, b) => a.day.localeCompare(b.day))

@@ -128,6 +128,9 @@ export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSec
   ...advancedFields,
 }) {}
 
+/** The type, and the columns that depend on it. */
+export const securityTypeColumns = ["security_type", ...Object.keys({ ...warrantFields, ...convertibleFields })]
+
 /** Finds a column that has a value but does not belong to the row type, such as a convertible's column in a warrant. */
 export const findMismatchedColumn = (row: { readonly [column: string]: unknown }) => {
   const otherFields = warrantTypes.some((type) => type === row["security_type"]) ? convertibleFields : warrantFields

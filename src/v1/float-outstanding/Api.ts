@@ -6,7 +6,7 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getSourcedTickerRowJsonSchema,
   integerColumn,
   loadedSourceColumn,
   moneyColumn,
@@ -20,6 +20,7 @@ import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts
 import { booleanFilters, caseInsensitiveTextFilters, numberRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
@@ -53,13 +54,14 @@ export const FloatOutstandingQuery = Schema.Struct({
   ...booleanFilters("is_adr"),
   ...numberRangeFilters("float", "outstanding", "tradable_float", "market_cap"),
   ...LineageParameters,
+  ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstanding").add(
   HttpApiEndpoint.get("list", "/float-outstanding", {
     query: FloatOutstandingQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(FloatOutstanding)),
+    success: makeListEnvelope(getSourcedTickerRowJsonSchema(FloatOutstanding)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["float_outstanding"]).annotateMerge(describeEndpoint(
     "Float and shares outstanding",

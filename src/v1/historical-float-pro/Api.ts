@@ -6,7 +6,7 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getSourcedTickerRowJsonSchema,
   integerColumn,
   loadedSourceColumn,
   moneyColumn,
@@ -22,6 +22,7 @@ import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts
 import { booleanFilters, numberRangeFilters, pastDateRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
@@ -75,13 +76,14 @@ export const HistoricalFloatProQuery = Schema.Struct({
   ...numberRangeFilters("float", "outstanding_shares", "tradable_float", "market_cap"),
   ...pastDateRangeFilters("filed_at", "reported_date"),
   ...LineageParameters,
+  ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFloatPro").add(
   HttpApiEndpoint.get("list", "/historical-float-pro", {
     query: HistoricalFloatProQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(HistoricalFloat)),
+    success: makeListEnvelope(getSourcedTickerRowJsonSchema(HistoricalFloat)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["historical_float_pro", "daily_prices"]).annotateMerge(describeEndpoint(
     "Historical float",

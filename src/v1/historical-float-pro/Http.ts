@@ -79,10 +79,11 @@ export const historicalFloatProEndpoints = Effect.gen(function* () {
   return [makeEndpoint(HistoricalFloatProApiGroup.endpoints.list, {
     Query: HistoricalFloatProQuery,
     Row: HistoricalFloat,
-    shapedBy: ["latest"],
+    shapedBy: ["latest", "provenance"],
     // Computes market_cap only for the rows on the page. A filter on market_cap computes it a second time.
     select: (query, { columns, orderAndLimit, orderBy, period, where }) => {
-      const matching = sql`select ${baseColumns} from (${computed}) as computed where ${where}`
+      const storedColumns = query.provenance === true ? sql`${baseColumns}, source` : baseColumns
+      const matching = sql`select ${storedColumns} from (${computed}) as computed where ${where}`
       const isLatest = query.latest === true
       const selected = period !== undefined
         ? selectPeriods(period, isLatest, matching)

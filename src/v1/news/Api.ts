@@ -5,7 +5,7 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
-  getTickerRowJsonSchema,
+  getSourcedTickerRowJsonSchema,
   loadedSourceColumn,
   nullableColumn,
   rowDateColumn,
@@ -18,6 +18,7 @@ import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts
 import { arrayElementFilter, caseInsensitiveTextFilters, makeDateFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
@@ -87,13 +88,14 @@ export const NewsQuery = Schema.Struct({
     }),
   ),
   ...LineageParameters,
+  ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class NewsApiGroup extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("list", "/news", {
     query: NewsQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(NewsItem)),
+    success: makeListEnvelope(getSourcedTickerRowJsonSchema(NewsItem)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News",
@@ -102,7 +104,7 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
   )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(NewsBasicItem)),
+    success: makeListEnvelope(getSourcedTickerRowJsonSchema(NewsBasicItem)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
     "News basic",

@@ -5,7 +5,7 @@ import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
-  getRowJsonSchema,
+  getSourcedRowJsonSchema,
   getTickerRowJsonSchema,
   integerColumn,
   literalColumn,
@@ -21,6 +21,7 @@ import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts
 import { literalFilter, NonEmptyText, substringFilter } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters, ResultUnit } from "../../rules/Paging.ts"
+import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
@@ -73,7 +74,7 @@ export class OwnershipFiling extends Model.Class<OwnershipFiling>("OwnershipFili
 class Ownership extends Model.Class<Ownership>("Ownership")({
   ...filing,
   owner_count: Schema.Int.annotate({ description: "Number of owners." }),
-  owners: Schema.Array(getRowJsonSchema(Owner)).annotate({
+  owners: Schema.Array(getSourcedRowJsonSchema(Owner)).annotate({
     description: "Owners in the filing, largest holder first.",
   }),
 }) {}
@@ -90,6 +91,7 @@ export const OwnershipQuery = Schema.Struct({
   owner_name: substringFilter("owner_name"),
   owner_type: literalFilter(ownerTypes),
   ...LineageParameters,
+  ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 

@@ -2,7 +2,8 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
 import { output } from "../../rows/OutputBuffer.ts"
-import { addLineageTicker, getColumnNames, makeJsonRowWriter, type RowModels } from "../../rows/RowEncoder.ts"
+import type { AddedColumn } from "../../rows/Columns.ts"
+import { addColumns, getColumnNames, makeJsonRowWriter } from "../../rows/RowEncoder.ts"
 import type { RowRecord } from "../../rows/RowRecord.ts"
 import { makeGroupResultEncoder, type RowsOfResult } from "../../rows/ResultWriter.ts"
 import {
@@ -16,11 +17,14 @@ import {
 } from "./Api.ts"
 
 /** Groups consecutive rows with the same ticker and filing. CSV has one record per owner. */
-const makeFilings = (row: RowModels, filing: RowModels) => {
+const makeFilingEncoder = (added: ReadonlyArray<AddedColumn>) => {
+  const row = addColumns(OwnershipRow, added)
+  const filing = addColumns(OwnershipFiling, added.filter((name) => name === "lineage_ticker"))
+  const owner = addColumns(Owner, added.filter((name) => name === "source"))
   const columns = getColumnNames(row)
   const [ticker, accessionNumber] = [columns.indexOf("ticker"), columns.indexOf("accession_number")]
   const writeFiling = makeJsonRowWriter(filing, columns)
-  const writeOwner = makeJsonRowWriter(Owner, columns)
+  const writeOwner = makeJsonRowWriter(owner, columns)
 
   /** Continues the JSON object of the filing with its owners. */
   const writeGroup = (owners: RowsOfResult, position: number) => {
@@ -44,8 +48,7 @@ export const ownershipEndpoints = Effect.gen(function* () {
 
   const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {
     Query: OwnershipQuery,
-    Row: makeFilings(OwnershipRow, OwnershipFiling),
-    FollowedRow: makeFilings(addLineageTicker(OwnershipRow), addLineageTicker(OwnershipFiling)),
+    Row: { makeEncoder: makeFilingEncoder },
     counted: sql`distinct (ticker, accession_number)`,
     select: (query, { columns, conditions, orderAndLimit, orderBy, period }) => {
       const isShown = sql.and([isHolder, ...conditions])
@@ -74,7 +77,7 @@ export const ownershipEndpoints = Effect.gen(function* () {
         )
         select ${columns}, ticker, accession_number
         from filing join (
-          select ticker, accession_number, ${sql.csv(ownershipHoldingColumns)}, last_updated from ownership
+          select ticker, accession_number, ${sql.csv(ownershipHoldingColumns)}, last_updated, source from ownership
         ) as holding using (ticker, accession_number)
         where ${isShown}
         ${

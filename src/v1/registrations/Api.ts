@@ -6,7 +6,7 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getSourcedTickerRowJsonSchema,
   integerColumn,
   literalColumn,
   loadedSourceColumn,
@@ -31,6 +31,7 @@ import {
 } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
@@ -83,13 +84,14 @@ export const RegistrationsQuery = Schema.Struct({
   ...pastDateRangeFilters("filed_at", "effective_date"),
   ...dateRangeFilters("expiration_date"),
   ...LineageParameters,
+  ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").add(
   HttpApiEndpoint.get("list", "/registrations", {
     query: RegistrationsQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(Registration)),
+    success: makeListEnvelope(getSourcedTickerRowJsonSchema(Registration)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["registrations"]).annotateMerge(describeEndpoint(
     "Registrations",

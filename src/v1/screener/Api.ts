@@ -6,7 +6,7 @@ import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/Endpoi
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getSourcedTickerRowJsonSchema,
   integerColumn,
   loadedSourceColumn,
   moneyColumn,
@@ -26,6 +26,7 @@ import {
 } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
+import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
@@ -134,13 +135,14 @@ export const ScreenerQuery = Schema.Struct({
     message: "must be ticker or a numeric field of the rows, prefixed with - for descending order",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed("ticker" as const))),
   ...LineageParameters,
+  ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
 export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
   HttpApiEndpoint.get("list", "/screener", {
     query: ScreenerQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(ScreenerRow)),
+    success: makeListEnvelope(getSourcedTickerRowJsonSchema(ScreenerRow)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["screener"]).annotateMerge(describeEndpoint(
     "Screener",

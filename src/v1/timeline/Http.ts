@@ -6,7 +6,7 @@ import type { PipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { formatLineage } from "../../lineage/Lineage.ts"
 import { LineageResolver } from "../../lineage/LineageResolver.ts"
 import { ListEndpoints } from "../../lists/ListEndpoints.ts"
-import { addLineageTicker } from "../../rows/RowEncoder.ts"
+import { addColumns } from "../../rows/RowEncoder.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { eventEndpoints, type EventType, eventTypes, TimelineApiGroup, TimelineEvent, TimelineQuery } from "./Api.ts"
@@ -61,7 +61,7 @@ export const timelineEndpoints = Effect.gen(function* () {
   const list = { Query: TimelineQuery, shapedBy: ["types"], select: makeTimelineSelect(sql) } as const
   const followed = makeResolvedEndpoint(endpoint, TimelineQuery, resolveFollowed, {
     ...list,
-    Row: addLineageTicker(TimelineEvent),
+    Row: addColumns(TimelineEvent, ["lineage_ticker"]),
   })
   const plain = makeResolvedEndpoint(endpoint, TimelineQuery, resolve, { ...list, Row: TimelineEvent })
   const decode: PipelineEndpoint["decode"] = (parameters) =>

@@ -20,6 +20,16 @@ export const listRecordings = (pattern: string) =>
 
 export const readRecording = (name: string) => readFileSync(`${recordingsFolder}/${name}`, "utf8")
 
+/** Decodes each recording only once. */
+const memoize = <A>(make: (cik: string) => A) => {
+  const made = new Map<string, A>()
+  return (cik: string) => {
+    const value = made.get(cik) ?? make(cik)
+    made.set(cik, value)
+    return value
+  }
+}
+
 const findRecording = (folder: string, cik: string) => {
   const [name] = listRecordings(`${folder}/CIK${cik}{,.trimmed}.json`)
   if (name === undefined) throw new Error(`There is no recording of ${cik} in ${folder}.`)
@@ -63,19 +73,21 @@ export const factsText = (cik: string) => readRecording(findRecording("companyfa
 
 export const imunonPage = "CIK0000749647-submissions-001.json"
 
-export const submissionsOf = (cik: string) =>
+export const submissionsOf = memoize((cik) =>
   Result.getOrThrow(decodeSubmissions(submissionsText(cik), submissionsUrl(cik)))
+)
 
 /** The filings of a company, with those of its older page if one was recorded. */
-export const filingsOf = (cik: string) =>
+export const filingsOf = memoize((cik) =>
   cik !== ciks.imunon ? submissionsOf(cik).filings : [
     ...submissionsOf(cik).filings,
     ...Result.getOrThrow(
       decodeSubmissionsPage(readRecording(`submissions/${imunonPage}`), submissionsPageUrl(imunonPage)),
     ),
   ]
+)
 
-export const factsOf = (cik: string) => Result.getOrThrow(decodeCompanyFacts(factsText(cik), companyFactsUrl(cik)))
+export const factsOf = memoize((cik) => Result.getOrThrow(decodeCompanyFacts(factsText(cik), companyFactsUrl(cik))))
 
 /** The issuer in the submissions. Companies without a symbol get one, so that their filings become rows too. */
 export const issuerOf = (cik: string): Issuer =>

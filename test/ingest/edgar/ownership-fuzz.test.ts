@@ -111,7 +111,9 @@ const Step = Schema.Tuple([Choice, Choice, Choice])
 
 const seen = { rows: 0, rejections: 0 }
 
-const validators = loadableDatasets.filter(({ table }) => table === "ownership").map(makeRowValidator)
+const validators = loadableDatasets.filter(({ table }) => table === "ownership").map((dataset) =>
+  makeRowValidator(dataset)
+)
 
 /** Fails unless the document has valid rows without an address, or is rejected without repeating its text. */
 const assertRowsOrRejection = (xml: string, form: string, issuerCik: string) => {

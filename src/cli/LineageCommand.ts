@@ -1,0 +1,142 @@
+/** The `lineage` command: lists estimated ticker changes with their evidence, and confirms or rejects them. */
+import { Console, Effect, Layer, Option, Result, Schema } from "effect"
+import { Argument, Command, Flag } from "effect/cli"
+import { migratedConnectionLayer } from "../db/Connection.ts"
+import { Database } from "../db/Database.ts"
+import type { LineageConflict, TickerChangeEvent } from "../lineage/Lineage.ts"
+import * as Review from "../lineage/LineageReview.ts"
+import { CalendarDate } from "../rules/Dates.ts"
+import { CikParameter, LongTickerParameter } from "../rules/Tickers.ts"
+import { makeBooleanFlag, makeExample, makeSilentExample } from "./CommandParts.ts"
+import { escapeLines, formatCount } from "./terminal/TerminalText.ts"
+
+const formatCik = ({ cik }: TickerChangeEvent) => cik === null ? "no CIK" : `CIK ${cik}`
+
+const formatEvent = (event: TickerChangeEvent) =>
+  [Review.formatChange(event), formatCik(event), ...(event.company_name === null ? [] : [event.company_name])]
+    .join(", ")
+
+/** What clients get with the change. Continues a sentence. */
+const formatEffect = (preview: Review.Preview) =>
+  Result.match(preview, {
+    onSuccess: ({ history: [first, ...later] }) =>
+      `the chain is ${[first.old_ticker, ...[first, ...later].map(({ new_ticker }) => new_ticker)].join(" to ")}.`,
+    onFailure: ({ reasons, tickers }) => `requests for ${tickers.join(", ")} get 409: ${reasons.join(", ")}.`,
+  })
+
+const formatConflict = ({ candidates, event_count, events }: LineageConflict) => [
+  ...events.map((event) => `  ${[formatEvent(event), ...event.reasons].join(", ")}`),
+  ...(event_count > events.length ? [`  and ${formatCount(event_count - events.length, "other change")}`] : []),
+  ...(candidates.length === 0
+    ? []
+    : [`Clients can choose a company with cik=${candidates.map(({ cik }) => cik).join(" or cik=")}.`]),
+]
+
+const printText = (lines: ReadonlyArray<string>) => Console.log(escapeLines(lines.join("\n")))
+
+/** The reader of lineages retries for the service; a command only reports that the database did not answer. */
+class LineageUnreadable
+  extends Schema.TaggedError<LineageUnreadable>()("LineageUnreadable", { message: Schema.String }) {}
+
+const previewConfirmation = (change: TickerChangeEvent) =>
+  Effect.catchTag(
+    Review.previewConfirmation(change),
+    ["DataRefreshing", "DatabasePoolTimeout"],
+    ({ error: { message } }) => new LineageUnreadable({ message }),
+  )
+
+const reviewCommand = Command.make(
+  "review",
+  {},
+  Effect.fnUntraced(function* () {
+    const changes = yield* Review.listEstimatedChanges
+    if (changes.length === 0) return yield* Console.log("There are no estimated ticker changes.")
+    for (const change of changes) {
+      const { cik, effective_date, new_ticker, old_ticker, recorded_on, source, source_links } = change
+      const evidence = [...(source === null ? [] : [source]), ...source_links ?? []]
+      yield* printText([
+        formatEvent(change),
+        ...evidence.map((line) => `  ${line}`),
+        `  Recorded on ${recorded_on}. If confirmed, ${formatEffect(yield* previewConfirmation(change))}`,
+        `  tickerline lineage confirm ${old_ticker} ${new_ticker} ${effective_date}${
+          cik === null ? "" : ` --cik ${cik}`
+        }`,
+        "",
+      ])
+    }
+    yield* Console.error(`${formatCount(changes.length, "estimated change")} to confirm or reject`)
+  }),
+).pipe(
+  Command.withDescription("List the estimated ticker changes with their evidence and their effect"),
+  Command.withExamples([makeSilentExample("lineage review", "Find the changes that the other commands take")]),
+)
+
+const key = {
+  old_ticker: Argument.String("old").pipe(
+    Argument.withSchema(LongTickerParameter),
+    Argument.withDescription("The old symbol"),
+  ),
+  new_ticker: Argument.String("new").pipe(
+    Argument.withSchema(LongTickerParameter),
+    Argument.withDescription("The new symbol"),
+  ),
+  effective_date: Argument.String("date").pipe(
+    Argument.withSchema(CalendarDate),
+    Argument.withDescription("First day of the new symbol, YYYY-MM-DD"),
+  ),
+  cik: Flag.String("cik").pipe(
+    Flag.withSchema(CikParameter),
+    Flag.withDescription("CIK of the issuer, if several estimated changes have these symbols and this date"),
+    Flag.optional,
+  ),
+}
+
+class ConfirmationRefused
+  extends Schema.TaggedError<ConfirmationRefused>()("ConfirmationRefused", { message: Schema.String }) {}
+
+const confirmCommand = Command.make(
+  "confirm",
+  { ...key, force: makeBooleanFlag("force", "Confirm the change even if its symbols become ambiguous") },
+  Effect.fnUntraced(function* ({ cik, force, ...symbols }) {
+    const change = yield* Review.findEstimatedChange({ ...symbols, cik: Option.getOrUndefined(cik) })
+    const preview = yield* previewConfirmation(change)
+    if (Result.isFailure(preview) && !force) {
+      return yield* new ConfirmationRefused({
+        message: [
+          `The change from ${formatEvent(change)} was not confirmed, because otherwise ${formatEffect(preview)}`,
+          ...formatConflict(preview.failure),
+          "Correct the other changes first, or add --force if all of them are right.",
+        ].join("\n"),
+      })
+    }
+    yield* Review.decideChange(change, "confirmed")
+    yield* printText([
+      `The change from ${formatEvent(change)} is confirmed.`,
+      `From ${change.effective_date} on, ${formatEffect(preview)}`,
+      ...(Result.isFailure(preview) ? formatConflict(preview.failure) : []),
+    ])
+  }),
+).pipe(
+  Command.withDescription("Confirm an estimated change, so that clients get it; refused if it makes symbols ambiguous"),
+  Command.withExamples([makeExample("lineage confirm FB META 2022-06-09", "META is the new symbol of FB")]),
+)
+
+const rejectCommand = Command.make(
+  "reject",
+  key,
+  Effect.fnUntraced(function* ({ cik, ...symbols }) {
+    const change = yield* Review.findEstimatedChange({ ...symbols, cik: Option.getOrUndefined(cik) })
+    yield* Review.decideChange(change, "blocked")
+    yield* printText([`The change from ${formatEvent(change)} is rejected. Imports do not propose it again.`])
+  }),
+).pipe(
+  Command.withDescription("Reject an estimated change: it gets the status blocked, and no import proposes it again"),
+  Command.withExamples([makeExample("lineage reject FB META 2022-06-09", "META is not the new symbol of FB")]),
+)
+
+export const lineageCommand = Command.make("lineage").pipe(
+  Command.withDescription("Review estimated ticker changes"),
+  Command.withExamples([makeExample("lineage review", "List the changes to confirm or reject")]),
+  Command.withSubcommands([reviewCommand, confirmCommand, rejectCommand]),
+  Command.provide(Layer.provideMerge(Database.layer, migratedConnectionLayer)),
+)

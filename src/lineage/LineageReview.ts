@@ -1,0 +1,105 @@
+/**
+ * Reviews estimated ticker changes: a person confirms or rejects each one. Only a confirmed change is eligible (D19).
+ * docs/decisions/0107-review-of-estimates.md
+ */
+import { Effect, Result, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { todayInChicago } from "../rules/Dates.ts"
+import { type LineageChain, type LineageConflict, resolveLineage, type TickerChangeEvent } from "./Lineage.ts"
+import { makeLineageEventFinder } from "./LineageEvents.ts"
+
+/** A change with the status `estimated`. */
+export interface EstimatedChange extends TickerChangeEvent {
+  readonly source: string | null
+  readonly source_links: ReadonlyArray<string> | null
+  /** The date in UTC on which the change was recorded, `YYYY-MM-DD`. */
+  readonly recorded_on: string
+}
+
+/** Identifies a change. Without a CIK, it is the only estimated change with these symbols and this date. */
+export interface ChangeKey {
+  readonly old_ticker: string
+  readonly new_ticker: string
+  readonly effective_date: string
+  readonly cik: string | undefined
+}
+
+export const formatChange = ({ effective_date, new_ticker, old_ticker }: Omit<ChangeKey, "cik">) =>
+  `${old_ticker} to ${new_ticker} on ${effective_date}`
+
+/** No estimated change, or several, have the given key. */
+export class ChangeNotReviewable
+  extends Schema.TaggedError<ChangeNotReviewable>()("ChangeNotReviewable", { message: Schema.String }) {}
+
+export const listEstimatedChanges = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<EstimatedChange>`
+    select old_ticker, new_ticker, effective_date::text, cik, company_name, source, source_links,
+      (recorded_at at time zone 'UTC')::date::text as recorded_on
+    from ticker_changes where status = 'estimated' order by effective_date, old_ticker, new_ticker, cik
+  `
+})
+
+/** Returns the chain, or the conflict, that the confirmed changes would form with this change. */
+export const previewConfirmation = Effect.fnUntraced(function* (change: TickerChangeEvent) {
+  const findEvents = yield* makeLineageEventFinder
+  const now = yield* todayInChicago
+  const { effective_date, new_ticker, old_ticker } = change
+  // A change in the future is judged by what clients get on its date.
+  const today = effective_date > now ? effective_date : now
+  const found = yield* Effect.forEach([old_ticker, new_ticker], (ticker) => findEvents({ ticker, today }))
+  // The component of one symbol may contain the other.
+  const events = new Map(
+    found.flat().map((event) => [
+      JSON.stringify([event.old_ticker, event.new_ticker, event.effective_date, event.cik]),
+      event,
+    ]),
+  )
+  return resolveLineage([change, ...events.values()])
+})
+
+export type Preview = Result.Result<LineageChain, LineageConflict>
+
+/** Finds the estimated change with this key. */
+export const findEstimatedChange = Effect.fnUntraced(function* (key: ChangeKey) {
+  const sql = yield* SqlClient.SqlClient
+  const { cik, effective_date, new_ticker, old_ticker } = key
+  const rows = yield* sql<TickerChangeEvent & { readonly status: string }>`
+    select old_ticker, new_ticker, effective_date::text, cik, company_name, status from ticker_changes
+    where old_ticker = ${old_ticker} and new_ticker = ${new_ticker} and effective_date = ${effective_date}::text::date
+      and ${cik === undefined ? sql.literal("true") : sql`cik = ${cik}`}
+    order by cik
+  `
+  const [first, ...others] = rows.filter(({ status }) => status === "estimated")
+  if (first === undefined) {
+    const statuses = Array.from(new Set(rows.map(({ status }) => status))).join(", ")
+    return yield* new ChangeNotReviewable({
+      message: statuses === ""
+        ? `There is no change from ${formatChange(key)}. To list the estimated changes, run: tickerline lineage review`
+        : `The change from ${formatChange(key)} is not estimated any more; its status is ${statuses}. ` +
+          "To correct it, load a row with its new status: tickerline load ticker-changes FILE --append",
+    })
+  }
+  if (others.length === 0) return first
+  const ciks = [first, ...others].map(({ cik }) => cik ?? "none").join(", ")
+  return yield* new ChangeNotReviewable({
+    message: `Several estimated changes go from ${formatChange(key)}. Choose one with --cik: ${ciks}.`,
+  })
+})
+
+/** Gives an estimated change its new status. Fails if it is not estimated any more. */
+export const decideChange = Effect.fnUntraced(function* (change: TickerChangeEvent, status: "confirmed" | "blocked") {
+  const sql = yield* SqlClient.SqlClient
+  const { cik, effective_date, new_ticker, old_ticker } = change
+  const decided = yield* sql`
+    update ticker_changes set status = ${status}, recorded_at = now()
+    where old_ticker = ${old_ticker} and new_ticker = ${new_ticker} and effective_date = ${effective_date}::text::date
+      and cik is not distinct from ${cik}::text and status = 'estimated'
+    returning 1
+  `
+  if (decided.length > 0) return
+  return yield* new ChangeNotReviewable({
+    message: `The change from ${formatChange({ old_ticker, new_ticker, effective_date })} has just been changed. ` +
+      "To list the estimated changes, run: tickerline lineage review",
+  })
+})

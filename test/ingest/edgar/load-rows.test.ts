@@ -1,0 +1,66 @@
+/** The rows of an ingest are loaded into the tables, and a repeated ingest changes nothing (D22). */
+import { assert, layer } from "@effect/vitest"
+import { Effect, FileSystem, Ref } from "effect"
+import { SqlClient } from "effect/sql"
+import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
+import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
+import { makeRegistrationRows } from "../../../src/ingest/edgar/RegistrationRows.ts"
+import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
+import { findTickerChanges } from "../../../src/ingest/edgar/TickerList.ts"
+import { loadFile } from "../../../src/load/Load.ts"
+import * as Service from "../../support/Service.ts"
+import { ciks, factsOf, filingsOf, issuerOf, submissionsOf, tickerListCopies } from "./Recordings.ts"
+
+const load = Effect.fnUntraced(function* (dataset: string, rows: ReadonlyArray<object>) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-ingested-" })}/${dataset}.ndjson`
+  yield* fs.writeFileString(file, rows.map((row) => `${JSON.stringify(row)}\n`).join(""))
+  const { merged } = yield* loadFile({ dataset, file, append: true, keepOmitted: true }, yield* Ref.make(0))
+  return merged
+})
+
+const companies = [ciks.apple, ciks.imunon, ciks.twoHarbors]
+
+const makeRows = () => {
+  const copies = tickerListCopies()
+  const { rows = [] } = copies.at(-1) ?? {}
+  const later = ["2026-06-20", "2026-06-24"].map((day) => ({ day, rows }))
+  return {
+    news: companies.flatMap((cik) => makeNewsRows(issuerOf(cik), filingsOf(cik))),
+    registrations: companies.flatMap((cik) => makeRegistrationRows(issuerOf(cik), filingsOf(cik))),
+    screener: companies.flatMap((cik) => makeScreenerRows(issuerOf(cik), submissionsOf(cik))),
+    ...makeFloatRows(issuerOf(ciks.apple), factsOf(ciks.apple), submissionsOf(ciks.apple)),
+    ticker_changes: findTickerChanges([...copies, ...later]),
+  }
+}
+
+layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("The rows of an ingest", (it) => {
+  it.effect("are added once, and then found unchanged (D22)", () =>
+    Effect.gen(function* () {
+      for (const [dataset, rows] of Object.entries(makeRows())) {
+        assert.isAbove(rows.length, 0)
+        assert.deepStrictEqual(yield* load(dataset, rows), { added: rows.length, updated: 0, unchanged: 0 }, dataset)
+        assert.deepStrictEqual(yield* load(dataset, rows), { added: 0, updated: 0, unchanged: rows.length }, dataset)
+      }
+    }))
+
+  it.effect("get defaults for required columns that the SEC does not publish, and keep the values of others", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { registrations, screener } = makeRows()
+      yield* load("screener", screener)
+      yield* load("registrations", registrations)
+      const read = sql`
+        select num_gaps, num_runners, website, is_atm from screener join registrations using (ticker)
+        where file_no = '333-279425'
+      `
+      assert.deepStrictEqual(yield* read, [{ num_gaps: 0n, num_runners: 0n, website: null, is_atm: false }])
+      yield* sql`update screener set num_gaps = 4, website = 'https://example.com' where ticker = 'IMNN'`
+      yield* sql`update registrations set is_atm = true where file_no = '333-279425'`
+      yield* load("screener", screener.map((row) => ({ ...row, company: "Changed" })))
+      yield* load("registrations", registrations.map((row) => ({ ...row, details: null })))
+      assert.deepStrictEqual(yield* read, [
+        { num_gaps: 4n, num_runners: 0n, website: "https://example.com", is_atm: true },
+      ])
+    }))
+})

@@ -1,0 +1,225 @@
+/** Damaged documents: each one is decoded into rows that `load` accepts, or rejected. Nothing throws. */
+import { assert, describe, it } from "@effect/vitest"
+import { Predicate, Result, Schema } from "effect"
+import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
+import { decodeDailyIndex } from "../../../src/ingest/edgar/DailyIndex.ts"
+import type { DocumentRejected } from "../../../src/ingest/edgar/DocumentRejected.ts"
+import {
+  companyFactsUrl,
+  dailyIndexUrl,
+  submissionsPageUrl,
+  submissionsUrl,
+  tickerListUrl,
+} from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
+import { makeNewsRows } from "../../../src/ingest/edgar/NewsRows.ts"
+import { makeRegistrationRows } from "../../../src/ingest/edgar/RegistrationRows.ts"
+import { makeScreenerRows } from "../../../src/ingest/edgar/ScreenerRows.ts"
+import { decodeSubmissions, decodeSubmissionsPage } from "../../../src/ingest/edgar/Submissions.ts"
+import { decodeTickerList, findTickerChanges, groupIssuers } from "../../../src/ingest/edgar/TickerList.ts"
+import { findDataset } from "../../../src/load/Datasets.ts"
+import type { RowCells } from "../../../src/load/FileReader.ts"
+import { inputs } from "../../support/Thoroughness.ts"
+import { ciks, factsText, imunonPage, issuerOf, readRecording, submissionsOf, submissionsText } from "./Recordings.ts"
+
+type RowsByTable = { readonly [table: string]: ReadonlyArray<RowCells> }
+
+interface Document {
+  readonly name: string
+  readonly text: string
+  readonly decode: (text: string) => Result.Result<RowsByTable, DocumentRejected>
+}
+
+const decodeSubmissionsOf = (cik: string) => (text: string) =>
+  Result.map(decodeSubmissions(text, submissionsUrl(cik)), (submissions): RowsByTable => {
+    const issuer = submissions.issuer ?? issuerOf(cik)
+    return {
+      news: makeNewsRows(issuer, submissions.filings),
+      registrations: makeRegistrationRows(issuer, submissions.filings),
+      screener: makeScreenerRows(issuer, submissions),
+    }
+  })
+
+const documents: ReadonlyArray<Document> = [
+  ...[ciks.trFinance, ciks.siemensEnergy, ciks.unicycive].map((cik) => ({
+    name: `submissions of ${cik}`,
+    text: submissionsText(cik),
+    decode: decodeSubmissionsOf(cik),
+  })),
+  {
+    name: "an older page",
+    text: readRecording(`submissions/${imunonPage}`),
+    decode: (text) =>
+      Result.map(decodeSubmissionsPage(text, submissionsPageUrl(imunonPage)), (filings) => ({
+        news: makeNewsRows(issuerOf(ciks.imunon), filings),
+        registrations: makeRegistrationRows(issuerOf(ciks.imunon), filings),
+      })),
+  },
+  ...[ciks.logisticProperties, ciks.nvidia].map((cik) => ({
+    name: `facts of ${cik}`,
+    text: factsText(cik),
+    decode: (text: string) =>
+      Result.map(
+        decodeCompanyFacts(text, companyFactsUrl(cik)),
+        (facts): RowsByTable => makeFloatRows(issuerOf(ciks.apple), facts, submissionsOf(ciks.apple)),
+      ),
+  })),
+  {
+    name: "a ticker list",
+    text: readRecording("tickers/daily/company_tickers_exchange.2026-06-07.excerpt.json"),
+    decode: (text) =>
+      Result.map(decodeTickerList(text, tickerListUrl()), (rows): RowsByTable => {
+        assert.strictEqual(groupIssuers(rows).size, new Set(rows.map(({ cik }) => cik)).size)
+        const changed = rows.map((row) => ({ ...row, ticker: row.ticker === "IAC" ? "PPLI" : row.ticker }))
+        const days = ["2026-06-08", "2026-06-12", "2026-06-16"]
+        return {
+          ticker_changes: findTickerChanges([
+            { day: "2026-06-07", rows },
+            ...days.map((day) => ({ day, rows: changed })),
+          ]),
+        }
+      }),
+  },
+]
+
+/** The first cell that `load` would refuse. */
+const findRefusedCell = (rowsByTable: RowsByTable) =>
+  Object.entries(rowsByTable).flatMap(([table, rows]) => {
+    const fields = findDataset(table)?.row.fields ?? {}
+    return rows.flatMap((row) =>
+      Object.entries(row).filter(([column, cell]) => {
+        const field = fields[column]
+        return field === undefined || !Schema.is(field)(cell)
+      }).map(([column, cell]) => `${table}.${column}: ${JSON.stringify(cell)}`)
+    )
+  }).at(0)
+
+const check = ({ decode }: Document, text: string) => {
+  const result = decode(text)
+  if (Result.isSuccess(result)) return assert.isUndefined(findRefusedCell(result.success))
+  assert.strictEqual(result.failure._tag, "DocumentRejected")
+  assert.match(result.failure.url, /^https:\/\/(www|data)\.sec\.gov\//)
+  assert.match(result.failure.reason, /^(is|has|does|lacks) [\w .:[\],-]{5,120}$/)
+}
+
+const strangeValues: ReadonlyArray<unknown> = [
+  null,
+  true,
+  -1,
+  0,
+  1.5,
+  1e300,
+  "",
+  " ",
+  "\0",
+  "\ud800",
+  "  padded  ",
+  "x".repeat(3000),
+  "../../etc",
+  "<script>",
+  "#%zz",
+  "2026-02-30",
+  "9999-12-31",
+  "0000-01-01",
+  "2026-06-31T25:00:00.000Z",
+  "5.02,,9.01,",
+  "EFFECT",
+  "424B5",
+  "RW",
+  [],
+  {},
+  [[]],
+  ["a"],
+  { __proto__: null },
+  "0000000000-00-000000",
+  "333-287699",
+  "S-1",
+  "constructor",
+  "__proto__",
+]
+
+/** Replaces, removes or inserts one value. */
+const mutate = (text: string, place: number, change: number) => {
+  const value: unknown = JSON.parse(text)
+  const spots: Array<() => void> = []
+  const visit = (node: unknown) => {
+    const remember = (replace: (next: unknown) => void, remove: () => void) => {
+      spots.push(() => change % 5 === 0 ? remove() : replace(strangeValues[change % strangeValues.length]))
+    }
+    if (Array.isArray(node)) {
+      node.forEach((child, index) => {
+        remember((next) => node.splice(index, 1, next), () => node.splice(index, 1))
+        visit(child)
+      })
+    } else if (Predicate.isObject(node)) {
+      Object.keys(node).forEach((key) => {
+        remember((next) => Reflect.set(node, key, next), () => Reflect.deleteProperty(node, key))
+        visit(Reflect.get(node, key))
+      })
+    }
+  }
+  visit(value)
+  spots[place % spots.length]?.()
+  return JSON.stringify(value)
+}
+
+const number = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_000_000 }))
+
+describe("A damaged document", () => {
+  for (const document of documents) {
+    it(`is intact to begin with: ${document.name}`, () => {
+      const result = document.decode(document.text)
+      assert.isTrue(Result.isSuccess(result))
+      if (Result.isSuccess(result)) assert.isAbove(Object.values(result.success).flat().length, 0)
+      check(document, document.text)
+    })
+
+    it.prop(
+      `becomes rows or a rejection with one strange value: ${document.name}`,
+      [number, number],
+      ([place, change]) => {
+        check(document, mutate(document.text, place, change))
+      },
+      { arbitrary: { runs: inputs(150) } },
+    )
+
+    it.prop(`is rejected if it is truncated: ${document.name}`, [number], ([length]) => {
+      const text = document.text.trimEnd()
+      const result = document.decode(text.slice(0, length % text.length))
+      assert.isTrue(Result.isFailure(result))
+      check(document, text.slice(0, length % text.length))
+    }, { arbitrary: { runs: inputs(100) } })
+
+    it(`is rejected if it is a page of HTML with status 200: ${document.name}`, () => {
+      const page = "<!DOCTYPE html>\n<html><title>SEC.gov | Request Rate Threshold Exceeded</title></html>"
+      const result = document.decode(page)
+      assert.strictEqual(
+        Result.isFailure(result) ? result.failure.reason : "",
+        "is a page of HTML or XML instead of JSON",
+      )
+    })
+
+    it(`is rejected if it is another kind of JSON: ${document.name}`, () => {
+      for (const text of ["null", "[]", "{}", "1", `"text"`, `{"cik":"0000320193"}`]) {
+        assert.isTrue(Result.isFailure(document.decode(text)), text)
+        check(document, text)
+      }
+    })
+  }
+
+  const index = readRecording("index/daily-index.master.20200103.excerpt.idx")
+
+  it.prop("becomes filings or a rejection: an index", [number, number, Schema.String], ([from, length, inserted]) => {
+    const start = from % index.length
+    const text = index.slice(0, start) + inserted + index.slice(start + length % 40)
+    const result = decodeDailyIndex(text, dailyIndexUrl("2020-01-03"))
+    if (Result.isFailure(result)) {
+      return assert.match(result.failure.reason, /^(is not an index|has no readable filing)/)
+    }
+    for (const { accession, cik, filingDate } of result.success) {
+      assert.match(accession, /^\d{10}-\d{2}-\d{6}$/)
+      assert.match(cik, /^\d{10}$/)
+      assert.match(filingDate, /^\d{4}-\d{2}-\d{2}$/)
+    }
+  }, { arbitrary: { runs: inputs(1000) } })
+})
