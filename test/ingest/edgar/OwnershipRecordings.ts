@@ -1,11 +1,7 @@
 /** The recorded filings of owners, and how a test reads them. */
-import { readdirSync, readFileSync } from "node:fs"
 import type { Issuer } from "../../../src/ingest/edgar/Issuer.ts"
 import { makeOwnershipRows } from "../../../src/ingest/edgar/OwnershipRows.ts"
-
-const recordings = new URL("recordings/", import.meta.url)
-
-const readRecording = (path: string) => readFileSync(new URL(path, recordings), "utf8")
+import { listRecordings, readRecording } from "./Recordings.ts"
 
 /** The XML inside a full submission. */
 const extractXml = (submission: string) => /<XML>\s*(<\?xml[\s\S]*?)<\/XML>/.exec(submission)?.[1]?.trimEnd() ?? ""
@@ -17,12 +13,7 @@ export interface OwnershipRecording {
 
 /** All of them; `archives/` has two Forms 4 inside a full submission. */
 export const ownershipRecordings: ReadonlyArray<OwnershipRecording> = [
-  ...["ownership", "schedule13"].flatMap((folder) =>
-    readdirSync(new URL(folder, recordings)).map((name) => ({
-      path: `${folder}/${name}`,
-      xml: readRecording(`${folder}/${name}`),
-    }))
-  ),
+  ...listRecordings("{ownership,schedule13}/*.xml").map((path) => ({ path, xml: readRecording(path) })),
   ...["archives/0000320193-22-000061.txt", "archives/0001127602-25-001055.txt"].map((path) => ({
     path,
     xml: extractXml(readRecording(path)),

@@ -1,11 +1,8 @@
-/** The recordings are free of the addresses, telephone and tax numbers that the SEC publishes with them. */
+/** The recorded answers of the SEC contain no addresses, telephone numbers or tax numbers. */
 import { assert, describe, it } from "@effect/vitest"
-import { globSync, readFileSync } from "node:fs"
-import { fileURLToPath } from "node:url"
+import { listRecordings, readRecording } from "./Recordings.ts"
 
-const folder = fileURLToPath(new URL("recordings/", import.meta.url))
-
-const recordings = globSync("*/**/*.*", { cwd: folder }).toSorted()
+const recordings = listRecordings("*/**/*.*")
 
 /** Elements, keys and headings of an address or a telephone. */
 const field = "[\\w:]*(?:street ?[12]?|city|zip(?:code)?|address(?:es)?|phone(?:num)?|fax|mailer)\\w*"
@@ -20,6 +17,7 @@ const patterns: ReadonlyArray<RegExp> = [
   new RegExp(`class="${field}"`, "i"),
   // A heading of an SGML header, such as `BUSINESS PHONE:`.
   /^\s+[A-Z ]*(?:STREET|CITY|ZIP|PHONE|ADDRESS)(?: \d)?:/m,
+  /["<\s](?:ein|irs[ -]number)(?:"\s*)?[:>]|Internal Revenue Service Number/i,
   // (408) 486-2000, 786-815-9041, 971 2 4150000
   /(?<![\d.-])\(?\d{3}\)?[-. ]\d{3}[-. ]\d{4}(?![\d.-])/,
   /(?<!\d)\+?\d{2,3} \d \d{7}(?!\d)/,
@@ -34,8 +32,6 @@ const patterns: ReadonlyArray<RegExp> = [
   /\b(?:suite|ste\.?|floor)\s+[a-z]?-?\d/i,
   /\bp\.?\s*o\.?\s*box\b/i,
   new RegExp(`\\b(?:${states}),? \\d{5}(?:-\\d{4})?\\b(?!-)`),
-  // Tax numbers
-  /"ein"\s*:|^\s*(?:EIN|IRS NUMBER):|<IRS-NUMBER>/m,
 ]
 
 const findPersonalData = (text: string) => patterns.flatMap((pattern) => pattern.exec(text)?.[0] ?? [])
@@ -47,6 +43,7 @@ describe("Recordings", () => {
       `"addresses": {`,
       `<span class="mailerAddress">`,
       "\t\tBUSINESS PHONE:\t",
+      "\t\tIRS NUMBER:\t",
       "(408) 555-0100",
       "971 2 5550100",
       "Telephone",
@@ -55,7 +52,6 @@ describe("Recordings", () => {
       "Suite A250",
       "PO Box 309",
       "CA 00777",
-      `"ein":`,
     ]
     assert.strictEqual(samples.length, patterns.length)
     samples.forEach((sample, index) => assert.match(sample, patterns[index] ?? /$^/))
@@ -63,12 +59,12 @@ describe("Recordings", () => {
 
   it("are all searched", () => {
     const folders = new Set(recordings.map((name) => name.split("/")[0]))
-    for (const name of ["archives", "form144", "ownership", "schedule13"]) assert.include(folders, name)
+    for (const name of ["archives", "form144", "ownership", "schedule13", "submissions"]) assert.include(folders, name)
   })
 
   for (const name of recordings) {
-    it(`${name} has no address and no telephone number`, () => {
-      assert.deepStrictEqual(findPersonalData(readFileSync(`${folder}${name}`, "utf8")), [])
+    it(`${name} has no address, telephone number or tax number`, () => {
+      assert.deepStrictEqual(findPersonalData(readRecording(name)), [])
     })
   }
 })
