@@ -18,10 +18,17 @@ HERE = Path(__file__).resolve().parent
 DOCUMENT = json.loads((HERE / "../../test/openapi.json").read_text(encoding="utf-8"))
 SCHEMAS: dict[str, Any] = DOCUMENT["components"]["schemas"]
 WIDTH = 120
-# Dates that the released contract describes as text. It cannot add their format before v2.
-UNMARKED_DATES = {"date", "effective_date", "sunset"}
 
 Schema = dict[str, Any]
+
+# The contract lacks the format of these dates. Adding it would retype them in other generated clients (§9.2).
+DATES = {
+    "ChangeEvent.effective_date",
+    "Endpoint.sunset",
+    "EndpointRemovedDetails.sunset",
+    "HistoricalTicker.date",
+    "LineageEvent.effective_date",
+}
 
 
 # ---------------------------------------------------------------------------------------------------------------------
@@ -101,6 +108,7 @@ class Types:
     def __init__(self) -> None:
         self.declarations: dict[str, str] = {}
         self.structures: dict[str, str] = {}
+        self.missing_dates = set(DATES)
 
     def field(self, schema: Schema, owner: str, name: str) -> tuple[str, str, bool, bool]:
         """Returns the type, the kind, and whether the value is nullable and whether it is a list."""
@@ -140,8 +148,11 @@ class Types:
             ("boolean", None): ("bool", "boolean"),
             (None, None): ("JsonValue", "json"),
         }
-        is_unmarked_date = schema.get("type") == "string" and name in UNMARKED_DATES
-        type_, kind = kinds[schema.get("type"), "date" if is_unmarked_date else schema.get("format")]
+        format_ = schema.get("format")
+        if f"{owner}.{name}" in DATES:
+            self.missing_dates.discard(f"{owner}.{name}")
+            format_ = "date"
+        type_, kind = kinds[schema.get("type"), format_]
         return type_, f'"{kind}"', False, False
 
     def union(self, choices: list[Schema]) -> tuple[str, str, bool, bool]:
@@ -446,6 +457,8 @@ def render() -> dict[str, str]:
     types = Types()
     specifications, methods = render_endpoints(types)
     errors = render_errors(types)
+    if types.missing_dates:
+        raise ValueError(f"The contract has no {types.missing_dates}")
     rows = "Types of responses. Rows are plain dictionaries, so they keep the fields of a newer service."
     contract = "\n\n".join([*types.structures.values(), specifications])
     return {
