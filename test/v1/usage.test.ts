@@ -83,6 +83,7 @@ const makeUsageRow = (
   duration_ms: 1,
   cached: false,
   deprecated: false,
+  via: null,
   ...row,
 })
 
