@@ -24,6 +24,7 @@ import { makeKeysCommand } from "./KeysCommand.ts"
 import { datasetsCommand, loadCommand } from "./DatasetCommands.ts"
 import { loggingLayer } from "./Logging.ts"
 import { grantCommand, migrateCommand } from "./DatabaseCommands.ts"
+import { makeMcpCommand } from "./McpCommand.ts"
 import { makeQueryCommand } from "./query/QueryCommand.ts"
 import { apiBaseUrl, serveUntilInterrupted } from "./ServeCommand.ts"
 import { findInvalidSettings, formatSettingProblems, warnOfMisspeltSettings } from "./Settings.ts"
@@ -84,6 +85,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       // No warnings on standard error: `doctor` lists misspelled settings among its findings.
       makeDoctorCommand(packageJson.version),
       makeQueryCommand(apiBaseUrl, paths).pipe(withWarnings),
+      makeMcpCommand(apiBaseUrl).pipe(withWarnings),
       announceCommand.pipe(withWarnings),
       announcementsCommand.pipe(withWarnings),
       openapiCommand.pipe(withWarnings),

@@ -14,7 +14,9 @@ type ErrorResponse = HttpApp<never, never>
 
 /** The 404 that suggests the most similar path, if there is one. */
 export const makeNotFoundError = (path: string) => {
-  const message = `There is no endpoint at ${path.slice(0, 200)}.${suggestEndpoint(path)} GET /endpoints lists them all.`
+  const message = `There is no endpoint at ${path.slice(0, 200)}.${
+    suggestEndpoint(path)
+  } GET /endpoints lists them all.`
   return new NotFound({ error: { message } })
 }
 

@@ -178,8 +178,9 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
       Schema.Union([getTickerRowJsonSchema(AdvancedWarrant), getTickerRowJsonSchema(AdvancedConvertible)]),
     ),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["dilution_data"]).annotate(ThirdPartyText, ["details", "price_protection_clause"]).annotateMerge(describeEndpoint(
-    "Dilution data, advanced",
-    "Dilution data with owners, banks and price protection, also across all tickers.",
-  )),
+  }).annotate(ReadsTables, ["dilution_data"]).annotate(ThirdPartyText, ["details", "price_protection_clause"])
+    .annotateMerge(describeEndpoint(
+      "Dilution data, advanced",
+      "Dilution data with owners, banks and price protection, also across all tickers.",
+    )),
 ).annotateMerge(describeGroup("Dilution data", "Warrants and convertibles that can become shares.")) {}

@@ -84,8 +84,10 @@ export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqComplianc
     query: NasdaqComplianceQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(ComplianceNotice)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["nasdaq_compliance"]).annotate(ThirdPartyText, ["deficiency", "notes"]).annotateMerge(describeEndpoint(
-    "Nasdaq compliance",
-    "Notices about listing requirements that a company does not meet, with the status of each case, newest first.",
-  )),
+  }).annotate(ReadsTables, ["nasdaq_compliance"]).annotate(ThirdPartyText, ["deficiency", "notes"]).annotateMerge(
+    describeEndpoint(
+      "Nasdaq compliance",
+      "Notices about listing requirements that a company does not meet, with the status of each case, newest first.",
+    ),
+  ),
 ).annotateMerge(describeGroup("Nasdaq compliance", "Notices about listing rules that a company does not meet.")) {}

@@ -93,11 +93,12 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     query: NewsQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(NewsItem)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["news"]).annotate(ThirdPartyText, ["title", "summary", "body", "author", "publisher"]).annotateMerge(describeEndpoint(
-    "News",
-    "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
-      "`tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
-  )),
+  }).annotate(ReadsTables, ["news"]).annotate(ThirdPartyText, ["title", "summary", "body", "author", "publisher"])
+    .annotateMerge(describeEndpoint(
+      "News",
+      "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
+        "`tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
+    )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(NewsBasicItem)),

@@ -89,8 +89,10 @@ export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").ad
     query: RegistrationsQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(Registration)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["registrations"]).annotate(ThirdPartyText, ["headline", "details"]).annotateMerge(describeEndpoint(
-    "Registrations",
-    "Registration statements under which companies can sell shares, and what they have raised, newest filing first.",
-  )),
+  }).annotate(ReadsTables, ["registrations"]).annotate(ThirdPartyText, ["headline", "details"]).annotateMerge(
+    describeEndpoint(
+      "Registrations",
+      "Registration statements under which companies can sell shares, and what they have raised, newest filing first.",
+    ),
+  ),
 ).annotateMerge(describeGroup("Registrations", "Registrations of shares for sale.")) {}

@@ -2,7 +2,14 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { type AnnotatedEndpoint, describeEndpoint, describeGroup, ReadsTables, ThirdPartyText, tiers } from "../../rules/EndpointAnnotations.ts"
+import {
+  type AnnotatedEndpoint,
+  describeEndpoint,
+  describeGroup,
+  ReadsTables,
+  ThirdPartyText,
+  tiers,
+} from "../../rules/EndpointAnnotations.ts"
 import { getTickerRowJsonSchema, literalColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import type { FilterDeclaration } from "../../rules/FilterDeclarations.ts"
