@@ -62,7 +62,7 @@ const listWords = (text: string) => text.toLowerCase().match(/[a-z0-9_]+/g) ?? [
 
 /** Where a word of the search may occur, with the weight of a match. */
 const listTexts = ({ columns, endpoint: { row }, parameters, path }: EndpointDetails) => [
-  { weight: 8, text: `${path} ${row.label}` },
+  { weight: 16, text: `${path} ${row.label}` },
   { weight: 3, text: row.description },
   { weight: 2, text: [...parameters, ...columns].map(({ name }) => name).join(" ") },
   { weight: 1, text: [...parameters, ...columns].map(({ description }) => description).join(" ") },

@@ -262,7 +262,8 @@ export const makeQueryHandler = Effect.gen(function* () {
         : { third_party_text: { columns: thirdPartyText, notice: thirdPartyNotice } }),
     }
     // The last part is for the cursor and the notice.
-    const fitted = fitRows(rows, maxTokens - estimateTokens({ summary, header, message, cursor }) - 300)
+    const available = maxTokens - estimateTokens({ summary, header, message, cursor }) - 300
+    const fitted = fitRows(rows, Math.max(200, available))
     const isCut = fitted.rows.length < rows.length
     const next_cursor = details.isPaged && (isCut || hasMore)
       ? yield* Effect.orDie(encodeCursor({
