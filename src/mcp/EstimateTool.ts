@@ -17,8 +17,8 @@ const EstimateResult = Schema.Struct({
 
 export const estimateTool = makeReadOnlyTool("estimate", {
   title: "Price of a request",
-  description: "Returns the number of rows, the size and the cost of a call of query, as CSV and with 50 rows unless " +
-    "you send the parameters format and limit. It is free. If the call would be refused, the estimate is refused with " +
+  description: "Returns the number of rows, the size and the cost of a call of query. Without the parameters limit " +
+    "and format, it estimates 50 rows as CSV. It is free. If the call would be refused, the estimate is refused with " +
     "the same error.",
   arguments: EstimateArguments,
   success: EstimateResult,

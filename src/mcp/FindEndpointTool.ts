@@ -52,8 +52,8 @@ export const findEndpointTool = makeReadOnlyTool("find_endpoint", {
   title: "Find an endpoint",
   description:
     "Searches the endpoints of Tickerline: market data about listed securities, such as symbol changes, gaps, " +
-    "sessions, news, filings, dilution, float, ownership, splits and a screener. Returns paths, tier, availability and " +
-    "price, and the parameters and columns of the best match. It is free.",
+    "sessions, news, filings, dilution, float, ownership, splits and a screener. Returns paths, tier, availability " +
+    "and price, and the parameters and columns of the best match. It is free.",
   arguments: FindEndpointArguments,
   success: FindEndpointResult,
 })

@@ -31,8 +31,8 @@ export const lineageTool = makeReadOnlyTool("lineage", {
   title: "Symbol history of a company",
   description:
     "Returns all symbols that a company has used, with dates, for a current or former symbol. If companies " +
-    "cannot be told apart, it refuses with the code ambiguous_ticker_lineage and lists candidates: choose one, or ask " +
-    "the user, and repeat the call with its cik.",
+    "cannot be told apart, it refuses with the code ambiguous_ticker_lineage and lists candidates: choose one, or " +
+    "ask the user, and repeat the call with its cik.",
   arguments: LineageArguments,
   success: LineageResult,
 })

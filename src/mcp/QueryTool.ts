@@ -246,7 +246,7 @@ export const makeQueryHandler = Effect.gen(function* () {
     const cursor = yield* Effect.flatMap(decode(sent), readCursor)
     const details = yield* requireEndpoint(cursor.endpoint)
     const { format, hasMore, header, message, response, rows } = yield* requestRows(details, cursor)
-    const { tables, thirdPartyText } = details
+    const { endpoint: { row: { successor } }, tables, thirdPartyText } = details
     const changedAt = getLastChange(tables)
     const summary = {
       endpoint: details.path,
@@ -283,6 +283,7 @@ export const makeQueryHandler = Effect.gen(function* () {
       ...(fitted.isShortened
         ? [`The texts and lists in the row were cut, because it exceeds ${maxTokens} tokens.`]
         : []),
+      ...(successor === null ? [] : [`This endpoint is deprecated. Use ${successor} instead.`]),
       ...(message === undefined ? [] : [message]),
     ]
     const csv = format === "csv"

@@ -23,8 +23,8 @@ const getNextStep = (code: string, retryAfter: string) => {
     case "not_found":
       return "Check the path or the symbol. find_endpoint lists the endpoints."
     case "ambiguous_ticker_lineage":
-      return "If details.candidates lists companies, decide from their names and dates which one is meant, or ask the " +
-        "user; then repeat the call with its cik. Otherwise tell the user the reasons: the history cannot be resolved."
+      return "If details.candidates lists companies, decide from their names and dates which one is meant, or ask " +
+        "the user; then repeat the call with its cik. Otherwise tell the user the reasons why the history is unclear."
     case "insufficient_tier":
       return "Do not repeat the call. Use an endpoint that find_endpoint shows as available, or tell the user which " +
         "tier is required."
