@@ -6,10 +6,10 @@ const countQuotes = (text: string) => text.split('"').length - 1
 /** Splits a text at each separator outside quotes. */
 const splitOutsideQuotes = (text: string, separator: string) => {
   const parts: Array<string> = []
-  let open: ReadonlyArray<string> = []
+  let open: Array<string> = []
   let quotes = 0
   for (const piece of text.split(separator)) {
-    open = [...open, piece]
+    open.push(piece)
     quotes += countQuotes(piece)
     if (quotes % 2 === 1) continue
     parts.push(open.join(separator))
