@@ -28,6 +28,7 @@ import * as Jobs from "./jobs/JobRunner.ts"
 import { ExportCursors } from "./lists/ExportCursors.ts"
 import { ListEndpoints } from "./lists/ListEndpoints.ts"
 import { sendEmailsJob } from "./mail/EmailSender.ts"
+import * as Mcp from "./mcp/Http.ts"
 import { RequestMetrics } from "./observability/RequestMetrics.ts"
 import * as Tracing from "./observability/Tracing.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validation.ts"
@@ -113,6 +114,7 @@ const routes = HttpApiBuilder.layer(PublicApi).pipe(
   Layer.provide(Layer.merge(catalogueHandlers, changelogHandlers)),
   Layer.provide(apiMiddleware),
   Layer.merge(Layer.provide(Middleware.layer, documentation)),
+  Layer.merge(Mcp.layer),
 )
 
 /** Everything that the routes need, except `SqlClient`. */

@@ -39,6 +39,7 @@ const row = (place: number, account: (number: number) => number): UsageRecord =>
   duration_ms: 2,
   cached: place % 2 === 0,
   deprecated: false,
+  via: null,
 })
 
 const position = Effect.gen(function* () {

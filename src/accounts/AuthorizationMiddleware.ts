@@ -62,6 +62,7 @@ export const makeAuthorizer = Effect.gen(function* () {
         duration_ms: clock.currentTimeMillisUnsafe() - context.startedAt,
         cached: context.response.cached,
         deprecated: "Deprecation" in context.response.headers,
+        via: context.via,
       })
 
     const recordAtEnd = (streamed: StreamedExport) => {

@@ -3,10 +3,10 @@
  * encoders, but marks it as an estimate, so that the request is not counted, charged or recorded.
  */
 import { Effect, Schema } from "effect"
-import { Headers, HttpEffect, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
+import { Headers, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import { ValidationError } from "../rules/Errors.ts"
-import { RequestPipeline } from "../http/RequestPipeline.ts"
+import { makeInternalRequester } from "../http/InternalRequests.ts"
 import { makeRequestContext, RequestContext, setRecordCount } from "../http/RequestContext.ts"
 import { TickerListParameter } from "../rules/Tickers.ts"
 import { findEndpoint, suggestEndpoint } from "./Endpoints.ts"
@@ -56,25 +56,7 @@ const selfEstimate = {
 const isDataError = (status: number) => status === 404 || status === 409
 
 export const makeCostEstimator = Effect.gen(function* () {
-  const router = yield* HttpRouter.HttpRouter
-  const { dispatch } = yield* RequestPipeline
-
-  const runRequest = Effect.fnUntraced(
-    function* (request: HttpServerRequest.HttpServerRequest, context: RequestContext) {
-      let captured = HttpServerResponse.empty()
-      const capture = (_: unknown, response: HttpServerResponse.HttpServerResponse) =>
-        Effect.sync(() => {
-          captured = response
-        })
-      // The price depends on the uncompressed body.
-      const headers = Headers.removeMany(request.headers, ["accept-encoding", "if-none-match"])
-      yield* HttpEffect.toHandled(dispatch(router.asHttpEffect()), capture).pipe(
-        Effect.provideService(HttpServerRequest.HttpServerRequest, request.modify({ url: context.target, headers })),
-        Effect.provideService(RequestContext, context),
-      )
-      return captured
-    },
-  )
+  const runRequest = yield* makeInternalRequester
 
   return Effect.fnUntraced(function* (path: string, request: HttpServerRequest.HttpServerRequest) {
     const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
@@ -82,7 +64,9 @@ export const makeCostEstimator = Effect.gen(function* () {
     const { id, startedAt } = yield* RequestContext
     const target = `${endpoint.row.path}?${removeEndpointParameter(request.url)}`
     const context = makeRequestContext({ id, target, startedAt, purpose: "estimate" })
-    const response = yield* runRequest(request, context)
+    // The price depends on the uncompressed body.
+    const headers = Headers.removeMany(request.headers, ["accept-encoding", "if-none-match"])
+    const response = yield* runRequest(request.modify({ headers }), context)
     const isFreeError = isDataError(response.status)
     if (response.status !== 200 && !isFreeError) {
       return HttpServerResponse.setBody(HttpServerResponse.empty({ status: response.status }), response.body)

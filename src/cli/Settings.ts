@@ -36,6 +36,7 @@ import {
   MailUnsubscribeConfig,
   SmtpUrlConfig,
 } from "../mail/MailSettings.ts"
+import { ResultTokensConfig } from "../mcp/ResultSize.ts"
 import { MetricsHostConfig, MetricsPortConfig } from "../observability/MetricsSettings.ts"
 import { OtlpEndpointConfig } from "../observability/Tracing.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
@@ -198,6 +199,11 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     example: "https://app.example.com,https://admin.example.com:8443",
     unset: "to allow no web page",
     hasRules: true,
+  },
+  MCP_RESULT_TOKENS: {
+    read: ResultTokensConfig,
+    expected: "an integer between 1000 and 1000000",
+    example: "25000",
   },
   LOG_FORMAT: { read: LogFormatConfig, expected: `"pretty" or "json"`, example: "json" },
   LOG_LEVEL: {

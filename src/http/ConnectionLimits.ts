@@ -12,7 +12,7 @@ import {
   maxHeaderCount,
   sendProtocolError,
 } from "./ProtocolErrors.ts"
-import { normalizeTarget } from "./RequestTarget.ts"
+import { mcpPath, normalizeTarget } from "./RequestTarget.ts"
 
 export interface ConnectionTimeouts {
   /** Maximum time until all headers of a request have arrived. */
@@ -56,7 +56,12 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   return hostCount > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
 }
 
-/** Discards the request body, which no endpoint reads. Then calls `proceed`, or `rejectTooLong` if it is too long. */
+/** Whether the handler reads the body, which it limits to the same size. */
+const isBodyRead = ({ method, url }: IncomingMessage) => method === "POST" && url?.split("?", 1)[0] === mcpPath
+
+/**
+ * Discards the request body, unless the handler reads it. Then calls `proceed`, or `rejectTooLong` if it is too long.
+ */
 const discardBody = (
   request: IncomingMessage,
   response: ServerResponse,
@@ -67,6 +72,7 @@ const discardBody = (
   if (!hasBody(request)) return proceed()
   if (Number(contentLength) > maxBodyBytes) return rejectTooLong()
   if (expect !== undefined) response.writeContinue()
+  if (isBodyRead(request)) return proceed()
   let remaining = maxBodyBytes
   request.on("data", ({ length }: Buffer) => {
     remaining -= length

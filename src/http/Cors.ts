@@ -2,8 +2,9 @@
 import { Config, Effect, Schema } from "effect"
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { corsExposedHeaders } from "../rules/ResponseHeaders.ts"
+import { decodePath, mcpPath } from "./RequestTarget.ts"
 
-/** The methods that every endpoint supports. */
+/** The methods that every endpoint supports. The MCP server supports POST instead. */
 export const allowedMethods = "GET, HEAD"
 
 const parseOrigins = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
@@ -25,11 +26,24 @@ export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
   Config.map(parseOrigins),
 )
 
-const makeCorsHeaders = (origins: ReadonlyArray<string>, origin: string | undefined): Record<string, string> =>
+const apiHeaders = {
+  "Access-Control-Allow-Methods": allowedMethods,
+  "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match",
+}
+
+const mcpHeaders = {
+  "Access-Control-Allow-Methods": "POST",
+  "Access-Control-Allow-Headers":
+    "Authorization, X-API-Key, X-Request-Id, Content-Type, MCP-Protocol-Version, Mcp-Method, Mcp-Name",
+}
+
+const makeCorsHeaders = (
+  origins: ReadonlyArray<string>,
+  { headers: { origin }, url }: HttpServerRequest.HttpServerRequest,
+): Record<string, string> =>
   origin === undefined || !origins.includes(origin) ? {} : {
     "Access-Control-Allow-Origin": origin,
-    "Access-Control-Allow-Methods": allowedMethods,
-    "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match",
+    ...(decodePath(url) === mcpPath ? mcpHeaders : apiHeaders),
     "Access-Control-Expose-Headers": corsExposedHeaders.join(", "),
     "Access-Control-Max-Age": "86400",
   }
@@ -40,6 +54,6 @@ export const makeCorsHeaderSetter = Effect.map(
   (origins) => (request: HttpServerRequest.HttpServerRequest, response: HttpServerResponse.HttpServerResponse) =>
     origins.length === 0 ? response : HttpServerResponse.setHeaders(response, {
       Vary: response.headers["vary"] === undefined ? "Origin" : `${response.headers["vary"]}, Origin`,
-      ...makeCorsHeaders(origins, request.headers["origin"]),
+      ...makeCorsHeaders(origins, request),
     }),
 )

@@ -88,8 +88,9 @@ export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: Readonl
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
       Effect.flatMap(RequestContext, (provided) => {
         const arrivedAt = monotonicNow()
-        // For an estimate, the caller has already provided the context.
-        const context = provided.purpose === "estimate" ? provided : makeContext(request)
+        // A request from inside the process has its context already.
+        const isInternal = provided.purpose === "estimate" || provided.via !== null
+        const context = isInternal ? provided : makeContext(request)
         return UnroutedResponses.respondOrRoute(request, pages, httpApp).pipe(
           // These handlers run in reverse order: add the headers, compress the body, store the response.
           HttpEffect.withPreResponseHandler((_, response) =>

@@ -3,6 +3,7 @@ import { Context, Metric } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { STATUS_CODES } from "node:http"
 import type { Duplex } from "node:stream"
+import { mcpPath } from "./RequestTarget.ts"
 
 /** Maximum size of the request line and the headers together. */
 export const maxHeadBytes = 16_384
@@ -14,11 +15,11 @@ const closeDelayMillis = 1000
 
 const formatKibibytes = (bytes: number) => `${bytes / 1024} KiB`
 
-const messages: Readonly<Record<number, string>> = {
+export const protocolErrorMessages: Readonly<Record<number, string>> = {
   400: "The request is not valid HTTP.",
   408: "The request did not arrive in time. Send it without pauses.",
-  413: `No endpoint reads a request body, and this body exceeds ${formatKibibytes(maxBodyBytes)}. ` +
-    "Send the request without a body.",
+  413: `The request body exceeds ${formatKibibytes(maxBodyBytes)}. Only POST ${mcpPath} reads a body; send any other ` +
+    "request without one.",
   431: `The URL and the headers exceed ${formatKibibytes(maxHeadBytes)} together, or there are more than ` +
     `${maxHeaderCount} headers. Send a shorter request.`,
 }
@@ -33,14 +34,14 @@ const makeCounter = (status: string) =>
     incremental: true,
   })
 
-const counters = new Map(Object.keys(messages).map((status) => [Number(status), makeCounter(status)]))
+const counters = new Map(Object.keys(protocolErrorMessages).map((status) => [Number(status), makeCounter(status)]))
 
 /** Sends an error with the same headers and JSON format as all other errors (D14), and closes the connection. */
 export const sendProtocolError = (socket: Duplex, status: number) => {
   if (!socket.writable) return socket.destroy()
   counters.get(status)?.updateUnsafe(1, Context.empty())
   const request_id = SecureRandom.uuidV7Unsafe()
-  const body = JSON.stringify({ error: { code: "bad_request", message: messages[status] }, request_id })
+  const body = JSON.stringify({ error: { code: "bad_request", message: protocolErrorMessages[status] }, request_id })
   setTimeout(() => socket.destroy(), closeDelayMillis).unref()
   return socket.end([
     `HTTP/1.1 ${status} ${STATUS_CODES[status]}`,

@@ -54,6 +54,8 @@ export interface RequestContext {
   readonly startedAt: number
   /** An `estimate` runs the request whose cost it predicts, without counting or charging it (D28, estimates). */
   readonly purpose: "answer" | "estimate"
+  /** How the request was sent, if not over HTTP: by a tool of `/mcp`. */
+  readonly via: "mcp" | null
   readonly response: ResponseBuilder
 }
 
@@ -74,8 +76,8 @@ const makeResponseBuilder = (): ResponseBuilder => ({
 })
 
 export const makeRequestContext = (
-  request: Pick<RequestContext, "id" | "target"> & Partial<Pick<RequestContext, "startedAt" | "purpose">>,
-): RequestContext => ({ startedAt: 0, purpose: "answer", ...request, response: makeResponseBuilder() })
+  request: Pick<RequestContext, "id" | "target"> & Partial<Pick<RequestContext, "startedAt" | "purpose" | "via">>,
+): RequestContext => ({ startedAt: 0, purpose: "answer", via: null, ...request, response: makeResponseBuilder() })
 
 /** The context of the current request. Outside a request, it is an unused placeholder. */
 export const RequestContext = Context.Reference<RequestContext>("tickerline/http/RequestContext", {

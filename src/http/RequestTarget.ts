@@ -52,6 +52,9 @@ export const decodePath = (target: string) => {
   return isDecodableUrl(path) ? decodeURI(path) : path
 }
 
+/** The path of the MCP server, the only one that reads a request body. */
+export const mcpPath = "/mcp"
+
 /** The old prefix of all paths, which redirects to `/v1/` (§9.1, redirects). */
 export const legacyPrefix = "/enterprise/v1/"
 export const isLegacyTarget = (target: string) => target.startsWith(legacyPrefix)

@@ -200,6 +200,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
           duration_ms: now() - startedAt,
           cached: true,
           deprecated: cached.deprecated,
+          via: null,
         })
         const headers = [...(isFull ? cached.headers : cached.notModifiedHeaders)]
         for (const name in rateLimitHeaders) headers.push(name, rateLimitHeaders[name] ?? "")

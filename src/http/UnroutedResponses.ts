@@ -7,22 +7,20 @@ import * as Deprecation from "../rules/Deprecation.ts"
 import { BaseUrl, getBasePath } from "./BaseUrl.ts"
 import { allowedMethods } from "./Cors.ts"
 import { respondWithError } from "./ErrorResponses.ts"
-import { decodePath, isDecodableUrl, isLegacyTarget, legacyPrefix } from "./RequestTarget.ts"
+import { decodePath, isDecodableUrl, isLegacyTarget, legacyPrefix, mcpPath } from "./RequestTarget.ts"
 
 type HttpApp<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 type ErrorResponse = HttpApp<never, never>
 
-/** Responds with a 404 that suggests the most similar path, if there is one. */
-export const respondNotFound = (path: string) =>
-  respondWithError(
-    new NotFound({
-      error: {
-        message: `There is no endpoint at ${path.slice(0, 200)}.${
-          suggestEndpoint(path)
-        } GET /endpoints lists them all.`,
-      },
-    }),
-  )
+/** The 404 that suggests the most similar path, if there is one. */
+export const makeNotFoundError = (path: string) => {
+  const message = `There is no endpoint at ${path.slice(0, 200)}.${
+    suggestEndpoint(path)
+  } GET /endpoints lists them all.`
+  return new NotFound({ error: { message } })
+}
+
+export const respondNotFound = (path: string) => respondWithError(makeNotFoundError(path))
 
 const refuseMethod = (method: string, target: string, path: string, pages: ReadonlySet<string>): ErrorResponse => {
   const knownPath = isLegacyTarget(target)
@@ -54,6 +52,8 @@ const respondBeforeRouting = (
   if (!isDecodableUrl(url)) {
     return refuseRequest("The URL cannot be decoded: a % must be followed by two hexadecimal digits of valid UTF-8.")
   }
+  // The MCP server answers every method itself.
+  if (path === mcpPath) return Option.none()
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflightResponse))
   // No known path contains `;` or `#`, but the router would treat the text after them as the query.
   if (/[;#]/.test(path) && !isLegacyTarget(url)) return Option.some(respondNotFound(path))

@@ -39,6 +39,8 @@ class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string
 
 export class DatasetVersions extends Context.Service<DatasetVersions, {
   readonly watchTables: (tables: ReadonlyArray<string>) => CombinedTableVersion
+  /** The time of the last change to one of the tables, Unix seconds; undefined if they never changed. */
+  readonly getLastChange: (tables: ReadonlyArray<string>) => number | undefined
   /** Whether a poll has succeeded within the last three seconds. */
   readonly isPolling: () => boolean
 }>()("tickerline/lists/DatasetVersions") {
@@ -97,7 +99,11 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
         const combine = makeVersionReader(tables)
         return { current: () => state !== undefined && isYounger(serverStateTtlMillis) ? combine(state) : undefined }
       }
-      return DatasetVersions.of({ watchTables, isPolling: () => isYounger(maxGapMillis) })
+      const getLastChange = (tables: ReadonlyArray<string>) => {
+        const times = tables.flatMap((table) => state?.datasets.get(table)?.changed_at ?? [])
+        return times.length === 0 ? undefined : Math.max(...times)
+      }
+      return DatasetVersions.of({ watchTables, getLastChange, isPolling: () => isYounger(maxGapMillis) })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

@@ -29,6 +29,14 @@ export const ReadsTables = Context.Reference<ReadonlyArray<string>>("tickerline/
   defaultValue: () => [],
 })
 
+/**
+ * Columns with free text that third parties wrote, such as publishers and companies. A language model that reads them
+ * must not take them for instructions.
+ */
+export const ThirdPartyText = Context.Reference<ReadonlyArray<string>>("tickerline/rules/ThirdPartyText", {
+  defaultValue: () => [],
+})
+
 /** The parts of an endpoint that this module reads. */
 export interface AnnotatedEndpoint {
   readonly path: string

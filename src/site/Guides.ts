@@ -14,6 +14,7 @@ const order = [
   "first-steps",
   "client",
   "python",
+  "mcp",
   "lineage",
   "timeline",
   "timestamps",
@@ -31,6 +32,7 @@ const sections: Readonly<Record<string, SitePage["section"]>> = {
   "first-steps": "Start",
   client: "Start",
   python: "Start",
+  mcp: "Start",
   deprecations: "Reference",
   glossary: "Reference",
   operators: "Reference",
@@ -41,11 +43,20 @@ const scripts: Readonly<Record<string, ReadonlyArray<string>>> = { timestamps: [
 
 const rank = (name: string) => order.includes(name) ? order.indexOf(name) : order.length
 
-export const loadGuides = Effect.gen(function* () {
+export interface Guide {
+  readonly name: string
+  /** Relative to `docs`. */
+  readonly file: string
+  readonly title: string
+  /** Markdown, with the address of this service in its examples. */
+  readonly source: string
+}
+
+/** Reads all guides, in the order of the navigation. */
+export const readGuides = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
   const directory = yield* path.fromFileUrl(folder)
-  const blocks = yield* makeGuideBlockRenderers
   const baseUrl = yield* BaseUrl
   const names = (yield* fs.readDirectory(directory)).filter((file) => file.endsWith(".md"))
     .map((file) => file.slice(0, -".md".length))
@@ -53,17 +64,22 @@ export const loadGuides = Effect.gen(function* () {
   return yield* Effect.forEach(
     names,
     (name) =>
-      Effect.map(fs.readFileString(path.join(directory, `${name}.md`)), (text): SitePage => {
+      Effect.map(fs.readFileString(path.join(directory, `${name}.md`)), (text): Guide => {
         const file = `guides/${name}.md`
         const source = baseUrl === "" ? text : text.replaceAll(defaultServerUrl, baseUrl)
-        return {
-          path: pagePath(name),
-          title: parseGuideTitle(file, source),
-          section: sections[name] ?? "Guides",
-          scripts: scripts[name] ?? [],
-          render: () => renderGuide(file, source, blocks),
-          ...(name === "index" ? { label: "Introduction" } : {}),
-        }
+        return { name, file, title: parseGuideTitle(file, source), source }
       }),
   )
 }).pipe(Effect.orDie)
+
+export const loadGuides = Effect.gen(function* () {
+  const blocks = yield* makeGuideBlockRenderers
+  return (yield* readGuides).map(({ file, name, source, title }): SitePage => ({
+    path: pagePath(name),
+    title,
+    section: sections[name] ?? "Guides",
+    scripts: scripts[name] ?? [],
+    render: () => renderGuide(file, source, blocks),
+    ...(name === "index" ? { label: "Introduction" } : {}),
+  }))
+})

@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
 import { escapeXml, renderAtomFeed } from "../../src/changelog/AtomFeed.ts"
+import { mcpPath } from "../../src/http/RequestTarget.ts"
 import {
   changelogEntries,
   changelogReleases,
@@ -81,7 +82,7 @@ describe("changelog entries", () => {
   })
 
   it("every path in an entry exists (§9.6)", () => {
-    const known = catalogueEndpoints.map(({ row }) => row.path)
+    const known = [mcpPath, ...catalogueEndpoints.map(({ row }) => row.path)]
     const unknownPaths = changelogEntries.flatMap(({ id, paths }) =>
       paths.filter((path) => path !== "/v1/docs/*" && !known.some((one) => doesEntryAffectPath({ paths: [path] }, one)))
         .map((

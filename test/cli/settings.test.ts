@@ -28,6 +28,7 @@ const findProblems = (env: Environment) => Effect.provide(findInvalidSettings, c
 const invalidValues: Environment = {
   PORT: "abc",
   BASE_URL: "ftp://example.com",
+  MCP_RESULT_TOKENS: "999",
   DATABASE_URL: "mysql://user:geheim@host/database",
   DATABASE_READ_URLS: "http://user:geheim@host",
   DATABASE_DIRECT_URL: "geheim",

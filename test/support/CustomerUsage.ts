@@ -33,6 +33,7 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
   duration_ms: 1,
   cached: false,
   deprecated: false,
+  via: null,
   ...more,
 })
 

@@ -8,7 +8,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url))
 /** Path of the Deno program. The npm package's command is a wrapper that does not forward signals. */
 const findDeno = () => execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
 
-const findFreePort = () =>
+export const findFreePort = () =>
   new Promise<number>((resolve, reject) => {
     const server = createServer().on("error", reject).listen(0, "127.0.0.1", () => {
       const address = server.address()

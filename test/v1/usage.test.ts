@@ -83,6 +83,7 @@ const makeUsageRow = (
   duration_ms: 1,
   cached: false,
   deprecated: false,
+  via: null,
   ...row,
 })
 
@@ -155,6 +156,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
           deprecated: path.startsWith("/v1/historical-tickers"),
           key_hint: key.slice(0, 12),
           request_count: 1,
+          via: null,
         })
       }
       const ended = Date.now()
@@ -194,7 +196,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         `{"count":1,"results":[{"request_id":"my.own-id_1","requested_at":"2025-07-15T07:30:45.250-05:00",` +
           `"endpoint":"/v1/news","status_code":200,"records_returned":7,"bytes":9007199254740991,` +
           `"cost_microdollars":1,"duration_ms":12,"cached":true,"deprecated":true,` +
-          `"key_hint":"${key.slice(0, 12)}","request_count":1}],"page":1,"limit":10,"has_more":false}`,
+          `"key_hint":"${key.slice(0, 12)}","request_count":1,"via":null}],"page":1,"limit":10,"has_more":false}`,
       )
     }))
 

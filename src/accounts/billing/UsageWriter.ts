@@ -23,6 +23,8 @@ export interface UsageRecord {
   readonly duration_ms: number
   readonly cached: boolean
   readonly deprecated: boolean
+  /** How the request was sent, if not over HTTP. */
+  readonly via: "mcp" | null
 }
 
 /** Rows and their primary keys. `request_id` is not the key, because clients may send the same one twice. */
@@ -92,7 +94,7 @@ export const makeUsageWriter = Effect.gen(function* () {
         order by account_id for no key update
       ), recorded as (
         insert into usage (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
-          records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated)
+          records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, via)
         select
           unnest(${arrayParameter(ids, OID.uuid)}),
           unnest(${arrayParameter(rows.map((row) => row.requested_at), OID.timestamptz)}),
@@ -106,7 +108,8 @@ export const makeUsageWriter = Effect.gen(function* () {
           unnest(${arrayParameter(rows.map((row) => row.cost_microdollars), OID.float8)}),
           unnest(${arrayParameter(rows.map((row) => row.duration_ms), OID.int4)}),
           unnest(${arrayParameter(rows.map((row) => row.cached), OID.bool)}),
-          unnest(${arrayParameter(rows.map((row) => row.deprecated), OID.bool)})
+          unnest(${arrayParameter(rows.map((row) => row.deprecated), OID.bool)}),
+          unnest(${arrayParameter(rows.map((row) => row.via), OID.text)})
         where (select count(*) from locked) >= 0
         ${sql.literal(onConflict)}
         returning requested_at, account_id, endpoint, status_code, bytes, cost_microdollars
@@ -154,7 +157,7 @@ export const makeThrottledRequestWriter = Effect.gen(function* () {
 
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
     const floats = (get: (count: ThrottledRequestCount) => number) => arrayParameter(batch.map(get), OID.float8)
-    const texts = (get: (count: ThrottledRequestCount) => string) => arrayParameter(batch.map(get), OID.text)
+    const texts = (get: (count: ThrottledRequestCount) => string | null) => arrayParameter(batch.map(get), OID.text)
     // An existing row is updated only if its count is still `from`, so a repeated batch changes nothing.
     return sql`
       with sent as materialized (
@@ -164,19 +167,19 @@ export const makeThrottledRequestWriter = Effect.gen(function* () {
           ${floats(({ row }) => row.account_id)}::bigint[], ${floats(({ row }) => row.key_id)}::bigint[],
           ${texts(({ row }) => row.request_id)}, ${texts(({ row }) => row.endpoint)},
           ${floats(({ row }) => row.status_code)}::smallint[], ${floats(({ row }) => row.duration_ms)}::integer[],
-          ${arrayParameter(batch.map(({ row }) => row.deprecated), OID.bool)},
+          ${arrayParameter(batch.map(({ row }) => row.deprecated), OID.bool)}, ${texts(({ row }) => row.via)},
           ${floats(({ from }) => from.requests)}::bigint[], ${floats(({ from }) => from.bytes)}::bigint[],
           ${floats(({ to }) => to.requests)}::bigint[], ${floats(({ to }) => to.bytes)}::bigint[]
         ) as refused (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code, duration_ms,
-          deprecated, requests_before, bytes_before, requests_after, bytes_after)
+          deprecated, via, requests_before, bytes_before, requests_after, bytes_after)
       ), locked as materialized (
         select account_id from accounts where account_id in (select account_id from sent)
         order by account_id for no key update
       ), recorded as (
         insert into usage as existing (usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
-          records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, request_count)
+          records_returned, bytes, cost_microdollars, duration_ms, cached, deprecated, via, request_count)
         select usage_id, requested_at, account_id, key_id, request_id, endpoint, status_code,
-          0, bytes_after, 0, duration_ms, false, deprecated, requests_after
+          0, bytes_after, 0, duration_ms, false, deprecated, via, requests_after
         from sent where (select count(*) from locked) >= 0
         on conflict (account_id, requested_at, usage_id) do update
         set request_count = excluded.request_count, bytes = excluded.bytes

@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -170,7 +170,7 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
     query: DilutionDataQuery,
     success: makeListEnvelope(Schema.Union([getTickerRowJsonSchema(Warrant), getTickerRowJsonSchema(Convertible)])),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["dilution_data"]).annotateMerge(describeEndpoint(
+  }).annotate(ReadsTables, ["dilution_data"]).annotate(ThirdPartyText, ["details"]).annotateMerge(describeEndpoint(
     "Dilution data",
     "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
       "convertible, and vice versa.",
@@ -181,8 +181,9 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
       Schema.Union([getTickerRowJsonSchema(AdvancedWarrant), getTickerRowJsonSchema(AdvancedConvertible)]),
     ),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["dilution_data"]).annotateMerge(describeEndpoint(
-    "Dilution data, advanced",
-    "Dilution data with owners, banks and price protection, also across all tickers.",
-  )),
+  }).annotate(ReadsTables, ["dilution_data"]).annotate(ThirdPartyText, ["details", "price_protection_clause"])
+    .annotateMerge(describeEndpoint(
+      "Dilution data, advanced",
+      "Dilution data with owners, banks and price protection, also across all tickers.",
+    )),
 ).annotateMerge(describeGroup("Dilution data", "Warrants and convertibles that can become shares.")) {}

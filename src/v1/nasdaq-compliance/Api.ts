@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
   getTickerRowJsonSchema,
@@ -84,8 +84,10 @@ export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqComplianc
     query: NasdaqComplianceQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(ComplianceNotice)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["nasdaq_compliance"]).annotateMerge(describeEndpoint(
-    "Nasdaq compliance",
-    "Notices about listing requirements that a company does not meet, with the status of each case, newest first.",
-  )),
+  }).annotate(ReadsTables, ["nasdaq_compliance"]).annotate(ThirdPartyText, ["deficiency", "notes"]).annotateMerge(
+    describeEndpoint(
+      "Nasdaq compliance",
+      "Notices about listing requirements that a company does not meet, with the status of each case, newest first.",
+    ),
+  ),
 ).annotateMerge(describeGroup("Nasdaq compliance", "Notices about listing rules that a company does not meet.")) {}

@@ -2,7 +2,7 @@
 import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
   getSourcedTickerRowJsonSchema,
@@ -97,16 +97,17 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     query: NewsQuery,
     success: makeListEnvelope(getSourcedTickerRowJsonSchema(NewsItem)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
-    "News",
-    "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
-      "`tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
-  )),
+  }).annotate(ReadsTables, ["news"]).annotate(ThirdPartyText, ["title", "summary", "body", "author", "publisher"])
+    .annotateMerge(describeEndpoint(
+      "News",
+      "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
+        "`tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.",
+    )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
     success: makeListEnvelope(getSourcedTickerRowJsonSchema(NewsBasicItem)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["news"]).annotateMerge(describeEndpoint(
+  }).annotate(ReadsTables, ["news"]).annotate(ThirdPartyText, ["title"]).annotateMerge(describeEndpoint(
     "News basic",
     "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.",
   )),

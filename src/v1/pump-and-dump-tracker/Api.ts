@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -101,11 +101,13 @@ export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTr
     query: PumpAndDumpTrackerQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(PumpAndDumpSuspect)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["pump_and_dump_tracker"]).annotateMerge(describeEndpoint(
-    "Pump-and-dump tracker",
-    "Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering " +
-      "first. `follow_lineage` uses the current symbol only.",
-  )),
+  }).annotate(ReadsTables, ["pump_and_dump_tracker"]).annotate(ThirdPartyText, ["scam_description"]).annotateMerge(
+    describeEndpoint(
+      "Pump-and-dump tracker",
+      "Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering " +
+        "first. `follow_lineage` uses the current symbol only.",
+    ),
+  ),
 ).annotateMerge(
   describeGroup("Pump-and-dump tracker", "Companies suspected of pump-and-dump promotion."),
 ) {}

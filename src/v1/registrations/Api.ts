@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -93,8 +93,10 @@ export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").ad
     query: RegistrationsQuery,
     success: makeListEnvelope(getSourcedTickerRowJsonSchema(Registration)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["registrations"]).annotateMerge(describeEndpoint(
-    "Registrations",
-    "Registration statements under which companies can sell shares, and what they have raised, newest filing first.",
-  )),
+  }).annotate(ReadsTables, ["registrations"]).annotate(ThirdPartyText, ["headline", "details"]).annotateMerge(
+    describeEndpoint(
+      "Registrations",
+      "Registration statements under which companies can sell shares, and what they have raised, newest filing first.",
+    ),
+  ),
 ).annotateMerge(describeGroup("Registrations", "Registrations of shares for sale.")) {}

@@ -2,7 +2,13 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables, RequiredTier } from "../../rules/EndpointAnnotations.ts"
+import {
+  describeEndpoint,
+  describeGroup,
+  ReadsTables,
+  RequiredTier,
+  ThirdPartyText,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   getTickerRowJsonSchema,
   integerColumn,
@@ -71,7 +77,9 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
     query: ResearchReportsQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(ResearchReport)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(RequiredTier, "ultimate").annotate(ReadsTables, ["research_reports"]).annotateMerge(describeEndpoint(
+  }).annotate(RequiredTier, "ultimate").annotate(ReadsTables, ["research_reports"]).annotate(ThirdPartyText, [
+    "report_text",
+  ]).annotateMerge(describeEndpoint(
     "Research reports",
     "Reports on tickers with a large gain, latest first. `created_at_from` and `created_at_to` are days at -05:00, " +
       "the offset of `created_at`.",
@@ -80,7 +88,7 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
     query: ResearchReportsQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(ResearchReportTldr)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["research_reports"]).annotateMerge(describeEndpoint(
+  }).annotate(ReadsTables, ["research_reports"]).annotate(ThirdPartyText, ["tldr_text"]).annotateMerge(describeEndpoint(
     "Research reports TL;DR",
     "The reports of `/v1/research-reports` in a few sentences each, with the same filters.",
   )),

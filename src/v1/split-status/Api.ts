@@ -2,7 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
@@ -59,7 +59,7 @@ export class SplitStatusApiGroup extends HttpApiGroup.make("splitStatus").add(
     query: SplitStatusQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(SplitStatus)),
     error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["split_status"]).annotateMerge(describeEndpoint(
+  }).annotate(ReadsTables, ["split_status"]).annotate(ThirdPartyText, ["details"]).annotateMerge(describeEndpoint(
     "Split status",
     "Share splits as reported in filings, from the vote to the effective date, newest filing first.",
   )),

@@ -7,6 +7,7 @@ import {
   describeEndpoint,
   describeGroup,
   ReadsTables,
+  ThirdPartyText,
   tiers,
 } from "../../rules/EndpointAnnotations.ts"
 import { getTickerRowJsonSchema, literalColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
@@ -98,7 +99,7 @@ export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
     "historical_float_pro",
     "ownership",
     "ticker_changes",
-  ]).annotateMerge(describeEndpoint(
+  ]).annotate(ThirdPartyText, ["title"]).annotateMerge(describeEndpoint(
     "Timeline",
     "Everything that happened to one company, newest first: one short row per event, with the request that returns " +
       "the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account " +

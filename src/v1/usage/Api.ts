@@ -41,6 +41,7 @@ export class UsageRow extends Model.Class<UsageRow>("Usage")({
   deprecated: booleanColumn("Whether the endpoint was deprecated."),
   key_hint: nullableColumn(textColumn("First characters of the key that was used. Null: the key no longer exists.")),
   request_count: integerColumn("Number of requests in the row: 1, or more if they were refused with 429."),
+  via: nullableColumn(textColumn("`mcp` if a tool of `/mcp` sent the request. Null: an HTTP client sent it.")),
 }) {}
 
 export class DailyUsageRow extends Model.Class<DailyUsageRow>("UsageDay")({

@@ -1,0 +1,31 @@
+/** Splits CSV (RFC 4180) into records and cells without decoding them. */
+import { byteOrderMark, csvNewline } from "../rows/CsvCells.ts"
+
+const countQuotes = (text: string) => text.split('"').length - 1
+
+/** Splits a text at each separator outside quotes. */
+const splitOutsideQuotes = (text: string, separator: string) => {
+  const parts: Array<string> = []
+  let open: Array<string> = []
+  let quotes = 0
+  for (const piece of text.split(separator)) {
+    open.push(piece)
+    quotes += countQuotes(piece)
+    if (quotes % 2 === 1) continue
+    parts.push(open.join(separator))
+    open = []
+  }
+  return parts
+}
+
+/** The header and the records of a CSV file, without line ends. */
+export const splitCsvRecords = (csv: string) => {
+  const [header = "", ...records] = splitOutsideQuotes(csv.replace(byteOrderMark, ""), csvNewline)
+  return { header, records: records.filter((record) => record !== "") }
+}
+
+export const splitCsvCells = (record: string) => splitOutsideQuotes(record, ",")
+
+/** Joins cells, some of which may have been cut inside their quotes. */
+export const joinCsvCells = (cells: ReadonlyArray<string>) =>
+  cells.map((cell) => countQuotes(cell) % 2 === 1 ? `${cell}"` : cell).join(",")

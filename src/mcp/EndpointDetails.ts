@@ -1,0 +1,120 @@
+/** What the tools know about the endpoints that they can query, from the contract and the OpenAPI document. */
+import { Context } from "effect"
+import { HttpApi } from "effect/http-api"
+import { Api } from "../Api.ts"
+import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
+import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
+import { ReadsTables, ThirdPartyText, type Tier } from "../rules/EndpointAnnotations.ts"
+import { getListAt, getTextAt, getValueAt } from "../site/browser/json-values.js"
+import {
+  describeAllowedValues,
+  describeBounds,
+  entriesAt,
+  listAllowedValues,
+  nonNullAlternatives,
+  resolveSchemaReference,
+} from "../site/SchemaDescriptions.ts"
+
+export interface EndpointParameter {
+  readonly name: string
+  readonly required: boolean
+  readonly description: string
+}
+
+export interface EndpointDetails {
+  readonly endpoint: CatalogueEndpoint
+  readonly path: string
+  readonly tier: Tier
+  readonly parameters: ReadonlyArray<EndpointParameter>
+  readonly columns: ReadonlyArray<{ readonly name: string; readonly description: string }>
+  /** Whether the endpoint returns a list, with pages and formats. */
+  readonly isPaged: boolean
+  readonly tables: ReadonlyArray<string>
+  readonly thirdPartyText: ReadonlyArray<string>
+}
+
+const readAnnotations = () => {
+  const annotations = new Map<string, Pick<EndpointDetails, "tables" | "thirdPartyText">>()
+  HttpApi.reflect(Api, {
+    onGroup: () => {},
+    onEndpoint: ({ endpoint, mergedAnnotations }) => {
+      annotations.set(endpoint.path, {
+        tables: Context.get(mergedAnnotations, ReadsTables),
+        thirdPartyText: Context.get(mergedAnnotations, ThirdPartyText),
+      })
+    },
+  })
+  return annotations
+}
+
+const joinSentences = (...sentences: ReadonlyArray<string>) => sentences.filter((text) => text !== "").join(" ")
+
+/** Parameters that the tools set themselves. */
+const hiddenParameters = new Set(["format", "page"])
+
+const listParameters = (operation: unknown): ReadonlyArray<EndpointParameter> =>
+  getListAt(operation, "parameters").flatMap((parameter) => {
+    const schema = getValueAt(parameter, "schema")
+    const name = getTextAt(parameter, "name") ?? ""
+    if (hiddenParameters.has(name)) return []
+    if (name === "limit") return [{ name, required: false, description: "Rows per call, at most and by default 50." }]
+    return [{
+      name,
+      required: getValueAt(parameter, "required") === true,
+      description: joinSentences(
+        getTextAt(parameter, "description") ?? "",
+        describeAllowedValues(listAllowedValues(schema)),
+        describeBounds(schema),
+      ),
+    }]
+  })
+
+const listColumns = (operation: unknown) => {
+  const body = resolveSchemaReference(
+    getValueAt(operation, "responses", "200", "content", "application/json", "schema"),
+  )
+  const items = getValueAt(body, "properties", "results", "items")
+  const columns = nonNullAlternatives(items).flatMap((row) => entriesAt(row, "properties"))
+  return Array.from(new Map(columns), ([name, schema]) => ({
+    name,
+    description: getTextAt(resolveSchemaReference(schema), "description") ??
+      nonNullAlternatives(schema).map((option) => getTextAt(option, "description")).find((text) =>
+        text !== undefined
+      ) ??
+      "",
+  }))
+}
+
+const listQueryableEndpoints = (): ReadonlyArray<EndpointDetails> => {
+  const document = getDefaultOpenApiDocument()
+  const annotations = readAnnotations()
+  return catalogueEndpoints.flatMap((endpoint) => {
+    const { path, tier } = endpoint.row
+    if (tier === null || path === "/estimate") return []
+    const operation = getValueAt(document, "paths", path, "get")
+    const parameters = listParameters(operation)
+    return [{
+      endpoint,
+      path,
+      tier,
+      parameters,
+      columns: listColumns(operation),
+      isPaged: parameters.some(({ name }) => name === "limit"),
+      tables: [],
+      thirdPartyText: [],
+      ...annotations.get(path),
+    }]
+  })
+}
+
+let queryableEndpoints: ReadonlyArray<EndpointDetails> | undefined
+
+/**
+ * The endpoints that `query` and `estimate` accept: those that need a key, except `/estimate`. They are listed on first
+ * use, because that generates the OpenAPI document.
+ */
+export const getQueryableEndpoints = () => queryableEndpoints ??= listQueryableEndpoints()
+
+/** Finds an endpoint by its path, with or without a trailing slash. */
+export const findQueryableEndpoint = (path: string) =>
+  getQueryableEndpoints().find((details) => details.path === path.replace(/(.)\/$/, "$1"))

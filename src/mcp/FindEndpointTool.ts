@@ -1,0 +1,122 @@
+/** The tool `find_endpoint`: searches the endpoints, and describes the best match. */
+import { Effect, Option, Order, Schema } from "effect"
+import { PriceLookup } from "../accounts/billing/Pricing.ts"
+import { canUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
+import { suggestEndpoint } from "../catalogue/Endpoints.ts"
+import { Tier } from "../rules/EndpointAnnotations.ts"
+import { type EndpointDetails, findQueryableEndpoint, getQueryableEndpoints } from "./EndpointDetails.ts"
+import { McpCaller } from "./McpCaller.ts"
+import { decodeArguments, makeReadOnlyTool } from "./ToolArguments.ts"
+
+const maxMatches = 8
+
+const FindEndpointArguments = Schema.Struct({
+  search: Schema.optionalKey(
+    Schema.String.check(Schema.isMaxLength(200, { message: "must have at most 200 characters" })).annotate({
+      description:
+        "Words such as `insider ownership`, the name of a parameter or column, or the path of one endpoint. " +
+        "Without it, all endpoints are listed.",
+    }),
+  ),
+})
+
+const Named = Schema.Struct({ name: Schema.String, description: Schema.String })
+
+const FindEndpointResult = Schema.Struct({
+  count: Schema.Int.annotate({ description: "Number of endpoints in results." }),
+  results: Schema.Array(Schema.Struct({
+    path: Schema.String,
+    label: Schema.String,
+    description: Schema.String,
+    tier: Tier.annotate({ description: "The lowest tier that may use the endpoint." }),
+    is_available: Schema.Boolean.annotate({ description: "Whether this account and key may use the endpoint." }),
+    price_per_gb_microdollars: Schema.Int.annotate({
+      description: "Price of 1,000,000,000 bytes in millionths of a USD. 0: the endpoint is free.",
+    }),
+    successor: Schema.NullOr(Schema.String).annotate({
+      description: "If it is deprecated: the path of its replacement.",
+    }),
+    parameters: Schema.optionalKey(
+      Schema.Array(Schema.Struct({ ...Named.fields, required: Schema.Boolean })).annotate({
+        description: "The parameters. Only for the best match.",
+      }),
+    ),
+    columns: Schema.optionalKey(
+      Schema.Array(Named).annotate({ description: "The columns of its rows. Only for the best match." }),
+    ),
+  })).annotate({ description: "The best match first." }),
+  message: Schema.optionalKey(Schema.String),
+})
+
+export const findEndpointTool = makeReadOnlyTool("find_endpoint", {
+  title: "Find an endpoint",
+  description:
+    "Searches the endpoints of Tickerline: market data about listed securities, such as symbol changes, gaps, " +
+    "sessions, news, filings, dilution, float, ownership, splits and a screener. Returns paths, tier, availability " +
+    "and price, and the parameters and columns of the best match. It is free.",
+  arguments: FindEndpointArguments,
+  success: FindEndpointResult,
+})
+
+const listWords = (text: string) => text.toLowerCase().match(/[a-z0-9_]+/g) ?? []
+
+/** Where a word of the search may occur, with the weight of a match. */
+const listTexts = ({ columns, endpoint: { row }, parameters, path }: EndpointDetails) => [
+  { weight: 16, text: `${path} ${row.label}` },
+  { weight: 3, text: row.description },
+  { weight: 2, text: [...parameters, ...columns].map(({ name }) => name).join(" ") },
+  { weight: 1, text: [...parameters, ...columns].map(({ description }) => description).join(" ") },
+]
+
+const listSearchTexts = (details: EndpointDetails) =>
+  listTexts(details).map(({ text, weight }) => ({ weight, text: text.toLowerCase() }))
+
+/** Matches the stem of a plural too: `splits` finds `split-status`. */
+const scoreWord = (word: string, texts: ReturnType<typeof listSearchTexts>) => {
+  const stem = word.length > 3 ? word.replace(/s$/, "") : word
+  return texts.reduce((sum, { text, weight }) => text.includes(stem) ? sum + weight : sum, 0)
+}
+
+const byScore = Order.flip(Order.mapInput(Order.Number, ({ score }: { readonly score: number }) => score))
+
+const search = (text: string): ReadonlyArray<EndpointDetails> => {
+  const exact = findQueryableEndpoint(text.trim())
+  if (exact !== undefined) return [exact]
+  const words = Array.from(new Set(listWords(text)))
+  const scored = getQueryableEndpoints().map((details) => {
+    const texts = listSearchTexts(details)
+    return { details, score: words.reduce((sum, word) => sum + scoreWord(word, texts), 0) }
+  })
+  return scored.filter(({ score }) => score > 0).toSorted(byScore).slice(0, maxMatches).map(({ details }) => details)
+}
+
+export const makeFindEndpointHandler = Effect.gen(function* () {
+  const { getPricePerGigabyte } = yield* PriceLookup
+  const decode = decodeArguments(FindEndpointArguments)
+
+  const describe = (
+    { columns, endpoint: { isPriced, row }, parameters, path, tier }: EndpointDetails,
+    account: typeof CurrentAccount.Service,
+    isComplete: boolean,
+  ) => ({
+    path,
+    label: row.label,
+    description: row.description,
+    tier,
+    is_available: canUseEndpoint(account, { path, required_tier: tier }),
+    price_per_gb_microdollars: isPriced ? getPricePerGigabyte(path) : 0,
+    successor: row.successor,
+    ...(isComplete ? { parameters, columns } : {}),
+  })
+
+  return Effect.fnUntraced(function* (sent: unknown) {
+    const { search: text = "" } = yield* decode(sent)
+    const { account } = yield* McpCaller
+    const matches = text.trim() === "" ? getQueryableEndpoints() : search(text)
+    const results = matches.map((details, index) => describe(details, account, text.trim() !== "" && index === 0))
+    const message = matches.length > 0
+      ? Option.none()
+      : Option.some(`Nothing matches.${suggestEndpoint(text)} Call the tool without search to list all endpoints.`)
+    return { count: results.length, results, ...(Option.isSome(message) ? { message: message.value } : {}) }
+  })
+})

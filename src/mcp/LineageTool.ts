@@ -1,0 +1,54 @@
+/** The tool `lineage`: the chain of symbol changes of a company (§4.1), from `/v1/ticker-changes`. */
+import { Effect, Schema } from "effect"
+import { ChangeEvent } from "../rules/Errors.ts"
+import { ApiRequests } from "./ApiRequests.ts"
+import { fitRows, ResultTokensConfig } from "./ResultSize.ts"
+import { decodeArguments, makeReadOnlyTool } from "./ToolArguments.ts"
+import { TickerChangesResponse } from "../v1/ticker-changes/Api.ts"
+
+export const lineagePath = "/v1/ticker-changes"
+
+const LineageArguments = Schema.Struct({
+  ticker: Schema.String.annotate({ description: "A current or former symbol.", examples: ["OSTK"] }),
+  cik: Schema.optionalKey(
+    Schema.String.annotate({ description: "If the symbol is ambiguous: the CIK of the meant candidate." }),
+  ),
+})
+
+const LineageResult = Schema.Struct({
+  query_ticker: Schema.String.annotate({ description: "The requested symbol, normalized." }),
+  has_changes: Schema.Boolean.annotate({ description: "Whether a recorded change involves the symbol." }),
+  current_ticker: Schema.NullOr(Schema.String).annotate({
+    description: "The latest symbol. Null if has_changes is false.",
+  }),
+  history: Schema.Array(ChangeEvent).annotate({ description: "The chain, oldest first." }),
+  truncated: Schema.Boolean.annotate({ description: "Whether the oldest changes are missing in history." }),
+  cost_microdollars: Schema.Int,
+  request_id: Schema.String,
+})
+
+export const lineageTool = makeReadOnlyTool("lineage", {
+  title: "Symbol history of a company",
+  description:
+    "Returns all symbols that a company has used, with dates, for a current or former symbol. If companies " +
+    "cannot be told apart, it refuses with the code ambiguous_ticker_lineage and lists candidates: choose one, or " +
+    "ask the user, and repeat the call with its cik.",
+  arguments: LineageArguments,
+  success: LineageResult,
+})
+
+const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(TickerChangesResponse))
+
+export const makeLineageHandler = Effect.gen(function* () {
+  const { send } = yield* ApiRequests
+  const maxTokens = yield* ResultTokensConfig
+  const decode = decodeArguments(LineageArguments)
+  return Effect.fnUntraced(function* (sent: unknown) {
+    const { headers, request_id, text } = yield* send(lineagePath, new URLSearchParams(yield* decode(sent)))
+    const { results: [chain] } = yield* Effect.orDie(decodeResponse(text))
+    const newest = fitRows(chain.history.toReversed(), maxTokens).rows.length
+    const history = chain.history.slice(-newest)
+    const truncated = history.length < chain.history.length
+    return { ...chain, history, truncated, cost_microdollars: Number(headers["x-cost-microdollars"] ?? 0), request_id }
+  })
+})

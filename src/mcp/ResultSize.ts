@@ -1,0 +1,40 @@
+/** Limits the size of results, which models read token by token. */
+import { Config, Schema } from "effect"
+
+/** Maximum size of a result in tokens. */
+export const ResultTokensConfig = Config.schema(
+  Schema.Int.check(Schema.isBetween({ minimum: 1000, maximum: 1_000_000 })),
+  "MCP_RESULT_TOKENS",
+).pipe(Config.withDefault(25_000))
+
+/** A low estimate for tables of numbers, so that no client cuts a result that the service considers small enough. */
+const bytesPerToken = 3
+
+/** The size of a value in a JSON result, in tokens. */
+export const estimateTokens = (value: unknown) => Math.ceil(Buffer.byteLength(JSON.stringify(value)) / bytesPerToken)
+
+const shorten = (value: unknown, maxLength: number): unknown => {
+  if (typeof value === "string") return value.length > maxLength ? `${value.slice(0, maxLength)}…` : value
+  if (Array.isArray(value)) return value.slice(0, maxLength).map((item) => shorten(item, maxLength))
+  if (typeof value !== "object" || value === null) return value
+  return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shorten(inner, maxLength)]))
+}
+
+/** Shortens the texts and lists in a value until it has at most `maxTokens`. */
+export const shortenToFit = (value: unknown, maxTokens: number) => {
+  if (estimateTokens(value) <= maxTokens) return value
+  for (let maxLength = maxTokens * bytesPerToken; maxLength >= 1; maxLength = Math.floor(maxLength / 2)) {
+    const shortened = shorten(value, maxLength)
+    if (estimateTokens(shortened) <= maxTokens) return shortened
+  }
+  return null
+}
+
+/** Returns as many rows as fit. If not even the first one does, it is shortened. */
+export const fitRows = (rows: ReadonlyArray<unknown>, maxTokens: number) => {
+  let tokens = 0
+  const firstOmitted = rows.findIndex((row) => (tokens += estimateTokens(row)) > maxTokens)
+  if (firstOmitted === -1) return { rows, isShortened: false }
+  if (firstOmitted > 0) return { rows: rows.slice(0, firstOmitted), isShortened: false }
+  return { rows: [shortenToFit(rows[0], maxTokens)], isShortened: true }
+}

@@ -1,0 +1,142 @@
+/**
+ * Serves the protocol versions with an initialization, without sessions: each message gets a connection of its own,
+ * which is initialized, used once and closed. Why: docs/decisions/0112-mcp-server.md
+ */
+import { Context, Deferred, Effect, Layer, Option, Predicate, Queue } from "effect"
+import { McpProtocol, McpServer } from "effect/ai"
+import { HttpServerRequest } from "effect/http"
+import { RpcSerialization, RpcServer } from "effect/rpc"
+
+/** Versions with an initialization, newest first. */
+const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
+
+/** Clients may omit the version after the initialization; what they understand is then unknown. */
+const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
+
+/** The version of a message; undefined if this server does not serve it. */
+export const findSessionVersion = (header: string | undefined) =>
+  header === undefined
+    ? oldestVersion
+    : protocols.map(({ protocolVersion }) => protocolVersion).find((version) => version === header)
+
+export interface JsonRpcRequest {
+  readonly id: string | number
+  readonly method: string
+  readonly params?: unknown
+}
+
+const makeInitialization = (version: string) => ({
+  id: "initialization",
+  method: "initialize",
+  params: { protocolVersion: version, capabilities: {}, clientInfo: { name: "unknown", version: "0" } },
+})
+
+interface Connection {
+  readonly receive: (message: unknown) => void
+}
+
+/** Effect wraps the error of a handler in its cause. */
+const unwrapError = (error: unknown): unknown =>
+  Predicate.isTagged(error, "Cause") && Predicate.hasProperty(error, "data") && Array.isArray(error.data) &&
+    Predicate.hasProperty(error.data[0], "error")
+    ? error.data[0].error
+    : error
+
+/** No notification can be sent without a session, so the server must not announce any. */
+const withoutSubscriptions = (result: unknown): unknown =>
+  Predicate.isObject(result) && Predicate.hasProperty(result, "capabilities") &&
+    Predicate.isObject(result.capabilities)
+    ? { ...result, capabilities: { ...result.capabilities, tools: {}, resources: {} } }
+    : result
+
+const normalizeResponse = (response: unknown, isInitialization: boolean): unknown => {
+  if (!Predicate.isObject(response)) return response
+  if (Predicate.hasProperty(response, "error")) return { ...response, error: unwrapError(response.error) }
+  return isInitialization && Predicate.hasProperty(response, "result")
+    ? { ...response, result: withoutSubscriptions(response.result) }
+    : response
+}
+
+const serialization = RpcSerialization.jsonRpc({ controlMessages: false })
+
+type WriteMessage = Parameters<Parameters<typeof RpcServer.Protocol.make>[0]>[0]
+
+export class SessionlessServer extends Context.Service<SessionlessServer, {
+  /** Returns the JSON-RPC response to a request of the given version. */
+  readonly answer: (request: JsonRpcRequest, version: string) => Effect.Effect<unknown>
+}>()("tickerline/mcp/SessionlessServer") {
+  static readonly layer = (
+    server: { readonly name: string; readonly version: string; readonly instructions: string },
+  ) =>
+    Layer.effect(
+      SessionlessServer,
+      Effect.gen(function* () {
+        const connections = new Map<number, Connection>()
+        const disconnects = yield* Queue.make<number>()
+        const ready = yield* Deferred.make<WriteMessage>()
+        let lastId = 0
+
+        const protocol = yield* RpcServer.Protocol.make((write) =>
+          Effect.as(Deferred.succeed(ready, write), {
+            disconnects,
+            send: (id, response) =>
+              Effect.sync(() => {
+                const encoded = serialization.makeUnsafe().encode(response)
+                if (typeof encoded === "string") connections.get(id)?.receive(JSON.parse(encoded))
+              }),
+            end: () => Effect.void,
+            clientIds: Effect.sync(() => new Set(connections.keys())),
+            initialMessage: Effect.succeed(Option.none()),
+            supportsAck: false,
+            supportsTransferables: false,
+            supportsSpanPropagation: false,
+            supportsNotifications: false,
+            codecFor: serialization.codecFor,
+          })
+        )
+        yield* McpServer.run({ ...server, protocols }).pipe(
+          Effect.provideService(RpcServer.Protocol, protocol),
+          Effect.forkScoped,
+        )
+        const writeMessage = yield* Deferred.await(ready)
+
+        /** Effect would start an HTTP session if it found the HTTP request. */
+        const write = (...message: Parameters<WriteMessage>) =>
+          Effect.updateContext(
+            writeMessage(...message),
+            (context: Context.Context<never>) => Context.omit(HttpServerRequest.HttpServerRequest)(context),
+          )
+
+        /** Sends a request over a connection, and waits for the response. */
+        const exchange = Effect.fnUntraced(
+          function* (connectionId: number, { id, method, params = {} }: JsonRpcRequest) {
+            const reply = yield* Deferred.make<unknown>()
+            connections.set(connectionId, {
+              receive: (received) => Deferred.doneUnsafe(reply, Effect.succeed(received)),
+            })
+            yield* write(connectionId, { _tag: "Request", id, tag: method, payload: params, headers: [] })
+            return yield* Deferred.await(reply)
+          },
+        )
+
+        const close = (id: number) =>
+          Effect.suspend(() => {
+            connections.delete(id)
+            return Effect.andThen(write(id, { _tag: "Eof" }), Queue.offer(disconnects, id))
+          })
+
+        const answer = (request: JsonRpcRequest, version: string) =>
+          Effect.suspend(() => {
+            const id = lastId += 1
+            const isInitialization = request.method === "initialize"
+            const initialize = isInitialization ? Effect.void : exchange(id, makeInitialization(version))
+            return initialize.pipe(
+              Effect.andThen(exchange(id, request)),
+              Effect.map((response) => normalizeResponse(response, isInitialization)),
+              Effect.ensuring(close(id)),
+            )
+          })
+        return SessionlessServer.of({ answer })
+      }),
+    )
+}

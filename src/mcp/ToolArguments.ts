@@ -1,0 +1,56 @@
+/** Decodes the arguments of tools, and words their errors like those of parameters (D4, D11). */
+import { Effect, Schema } from "effect"
+import type { JsonSchema } from "effect"
+import { Tool } from "effect/ai"
+import { suggestName } from "../rules/Suggestions.ts"
+import { makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
+import { McpCaller } from "./McpCaller.ts"
+import { failTool, ToolError } from "./ToolErrors.ts"
+
+const unknownArgumentReason = "is not an argument of this tool"
+
+const getReasons = makeValidationReasonFormatter({
+  missing: "is required",
+  unexpected: unknownArgumentReason,
+  wrongType: "has the wrong type",
+})
+
+type ArgumentsSchema = Schema.Codec<unknown, unknown> & { readonly fields: Schema.Struct.Fields }
+
+const toJsonSchema = (schema: ArgumentsSchema): JsonSchema.JsonSchema =>
+  Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema
+
+/** Makes a tool that only reads. Its arguments are decoded by `decodeArguments`, because Effect words errors itself. */
+export const makeReadOnlyTool = <const Name extends string, Success extends Schema.Top>(
+  name: Name,
+  { arguments: schema, description, success, title }: {
+    readonly title: string
+    readonly description: string
+    readonly arguments: ArgumentsSchema
+    readonly success: Success
+  },
+) =>
+  Tool.dynamic(name, { description, parameters: toJsonSchema(schema), success, failure: ToolError })
+    .addDependency(McpCaller)
+    .annotate(Tool.Title, title)
+    .annotate(Tool.Readonly, true)
+    .annotate(Tool.Destructive, false)
+    .annotate(Tool.Idempotent, true)
+    .annotate(Tool.OpenWorld, false)
+
+/** Returns a function that decodes arguments, or fails with a `validation_error` that names each wrong argument. */
+export const decodeArguments = <A, I>(
+  schema: Schema.Codec<A, I> & { readonly fields: Schema.Struct.Fields },
+): (sent: unknown) => Effect.Effect<A, ToolError> => {
+  const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error", errors: "all" })
+  const names = Object.keys(schema.fields)
+  return (sent) =>
+    Effect.catch(decode(sent), ({ issue }) => {
+      const fields = getReasons(issue).slice(0, 20).map(({ name, reason }) => ({
+        field: name.slice(0, 64) || "arguments",
+        reason: reason === unknownArgumentReason ? `${reason}.${suggestName(name, names)}` : reason,
+      }))
+      const message = fields.map(({ field, reason }) => `${field} ${reason}`).join("; ")
+      return failTool({ code: "validation_error", message, details: { fields } })
+    })
+}

@@ -1,0 +1,79 @@
+/** The errors of tools: the error of the API, and what the model should do next. */
+import { Effect, Option, Schema } from "effect"
+import { RequestContext } from "../http/RequestContext.ts"
+import { shortenToFit } from "./ResultSize.ts"
+
+export const ToolError = Schema.Struct({
+  error: Schema.Struct({
+    code: Schema.String,
+    message: Schema.String,
+    details: Schema.optionalKey(Schema.Json),
+  }),
+  next_step: Schema.String,
+  request_id: Schema.String,
+})
+export type ToolError = typeof ToolError.Type
+
+/** What to do about each error code. `retryAfter` is the number of seconds to wait. */
+const getNextStep = (code: string, retryAfter: string) => {
+  switch (code) {
+    case "validation_error":
+      return "Correct the arguments named in details.fields, then call the tool again. find_endpoint lists the " +
+        "parameters of an endpoint."
+    case "not_found":
+      return "Check the path or the symbol. find_endpoint lists the endpoints."
+    case "ambiguous_ticker_lineage":
+      return "If details.candidates lists companies, decide from their names and dates which one is meant, or ask " +
+        "the user; then repeat the call with its cik. Otherwise tell the user the reasons why the history is unclear."
+    case "insufficient_tier":
+      return "Do not repeat the call. Use an endpoint that find_endpoint shows as available, or tell the user which " +
+        "tier is required."
+    case "endpoint_not_allowed":
+      return "Do not repeat the call. The API key may only use the endpoints in details.allowed."
+    case "insufficient_credits":
+      return "Do not repeat the call. Tell the user that the prepaid balance is used up."
+    case "rate_limit_exceeded":
+    case "data_refreshing":
+    case "database_pool_timeout":
+      return `Wait ${retryAfter} seconds, then repeat the call.`
+    case "endpoint_removed":
+      return "Use the endpoint in details.successor."
+    case "internal_error":
+      return "Repeat the call once. If it fails again, report the request_id to the user."
+    default:
+      return "Tell the user the message."
+  }
+}
+
+interface ApiErrorBody {
+  readonly code: string
+  readonly message: string
+  readonly details?: Schema.Json
+}
+
+/** Fails with the error in the format of the API. */
+export const failTool = Effect.fnUntraced(
+  function* (error: ApiErrorBody, retryAfter = "5"): Effect.fn.Return<never, ToolError> {
+    const { id } = yield* RequestContext
+    return yield* Effect.fail({ error, next_step: getNextStep(error.code, retryAfter), request_id: id })
+  },
+)
+
+/** Fails with a `validation_error` for one argument. `reason` follows its name. */
+export const failArgument = (field: string, reason: string) =>
+  failTool({ code: "validation_error", message: `${field} ${reason}`, details: { fields: [{ field, reason }] } })
+
+const decodeApiError = Schema.decodeOption(Schema.fromJsonString(Schema.Struct({ error: ToolError.fields.error })))
+const isJson = Schema.is(Schema.Json)
+
+/** Fails with the error in a response of the API. Its details, such as candidates, have at most `maxTokens`. */
+export const failWithResponse = (body: string, retryAfter: string | undefined, maxTokens: number) =>
+  Option.match(decodeApiError(body), {
+    onNone: () => Effect.die(new Error("The API responded with an error of unknown format")),
+    onSome: ({ error }) => {
+      if (error.details === undefined) return failTool(error, retryAfter)
+      const details = shortenToFit(error.details, maxTokens)
+      const message = details === error.details ? error.message : `${error.message} (The details are truncated.)`
+      return failTool({ ...error, message, ...(isJson(details) ? { details } : {}) }, retryAfter)
+    },
+  })

@@ -1,0 +1,61 @@
+/** The tools and guides that the MCP server offers. */
+import { Effect, Layer } from "effect"
+import { McpServer, Toolkit } from "effect/ai"
+import { canKeyAccessPath, canUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
+import { readGuides } from "../site/Guides.ts"
+import { getQueryableEndpoints } from "./EndpointDetails.ts"
+import { estimatePath, estimateTool, makeEstimateHandler } from "./EstimateTool.ts"
+import { findEndpointTool, makeFindEndpointHandler } from "./FindEndpointTool.ts"
+import { lineagePath, lineageTool, makeLineageHandler } from "./LineageTool.ts"
+import { McpCaller } from "./McpCaller.ts"
+import { makeQueryHandler, queryTool } from "./QueryTool.ts"
+
+const tools = Toolkit.make(findEndpointTool, queryTool, lineageTool, estimateTool)
+
+type Account = typeof CurrentAccount.Service
+
+const canUse = (account: Account, paths: ReadonlyArray<string>) =>
+  getQueryableEndpoints().some(({ path, tier }) =>
+    paths.includes(path) && canUseEndpoint(account, { path, required_tier: tier })
+  )
+
+/** Which accounts are offered a tool. All others are not told that it exists. */
+const isOffered: Readonly<Record<string, (account: Account) => boolean>> = {
+  [queryTool.name]: (account) => canUse(account, getQueryableEndpoints().map(({ path }) => path)),
+  [lineageTool.name]: (account) => canUse(account, [lineagePath]),
+  [estimateTool.name]: (account) => canKeyAccessPath(account, estimatePath),
+}
+
+const offered = McpServer.visibility(({ target }) =>
+  Effect.map(McpCaller, ({ account }) => isOffered[target]?.(account) ?? true)
+)
+
+const handlers = tools.toLayer(
+  Effect.all({
+    find_endpoint: makeFindEndpointHandler,
+    query: makeQueryHandler,
+    lineage: makeLineageHandler,
+    estimate: makeEstimateHandler,
+  }),
+)
+
+const guides = Layer.unwrap(Effect.map(readGuides, (all) =>
+  Layer.mergeAll(
+    Layer.empty,
+    ...all.map(({ name, source, title }) =>
+      McpServer.resource({
+        uri: `tickerline://guides/${name}`,
+        name,
+        description: title,
+        mimeType: "text/markdown",
+        content: Effect.succeed({
+          contents: [{ uri: `tickerline://guides/${name}`, mimeType: "text/markdown", text: source }],
+        }),
+      })
+    ),
+  )))
+
+export const registrations = Layer.merge(
+  McpServer.toolkit(tools).pipe(Layer.provide(offered.layer), Layer.provide(handlers)),
+  guides,
+)

@@ -1,0 +1,62 @@
+/** How results are cut to size and continued (guides/mcp). */
+import { assert, describe, it } from "@effect/vitest"
+import { Schema } from "effect"
+import { joinCsvCells, splitCsvCells, splitCsvRecords } from "../../src/mcp/CsvRecords.ts"
+import { choosePage } from "../../src/mcp/QueryTool.ts"
+import { estimateTokens, fitRows } from "../../src/mcp/ResultSize.ts"
+
+const encodeCell = (text: string) => /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
+const Cells = Schema.NonEmptyArray(Schema.String)
+
+describe("CSV", () => {
+  it.prop("is split into its records and cells (guides/mcp)", [Schema.NonEmptyArray(Cells)], ([rows]) => {
+    const records = rows.map((cells) => cells.map(encodeCell).join(","))
+    const csv = `\uFEFFhead\r\n${records.map((record) => `${record}\r\n`).join("")}`
+    const found = splitCsvRecords(csv)
+    assert.strictEqual(found.header, "head")
+    assert.deepStrictEqual(found.records, records.filter((record) => record !== ""))
+    for (const [index, cells] of rows.entries()) {
+      assert.deepStrictEqual(splitCsvCells(records[index] ?? ""), cells.map(encodeCell))
+    }
+  })
+
+  it("keeps its columns if cells were cut inside their quotes (guides/mcp)", () => {
+    assert.strictEqual(joinCsvCells(["a", `"b, c`, `"d""`, ""]), `a,"b, c","d""",`)
+  })
+})
+
+const Position = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000 }))
+const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))
+
+describe("A page", () => {
+  it.prop("contains the position, and has at least half of the rows (guides/mcp)", [Position, Limit], ([at, max]) => {
+    const { limit, page, skip } = choosePage(at, max)
+    assert.strictEqual((page - 1) * limit + skip, at)
+    assert.isAtMost(limit, max)
+    assert.isAtLeast(limit, max / 2)
+    assert.isBelow(skip, limit)
+    if (at % max === 0) assert.deepStrictEqual([limit, skip], [max, 0])
+  })
+})
+
+describe("Rows", () => {
+  it.prop(
+    "fit into the limit, and none is missing in between (guides/mcp)",
+    [Schema.Array(Schema.Array(Schema.String))],
+    ([rows]) => {
+      const maxTokens = 60
+      const fitted = fitRows(rows, maxTokens)
+      const tokens = fitted.rows.reduce((sum: number, row) => sum + estimateTokens(row), 0)
+      assert.isAtMost(tokens, maxTokens)
+      if (rows.length > 0) assert.isAbove(fitted.rows.length, 0)
+      if (!fitted.isShortened) assert.deepStrictEqual(fitted.rows, rows.slice(0, fitted.rows.length))
+    },
+  )
+
+  it("are shortened inside if the first one is too long (guides/mcp)", () => {
+    const { isShortened, rows } = fitRows([{ id: 1, body: "x".repeat(10_000), list: Array(5000).fill("y") }], 100)
+    assert.isTrue(isShortened)
+    assert.isAtMost(estimateTokens(rows[0]), 100)
+    assert.match(JSON.stringify(rows[0]), /^\{"id":1,"body":"x+…","list":\["y",/)
+  })
+})

@@ -1,0 +1,67 @@
+/** Clients of the MCP server: the official SDK, and raw JSON-RPC messages. */
+import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client"
+import { Effect } from "effect"
+
+/** The protocol versions that the SDK negotiates: with an initialization, and without. */
+export const negotiations = ["legacy", "auto"] as const
+export type Negotiation = typeof negotiations[number]
+
+export const newestVersion: Readonly<Record<Negotiation, string>> = { legacy: "2025-11-25", auto: "2026-07-28" }
+
+export const makeSdkClient = (mode: Negotiation) =>
+  new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode } })
+
+/** Connects the SDK's client over HTTP until the scope closes. */
+export const connectOverHttp = (port: number, key: string, mode: Negotiation = "auto") =>
+  Effect.acquireRelease(
+    Effect.promise(async () => {
+      const client = makeSdkClient(mode)
+      const url = new URL(`http://127.0.0.1:${port}/mcp`)
+      await client.connect(
+        new StreamableHTTPClientTransport(url, { requestInit: { headers: { "X-API-Key": key } } }),
+      )
+      return client
+    }),
+    (client) => Effect.promise(() => client.close()),
+  )
+
+export interface ToolResult {
+  readonly isError: boolean
+  /** `structuredContent`, or the JSON in the text of an error. */
+  readonly value: unknown
+  readonly text: string
+}
+
+/** Calls a tool. The SDK validates `structuredContent` against the tool's output schema. */
+export const callTool = (client: Client, name: string, args: Readonly<Record<string, unknown>>) =>
+  Effect.promise(async (): Promise<ToolResult> => {
+    const { content, isError, structuredContent } = await client.callTool({ name, arguments: { ...args } })
+    const [block] = content
+    const text = block?.type === "text" ? block.text : ""
+    return { isError: isError === true, text, value: structuredContent ?? JSON.parse(text) }
+  })
+
+export interface PostOptions {
+  readonly headers?: Readonly<Record<string, string>>
+  readonly method?: string
+  readonly path?: string
+}
+
+/** Sends a body to `/mcp`. */
+export const post = (port: number, body: unknown, { headers = {}, method = "POST", path = "/mcp" }: PostOptions = {}) =>
+  Effect.promise(async () => {
+    const response = await fetch(`http://127.0.0.1:${port}${path}`, {
+      method,
+      headers: {
+        "Content-Type": "application/json",
+        Accept: "application/json, text/event-stream",
+        ...headers,
+      },
+      ...(method === "GET" || method === "OPTIONS" ? {} : {
+        body: typeof body === "string" ? body : JSON.stringify(body),
+      }),
+    })
+    const text = await response.text()
+    const json: unknown = text.startsWith("{") ? JSON.parse(text) : undefined
+    return { status: response.status, headers: Object.fromEntries(response.headers), text, json }
+  })
