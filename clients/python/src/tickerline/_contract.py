@@ -941,6 +941,7 @@ USAGE = Structure(
     Field("deprecated", "boolean"),
     Field("key_hint", "text", nullable=True),
     Field("request_count", "integer"),
+    Field("via", "text", nullable=True),
 )
 
 USAGE_PAGE = Structure(

@@ -1673,6 +1673,8 @@ class Usage(TypedDict):
     """First characters of the key that was used. Null: the key no longer exists."""
     request_count: int
     """Number of requests in the row: 1, or more if they were refused with 429."""
+    via: str | None
+    """`mcp` if a tool of `/mcp` sent the request. Null: an HTTP client sent it."""
 
 
 class UsagePage(TypedDict):
