@@ -1,5 +1,5 @@
 /** The command `ingest edgar`: fills datasets with filings of the SEC. */
-import { Console, Duration, Effect, Option } from "effect"
+import { Console, Duration, Effect, Layer, Option } from "effect"
 import { CliError, Command, Flag } from "effect/cli"
 import { migratedConnectionLayer } from "../db/Connection.ts"
 import { EdgarBasesConfig, EdgarClient, UserAgent, UserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
@@ -144,8 +144,10 @@ const edgarCommand = Command.make(
       withProgressDisplay,
       Effect.timed,
       Effect.onInterrupt(() => Console.error(formatInterruption(report, options.target))),
-      Effect.provide(EdgarClient.limitedLayer(agent.value, yield* EdgarBasesConfig)),
-      Effect.provide(migratedConnectionLayer),
+      Effect.provide(Layer.provideMerge(
+        EdgarClient.limitedLayer(agent.value, yield* EdgarBasesConfig),
+        migratedConnectionLayer,
+      )),
     )
     const rejections = formatRejections(report, options.target === "load")
     if (rejections.length > 0) yield* Console.error(rejections.join("\n"))
