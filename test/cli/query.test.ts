@@ -94,6 +94,20 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       assert.match(err, /^tickerline: 409 ambiguous_ticker_lineage: The history of META/)
       assert.match(err, /^ {2}META -> METV \(2022-01-31\) {3}Roundhill.*CIK 0001683471$/m)
       assert.match(err, /^ {2}FB -> META \(2022-06-09\) {3}Meta Platforms.*CIK 0001326801$/m)
+      assert.match(err, /^Choose an issuer with its CIK, such as -p cik=0001683471$/m)
+      const args = ["-p", "ticker=GOOG,META", "-p", "follow_lineage=true"]
+      const list = yield* query(["gap-stats", ...args])
+      assert.match(list.err, /^ {2}FB -> META \(2022-06-09\) {3}Meta Platforms.*CIK 0001326801$/m)
+      assert.match(list.err, /^Choose an issuer with its CIK, such as -p cik=META:0001683471$/m)
+      const chosen = yield* query([
+        "gap-stats",
+        "-p",
+        "ticker=GAP7,META",
+        ...args.slice(2),
+        "-p",
+        "cik=META:0001683471",
+      ])
+      assert.strictEqual(chosen.code, 0, chosen.err)
     }))
 
   it.effect("prints a line for each invalid parameter, suggests paths and columns, and says where the key came from (§7.2)", () =>

@@ -90,9 +90,9 @@ const getNumber = (value: unknown, name: string) =>
 const getText = (value: unknown, name: string) =>
   Predicate.hasProperty(value, name) && typeof value[name] === "string" ? value[name] : undefined
 
-/** One line for each possible history of an ambiguous symbol (§4.1, ambiguous lineage). */
-const formatCandidates = (details: unknown, arrow: string) => {
-  const candidates = getList(details, "candidates")
+/** One line for each possible history of an ambiguous symbol. */
+const formatCandidates = (symbol: unknown, arrow: string) => {
+  const candidates = getList(symbol, "candidates")
   const lines = candidates.map((candidate) => {
     const history = Predicate.hasProperty(candidate, "history") ? candidate.history : undefined
     const cik = getText(candidate, "cik")
@@ -100,8 +100,20 @@ const formatCandidates = (details: unknown, arrow: string) => {
     const symbols = formatSymbolHistory(history, arrow) ?? getText(candidate, "current_ticker") ?? "?"
     return `  ${symbols}   ${company.join(", ")}`.trimEnd()
   })
-  const omitted = getNumber(details, "candidate_count") - candidates.length
+  const omitted = getNumber(symbol, "candidate_count") - candidates.length
   return omitted > 0 ? [...lines, `  There are ${omitted} more issuers.`] : lines
+}
+
+/** The possible histories of each ambiguous symbol, and how to choose one (§4.1, ambiguous lineage; D35). */
+const formatAmbiguousSymbols = (details: unknown, arrow: string) => {
+  const list = getList(details, "symbols")
+  const symbols = list.length === 0 ? [details] : list
+  const [choice] = symbols.flatMap((symbol) => {
+    const [ticker, cik] = [getText(symbol, "query_ticker"), getText(getList(symbol, "candidates")[0], "cik")]
+    return ticker === undefined || cik === undefined ? [] : [list.length === 0 ? `cik=${cik}` : `cik=${ticker}:${cik}`]
+  })
+  const advice = choice === undefined ? [] : [`Choose an issuer with its CIK, such as -p ${choice}`]
+  return [...symbols.flatMap((symbol) => formatCandidates(symbol, arrow)), ...advice]
 }
 
 /** One line per invalid parameter. Empty for a single parameter, which the error's message already describes. */
@@ -135,7 +147,7 @@ export const makeRefusedError = (response: ErrorResponse, arrow: string) => {
     onSome: ({ error, request_id }) => [
       `${response.status} ${error.code}: ${error.message}`,
       ...formatInvalidParameters(error.details),
-      ...formatCandidates(error.details, arrow),
+      ...formatAmbiguousSymbols(error.details, arrow),
       ...(response.status >= 500 && request_id !== undefined ? [`request_id ${request_id}`] : []),
     ],
   })
