@@ -1,5 +1,5 @@
 /** The companies whose rows a list returns with `follow_lineage`, as periods of symbols; and the header `X-Lineage`. */
-import { Function } from "effect"
+import { Data, Function } from "effect"
 import { type CompanyLineage, formatLineage } from "../lineage/Lineage.ts"
 
 /** The days from `from` up to, but not including, `until`: dates, `-infinity` or `infinity`, which sort as text. */
@@ -20,26 +20,14 @@ export interface FollowedInterval extends OwnedInterval {
   readonly rank: number
 }
 
-interface FollowedPeriods {
+export class FollowedLineages extends Data.Class<{
   /** The entry of `X-Lineage` for each company. */
   readonly names: ReadonlyArray<string>
   /** In the order of their ranks. No day of a symbol is in two periods. */
   readonly periods: ReadonlyArray<FollowedInterval>
   /** The days of the companies' symbols that are in no period. */
   readonly gaps: ReadonlyArray<FollowedInterval>
-}
-
-export class FollowedLineages implements FollowedPeriods {
-  readonly names: ReadonlyArray<string>
-  readonly periods: ReadonlyArray<FollowedInterval>
-  readonly gaps: ReadonlyArray<FollowedInterval>
-
-  constructor({ gaps, names, periods }: FollowedPeriods) {
-    this.names = names
-    this.periods = periods
-    this.gaps = gaps
-  }
-
+}> {
   /** A short text for the keys of the query cache. The names determine the periods and the gaps. */
   toJSON() {
     return this.names

@@ -18,7 +18,7 @@ export interface PeriodClauses {
   readonly from: Statement.Fragment
   /** Whether a row belongs to the period. */
   readonly where: Statement.Fragment
-  /** The same for a list in this order. An index has the symbol and then the order. */
+  /** The same, for rows that are read in this order. An index has the symbol and then the order. */
   readonly whereInOrder: (order: Statement.Fragment) => Statement.Fragment
   /** Order and limit of the rows of one period. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
@@ -46,7 +46,7 @@ export const isInUnsortedRange = (sql: SqlClient.SqlClient, range: DateRange, is
     : sql`case when ${date} >= ${start} then ${date} < ${end} else false end`
 }
 
-/** The days of the period, compared with the row's date. */
+/** The days of the period, to compare with the date of the row. */
 const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDate): DateRange => {
   const midnight = (day: string) =>
     sql.literal(type === fieldTypes.date ? day : `${day}::timestamp at time zone interval '-05:00'`)
