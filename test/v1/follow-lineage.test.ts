@@ -183,6 +183,25 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
       assert.strictEqual(valueAt(estimate.body, "results", 0, "estimated_bytes"), 0)
     }))
 
+  it.effect("the details of a list name at most a hundred symbols of each ambiguous one, and their number (D35)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`
+        insert into ticker_changes (old_ticker, new_ticker, effective_date, status)
+        select 'LH' || n, 'LHUB', date '2001-01-01' + n, 'confirmed' from generate_series(1, 130) as n
+      `
+      const details = Effect.fnUntraced(function* (tickers: string) {
+        return valueAt(yield* refused(`/v1/premarket-stats?follow_lineage=true&ticker=${tickers}`, 409), "details")
+      })
+      const all = [...Array.from({ length: 130 }, (_, index) => `LH${index + 1}`), "LHUB"].toSorted()
+      const alone = yield* details("LHUB")
+      assert.deepStrictEqual([valueAt(alone, "tickers"), valueAt(alone, "ticker_count")], [all, 131])
+      const list = yield* details("LHUB,LH1")
+      for (const symbol of [list, valueAt(list, "symbols", 0), valueAt(list, "symbols", 1)]) {
+        assert.deepStrictEqual([valueAt(symbol, "tickers"), valueAt(symbol, "ticker_count")], [all.slice(0, 100), 131])
+      }
+    }))
+
   it.effect("cik selects a candidate, alone or in a list (D35)", () =>
     Effect.gen(function* () {
       yield* change("CKA", "CKB", "2022-01-31", "0000000007", "The fund")

@@ -374,7 +374,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       )
     }))
 
-  it.effect("a 409 lists at most a hundred candidates, and in a list a hundred symbols of each (§4.1.3, §9.3, D21)", () =>
+  it.effect("a 409 lists at most a hundred candidates and their total number (§4.1.3, §9.3, D21)", () =>
     Effect.gen(function* () {
       const days = Array.from(
         { length: 130 },
@@ -386,11 +386,6 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.strictEqual(candidate_count, 130)
       assert.strictEqual(ticker_count, 131)
       assert.deepStrictEqual(tickers, [...days.map((_, at) => `CM${at}`), "CMHUB"].toSorted())
-      const { body } = yield* requestJson("/v1/gap-stats?follow_lineage=true&ticker=CMHUB,CM1")
-      const details = at(body, "error", "details")
-      for (const symbol of [details, at(details, "symbols", 0), at(details, "symbols", 1)]) {
-        assert.deepStrictEqual([at(symbol, "tickers"), at(symbol, "ticker_count")], [tickers.slice(0, 100), 131])
-      }
       assert.deepStrictEqual(
         candidates,
         days.slice(0, 100).map((day, at) => ({
