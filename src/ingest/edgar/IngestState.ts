@@ -217,7 +217,7 @@ export const saveTickerList = Effect.fnUntraced(function* ({ day, entries }: Tic
   yield* sql`delete from edgar_ticker_lists where day < ${day}::text::date - ${keptTickerListDays}::int`
 })
 
-/** Finds those of the given symbol changes that the table does not contain, whatever their date and status. */
+/** Returns the symbol changes that are not in the table yet, under any date and with any status. */
 export const findUnknownTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
   const sql = yield* SqlClient.SqlClient
   const unknown = yield* decodeRows(Schema.Struct({ place: Schema.Finite }))(sql`
