@@ -1,8 +1,8 @@
 -- The history of every dataset: what its rows were, and when this database knew it (decision 0113).
 --
--- A row keeps in `recorded_in` the transaction that recorded it; null means before this migration. A replaced or removed
--- row moves to the table of the same name in the schema `history`, with the transaction that ended it. The time of a
--- transaction is known only when it commits, so rows have its id, and `history.transactions` has the time.
+-- A row keeps in `recorded_in` the transaction that recorded it; null means before this migration. A replaced or
+-- removed row moves to the table of the same name in the schema `history`, with the transaction that ended it. The time
+-- of a transaction is known only when it commits, so rows have its id, and `history.transactions` has the time.
 create schema history;
 
 create sequence history.transaction_ids;
@@ -62,7 +62,7 @@ create table history.beginning (
 
 insert into history.beginning (earliest) values (clock_timestamp());
 
--- The month whose partitions new transactions use. It lags behind if no service has called `history.start_month`, so that
+-- The month whose partitions new transactions use. It lags behind until a service calls `history.start_month`, so
 -- writers never wait for a new partition.
 create table history.current_month (
   only_one boolean primary key default true check (only_one),
@@ -213,7 +213,7 @@ begin
   return counts;
 end $$;
 
--- Records a transaction when it commits. The lock is held until the commit is visible, so the times are in commit order.
+-- Records a transaction when it commits. It holds the lock until the commit is visible, so times are in commit order.
 create function history.record_transaction() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
