@@ -1,7 +1,7 @@
 /** Exports (`limit=all`): streams a complete list as a file, one chunk at a time, so that memory use stays constant. */
 import { Clock, Data, Duration, Effect, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { createHash } from "node:crypto"
+import { createHash, hash as computeHash } from "node:crypto"
 import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
 import { type ExportChunk, makeExportWriter } from "../rows/ExportWriter.ts"
 import {
@@ -58,7 +58,7 @@ const describeExport = ({ version }: ExportOptions, cursor: ExportCursor, { resp
     "tickerline.endpoint": response.route ?? path,
     "tickerline.query": redactKeys(search.join("?")),
     "tickerline.row_count": String(cursor.rows),
-    ...(version === undefined ? {} : { "tickerline.dataset_version": version }),
+    ...(version === undefined ? {} : { "tickerline.dataset_version": computeHash("sha256", version, "base64url") }),
   }
 }
 

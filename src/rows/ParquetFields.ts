@@ -81,9 +81,9 @@ export const textListParquetField: ParquetField = {
 export const readInt64 = (bytes: Uint8Array, offset: number) =>
   readInt32(bytes, offset) * 4_294_967_296 + (readInt32(bytes, offset + 4) >>> 0)
 
-/** For integers of at most 2^53-1. */
+/** For integers of at most 2^53-1. The type needs no annotation, and hyparquet-writer 0.17 writes an invalid one. */
 export const integerParquetField: ParquetField = {
-  element: { type: "INT64", converted_type: "INT_64", logical_type: { type: "INTEGER", bitWidth: 64, isSigned: true } },
+  element: { type: "INT64" },
   read: (bytes, offset) => {
     const value = readInt64(bytes, offset)
     return Number.isSafeInteger(value) ? BigInt(value) : undefined
