@@ -158,15 +158,15 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
 // Dates and times
 // ----------------------------------------------------------------------------------------------------------------
 
-const millisPerDay = 86_400_000
-
 /** `readDay` returns the day since 1970, or undefined if it cannot be printed. */
 export const makeDateParquetField = (
   readDay: (bytes: Uint8Array, offset: number) => number | undefined,
 ): ParquetField => ({
   element: { type: "INT32", converted_type: "DATE", logical_type: { type: "DATE" } },
   read: readDay,
-  parse: (json) => Date.parse(JSON.parse(json)) / millisPerDay,
+  parse: (json) => {
+    throw new InvalidParquetValue({ message: `${json} is not a date from year 1 to 9999` })
+  },
 })
 
 const toMicros = (millis: number) => {
