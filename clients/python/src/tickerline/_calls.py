@@ -219,7 +219,7 @@ class ListCall(Call[Body], Generic[Body, Row]):
         """
         return Rows(self._sender, self._endpoint, _rows_query(self._query), self._caller)
 
-    def download(self, file: str | PathLike[str], *, format: FileFormat = "parquet") -> ExportFile:
+    def download(self, file: str | PathLike[str], *, file_format: FileFormat = "parquet") -> ExportFile:
         """Writes the complete list to a file, without decoding it.
 
         The digest is verified after the last byte; ``IncompleteExport`` is raised if it is wrong, or if the response
@@ -227,13 +227,13 @@ class ListCall(Call[Body], Generic[Body, Row]):
 
         Args:
             file: The path of the file. An existing file is replaced.
-            format: ``parquet``, ``csv`` or ``ndjson``.
+            file_format: ``parquet``, ``csv`` or ``ndjson``.
         """
-        query: Query = {**self._query, "limit": "all", "format": format}
+        query: Query = {**self._query, "limit": "all", "format": file_format}
         path = self._endpoint.path
         with (
             self._sender.stream(path, query, self._caller) as (response, metadata),
-            closing(ExportWriter(path, metadata, response.headers, Path(file), format)) as writer,
+            closing(ExportWriter(path, metadata, response.headers, Path(file), file_format)) as writer,
         ):
             try:
                 for chunk in response.iter_bytes():
@@ -341,12 +341,12 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         """
         return AsyncRows(self._sender, self._endpoint, _rows_query(self._query), self._caller)
 
-    async def download(self, file: str | PathLike[str], *, format: FileFormat = "parquet") -> ExportFile:
+    async def download(self, file: str | PathLike[str], *, file_format: FileFormat = "parquet") -> ExportFile:
         """Writes the complete list to a file, as ``ListCall.download``."""
-        query: Query = {**self._query, "limit": "all", "format": format}
+        query: Query = {**self._query, "limit": "all", "format": file_format}
         path = self._endpoint.path
         async with self._sender.stream(path, query, self._caller) as (response, metadata):
-            with closing(ExportWriter(path, metadata, response.headers, Path(file), format)) as writer:
+            with closing(ExportWriter(path, metadata, response.headers, Path(file), file_format)) as writer:
                 try:
                     async for chunk in response.aiter_bytes():
                         writer.feed(chunk)

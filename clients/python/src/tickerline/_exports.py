@@ -66,12 +66,12 @@ class ExportWriter(ExportVerifier):
     """Writes one response to ``<file>.part``, which becomes the file after the last byte."""
 
     def __init__(
-        self, path: str, metadata: ResponseMetadata, headers: Mapping[str, str], file: Path, format: FileFormat
+        self, path: str, metadata: ResponseMetadata, headers: Mapping[str, str], file: Path, file_format: FileFormat
     ) -> None:
         super().__init__(path, metadata, headers)
         self._file = file
         self._part = file.with_name(f"{file.name}.part")
-        self._format = format
+        self._format = file_format
         self._size = 0
         self._end = b""
         self._output = self._part.open("wb")
