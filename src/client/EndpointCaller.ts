@@ -182,8 +182,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     const { body, ...response } = yield* sendAndRead(path, query, read)
     if (typeof body === "string") return { ...response, body }
     const { attempts, request_id } = response.metadata
-    const toNoAnswer = (cause: unknown) =>
-      noAnswer(new AttemptFailure("connection", cause), path, request_id, attempts)
+    const toNoAnswer = (cause: unknown) => noAnswer(new AttemptFailure("connection", cause), path, request_id, attempts)
     const bytes = Stream.mapError(body, (error) => toNoAnswer(causeOf(error)))
     return { ...response, body: format === "parquet" ? checkEnd(bytes, () => toNoAnswer(undefined)) : bytes }
   })
@@ -220,7 +219,10 @@ export interface EndpointCaller {
   readonly openFile: (
     endpoint: EndpointDecoder,
     query: AnyQuery,
-  ) => Effect.Effect<Omit<CallOutcome, "result"> & { readonly result: Result.Result<DownloadedFile, unknown> }, NoAnswer>
+  ) => Effect.Effect<
+    Omit<CallOutcome, "result"> & { readonly result: Result.Result<DownloadedFile, unknown> },
+    NoAnswer
+  >
 }
 
 const isExportFormat = (format: QueryValue): format is ExportFormat =>

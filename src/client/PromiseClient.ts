@@ -172,6 +172,8 @@ export const createClient = (options: PromiseClientOptions): TickerlineClient =>
     )
   // The compiler cannot check that the values match the types, although both are derived from the contract.
   return Object.fromEntries(
-    endpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, caller.success, runCall)]),
+    endpointDecoders.map((
+      endpoint,
+    ) => [toEndpointName(endpoint.path), makeResource(endpoint, caller.success, runCall)]),
   ) as TickerlineClient
 }

@@ -34,7 +34,8 @@ export const PagingParameters = {
   format: Schema.optionalKey(
     Schema.Literals(formats).annotate({
       message: `must be one of: ${formats.join(", ")}`,
-      description: "The format of the response. By default the header `Accept` decides; without it, `json`. `parquet` " +
+      description:
+        "The format of the response. By default the header `Accept` decides; without it, `json`. `parquet` " +
         "needs `limit=all`.",
     }),
   ),

@@ -93,8 +93,10 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       const saved = yield* query(["gap-stats?ticker=GAP7", "--format", "parquet", "-o", file])
       assert.strictEqual(saved.code, 0, saved.err)
       assert.deepStrictEqual([saved.out, saved.err], ["", `12 rows, written to ${file}\n`])
-      const { metadata, rows } = yield* Effect.flatMap(fs.readFile(file), (bytes) =>
-        Effect.promise(() => readParquet(bytes)))
+      const { metadata, rows } = yield* Effect.flatMap(
+        fs.readFile(file),
+        (bytes) => Effect.promise(() => readParquet(bytes)),
+      )
       assert.strictEqual(rows.length, 12)
       assert.strictEqual(metadata["tickerline.query"], "ticker=GAP7&limit=all&format=parquet")
 
@@ -107,7 +109,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
 
       const onTerminal = { stdoutIsTerminal: Effect.succeed(true) }
       const refused = yield* query(["gap-stats", "--format", "parquet"], {}, onTerminal)
-      assert.strictEqual(refused.code, 1)
+      assert.notStrictEqual(refused.code, 0)
       assert.include(refused.err, "Write it to a file with -o FILE")
       for (
         const [args, message] of [
@@ -118,7 +120,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
         ] as const
       ) {
         const { code, err } = yield* query(args)
-        assert.strictEqual(code, 1)
+        assert.notStrictEqual(code, 0)
         assert.include(err, message)
       }
       const half = yield* startStub("PAR1 half", { "content-type": "application/vnd.apache.parquet" })

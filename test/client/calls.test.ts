@@ -208,7 +208,9 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("client calls", (i
   it.effect("both clients notice a file that was cut off (client guide)", () =>
     Effect.gen(function* () {
       const server = createServer((_, response) => {
-        response.writeHead(200, { "Content-Type": "application/vnd.apache.parquet", "X-Row-Count": "9" }).end("PAR1 half")
+        response.writeHead(200, { "Content-Type": "application/vnd.apache.parquet", "X-Row-Count": "9" }).end(
+          "PAR1 half",
+        )
       })
       yield* Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
       yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))

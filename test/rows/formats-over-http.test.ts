@@ -266,7 +266,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const port = yield* startInstance()
-      const queries = ["limit=3&format=csv", "limit=all&format=csv", "limit=all&format=ndjson", "limit=all&format=parquet"]
+      const queries = [
+        "limit=3&format=csv",
+        "limit=all&format=csv",
+        "limit=all&format=ndjson",
+        "limit=all&format=parquet",
+      ]
       for (const query of queries) {
         const get = yield* Downloads.download(port, `/v1/news?${query}`, ultimate)
         const head = yield* requestOverWire(port, `/v1/news?${query}`, ultimate, { method: "HEAD" })

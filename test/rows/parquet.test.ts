@@ -19,7 +19,13 @@ import {
 } from "../../src/rows/Columns.ts"
 import { output } from "../../src/rows/OutputBuffer.ts"
 import { makeParquetWriter } from "../../src/rows/ParquetWriter.ts"
-import { findFieldEncoder, getColumnNames, makeJsonRowWriter, type RowModel, type RowModels } from "../../src/rows/RowEncoder.ts"
+import {
+  findFieldEncoder,
+  getColumnNames,
+  makeJsonRowWriter,
+  type RowModel,
+  type RowModels,
+} from "../../src/rows/RowEncoder.ts"
 import { type RowRecord, toRecords } from "../../src/rows/RowRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 import { formatDecimal, parseWithDigits, readParquet } from "../support/ParquetFiles.ts"
@@ -124,7 +130,16 @@ const days = ["0001-01-02", "1582-10-15", "1899-12-31", "1900-01-01", "1969-12-3
 const lateDays = ["2026-11-01", "2255-06-06", "2285-06-06", "9999-12-30"]
 const clocks = ["00:00", "01:59:59.999999", "02:30", "12:34:56.7", "23:59:59.9994"]
 const times = [...days, ...lateDays].flatMap((day) => clocks.map((clock) => `${day} ${clock}`))
-const decimals = ["0", "-0.0001", "0.1", "9999.9999", "10000", "-10000.0001", "99999999999999.9999", "-99999999999999.9999"]
+const decimals = [
+  "0",
+  "-0.0001",
+  "0.1",
+  "9999.9999",
+  "10000",
+  "-10000.0001",
+  "99999999999999.9999",
+  "-99999999999999.9999",
+]
 const amounts = ["0.01", "-999999999999999999.99", "999999999999999999.99", "90071992547409.93", "1234567890123.4"]
 const texts = ["", "plain", `"quoted" \\ é 😀`, "x".repeat(300_000), "\u0001\u2028"]
 const quote = (text: string) => `'${text.replaceAll("'", "''")}'`
@@ -165,7 +180,9 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
         for (const expression of expressions) records.push(...(yield* selectValue(column, expression)))
       }
       records.push(...(yield* selectValue("", "")))
-      const { encodings, metadata, rows, types } = yield* read(writeFile(EveryType, records, 7, { name: "ü", none: "" }))
+      const { encodings, metadata, rows, types } = yield* read(
+        writeFile(EveryType, records, 7, { name: "ü", none: "" }),
+      )
       assert.deepStrictEqual(rows, toJsonRows(EveryType, records))
       assert.isTrue(rows.every(isEveryType))
       assert.deepStrictEqual(metadata, { name: "ü", none: "" })
@@ -217,7 +234,9 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     }),
     ({ digits, isEdge, isNegative, seed }) => (precision: number) => {
       const limit = 10n ** BigInt(Math.min(digits, precision))
-      const value = isEdge ? limit - 1n - BigInt(seed % 2) : (BigInt(seed) * 0x9E3779B97F4A7C15F39CC0605CEDC834n) % limit
+      const value = isEdge
+        ? limit - 1n - BigInt(seed % 2)
+        : (BigInt(seed) * 0x9E3779B97F4A7C15F39CC0605CEDC834n) % limit
       return isNegative ? -value : value
     },
   )
@@ -259,7 +278,8 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     }))
 
   class Round extends Model.Class<Round>("Round")({ kind: literalColumn(["round"], ""), radius: integerColumn("") }) {}
-  class Square extends Model.Class<Square>("Square")({ kind: literalColumn(["square"], ""), side: integerColumn("") }) {}
+  class Square
+    extends Model.Class<Square>("Square")({ kind: literalColumn(["square"], ""), side: integerColumn("") }) {}
   it.effect("has all columns of rows with different models, null where a model lacks one (D8)", () =>
     Effect.gen(function* () {
       const kinds = `case when g % 3 = 0 then 'round' else 'square' end`

@@ -74,7 +74,9 @@ export const readParquet = async (bytes: Uint8Array): Promise<ParquetFile> => {
   // Without annotations, hyparquet returns the physical values; it would convert decimals to floats.
   const physicalSchema = schema.map((column) => {
     const { converted_type, logical_type, precision: _precision, scale: _scale, ...physical } = column
-    return converted_type === "LIST" ? { ...physical, converted_type, logical_type: { type: "LIST" as const } } : physical
+    return converted_type === "LIST"
+      ? { ...physical, converted_type, logical_type: { type: "LIST" as const } }
+      : physical
   })
   const rows = await parquetReadObjects({
     file,
@@ -85,9 +87,11 @@ export const readParquet = async (bytes: Uint8Array): Promise<ParquetFile> => {
   return {
     types: Object.fromEntries(columns.map((column) => [
       column.name,
-      `${column.converted_type === "LIST" && element !== undefined ? `list of ${describeType(element)}` : describeType(column)}${
-        column.repetition_type === "REQUIRED" ? "" : "?"
-      }`,
+      `${
+        column.converted_type === "LIST" && element !== undefined
+          ? `list of ${describeType(element)}`
+          : describeType(column)
+      }${column.repetition_type === "REQUIRED" ? "" : "?"}`,
     ])),
     encodings: Object.fromEntries((row_groups[0]?.columns ?? []).map(({ meta_data }) => [
       meta_data?.path_in_schema[0],
