@@ -142,7 +142,9 @@ const describeEstimateParameters = (spec: JsonObject) => {
 // File formats and examples
 // ---------------------------------------------------------------------------------------------------------------------
 
-const fileContent = (description: string) => ({ schema: { type: "string", description } })
+const fileContent = (description: string, schema: JsonObject = {}) => ({
+  schema: { type: "string", ...schema, description },
+})
 
 /** List formats other than JSON: D8 (pages). */
 const fileContents = {
@@ -151,6 +153,11 @@ const fileContents = {
       "is JSON.",
   ),
   [listContentTypes.ndjson]: fileContent("One element of `results` per line."),
+  [listContentTypes.parquet]: fileContent(
+    "Apache Parquet, only with `limit=all`. It has the rows and columns of the CSV. Decimals are DECIMAL, dates DATE, " +
+      "datetimes TIMESTAMP in UTC, and lists LIST.",
+    { format: "binary" },
+  ),
 }
 
 const addFileFormats = (spec: JsonObject) => {

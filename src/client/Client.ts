@@ -12,8 +12,9 @@
 import { Context, Effect, Layer, Option, Stream } from "effect"
 import { FetchHttpClient, type HttpClient } from "effect/http"
 import {
-  type CallEndpoint,
   type ClientOptions,
+  type DownloadedFile,
+  type EndpointCaller,
   getRowsOfBody,
   makeEndpointCaller,
   nextPageQuery,
@@ -34,7 +35,7 @@ import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 export * from "../accounts/AccountErrors.ts"
 export * from "../rules/Errors.ts"
-export type { ClientOptions } from "./EndpointCaller.ts"
+export type { ClientOptions, DownloadedFile } from "./EndpointCaller.ts"
 export { type CallFailure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 export type { RetryOptions } from "./RetryPolicy.ts"
@@ -64,6 +65,13 @@ export interface List<Query, Body extends ResultPage, Error> extends Resource<Qu
   readonly pages: (...query: CallArguments<Query>) => Stream.Stream<Body, Error | CallFailure>
   /** The rows of all pages. `limit` sets the number of rows per request; 100 needs the fewest requests. */
   readonly rows: (...query: CallArguments<Query>) => Stream.Stream<Body["results"][number], Error | CallFailure>
+  /**
+   * The complete list as a file: Parquet, or the `format` of the query. `limit` is always `all`. The bytes fail with
+   * `NoAnswer` if the response is cut off. `fetch` hides trailers, so neither digest nor cost are known.
+   */
+  readonly download: (
+    ...query: CallArguments<Query>
+  ) => Effect.Effect<DownloadedFile & { readonly told: ResponseMetadata }, Error | CallFailure>
 }
 
 type EndpointResource<Query, Body, Error> = Body extends ResultPage ? List<Query, Body, Error>
@@ -86,9 +94,12 @@ interface UntypedResource {
   ) => Effect.Effect<{ readonly answer: unknown; readonly told: ResponseMetadata }, unknown>
   readonly pages?: (query: never) => Stream.Stream<unknown, unknown>
   readonly rows?: (query: never) => Stream.Stream<unknown, unknown>
+  readonly download?: (
+    query: never,
+  ) => Effect.Effect<DownloadedFile & { readonly told: ResponseMetadata }, unknown>
 }
 
-const makeResource = (endpoint: EndpointDecoder, call: CallEndpoint): UntypedResource => {
+const makeResource = (endpoint: EndpointDecoder, { call, openFile }: EndpointCaller): UntypedResource => {
   const getWithHeaders = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {
     const { metadata, result } = yield* call(endpoint, query)
     return { answer: yield* Effect.fromResult(result), told: metadata }
@@ -102,7 +113,11 @@ const makeResource = (endpoint: EndpointDecoder, call: CallEndpoint): UntypedRes
         Effect.map(get(query), (body) => [[body], Option.fromUndefinedOr(nextPageQuery(query, body))] as const),
     )
   const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), getRowsOfBody))
-  return { get, getWithHeaders, pages, rows }
+  const download = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {
+    const { metadata, result } = yield* openFile(endpoint, query)
+    return { ...(yield* Effect.fromResult(result)), told: metadata }
+  })
+  return { get, getWithHeaders, pages, rows, download }
 }
 
 /** Creates a client. Fails if the options are invalid. */
@@ -110,9 +125,9 @@ export const makeClient = (options: ClientOptions): Effect.Effect<Client, Invali
   Effect.map(
     makeEndpointCaller(options),
     // The compiler cannot check that the values match the types, although both are derived from the contract.
-    (call) =>
+    (caller) =>
       Object.fromEntries(
-        endpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, call)]),
+        endpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, caller)]),
       ) as Client,
   )
 

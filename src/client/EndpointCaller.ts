@@ -1,8 +1,9 @@
 /** Calls an endpoint: sends the request, retries it, decodes the response. Shared by the Effect and Promise clients. */
-import { Clock, Duration, Effect, Redacted, Result } from "effect"
-import { HttpClient, HttpClientError, HttpClientRequest } from "effect/http"
+import { Clock, Duration, Effect, Redacted, Result, Stream } from "effect"
+import { HttpClient, HttpClientError, HttpClientRequest, type HttpClientResponse } from "effect/http"
+import { type ExportFormat, listContentTypes } from "../rows/ListFormats.ts"
 import { makeRequestId } from "../rules/RequestIds.ts"
-import { InvalidOptions, NoAnswer } from "./ClientErrors.ts"
+import { InvalidOptions, NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
 import type { AnyQuery, QueryValue, ResultPage } from "./EndpointTypes.ts"
 import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
 import {
@@ -87,8 +88,47 @@ class AttemptFailure {
 
 const causeOf = ({ reason }: HttpClientError.HttpClientError) => "cause" in reason ? reason.cause : reason.description
 
+/** The bytes of a file, as they arrive. */
+export type FileBytes = Stream.Stream<Uint8Array, NoAnswer>
+
+/** A response to the request for a file: the file, or the text of anything else. */
+interface FileResponse extends Omit<RawResponse, "text"> {
+  readonly body: FileBytes | string
+}
+
+interface RequestSender {
+  readonly send: (path: string, query: AnyQuery | string) => Effect.Effect<RawResponse, NoAnswer>
+  /** Like `send`, but does not wait for the bytes of a file. The query must request the same format. */
+  readonly openFile: (
+    path: string,
+    query: AnyQuery | string,
+    format: ExportFormat,
+  ) => Effect.Effect<FileResponse, NoAnswer>
+}
+
+type Read<Body> = (
+  response: HttpClientResponse.HttpClientResponse,
+) => Effect.Effect<Body, HttpClientError.HttpClientError>
+
+const getMediaType = (contentType: string | undefined) => contentType?.split(";")[0]?.trim().toLowerCase()
+
+/** The last bytes of a Parquet file. */
+const parquetEnd = "PAR1"
+
+/** Fails at the end of a Parquet file that lacks its last bytes, for example behind a proxy that hides an abort. */
+const checkEnd = (bytes: FileBytes, makeError: () => NoAnswer): FileBytes =>
+  Stream.suspend(() => {
+    let end = ""
+    const counted = Stream.map(bytes, (chunk) => {
+      end = (end + String.fromCharCode(...chunk.slice(-parquetEnd.length))).slice(-parquetEnd.length)
+      return chunk
+    })
+    const check = Effect.suspend(() => end === parquetEnd ? Effect.void : Effect.fail(makeError()))
+    return Stream.concat(counted, Stream.fromEffectDrain(check))
+  })
+
 /**
- * Returns a function that sends a request, with retries. The query is an object, or a raw query string with its `?`.
+ * Returns functions that send a request, with retries. The query is an object, or a raw query string with its `?`.
  * Fails if the options are invalid.
  */
 export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOptions) {
@@ -98,9 +138,9 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
   const timeout = options.timeout ?? "1 minute"
   const delayBeforeRetry = makeRetryPolicy(options.retries ?? {})
 
-  const attempt = (url: string, requestId: string) =>
+  const attempt = <Body>(url: string, requestId: string, read: Read<Body>) =>
     client.execute(HttpClientRequest.get(url, { headers: { ...headers, "X-Request-Id": requestId } })).pipe(
-      Effect.flatMap((response) => Effect.map(response.text, (text) => ({ response, text }))),
+      Effect.flatMap((response) => Effect.map(read(response), (body) => ({ response, body }))),
       Effect.mapError((error) => new AttemptFailure("connection", causeOf(error))),
       Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(new AttemptFailure("timeout", undefined)) }),
       Effect.result,
@@ -114,11 +154,11 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     return new NoAnswer({ message: `${path} ${problem}${suffix}`, reason, request_id, attempts, cause })
   }
 
-  return Effect.fnUntraced(function* (path: string, query: AnyQuery | string) {
+  const sendAndRead = Effect.fnUntraced(function* <Body>(path: string, query: AnyQuery | string, read: Read<Body>) {
     const url = `${baseUrl}${path}${typeof query === "string" ? query : encodeQuery(query)}`
     for (let attempts = 1;; attempts += 1) {
       const sentRequestId = makeRequestId()
-      const result = yield* attempt(url, sentRequestId)
+      const result = yield* attempt(url, sentRequestId, read)
       const now = yield* Clock.currentTimeMillis
       const response = Result.isSuccess(result) ? result.success.response : undefined
       const retryAfterMillis = response === undefined ? null : parseRetryAfterMillis(response.headers, now)
@@ -128,15 +168,34 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
         continue
       }
       if (Result.isFailure(result)) return yield* noAnswer(result.failure, path, sentRequestId, attempts)
-      const { response: { headers, status }, text } = result.success
-      const raw: RawResponse = {
-        text,
-        headers,
-        metadata: readResponseMetadata({ status, headers, attempts, now, sentRequestId }),
-      }
-      return raw
+      const { body, response: { headers, status } } = result.success
+      return { body, headers, metadata: readResponseMetadata({ status, headers, attempts, now, sentRequestId }) }
     }
   })
+
+  const openFile: RequestSender["openFile"] = Effect.fnUntraced(function* (path, query, format) {
+    const type = getMediaType(listContentTypes[format])
+    const read: Read<HttpClientResponse.HttpClientResponse["stream"] | string> = (response) =>
+      response.status === 200 && getMediaType(response.headers["content-type"]) === type
+        ? Effect.succeed(response.stream)
+        : response.text
+    const { body, ...response } = yield* sendAndRead(path, query, read)
+    if (typeof body === "string") return { ...response, body }
+    const { attempts, request_id } = response.metadata
+    const toNoAnswer = (cause: unknown) => noAnswer(new AttemptFailure("connection", cause), path, request_id, attempts)
+    const bytes = Stream.mapError(body, (error) => toNoAnswer(causeOf(error)))
+    return { ...response, body: format === "parquet" ? checkEnd(bytes, () => toNoAnswer(undefined)) : bytes }
+  })
+
+  const sender: RequestSender = {
+    send: (path, query) =>
+      Effect.map(
+        sendAndRead(path, query, (response) => response.text),
+        ({ body, ...response }) => ({ ...response, text: body }),
+      ),
+    openFile,
+  }
+  return sender
 })
 
 export interface CallOutcome {
@@ -147,6 +206,30 @@ export interface CallOutcome {
 
 export type CallEndpoint = (endpoint: EndpointDecoder, query: AnyQuery) => Effect.Effect<CallOutcome, NoAnswer>
 
+/** A complete list that is being downloaded. */
+export interface DownloadedFile {
+  /** The number of rows; null if the response does not state it. */
+  readonly rows: number | null
+  readonly bytes: FileBytes
+}
+
+/** A caller of endpoints. `openFile` succeeds with a `DownloadedFile` as the result. */
+export interface EndpointCaller {
+  readonly call: CallEndpoint
+  readonly openFile: (
+    endpoint: EndpointDecoder,
+    query: AnyQuery,
+  ) => Effect.Effect<
+    Omit<CallOutcome, "result"> & { readonly result: Result.Result<DownloadedFile, unknown> },
+    NoAnswer
+  >
+}
+
+const isExportFormat = (format: QueryValue): format is ExportFormat =>
+  format === "csv" || format === "ndjson" || format === "parquet"
+
+const parseRowCount = (header: string | undefined) => header === undefined ? null : Number(header)
+
 export const formatDeprecationWarning = (path: string, { documentation, successor, sunset }: DeprecationNotice) =>
   [
     `${path} is deprecated${sunset === null ? "" : ` and may stop responding after ${sunset}`}.`,
@@ -155,7 +238,7 @@ export const formatDeprecationWarning = (path: string, { documentation, successo
   ].join(" ")
 
 export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOptions) {
-  const send = yield* makeRequestSender(options)
+  const { openFile, send } = yield* makeRequestSender(options)
   const {
     onAnswer = () => Effect.void,
     onDeprecated = (path, deprecated) => Effect.logWarning(formatDeprecationWarning(path, deprecated)),
@@ -167,13 +250,32 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
       reported.add(path)
       return onDeprecated(path, deprecated)
     })
+  const report = (path: string, metadata: ResponseMetadata) =>
+    Effect.andThen(reportDeprecation(path, metadata), onAnswer(path, metadata))
+
   const call: CallEndpoint = Effect.fnUntraced(function* ({ decode, path }, query) {
     const response = yield* send(path, query)
-    yield* reportDeprecation(path, response.metadata)
-    yield* onAnswer(path, response.metadata)
+    yield* report(path, response.metadata)
     return { result: yield* Effect.result(decode(response)), metadata: response.metadata }
   })
-  return call
+
+  const callForFile: EndpointCaller["openFile"] = Effect.fnUntraced(function* ({ decode, path }, query) {
+    const format = isExportFormat(query["format"]) ? query["format"] : "parquet"
+    const { body, headers, metadata } = yield* openFile(path, { ...query, format, limit: "all" }, format)
+    yield* report(path, metadata)
+    if (typeof body !== "string") {
+      const file: DownloadedFile = { rows: parseRowCount(headers["x-row-count"]), bytes: body }
+      return { result: Result.succeed(file), metadata }
+    }
+    const { request_id, status } = metadata
+    const message = `${path} returned no ${format} file. Does baseUrl point to Tickerline?`
+    const unreadable = new UnreadableAnswer({ message, status, request_id, body: body.slice(0, 1000) })
+    const failure = Effect.andThen(decode({ text: body, headers, metadata }), Effect.fail(unreadable))
+    return { result: yield* Effect.result(failure), metadata }
+  })
+
+  const caller: EndpointCaller = { call, openFile: callForFile }
+  return caller
 })
 
 export const isResultPage = (body: unknown): body is ResultPage =>

@@ -8,11 +8,12 @@
  * for await (const row of tickerline.intradayRunners.rows({ limit: 100 })) console.log(row.ticker, row.high_time)
  * ```
  */
-import { Cause, DateTime, Effect, Exit, Redacted, Result, Schema } from "effect"
+import { Cause, DateTime, Effect, Exit, Redacted, Result, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { InstantColumn } from "../rows/Timestamps.ts"
 import {
-  type CallOutcome,
+  type EndpointCaller,
+  type FileBytes,
   formatDeprecationWarning,
   isResultPage,
   makeEndpointCaller,
@@ -21,13 +22,13 @@ import {
 import type { NoAnswer } from "./ClientErrors.ts"
 import { type AnyQuery, type ResultPage, toEndpointName } from "./EndpointTypes.ts"
 import type { TickerlineClient } from "./PromiseContract.ts"
-import type { CallOptions } from "./PromiseResource.ts"
+import type { CallOptions, DownloadedFile } from "./PromiseResource.ts"
 import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
 import type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 import { toTickerlineError } from "./TickerlineError.ts"
 
 export type { DetailsOf, ErrorCode, TickerlineClient } from "./PromiseContract.ts"
-export type { CallOptions, List, Resource } from "./PromiseResource.ts"
+export type { CallOptions, DownloadedFile, List, Resource } from "./PromiseResource.ts"
 export type { DeprecationNotice, FollowedLineage, ResponseMetadata } from "./ResponseMetadata.ts"
 export { TickerlineError } from "./TickerlineError.ts"
 
@@ -69,11 +70,10 @@ const toJson = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, toJson(field)]))
 }
 
-type RunCall = (
-  endpoint: EndpointDecoder,
-  query: AnyQuery,
+type RunCall = <Outcome>(
+  call: Effect.Effect<Outcome, NoAnswer>,
   signal: AbortSignal | undefined,
-) => Promise<Exit.Exit<CallOutcome, NoAnswer>>
+) => Promise<Exit.Exit<Outcome, NoAnswer>>
 
 /** A resource without its endpoint's types. */
 interface UntypedResource {
@@ -84,19 +84,49 @@ interface UntypedResource {
   ) => Promise<{ readonly answer: unknown; readonly told: ResponseMetadata }>
   readonly pages?: (query: never, options?: CallOptions) => AsyncIterable<ResultPage>
   readonly rows?: (query: never, options?: CallOptions) => AsyncIterable<unknown>
+  readonly download?: (query: never, options?: CallOptions) => Promise<DownloadedFile>
 }
 
-const makeResource = (endpoint: EndpointDecoder, runCall: RunCall): UntypedResource => {
-  const getWithHeaders = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
+interface Outcome<Success> {
+  readonly result: Result.Result<Success, unknown>
+  readonly metadata: ResponseMetadata
+}
+
+async function* readBytes(bytes: FileBytes, told: ResponseMetadata, signal: AbortSignal | undefined) {
+  try {
+    for await (const chunk of Stream.toAsyncIterable(bytes)) {
+      signal?.throwIfAborted()
+      yield chunk
+    }
+  } catch (error) {
     signal?.throwIfAborted()
-    const exit = await runCall(endpoint, query, signal)
+    throw toTickerlineError(error, told)
+  }
+}
+
+const makeResource = (
+  endpoint: EndpointDecoder,
+  { call, openFile }: EndpointCaller,
+  runCall: RunCall,
+): UntypedResource => {
+  const run = async <Success>(call: Effect.Effect<Outcome<Success>, NoAnswer>, signal: AbortSignal | undefined) => {
+    signal?.throwIfAborted()
+    const exit = await runCall(call, signal)
     if (Exit.isFailure(exit)) {
       signal?.throwIfAborted()
       throw toTickerlineError(Cause.squash(exit.cause), null)
     }
     const { metadata, result } = exit.value
     if (Result.isFailure(result)) throw toTickerlineError(result.failure, metadata)
-    return { answer: toJson(result.success), told: metadata }
+    return { success: result.success, told: metadata }
+  }
+  const getWithHeaders = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
+    const { success, told } = await run(call(endpoint, query), signal)
+    return { answer: toJson(success), told }
+  }
+  const download = async (query: AnyQuery = {}, { signal }: CallOptions = {}) => {
+    const { success: { bytes, rows }, told } = await run(openFile(endpoint, query), signal)
+    return { rows, told, bytes: readBytes(bytes, told, signal) }
   }
   const get = async (query?: AnyQuery, options?: CallOptions) => (await getWithHeaders(query, options)).answer
   async function* pages(query: AnyQuery = {}, options?: CallOptions) {
@@ -109,7 +139,7 @@ const makeResource = (endpoint: EndpointDecoder, runCall: RunCall): UntypedResou
   async function* rows(query?: AnyQuery, options?: CallOptions) {
     for await (const page of pages(query, options)) yield* page.results
   }
-  return endpoint.hasPages ? { get, getWithHeaders, pages, rows } : { get, getWithHeaders }
+  return endpoint.hasPages ? { get, getWithHeaders, pages, rows, download } : { get, getWithHeaders }
 }
 
 const toEffect = <Value>(callback: (path: string, value: Value) => void) => (path: string, value: Value) =>
@@ -133,8 +163,8 @@ export const createClient = (options: PromiseClientOptions): TickerlineClient =>
     }).pipe(Effect.result, Effect.provide(FetchHttpClient.layer)),
   )
   if (Result.isFailure(caller)) throw toTickerlineError(caller.failure, null)
-  const runCall: RunCall = (endpoint, query, signal) =>
-    caller.success(endpoint, query).pipe(
+  const runCall: RunCall = (call, signal) =>
+    call.pipe(
       // Sends no trace headers, because the service's CORS rules forbid them in browsers.
       Effect.provideService(HttpClient.TracerPropagationEnabled, false),
       Effect.provideService(FetchHttpClient.Fetch, options.fetch ?? globalThis.fetch),
@@ -142,6 +172,8 @@ export const createClient = (options: PromiseClientOptions): TickerlineClient =>
     )
   // The compiler cannot check that the values match the types, although both are derived from the contract.
   return Object.fromEntries(
-    endpointDecoders.map((endpoint) => [toEndpointName(endpoint.path), makeResource(endpoint, runCall)]),
+    endpointDecoders.map((
+      endpoint,
+    ) => [toEndpointName(endpoint.path), makeResource(endpoint, caller.success, runCall)]),
   ) as TickerlineClient
 }

@@ -22,10 +22,24 @@ export interface Resource<Query, Body> {
   ) => Promise<{ readonly answer: Body; readonly told: ResponseMetadata }>
 }
 
+/** A complete list that is being downloaded. */
+export interface DownloadedFile {
+  /** The number of rows; null if the response does not state it. */
+  readonly rows: number | null
+  readonly told: ResponseMetadata
+  /** Read once. Rejects with `no_answer` if the response is cut off. */
+  readonly bytes: AsyncIterable<Uint8Array>
+}
+
 /** An endpoint with paginated responses. A loop requests each page only when it needs the rows. */
 export interface List<Query, Body extends { readonly results: ReadonlyArray<unknown> }> extends Resource<Query, Body> {
   /** All pages from the query's `page` (default: 1) to the last. */
   readonly pages: (...query: CallArguments<Query>) => AsyncIterable<Body>
   /** The rows of all pages. `limit` sets the number of rows per request; 100 needs the fewest requests. */
   readonly rows: (...query: CallArguments<Query>) => AsyncIterable<Body["results"][number]>
+  /**
+   * The complete list as a file: Parquet, or the `format` of the query. `limit` is always `all`. `fetch` hides
+   * trailers, so neither the digest nor the cost are known.
+   */
+  readonly download: (...query: CallArguments<Query>) => Promise<DownloadedFile>
 }

@@ -1,10 +1,18 @@
 /** Exports (`limit=all`): streams a complete list as a file, one chunk at a time, so that memory use stays constant. */
 import { Clock, Data, Duration, Effect, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { createHash } from "node:crypto"
+import { createHash, hash as computeHash } from "node:crypto"
 import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
-import { digestHeaderName, formatDigest, listContentTypes, makeFileHeaders } from "../rows/ListFormats.ts"
-import { makeFileWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
+import { type ExportChunk, makeExportWriter } from "../rows/ExportWriter.ts"
+import {
+  digestHeaderName,
+  type ExportFormat,
+  formatDigest,
+  listContentTypes,
+  makeFileHeaders,
+} from "../rows/ListFormats.ts"
+import { makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
+import { redactKeys } from "../rules/Errors.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
 
@@ -36,36 +44,85 @@ const countResults = Effect.fnUntraced(function* (results: ResultEncoder, cursor
   return count
 })
 
-interface FileChunk {
-  readonly bytes: Uint8Array
-  /** Number of results that end in the chunk. */
-  readonly results: number
+export interface ExportOptions {
+  readonly results: ResultEncoder
+  readonly format: ExportFormat
+  /** The version of the tables when the export began, or shortly before; undefined if it is unknown. */
+  readonly version: string | undefined
 }
 
-/** Returns an effect that reads the next chunk. It succeeds with undefined after the last one. */
-const makeChunkReader = (results: ResultEncoder, format: "csv" | "ndjson", cursor: ExportCursor) => {
-  const write = makeFileWriter(results, format)
-  let remaining = cursor.rows
+/** What a Parquet file says about itself. */
+const describeExport = ({ version }: ExportOptions, cursor: ExportCursor, { response, target }: RequestContext) => {
+  const [path = "", ...search] = target.split("?")
+  return {
+    "tickerline.endpoint": response.route ?? path,
+    "tickerline.query": redactKeys(search.join("?")),
+    "tickerline.row_count": String(cursor.rows),
+    ...(version === undefined ? {} : { "tickerline.dataset_version": computeHash("sha256", version, "base64url") }),
+  }
+}
+
+/** Number of rows that were fetched, and the size of the file that they made. */
+interface FetchedRows {
+  readonly rows: number
+  readonly bytes: number
+}
+
+interface FileChunk extends ExportChunk {
+  /** Everything that was fetched so far. */
+  readonly fetched: FetchedRows
+}
+
+/** Returns an effect that reads the next chunk, which is not empty. It succeeds with undefined after the last one. */
+const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, context: RequestContext) => {
+  const { format, results } = options
+  const writeRows = makeExportWriter(results, format, describeExport(options, cursor, context))
+  let fetched: FetchedRows = { rows: 0, bytes: 0 }
+  let previous = fetched
   let chunkRows = firstChunkRows
-  let isFirst = true
-  return Effect.gen(function* () {
-    if (!isFirst && remaining === 0) return undefined
+  let chunks: Iterator<ExportChunk> | undefined
+
+  /** Rows of Parquet are encoded later, so the size of their records is used instead. */
+  const addBytes = (bytes: number) => {
+    fetched = { ...fetched, bytes: fetched.bytes + bytes }
+  }
+
+  const fetchRows = Effect.gen(function* () {
+    const { bytes, rows: fetchedRows } = fetched
+    if (fetchedRows > 0) chunkRows = computeChunkRows(chunkRows, fetchedRows - previous.rows, bytes - previous.bytes)
+    previous = fetched
+    const remaining = cursor.rows - fetchedRows
     const rows = remaining === 0 ? [] : yield* cursor.fetch(chunkRows)
     if (rows.length === 0 && remaining > 0) {
       return yield* new ExportAborted({ message: "The cursor ended before its last row." })
     }
-    remaining -= rows.length
-    const { bytes, results } = write(rows, remaining === 0)
-    isFirst = false
-    chunkRows = computeChunkRows(chunkRows, rows.length, bytes.length)
-    return { bytes, results, rows: rows.length }
+    fetched = { bytes, rows: fetchedRows + rows.length }
+    if (format === "parquet") addBytes(rows.reduce((sum, { size }) => sum + size, 0))
+    return writeRows(rows, rows.length === remaining)[Symbol.iterator]()
+  })
+
+  return Effect.gen(function* () {
+    for (;;) {
+      // Encoding a column of a row group takes milliseconds, so other requests must run in between.
+      if (format === "parquet") yield* Effect.yieldNow
+      const next = chunks?.next()
+      if (next === undefined || next.done === true) {
+        if (next !== undefined && fetched.rows === cursor.rows) return undefined
+        chunks = yield* fetchRows
+        continue
+      }
+      const { bytes, results } = next.value
+      if (format !== "parquet") addBytes(bytes.length)
+      const chunk: FileChunk = { bytes, results, fetched }
+      if (bytes.length > 0) return chunk
+    }
   })
 }
 
 /** Encodes the complete export to get its exact size and number of results, for its price (D27, D28). */
-const measure = Effect.fnUntraced(function* (results: ResultEncoder, format: "csv" | "ndjson", cursor: ExportCursor) {
+const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: ExportCursor, context: RequestContext) {
   yield* cursor.seek(0)
-  const readChunk = makeChunkReader(results, format, cursor)
+  const readChunk = makeChunkReader(options, cursor, context)
   const total = { bytes: 0, results: 0 }
   for (let chunk = yield* readChunk; chunk !== undefined; chunk = yield* readChunk) {
     total.bytes += chunk.bytes.length
@@ -75,16 +132,11 @@ const measure = Effect.fnUntraced(function* (results: ResultEncoder, format: "cs
 }, Effect.orDie)
 
 /** Splits a chunk that is larger than the target size, so that the socket can signal backpressure in between. */
-const splitChunk = ({ bytes, results }: FileChunk): ReadonlyArray<FileChunk> =>
+const splitChunk = ({ bytes, results }: ExportChunk): ReadonlyArray<ExportChunk> =>
   Array.from({ length: Math.ceil(bytes.length / targetChunkBytes) }, (_, index) => {
     const end = (index + 1) * targetChunkBytes
     return { bytes: bytes.subarray(index * targetChunkBytes, end), results: end < bytes.length ? 0 : results }
   })
-
-export interface ExportOptions {
-  readonly results: ResultEncoder
-  readonly format: "csv" | "ndjson"
-}
 
 const makeHeaders = (format: ExportOptions["format"], rows: number | undefined, route: string | undefined) => ({
   ...makeFileHeaders({ format, rows }, route),
@@ -104,10 +156,11 @@ export const respondToHead = Effect.fnUntraced(function* ({ format }: ExportOpti
 })
 
 /** Streams an export. For an estimate, it only measures the export. */
-export const sendExport = Effect.fnUntraced(function* ({ format, results }: ExportOptions, cursor: ExportCursor) {
+export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, cursor: ExportCursor) {
+  const { format, results } = options
   const context = yield* RequestContext
   if (context.purpose === "estimate") {
-    const total = yield* measure(results, format, cursor)
+    const total = yield* measure(options, cursor, context)
     context.response.bytes = total.bytes
     context.response.records = total.results
     context.response.totalRecords = total.results
@@ -116,14 +169,14 @@ export const sendExport = Effect.fnUntraced(function* ({ format, results }: Expo
   const startedAt = yield* Clock.currentTimeMillis
   const isGrouped = format === "ndjson" && results.isSameResult !== undefined
   const rowCount = isGrouped ? yield* Effect.orDie(countResults(results, cursor)) : cursor.rows
-  const readChunk = makeChunkReader(results, format, cursor)
+  const readChunk = makeChunkReader(options, cursor, context)
   const firstChunk = yield* Effect.orDie(readChunk)
-  const fetchedRows = firstChunk?.rows ?? 0
+  const fetched = firstChunk?.fetched ?? { rows: 0, bytes: 0 }
   const streamedExport: StreamedExport = {
-    expectedBytes: Math.ceil(((firstChunk?.bytes.length ?? 0) * cursor.rows) / Math.max(1, fetchedRows)),
+    expectedBytes: Math.ceil((fetched.bytes * cursor.rows) / Math.max(1, fetched.rows)),
     measureBytes: Effect.andThen(
-      measure(results, format, cursor),
-      ({ bytes }) => Effect.as(Effect.orDie(cursor.seek(fetchedRows)), bytes),
+      measure(options, cursor, context),
+      ({ bytes }) => Effect.as(Effect.orDie(cursor.seek(fetched.rows)), bytes),
     ),
     maxBytes: Infinity,
     trailers: {},
@@ -147,7 +200,7 @@ export const sendExport = Effect.fnUntraced(function* ({ format, results }: Expo
         Effect.fail(new ExportAborted({ message })),
       )
     })
-  const recordChunk = Effect.fnUntraced(function* (chunk: FileChunk) {
+  const recordChunk = Effect.fnUntraced(function* (chunk: ExportChunk) {
     const bytes = (context.response.bytes ?? 0) + chunk.bytes.length
     if (bytes > streamedExport.maxBytes) return yield* abort(402, "it costs more than the prepaid balance.")
     if ((yield* Clock.currentTimeMillis) - startedAt > maxDurationMillis) {

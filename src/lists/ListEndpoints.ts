@@ -5,7 +5,7 @@ import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
 import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
 import { type LineageRequest, LineageResolver } from "../lineage/LineageResolver.ts"
-import { type ListFormat, negotiateListFormat } from "../rows/ListFormats.ts"
+import { type Format, type ListFormat, negotiateExportFormat, negotiateListFormat } from "../rows/ListFormats.ts"
 import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
 import {
   type AmbiguousTickerLineage,
@@ -15,7 +15,7 @@ import {
 } from "../rules/Errors.ts"
 import { getLineageRequests, type LineageQuery } from "../rules/LineageParameters.ts"
 import type { PageQuery } from "../rules/Paging.ts"
-import { exportNeedsFileFormat } from "../rules/ParameterCombinations.ts"
+import { exportNeedsFileFormat, parquetNeedsExport } from "../rules/ParameterCombinations.ts"
 import type { ProvenanceQuery } from "../rules/ProvenanceParameter.ts"
 import { type CombinedTableVersion, DatasetVersions } from "./DatasetVersions.ts"
 import * as Export from "./Export.ts"
@@ -39,18 +39,27 @@ type QueryResolver<Sent, Query> = (
 /** The query of a list that belongs to an account. */
 export type WithAccount<Query> = Query & { readonly account_id: number }
 
+const makeFormatError = (field: "limit" | "format", reason: string) =>
+  new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
+
 /** The parameter takes precedence over `Accept`; the response varies by `Accept` only without it. */
-const resolveFormat = ({ format }: PageQuery) =>
+const resolveFormat = <Name extends Format>(
+  { format }: PageQuery,
+  negotiate: (accept: string | undefined) => Name,
+) =>
   format !== undefined ? Effect.succeed(format) : Effect.flatMap(
     HttpServerRequest.HttpServerRequest,
-    ({ headers }) => Effect.as(setResponseHeaders({ Vary: "Accept" }), negotiateListFormat(headers["accept"])),
+    ({ headers }) => Effect.as(setResponseHeaders({ Vary: "Accept" }), negotiate(headers["accept"])),
   )
 
-const jsonExportError = new ValidationError({
-  error: {
-    message: `limit ${exportNeedsFileFormat}`,
-    details: { fields: [{ field: "limit", reason: exportNeedsFileFormat }] },
-  },
+const resolvePageFormat = Effect.fnUntraced(function* (query: PageQuery) {
+  const format = yield* resolveFormat(query, negotiateListFormat)
+  return format === "parquet" ? yield* makeFormatError("format", parquetNeedsExport) : format
+})
+
+const resolveExportFormat = Effect.fnUntraced(function* (query: PageQuery) {
+  const format = yield* resolveFormat(query, negotiateExportFormat)
+  return format === "json" ? yield* makeFormatError("limit", exportNeedsFileFormat) : format
 })
 
 export class ListEndpoints extends Context.Service<ListEndpoints, {
@@ -95,17 +104,17 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
 
       const respondWithExport = Effect.fnUntraced(function* <Query extends PageQuery>(
         query: Query,
-        format: ListFormat,
         { compileExport, readHeaders, results }: ListQuery<Query>,
         tables: ReadonlyArray<string>,
         tableVersions?: CombinedTableVersion,
       ) {
-        if (format === "json") return yield* jsonExportError
+        const format = yield* resolveExportFormat(query)
         yield* setResponseHeaders(yield* readHeaders(query))
-        if (yield* Export.isHeadRequest) return yield* Export.respondToHead({ results, format })
         const version = tableVersions?.current()
+        const options = { results, format, version }
+        if (yield* Export.isHeadRequest) return yield* Export.respondToHead(options)
         const cursor = yield* cursors.open({ tables, version, statement: compileExport(query) })
-        return yield* Export.sendExport({ results, format }, cursor)
+        return yield* Export.sendExport(options, cursor)
       })
 
       /** Returns a function that makes the responder of a list. */
@@ -120,14 +129,10 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
             csv: makePageHandler("csv"),
             ndjson: makePageHandler("ndjson"),
           }
-          return (query: Query) =>
-            Effect.flatMap(
-              resolveFormat(query),
-              (format): Response =>
-                query.limit === "all"
-                  ? respondWithExport(query, format, list, tables, tableVersions)
-                  : pageHandlers[format](query),
-            )
+          return (query: Query): Response =>
+            query.limit === "all"
+              ? respondWithExport(query, list, tables, tableVersions)
+              : Effect.flatMap(resolvePageFormat(query), (format) => pageHandlers[format](query))
         }
       }
 
@@ -205,9 +210,9 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
       ) => {
         const list = makeListQuery(definition)
         const respond = Effect.fnUntraced(function* (query: Query, { account_id }: typeof CurrentAccount.Service) {
-          const format = yield* resolveFormat(query)
           const accountQuery = { ...query, account_id }
-          if (query.limit === "all") return yield* respondWithExport(accountQuery, format, list, [])
+          if (query.limit === "all") return yield* respondWithExport(accountQuery, list, [])
+          const format = yield* resolvePageFormat(query)
           return yield* respondUncached(yield* list.readPage(accountQuery, format))
         })
         return makePipelineEndpoint(endpoint, query, respond)

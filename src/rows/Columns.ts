@@ -9,8 +9,8 @@ import { tickerPattern } from "../rules/Tickers.ts"
 import {
   booleanFieldEncoder,
   dateFieldEncoder,
-  decimalFieldEncoder,
   integerFieldEncoder,
+  makeDecimalFieldEncoder,
   makeLiteralFieldEncoder,
   textArrayFieldEncoder,
   textFieldEncoder,
@@ -165,7 +165,7 @@ const removeTrailingZeros = (stored: string) => {
 
 const makeDecimalColumn = (integers: number, decimals: number) => (description: string) =>
   Model.Field({
-    select: Schema.String.annotate({ fieldEncoder: decimalFieldEncoder }),
+    select: Schema.String.annotate({ fieldEncoder: makeDecimalFieldEncoder(integers + decimals, decimals) }),
     insert: makeDecimalText(integers, decimals).annotate({
       title: `decimal, up to ${decimals} places`,
       description,
@@ -185,6 +185,9 @@ export const priceInThousandthsColumn = makeDecimalColumn(15, 3)
 
 /** An amount in USD with two decimals: `numeric(20,2)`. */
 export const moneyColumn = makeDecimalColumn(18, 2)
+
+/** The product of a price and a number of shares, rounded to two decimals. No product has more digits. */
+export const productColumn = makeDecimalColumn(36, 2)
 
 /** A percentage (15 is 15 %), a fraction (0.15 is 15 %) or a ratio, with four decimals: `numeric(18,4)`. */
 export const ratioColumn = makeDecimalColumn(14, 4)

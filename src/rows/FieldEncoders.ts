@@ -1,8 +1,20 @@
 /**
- * Encoders from PostgreSQL's binary format to JSON, one per column type.
+ * Encoders from PostgreSQL's binary format to JSON, one per column type, with the column's type in Parquet.
  * docs/decisions/0030-compiled-row-encoders.md
  */
 import { output, toWords } from "./OutputBuffer.ts"
+import {
+  booleanParquetField,
+  integerParquetField,
+  makeDateParquetField,
+  makeDecimalParquetField,
+  makeInstantParquetField,
+  makeLiteralParquetField,
+  type ParquetField,
+  readInt64,
+  textListParquetField,
+  textParquetField,
+} from "./ParquetFields.ts"
 import { readInt16, readInt32 } from "./RowRecord.ts"
 
 /** The column's schemas must encode the value instead, because it is rare or invalid. */
@@ -35,6 +47,7 @@ export type WriteField = (bytes: Uint8Array, offset: number, size: number, posit
 export interface FieldEncoder {
   readonly type: (typeof fieldTypes)[keyof typeof fieldTypes]
   readonly write: WriteField
+  readonly parquet: ParquetField
 }
 
 declare module "effect/Schema" {
@@ -87,7 +100,7 @@ const writeText: WriteField = (bytes, offset, size, position) => {
   return end + 1
 }
 
-export const textFieldEncoder: FieldEncoder = { type: fieldTypes.text, write: writeText }
+export const textFieldEncoder: FieldEncoder = { type: fieldTypes.text, write: writeText, parquet: textParquetField }
 
 const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
   for (let index = 0; index < text.length; index += 1) {
@@ -110,7 +123,7 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
     }
     return invalid
   }
-  return { type: fieldTypes.text, write }
+  return { type: fieldTypes.text, write, parquet: makeLiteralParquetField(words) }
 }
 
 /** Layout: dimensions, flags, element type, length and lower bound of each dimension, elements. */
@@ -133,7 +146,11 @@ const writeTextArray: WriteField = (bytes, offset, size, position) => {
   return position + 1
 }
 
-export const textArrayFieldEncoder: FieldEncoder = { type: fieldTypes.textArray, write: writeTextArray }
+export const textArrayFieldEncoder: FieldEncoder = {
+  type: fieldTypes.textArray,
+  write: writeTextArray,
+  parquet: textListParquetField,
+}
 
 // ----------------------------------------------------------------------------------------------------------------
 // Numbers
@@ -171,14 +188,18 @@ const writeDigits = (value: number, position: number): number => {
 }
 
 const writeInteger: WriteField = (bytes, offset, _, position) => {
-  const value = readInt32(bytes, offset) * 4_294_967_296 + (readInt32(bytes, offset + 4) >>> 0)
+  const value = readInt64(bytes, offset)
   if (!Number.isSafeInteger(value)) return unsupported
   if (value < 0) output.bytes[position++] = hyphen
   return writeDigits(Math.abs(value), position)
 }
 
 /** For a `bigint` of at most 2^53-1. */
-export const integerFieldEncoder: FieldEncoder = { type: fieldTypes.bigint, write: writeInteger }
+export const integerFieldEncoder: FieldEncoder = {
+  type: fieldTypes.bigint,
+  write: writeInteger,
+  parquet: integerParquetField,
+}
 
 const maxGroups = 10
 const [positive, negative] = [0, 0x4000]
@@ -213,14 +234,23 @@ const writeDecimal: WriteField = (bytes, offset, _, position) => {
   return position + (trailingDigits[group] ?? 0)
 }
 
-export const decimalFieldEncoder: FieldEncoder = { type: fieldTypes.numeric, write: writeDecimal }
+/** For a `numeric` column with at most `precision` digits, `scale` of them after the point. JSON has no such limit. */
+export const makeDecimalFieldEncoder = (precision: number, scale: number): FieldEncoder => ({
+  type: fieldTypes.numeric,
+  write: writeDecimal,
+  parquet: makeDecimalParquetField(precision, scale),
+})
 
 const [jsonTrue, jsonFalse] = [toWords("true"), toWords("false")]
 
 const writeBoolean: WriteField = (bytes, offset, _, position) =>
   output.writeWords(bytes[offset] === 0 ? jsonFalse : jsonTrue, position)
 
-export const booleanFieldEncoder: FieldEncoder = { type: fieldTypes.boolean, write: writeBoolean }
+export const booleanFieldEncoder: FieldEncoder = {
+  type: fieldTypes.boolean,
+  write: writeBoolean,
+  parquet: booleanParquetField,
+}
 
 // ----------------------------------------------------------------------------------------------------------------
 // Dates and times
@@ -259,16 +289,25 @@ const writeDay = (day: number, position: number) => {
   return writeTwoDigits(dayOfYear - (((153 * monthFromMarch + 2) / 5) | 0) + 1, position + 1)
 }
 
-const writeDate: WriteField = (bytes, offset, _, position) => {
+const readDay = (bytes: Uint8Array, offset: number) => {
   const day = readInt32(bytes, offset) + epochDay
-  if (day < firstDay || day > lastDay) return unsupported
+  return day < firstDay || day > lastDay ? undefined : day
+}
+
+const writeDate: WriteField = (bytes, offset, _, position) => {
+  const day = readDay(bytes, offset)
+  if (day === undefined) return unsupported
   output.bytes[position] = quote
   const end = writeDay(day, position + 1)
   output.bytes[end] = quote
   return end + 1
 }
 
-export const dateFieldEncoder: FieldEncoder = { type: fieldTypes.date, write: writeDate }
+export const dateFieldEncoder: FieldEncoder = {
+  type: fieldTypes.date,
+  write: writeDate,
+  parquet: makeDateParquetField(readDay),
+}
 
 const offsetSuffix = toWords(`-05:00"`)
 
@@ -298,16 +337,30 @@ const writeTime = (time: number, position: number) => {
 /** The schemas encode other times, because local mean time was used before 1900, and 2^53 microseconds end in 2285. */
 const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
 
+/** The milliseconds that a time printed with -05:00 is behind UTC. */
+const printedOffset = 5 * 60 * 60 * 1000
+
 /** `getShift` returns the milliseconds to add to the stored digits to get the printed ones. */
 export const makeTimeFieldEncoder = (
   type: typeof fieldTypes.timestamp | typeof fieldTypes.timestamptz,
   getShift: (time: number) => number,
-): FieldEncoder => ({
-  type,
-  write: (bytes, offset, _, position) => {
-    const micros = readInt32(bytes, offset) * 4_294_967_296 + (readInt32(bytes, offset + 4) >>> 0)
+): FieldEncoder => {
+  /** Returns the printed digits in milliseconds since 1970; undefined if the schemas must compute them. */
+  const readPrinted = (bytes: Uint8Array, offset: number) => {
+    const micros = readInt64(bytes, offset)
     // Truncates toward 2000, like the driver.
     const time = (micros - micros % 1000) / 1000 + epochMillis
-    return time >= fastSince && time < fastUntil ? writeTime(time + getShift(time), position) : unsupported
-  },
-})
+    return time >= fastSince && time < fastUntil ? time + getShift(time) : undefined
+  }
+  return {
+    type,
+    write: (bytes, offset, _, position) => {
+      const time = readPrinted(bytes, offset)
+      return time === undefined ? unsupported : writeTime(time, position)
+    },
+    parquet: makeInstantParquetField((bytes, offset) => {
+      const time = readPrinted(bytes, offset)
+      return time === undefined ? undefined : time + printedOffset
+    }),
+  }
+}

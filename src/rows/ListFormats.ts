@@ -1,20 +1,33 @@
 /** Formats of a list, chosen by the parameter `format` or the header `Accept` (RFC 9110, 12.5.1). */
 
+/** Formats of a page. */
 export const listFormats = ["json", "csv", "ndjson"] as const
 export type ListFormat = typeof listFormats[number]
 
-export const listContentTypes: Readonly<Record<ListFormat, string>> = {
+/** Formats of an export, which is a file. A Parquet file has no pages. */
+export type ExportFormat = "csv" | "ndjson" | "parquet"
+
+/** Values of the parameter `format`. */
+export const formats = [...listFormats, "parquet"] as const
+export type Format = typeof formats[number]
+
+export const listContentTypes: Readonly<Record<Format, string>> = {
   json: "application/json",
   csv: "text/csv; charset=utf-8; header=present",
   ndjson: "application/x-ndjson",
+  parquet: "application/vnd.apache.parquet",
 }
 
+type AcceptedTypes<Name> = ReadonlyArray<readonly [Name, ReadonlyArray<string>]>
+
 /** Media types in `Accept` by format. The first format wins if a client accepts several equally. */
-const acceptedTypes: ReadonlyArray<readonly [ListFormat, ReadonlyArray<string>]> = [
+const acceptedTypes: AcceptedTypes<ListFormat> = [
   ["json", ["application/json"]],
   ["csv", ["text/csv"]],
   ["ndjson", ["application/x-ndjson", "application/ndjson", "application/jsonl"]],
 ]
+
+const acceptedExportTypes: AcceptedTypes<Format> = [...acceptedTypes, ["parquet", [listContentTypes.parquet]]]
 
 interface MediaRange {
   readonly type: string
@@ -40,15 +53,15 @@ const rankType = (ranges: ReadonlyArray<MediaRange>, type: string) => {
   return { quality: 0, specificity: 0 }
 }
 
-interface Choice {
-  readonly format: ListFormat
+interface Choice<Name> {
+  readonly format: Name
   readonly quality: number
   readonly specificity: number
 }
 
-const chooseFormat = (accept: string): ListFormat => {
+const chooseFormat = <Name>(accept: string, acceptedTypes: AcceptedTypes<Name>): Name | "json" => {
   const ranges = parseAccept(accept)
-  let best: Choice = { format: "json", quality: 0, specificity: 0 }
+  let best: Choice<Name | "json"> = { format: "json", quality: 0, specificity: 0 }
   for (const [format, types] of acceptedTypes) {
     for (const type of types) {
       const { quality, specificity } = rankType(ranges, type)
@@ -62,22 +75,27 @@ const chooseFormat = (accept: string): ListFormat => {
 /** Common values of `Accept` that mean JSON and need no parsing. */
 const jsonAccepts = new Set(["*/*", "application/json", "application/json, text/plain, */*"])
 
+const negotiate = <Name>(accept: string | undefined, acceptedTypes: AcceptedTypes<Name>) =>
+  accept === undefined || jsonAccepts.has(accept) ? "json" : chooseFormat(accept, acceptedTypes)
+
 /**
- * Returns the format with the highest quality; in a tie, the more specific one, then JSON.
+ * Returns the format of a page with the highest quality; in a tie, the more specific one, then JSON.
  * A client that accepts none of the three formats gets JSON instead of a 406, because errors are also JSON.
  */
-export const negotiateListFormat = (accept: string | undefined): ListFormat =>
-  accept === undefined || jsonAccepts.has(accept) ? "json" : chooseFormat(accept)
+export const negotiateListFormat = (accept: string | undefined): ListFormat => negotiate(accept, acceptedTypes)
 
-/** Returns the headers of a CSV or NDJSON file: the number of rows, if known in advance, and the name of a CSV file. */
+/** Like `negotiateListFormat`, for an export. JSON means that the client accepts none of its formats. */
+export const negotiateExportFormat = (accept: string | undefined): Format => negotiate(accept, acceptedExportTypes)
+
+/** Returns the headers of a file: the number of rows, if known in advance, and the name of a CSV or Parquet file. */
 export const makeFileHeaders = (
-  { format, rows }: { readonly format: "csv" | "ndjson"; readonly rows: number | undefined },
+  { format, rows }: { readonly format: ExportFormat; readonly rows: number | undefined },
   route: string | undefined,
 ): Record<string, string> => {
   const name = (route ?? "").split("/").slice(2).join("-") || "list"
   return {
     ...(rows === undefined ? {} : { "X-Row-Count": String(rows) }),
-    ...(format === "csv" ? { "Content-Disposition": `attachment; filename="${name}.csv"` } : {}),
+    ...(format === "ndjson" ? {} : { "Content-Disposition": `attachment; filename="${name}.${format}"` }),
   }
 }
 

@@ -18,6 +18,8 @@ export type RowsOfResult = Array.NonEmptyReadonlyArray<RowRecord>
 
 /** Encodes results. Each function writes at a position in the output and returns the position after the text. */
 export interface ResultEncoder {
+  /** The models of a row. */
+  readonly models: RowModels
   /** Column names, which are also the CSV header. */
   readonly columns: ReadonlyArray<string>
   /** The select list in SQL: one record with all columns. */
@@ -35,7 +37,7 @@ export interface ResultEncoder {
 const makeResultEncoder = (Row: RowModels, rest: Pick<ResultEncoder, "writeJson" | "isSameResult">): ResultEncoder => {
   const columns = getColumnNames(Row)
   const selection = `row(${columns.map((column) => `"${column}"`).join(", ")})`
-  return { columns, selection, writeCsvRecord: makeCsvRowWriter(Row), rowDate: findRowDate(Row), ...rest }
+  return { models: Row, columns, selection, writeCsvRecord: makeCsvRowWriter(Row), rowDate: findRowDate(Row), ...rest }
 }
 
 export const makeRowResultEncoder = (Row: RowModels): ResultEncoder => {

@@ -21,12 +21,12 @@ export interface RowModel {
 }
 
 /** A value in the database does not match its schema. */
-class InvalidRow extends Data.TaggedError("InvalidRow")<{ readonly message: string }> {}
+export class InvalidRow extends Data.TaggedError("InvalidRow")<{ readonly message: string }> {}
 
 /** The model of the rows in a list. If there are several models, each row matches one of them. */
 export type RowModels = RowModel | ReadonlyArray<RowModel>
 
-const toArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
+export const toArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
 
 /** Returns the names of all columns, in the order of the JSON. Added columns are the last ones. */
 export const getColumnNames = (models: RowModels): ReadonlyArray<string> => {
@@ -67,7 +67,7 @@ export const addColumns = (models: RowModels, names: ReadonlyArray<AddedColumn>)
   }))
 }
 
-const isNullable = (ast: SchemaAST.AST) => SchemaAST.isUnion(ast) && ast.types.some(SchemaAST.isNull)
+export const isNullable = (ast: SchemaAST.AST) => SchemaAST.isUnion(ast) && ast.types.some(SchemaAST.isNull)
 
 /** Returns the encoder of a column's type, which may be nullable. */
 export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined =>
@@ -81,7 +81,7 @@ export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined =
 // ----------------------------------------------------------------------------------------------------------------
 
 /** The fields of the record that is being encoded. */
-interface FieldPositions {
+export interface FieldPositions {
   bytes: Uint8Array
   decode: RowRecord["decode"]
   readonly offsets: Int32Array
@@ -98,7 +98,7 @@ interface ColumnType {
 const noBytes = new Uint8Array(0)
 
 /** Returns a function that finds the fields of a record and checks their types. */
-const makeFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
+const makeTypedFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
   const fields: FieldPositions = {
     bytes: noBytes,
     decode: () => undefined,
@@ -134,15 +134,20 @@ const makeFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
   return { fields, find, release }
 }
 
-/** Writes a column as JSON at the position. Returns the position after it, or `invalid`. */
-type WriteColumn = (position: number) => number
+/** Like `makeTypedFieldFinder`, for the columns of the models. */
+export const makeFieldFinder = (models: RowModels, columns: ReadonlyArray<string>) =>
+  makeTypedFieldFinder(columns.map((name) => {
+    const select = toArray(models).find((model) => name in model.json.fields)?.fields[name]
+    return { name, type: select === undefined ? 0 : findFieldEncoder(select.ast)?.type ?? 0 }
+  }))
 
-const makeSchemaWriter = (
+/** Returns a function that encodes a column as JSON with its schemas. It throws if the value does not match them. */
+export const makeSchemaEncoder = (
   index: number,
   fields: FieldPositions,
   select: Schema.Codec<unknown, unknown>,
   json: Schema.Codec<unknown, unknown>,
-): WriteColumn => {
+) => {
   const decode = Schema.decodeUnknownSync(select)
   const encode = Schema.encodeUnknownSync(json)
   const read = () => {
@@ -153,12 +158,17 @@ const makeSchemaWriter = (
       readInt32(fields.bytes, offset - fieldHeaderBytes),
     )
   }
-  return (position) => {
-    try {
-      return output.writeText(JSON.stringify(encode(decode(read()))), position)
-    } catch {
-      return invalid
-    }
+  return () => JSON.stringify(encode(decode(read())))
+}
+
+/** Writes a column as JSON at the position. Returns the position after it, or `invalid`. */
+type WriteColumn = (position: number) => number
+
+const makeSchemaWriter = (encodeWithSchemas: () => string): WriteColumn => (position) => {
+  try {
+    return output.writeText(encodeWithSchemas(), position)
+  } catch {
+    return invalid
   }
 }
 
@@ -175,7 +185,7 @@ const makeColumnWriter = (
   json: Schema.Codec<unknown, unknown>,
 ): WriteColumn => {
   const encoder = findFieldEncoder(select.ast)
-  const writeWithSchemas = makeSchemaWriter(index, fields, select, json)
+  const writeWithSchemas = makeSchemaWriter(makeSchemaEncoder(index, fields, select, json))
   if (encoder === undefined) return writeWithSchemas
   const { write } = encoder
   const writeMissing = isNullable(select.ast) ? writeNull : writeInvalid
@@ -266,11 +276,7 @@ export type WriteRow = (record: RowRecord, position: number) => number
 type CompileModel = (model: RowModel, columns: ReadonlyArray<string>, fields: FieldPositions) => ModelWriter
 
 const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, compile: CompileModel): WriteRow => {
-  const selects = columns.map((name) => toArray(models).find((model) => name in model.json.fields)?.fields[name])
-  const { fields, find, release } = makeFieldFinder(columns.map((name, index) => {
-    const select = selects[index]
-    return { name, type: select === undefined ? 0 : findFieldEncoder(select.ast)?.type ?? 0 }
-  }))
+  const { fields, find, release } = makeFieldFinder(models, columns)
   const writers = toArray(models).map((model) => compile(model, columns, fields))
   /** Writes the row using the first model that it matches. */
   return (record, position) => {

@@ -1,7 +1,7 @@
 /** Paging of lists (§1, D8): the parameters, the JSON envelope, and the encoding of a page. */
 import { Context, Effect, Schema, SchemaGetter } from "effect"
 import type { RequestContext } from "../http/RequestContext.ts"
-import { type ListFormat, listFormats } from "../rows/ListFormats.ts"
+import { type Format, formats, type ListFormat } from "../rows/ListFormats.ts"
 import { output } from "../rows/OutputBuffer.ts"
 import { makeFileWriter, type ResultEncoder, splitResults, writeJsonResults } from "../rows/ResultWriter.ts"
 import type { RowRecord } from "../rows/RowRecord.ts"
@@ -18,7 +18,7 @@ const integerUpTo = (maximum: number, message: string) =>
 
 const describeRange = (maximum: number) => `must be a whole number from 1 to ${maximum}`
 
-const limitMessage = `${describeRange(100)}, or all with format=csv or format=ndjson`
+const limitMessage = `${describeRange(100)}, or all with format=csv, format=ndjson or format=parquet`
 const maxPage = 2_147_483_647
 
 export const PagingParameters = {
@@ -29,12 +29,14 @@ export const PagingParameters = {
   limit: Schema.Union([decodeDigits(integerUpTo(100, limitMessage), limitMessage), Schema.Literal("all")]).annotate({
     default: 10,
     message: limitMessage,
-    description: "Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.",
+    description: "Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(10))),
   format: Schema.optionalKey(
-    Schema.Literals(listFormats).annotate({
-      message: `must be one of: ${listFormats.join(", ")}`,
-      description: "The format of the response. By default the header `Accept` decides; without it, `json`.",
+    Schema.Literals(formats).annotate({
+      message: `must be one of: ${formats.join(", ")}`,
+      description:
+        "The format of the response. By default the header `Accept` decides; without it, `json`. `parquet` " +
+        "needs `limit=all`.",
     }),
   ),
 }
@@ -43,7 +45,7 @@ export const PagingParameters = {
 export interface PageQuery {
   readonly page: number
   readonly limit: number | "all"
-  readonly format?: ListFormat
+  readonly format?: Format
 }
 
 /** The property `count` of a list. */

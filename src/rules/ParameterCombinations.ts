@@ -35,13 +35,16 @@ const checkDate = (query: DecodedQuery) =>
 
 /** An export has no pages and is never JSON. If the format comes from the header `Accept`, the handler checks it. */
 const checkExport = ({ format, limit, page }: DecodedQuery) =>
-  limit !== "all" ? [] : [
+  limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetNeedsExport }] : []) : [
     ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
     ...(format === "json" ? [{ path: ["limit"], issue: exportNeedsFileFormat }] : []),
   ]
 
 /** The error message for `limit=all` in JSON, which follows the parameter's name. */
-export const exportNeedsFileFormat = "can be all only with format=csv or format=ndjson"
+export const exportNeedsFileFormat = "can be all only with format=csv, format=ndjson or format=parquet"
+
+/** The error message for a page in Parquet, which follows the parameter's name. */
+export const parquetNeedsExport = "can be parquet only with limit=all. The format of a page is json, csv or ndjson"
 
 /** Checks ranges, and that no parameters conflict or lack the parameter that they need. */
 export const checkParameterCombinations = Schema.makeFilter((query: DecodedQuery) => [

@@ -90,9 +90,9 @@ const declarations = {
     "filing,news",
   )),
   "X-Row-Count": shared(optional(count("How many rows the file has, without the header of CSV.", 100))),
-  "Content-Disposition": shared(optional(text("The file name of CSV.", `attachment; filename="news.csv"`))),
+  "Content-Disposition": shared(optional(text("The file name of CSV or Parquet.", `attachment; filename="news.csv"`))),
   "Unencoded-Digest": shared(optional(text(
-    "The SHA-256 of CSV and NDJSON before compression. With `limit=all` it is a trailer.",
+    "The SHA-256 of CSV, NDJSON and Parquet before compression. With `limit=all` it is a trailer.",
     "sha-256=:47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU=:",
   ))),
   "Trailer": hidden(optional(

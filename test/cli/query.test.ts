@@ -1,6 +1,7 @@
 /** Tests `query` against a running service with sample data, and against stubs. */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Effect, FileSystem, Option } from "effect"
+import { NodeServices } from "@effect/platform-node"
+import { Effect, FileSystem, Option, Sink } from "effect"
 import { createServer } from "node:http"
 import {
   extractRows,
@@ -10,22 +11,28 @@ import {
 } from "../../src/cli/query/QueryResponse.ts"
 import { containsApiKey, parseQueryTarget } from "../../src/cli/query/QueryRequest.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
+import { readParquet } from "../support/ParquetFiles.ts"
 import { type Environment, findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const noHome = { TICKERLINE_HOME: "/nonexistent" }
 
 /** Runs `query` with the basic key in the environment. */
-const query = Effect.fnUntraced(function* (args: ReadonlyArray<string>, environment: Environment = {}) {
-  const { basic } = yield* Service.TestKeys
-  const port = yield* Service.servicePort
-  return yield* runCommand(["query", ...args], {
-    ...noHome,
-    PORT: String(port),
-    TICKERLINE_KEY: basic,
-    ...environment,
-  })
-})
+const query = Effect.fnUntraced(
+  function* (
+    args: ReadonlyArray<string>,
+    environment: Environment = {},
+    stdio: Parameters<typeof runCommand>[2] = {},
+  ) {
+    const { basic } = yield* Service.TestKeys
+    const port = yield* Service.servicePort
+    return yield* runCommand(
+      ["query", ...args],
+      { ...noHome, PORT: String(port), TICKERLINE_KEY: basic, ...environment },
+      stdio,
+    )
+  },
+)
 
 /** Starts a stub that responds with a fixed body. `authorizations` lists the `Authorization` header of each request. */
 const startStub = (body: string, headers: Readonly<Record<string, string>> = { "content-type": "application/json" }) =>
@@ -77,6 +84,50 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       const chain = yield* query(["ticker-changes", "-p", "ticker=OSTK", "--csv"])
       assert.match(chain.out, /\nOSTK,true,NXH,"\[\{""old_ticker"":""OSTK"",""new_ticker"":""BYON"",/)
     }))
+
+  it.effect("downloads a complete list as a file, and prints no binary on a terminal (operations/command-line)", () =>
+    Effect.gen(function* () {
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-query-" })
+      const file = `${folder}/gaps.parquet`
+      const saved = yield* query(["gap-stats?ticker=GAP7", "--format", "parquet", "-o", file])
+      assert.strictEqual(saved.code, 0, saved.err)
+      assert.deepStrictEqual([saved.out, saved.err], ["", `12 rows, written to ${file}\n`])
+      const { metadata, rows } = yield* Effect.flatMap(
+        fs.readFile(file),
+        (bytes) => Effect.promise(() => readParquet(bytes)),
+      )
+      assert.strictEqual(rows.length, 12)
+      assert.strictEqual(metadata["tickerline.query"], "ticker=GAP7&limit=all&format=parquet")
+
+      const chunks: Array<Uint8Array> = []
+      const stdout = () =>
+        Sink.forEach((chunk: string | Uint8Array) => Effect.sync(() => void chunks.push(Buffer.from(chunk))))
+      const piped = yield* query(["gap-stats", "-p", "ticker=GAP7", "--format", "csv"], {}, { stdout })
+      assert.match(piped.err, /^12 rows, written to standard output\n$/)
+      assert.strictEqual(Buffer.concat(chunks).toString().trimEnd().split("\r\n").length, 13)
+
+      const onTerminal = { stdoutIsTerminal: Effect.succeed(true) }
+      const refused = yield* query(["gap-stats", "--format", "parquet"], {}, onTerminal)
+      assert.notStrictEqual(refused.code, 0)
+      assert.include(refused.err, "Write it to a file with -o FILE")
+      for (
+        const [args, message] of [
+          [["news", "-o", file], "--output needs --format"],
+          [["news", "--format", "csv", "--all"], "--format cannot be combined"],
+          [["news?limit=5", "--format", "parquet", "-o", `${folder}/page`], "can be parquet only with limit=all"],
+          [["no-list", "--format", "csv", "-o", `${folder}/none`], "not_found"],
+        ] as const
+      ) {
+        const { code, err } = yield* query(args)
+        assert.notStrictEqual(code, 0)
+        assert.include(err, message)
+      }
+      const half = yield* startStub("PAR1 half", { "content-type": "application/vnd.apache.parquet" })
+      const incomplete = yield* query(["news", "--url", half.url, "--format", "parquet", "-o", `${folder}/half`])
+      assert.include(incomplete.err, "the file is not complete")
+      assert.deepStrictEqual(yield* fs.readDirectory(folder), ["gaps.parquet"])
+    }).pipe(Effect.scoped, Effect.provide(NodeServices.layer)))
 
   it.effect("prints the sources of rows (D8)", () =>
     Effect.gen(function* () {

@@ -12,6 +12,7 @@ import { createServer } from "node:http"
 import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
 import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
+import { readParquet } from "../support/ParquetFiles.ts"
 import * as Service from "../support/Service.ts"
 
 const serviceUrl = Effect.map(Service.servicePort, (port) => `http://127.0.0.1:${port}`)
@@ -62,7 +63,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("client calls", (i
         const paged = endpoint.parameters.some(({ name }) => name === "page")
         for (const client of [effects, promises]) {
           for (const name of ["get", "getWithHeaders"]) assert.isDefined(method(client, endpoint.path, name))
-          for (const name of ["pages", "rows"]) {
+          for (const name of ["pages", "rows", "download"]) {
             assert.strictEqual(method(client, endpoint.path, name) !== undefined, paged, endpoint.path)
           }
         }
@@ -180,6 +181,53 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("client calls", (i
       assert.strictEqual(promiseResponses.length, 2)
       assert.isAbove(promiseResponses[0]?.cost_microdollars ?? 0, 0)
     }))
+
+  it.effect("both clients download complete lists as files (client guide)", () =>
+    Effect.gen(function* () {
+      const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient()]
+      const { bytes, rows, told } = yield* effects.gapStats.download({ ticker: "GAP7" })
+      const file = Buffer.concat(yield* Stream.runCollect(bytes))
+      const parquet = yield* Effect.promise(() => readParquet(file))
+      assert.strictEqual(parquet.rows.length, rows)
+      assert.strictEqual(told.status, 200)
+      assert.strictEqual(parquet.metadata["tickerline.query"], "ticker=GAP7&format=parquet&limit=all")
+      const csv = yield* Effect.promise(async () => {
+        const { bytes, rows } = await promises.gapStats.download({ ticker: "GAP7", format: "csv" })
+        const chunks: Array<Uint8Array> = []
+        for await (const chunk of bytes) chunks.push(chunk)
+        return { text: Buffer.concat(chunks).toString(), rows }
+      })
+      assert.strictEqual(csv.rows, rows)
+      assert.strictEqual(csv.text.trimEnd().split("\r\n").length, parquet.rows.length + 1)
+      const refused = yield* rejectionOf(() => promises.gapStats.download({ ticker: "GAP7", page: 2 }))
+      assert.isTrue(TickerlineError.is(refused, "validation_error"))
+      const failed = yield* Effect.flip(effects.gapStats.download({ ticker: "GAP7", page: 2 }))
+      assert.strictEqual(failed._tag, "ValidationError")
+    }))
+
+  it.effect("both clients notice a file that was cut off (client guide)", () =>
+    Effect.gen(function* () {
+      const server = createServer((_, response) => {
+        response.writeHead(200, { "Content-Type": "application/vnd.apache.parquet", "X-Row-Count": "9" }).end(
+          "PAR1 half",
+        )
+      })
+      yield* Effect.callback<void>((resume) => void server.listen(0, "127.0.0.1", () => resume(Effect.void)))
+      yield* Effect.addFinalizer(() => Effect.sync(() => server.close()))
+      const address = server.address()
+      const baseUrl = `http://127.0.0.1:${typeof address === "object" ? address?.port : 0}`
+      const file = yield* Effect.flatMap(makeEffectClient({ baseUrl }), (client) => client.gapStats.download())
+      assert.strictEqual((yield* Effect.flip(Stream.runDrain(file.bytes)))._tag, "NoAnswer")
+      const promises = yield* makePromiseClient({ baseUrl })
+      const refused = yield* rejectionOf(async () => {
+        const { bytes, rows } = await promises.gapStats.download()
+        assert.strictEqual(rows, 9)
+        for await (const chunk of bytes) assert.strictEqual(chunk.length, 9)
+      })
+      assert.isTrue(TickerlineError.is(refused, "no_answer"))
+      const other = yield* rejectionOf(() => promises.gapStats.download({ format: "csv" }))
+      assert.isTrue(TickerlineError.is(other, "unreadable_answer"))
+    }).pipe(Effect.scoped))
 
   it.effect("the Effect client returns times as DateTime, the Promise client as text (§2.1, D16)", () =>
     Effect.gen(function* () {

@@ -373,8 +373,8 @@ const collectParameters = (parameters: RandomRequest["parameters"]) => {
 }
 
 const exportError = {
-  message: "limit can be all only with format=csv or format=ndjson",
-  details: { fields: [{ field: "limit", reason: "can be all only with format=csv or format=ndjson" }] },
+  message: "limit can be all only with format=csv, format=ndjson or format=parquet",
+  details: { fields: [{ field: "limit", reason: "can be all only with format=csv, format=ndjson or format=parquet" }] },
 }
 
 const makeExpected = Effect.fnUntraced(function* (request: RandomRequest, account_id: number) {
@@ -386,6 +386,7 @@ const makeExpected = Effect.fnUntraced(function* (request: RandomRequest, accoun
   }
   const { dropped, query } = decoded.success
   const format = query.format ?? request.accept[1]
+  if (format === "parquet") return yield* Effect.die("No request has this format.")
   const vary = query.format === undefined && !isEstimate ? "Accept, Accept-Encoding" : "Accept-Encoding"
   if (query.limit === "all" && format === "json") return expectError(request, exportError, vary)
   const all = yield* list.readAll(query, account_id)

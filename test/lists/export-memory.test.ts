@@ -5,6 +5,7 @@ import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import * as Downloads from "../support/Downloads.ts"
+import { readParquet } from "../support/ParquetFiles.ts"
 import { findFreePort, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
@@ -31,7 +32,7 @@ const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   ))
 
 layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("An export", (it) => {
-  it.effect("keeps one chunk of a 250 MB export in memory, even if the client pauses (RELIABILITY.md)", () =>
+  it.effect("keeps one chunk or row group of a 250 MB export in memory, even if the client pauses (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(poolableClient({ url, applicationName: "tickerline-test" }))
@@ -60,6 +61,9 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       response.on("data", (chunk: Buffer) => taken += chunk.length)
       assert.isTrue(yield* Downloads.finishDownload(response))
       assert.isAbove(taken, rows * length)
+      const parquet = yield* Downloads.download(port, "/v1/news?format=parquet&limit=all", key)
+      assert.isTrue(parquet.isComplete)
+      assert.isAbove((yield* Effect.promise(() => readParquet(parquet.bytes))).groupSizes.length, 20)
       assert.isBelow(peak(running.child.pid) - before, 160 * mebibyte)
     }))
 })

@@ -107,7 +107,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
     Effect.gen(function* () {
       const { key } = yield* CustomerUsage.createCustomer("estimated")
       const port = yield* startInstance()
-      for (const format of ["csv", "ndjson"]) {
+      for (const format of ["csv", "ndjson", "parquet"]) {
         const query = `limit=all&format=${format}`
         const estimate = yield* requestOverWire(port, `/estimate?endpoint=/v1/news&${query}`, key)
         const taken = yield* Downloads.download(port, `/v1/news?${query}`, key)
@@ -140,7 +140,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
       assert.strictEqual(valueAt(usage, "cost_microdollars"), 0)
     }).pipe(Effect.scoped))
 
-  it.effect.each(["csv", "ndjson"])(
+  it.effect.each(["csv", "ndjson", "parquet"])(
     "has the same cost in the 402, in the estimate and in its trailer: %s (D27, D28)",
     (format) =>
       Effect.gen(function* () {

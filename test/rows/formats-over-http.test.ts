@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
 import * as Downloads from "../support/Downloads.ts"
+import { parseWithDigits, readParquet } from "../support/ParquetFiles.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
@@ -89,12 +90,13 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           "application/json",
           "text/csv; charset=utf-8; header=present",
           "application/x-ndjson",
+          "application/vnd.apache.parquet",
         ])
       }
     }))
 
   it.effect.each(lists)(
-    "returns the same values in JSON, NDJSON and CSV, as pages and as an export: $path (D8, D16)",
+    "returns the same values in JSON, NDJSON, CSV and Parquet, as pages and as an export: $path (D8, D16)",
     (list) =>
       Effect.gen(function* () {
         const { ultimate } = yield* TestKeys
@@ -151,7 +153,23 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           )
           assert.deepStrictEqual(cells, expected)
         })
-        for (const { headers, isComplete: isWhole, trailers, bytes } of [csv, ndjson]) {
+        const parquet = yield* Downloads.download(port, `${path}limit=all&format=parquet`, ultimate)
+        const file = yield* Effect.promise(() => readParquet(parquet.bytes))
+        assert.deepStrictEqual(Object.keys(file.types), header)
+        assert.deepStrictEqual(
+          file.rows,
+          pages.map(parseWithDigits).flatMap(flat).map((row) =>
+            Object.fromEntries(header.map((name) => [name, Reflect.get(Object(row), name) ?? null]))
+          ),
+        )
+        assert.strictEqual(file.metadata["tickerline.endpoint"], list.path)
+        assert.strictEqual(file.metadata["tickerline.query"], `${path}limit=all&format=parquet`.split("?")[1])
+        assert.strictEqual(file.metadata["tickerline.row_count"], String(records.length))
+        assert.match(file.metadata["tickerline.dataset_version"] ?? "", /^([\w-]{43})?$/)
+        assert.strictEqual(parquet.headers["content-type"], "application/vnd.apache.parquet")
+        assert.match(parquet.headers["content-disposition"] ?? "", /^attachment; filename="[a-z-]+\.parquet"$/)
+        assert.strictEqual(parquet.headers["x-row-count"], String(records.length))
+        for (const { headers, isComplete: isWhole, trailers, bytes } of [csv, ndjson, parquet]) {
           assert.isTrue(isWhole)
           assert.strictEqual(headers["trailer"], "Unencoded-Digest, X-Cost-Microdollars")
           assert.strictEqual(headers["cache-control"], "private, no-store")
@@ -172,13 +190,15 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         const port = yield* startInstance()
         const path = pathOf(list)
         const wrong = [
-          ["limit=all", "limit", /format=csv or format=ndjson/],
-          ["limit=all&format=json", "limit", /format=csv or format=ndjson/],
+          ["limit=all", "limit", /format=csv, format=ndjson or format=parquet/],
+          ["limit=all&format=json", "limit", /format=csv, format=ndjson or format=parquet/],
+          ["format=parquet", "format", /only with limit=all/],
+          ["limit=100&format=parquet", "format", /only with limit=all/],
           ["limit=all&format=csv&page=2", "page", /limit=all/],
           ["limit=0&format=csv", "limit", /whole number from 1 to 100, or all/],
           ["limit=ALL&format=csv", "limit", /whole number from 1 to 100, or all/],
-          ["format=xml", "format", /json, csv, ndjson/],
-          ["format=CSV", "format", /json, csv, ndjson/],
+          ["format=xml", "format", /json, csv, ndjson, parquet/],
+          ["format=CSV", "format", /json, csv, ndjson, parquet/],
           ["format=csv&format=csv", "format", /more than once/],
         ] as const
         for (const [query, field, reason] of wrong) {
@@ -246,7 +266,13 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const port = yield* startInstance()
-      for (const query of ["limit=3&format=csv", "limit=all&format=csv", "limit=all&format=ndjson"]) {
+      const queries = [
+        "limit=3&format=csv",
+        "limit=all&format=csv",
+        "limit=all&format=ndjson",
+        "limit=all&format=parquet",
+      ]
+      for (const query of queries) {
         const get = yield* Downloads.download(port, `/v1/news?${query}`, ultimate)
         const head = yield* requestOverWire(port, `/v1/news?${query}`, ultimate, { method: "HEAD" })
         assert.strictEqual(head.status, 200)

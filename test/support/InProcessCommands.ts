@@ -7,7 +7,11 @@ import { toExitCode } from "../../src/cli/ErrorReport.ts"
 import type { EndedProcess, Environment } from "./Processes.ts"
 
 /** Runs a command without the environment of the tests. The code is null if it takes over ninety seconds. */
-export const runCommand = (args: ReadonlyArray<string>, environment: Environment) =>
+export const runCommand = (
+  args: ReadonlyArray<string>,
+  environment: Environment,
+  stdio: Partial<Omit<Stdio.Stdio, "args">> = {},
+) =>
   Effect.promise(async (signal): Promise<EndedProcess> => {
     const output = { out: "", err: "" }
     const out = (...words: ReadonlyArray<unknown>) => void (output.out += `${format(...words)}\n`)
@@ -21,7 +25,7 @@ export const runCommand = (args: ReadonlyArray<string>, environment: Environment
         Effect.provide(
           Layer.mergeAll(
             NodeServices.layer,
-            Stdio.layerTest({ args: Effect.succeed(args) }),
+            Stdio.layerTest({ ...stdio, args: Effect.succeed(args) }),
             ConfigProvider.layer(ConfigProvider.fromEnv({ env: environment })),
           ),
         ),

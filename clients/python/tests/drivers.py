@@ -4,10 +4,11 @@ import asyncio
 from abc import ABC, abstractmethod
 from collections.abc import Coroutine
 from contextlib import aclosing
+from pathlib import Path
 from types import TracebackType
 from typing import Any
 
-from tickerline import AsyncTickerline, ResponseMetadata, Tickerline, types
+from tickerline import AsyncTickerline, ExportFile, ResponseMetadata, Tickerline, types
 from tickerline._calls import Reading
 from tickerline._requests import Timing
 
@@ -59,6 +60,9 @@ class Driver(ABC):
     def frame(self, name: str, query: dict[str, Any], /, **options: Any) -> Any: ...
 
     @abstractmethod
+    def download(self, name: str, file: Path, query: dict[str, Any], /, **options: Any) -> ExportFile: ...
+
+    @abstractmethod
     def close(self) -> None: ...
 
 
@@ -89,6 +93,10 @@ class SyncDriver(Driver):
 
     def frame(self, name: str, query: dict[str, Any], /, **options: Any) -> Any:
         return self._call(name, query).frame(**options)
+
+    def download(self, name: str, file: Path, query: dict[str, Any], /, **options: Any) -> ExportFile:
+        downloaded: ExportFile = self._call(name, query).download(file, **options)
+        return downloaded
 
     def close(self) -> None:
         self.client.close()
@@ -135,6 +143,10 @@ class AsyncDriver(Driver):
 
     def frame(self, name: str, query: dict[str, Any], /, **options: Any) -> Any:
         return self._run(self._call(name, query).frame(**options))
+
+    def download(self, name: str, file: Path, query: dict[str, Any], /, **options: Any) -> ExportFile:
+        downloaded: ExportFile = self._run(self._call(name, query).download(file, **options))
+        return downloaded
 
     def close(self) -> None:
         self._run(self.client.aclose())

@@ -4,6 +4,7 @@ import gzip
 import json
 import tracemalloc
 from collections.abc import Iterator, Mapping
+from pathlib import Path
 
 import pytest
 
@@ -105,6 +106,50 @@ def test_reads_a_long_list_with_little_memory() -> None:
     assert count == rows
     assert reading.is_digest_verified
     assert peak < 1_000_000 < len(LINE) * rows
+
+
+FILE = b"PAR1 rows PAR1"
+
+
+def file_export(chunks: list[bytes], trailers: Mapping[str, str] | None = None) -> list[bytes]:
+    trailers = {"Unencoded-Digest": digest_of(FILE), "X-Cost-Microdollars": "7"} if trailers is None else trailers
+    headers = {"Content-Type": "application/vnd.apache.parquet", "X-Row-Count": "3"}
+    return list(chunked_response(chunks, headers, trailers))
+
+
+def test_writes_a_file_and_verifies_its_digest(driver_class: type[Driver], tmp_path: Path) -> None:
+    target = tmp_path / "events.parquet"
+    target.write_bytes(b"an older file")
+    with scripted_server(file_export([FILE[:3], FILE[3:]])) as server, driver_class(server.url) as driver:
+        file = driver.download("timeline", target, {"ticker": "A"})
+        assert (file.path, file.rows, file.size, file.is_digest_verified) == (target, 3, len(FILE), True)
+        assert file.metadata.cost_microdollars == driver.responses[-1][1].cost_microdollars == 7
+        assert "limit=all&format=parquet" in server.requests[0].splitlines()[0]
+    assert target.read_bytes() == FILE
+    assert [path.name for path in tmp_path.iterdir()] == ["events.parquet"]
+
+
+@pytest.mark.parametrize(
+    ("parts", "reason"),
+    [
+        (file_export([FILE.replace(b"rows", b"rowz")]), "digest"),
+        (file_export([FILE])[:2], "connection"),
+        (file_export([FILE[:-4]], {}), "connection"),
+    ],
+)
+def test_leaves_no_file_if_the_response_is_wrong(
+    parts: list[bytes], reason: str, driver_class: type[Driver], tmp_path: Path
+) -> None:
+    with scripted_server(parts) as server, driver_class(server.url) as driver:
+        with pytest.raises(tickerline.IncompleteExport) as caught:
+            driver.download("timeline", tmp_path / "events.parquet", {"ticker": "A"})
+        assert (caught.value.reason, caught.value.rows_expected) == (reason, 3)
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_accepts_a_file_whose_trailers_a_proxy_removed(driver_class: type[Driver], tmp_path: Path) -> None:
+    with scripted_server(file_export([FILE], {})) as server, driver_class(server.url) as driver:
+        assert not driver.download("timeline", tmp_path / "events.parquet", {"ticker": "A"}).is_digest_verified
 
 
 @pytest.mark.parametrize(

@@ -1,9 +1,10 @@
 /** The `query` command: sends a request to the running service and prints the response as a table. */
-import { Console, Effect, Option, Schema } from "effect"
+import { Console, Effect, FileSystem, Option, Schema, Stdio, Stream } from "effect"
 import { Argument, CliError, Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import { Progress } from "../../observability/Progress.ts"
 import { encodeCsvCell } from "../../rows/CsvCells.ts"
+import type { ExportFormat } from "../../rows/ListFormats.ts"
 import { suggestName } from "../../rules/Suggestions.ts"
 import { makeBooleanFlag, makeSilentExample } from "../CommandParts.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
@@ -15,6 +16,7 @@ import {
   fetchAllPages,
   fetchOnePage,
   findApiKey,
+  openExport,
   parseQueryTarget,
   type QueryRequest,
   type QueryResult,
@@ -94,6 +96,32 @@ const fetchWithProgress = Effect.fnUntraced(function* (request: QueryRequest, ma
   })
 })
 
+const binaryError =
+  "A Parquet file is binary, so it is not printed on a terminal. Write it to a file with -o FILE, or to a pipe."
+
+/** Writes to `<file>.part`, which becomes the file after the last byte. */
+const writeFile = Effect.fnUntraced(function* <E>(bytes: Stream.Stream<Uint8Array, E>, file: string) {
+  const fs = yield* FileSystem.FileSystem
+  const part = `${file}.part`
+  yield* Stream.run(bytes, fs.sink(part)).pipe(
+    Effect.andThen(fs.rename(part, file)),
+    Effect.onError(() => Effect.ignore(fs.remove(part, { force: true }))),
+  )
+})
+
+/** Writes the complete list to a file, or to standard output. */
+const writeExport = Effect.fnUntraced(
+  function* (request: QueryRequest, format: ExportFormat, file: Option.Option<string>) {
+    const { bytes, rows } = yield* openExport(request, format)
+    if (Option.isSome(file)) yield* writeFile(bytes, file.value)
+    else yield* Stream.run(bytes, (yield* Stdio.Stdio).stdout())
+    const stderr = yield* stderrCapabilities
+    const count = rows === undefined ? "The list" : formatCount(Number(rows), "row")
+    const target = Option.match(file, { onNone: () => "standard output", onSome: (name) => name })
+    yield* Console.error(stderr.paint("dim", escapeLine(`${count}, written to ${target}`)))
+  },
+)
+
 /** `apiBaseUrl` is the address of this machine's service, `paths` are its endpoints. */
 export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, paths: ReadonlyArray<string>) =>
   Command.make(
@@ -121,6 +149,15 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
       ),
       json: makeBooleanFlag("json", "Print the JSON of the response"),
       csv: makeBooleanFlag("csv", "Print the rows as CSV"),
+      format: Flag.Literals("format", ["csv", "ndjson", "parquet"]).pipe(
+        Flag.withDescription("Download the complete list as a file in this format"),
+        Flag.optional,
+      ),
+      output: Flag.String("output").pipe(
+        Flag.withAlias("o"),
+        Flag.withDescription("File for --format (default: standard output)"),
+        Flag.optional,
+      ),
       all: makeBooleanFlag("all", "Fetch all pages, up to --max rows"),
       max: Flag.Int("max").pipe(
         Flag.withSchema(Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))),
@@ -128,8 +165,17 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
         Flag.withDefault(10_000),
       ),
     },
-    Effect.fnUntraced(function* ({ all, columns, csv, json, keyFile, max, parameters, path: argument, url }) {
+    Effect.fnUntraced(function* (flags) {
+      const { all, columns, csv, format, json, keyFile, max, output, parameters, path: argument, url } = flags
       if (json && csv) return yield* makeUsageError("--json and --csv cannot be combined. Choose one of them.")
+      if (Option.isSome(format) && (json || csv || all || Option.isSome(columns))) {
+        return yield* makeUsageError(
+          "--format cannot be combined with --json, --csv, --all or --columns: it downloads the complete list.",
+        )
+      }
+      if (Option.isNone(format) && Option.isSome(output)) {
+        return yield* makeUsageError("--output needs --format. Without it, redirect the output: > FILE")
+      }
       if (containsApiKey(argument) || Object.values(parameters).some(containsApiKey)) {
         return yield* makeUsageError(
           "Do not put an API key into an argument, where other users of this machine can read it. " +
@@ -152,6 +198,12 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
         apiKey: yield* findApiKey(keyFile, Option.isNone(otherService)),
         arrow: stderr.hasUnicode ? "→" : "->",
       }
+      if (Option.isSome(format)) {
+        if (format.value === "parquet" && stdout.isTerminal && Option.isNone(output)) {
+          return yield* makeUsageError(binaryError)
+        }
+        return yield* writeExport(request, format.value, output)
+      }
       const result = yield* all ? withProgressDisplay(fetchWithProgress(request, max)) : fetchOnePage(request)
       const { page, rows } = result
       if (json) yield* Console.log(escapeOnTerminal(stdout, all ? JSON.stringify(rows) : page.body))
@@ -172,6 +224,7 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
         "Print chosen columns; -p needs no quotes",
       ),
       makeSilentExample("query screener -p limit=100 --all --csv > screener.csv", "Write all pages to a file"),
+      makeSilentExample("query screener --format parquet -o screener.parquet", "Download a complete list as Parquet"),
     ]),
     Command.provide(FetchHttpClient.layer),
   )

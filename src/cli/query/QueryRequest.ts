@@ -2,10 +2,12 @@
  * Sends requests for the `query` command with the client in `src/client`: target URL, API key, one page or all pages.
  * See docs/decisions/0040-query-sends-through-the-client.md.
  */
-import { Config, Console, Duration, Effect, FileSystem, Option, Redacted } from "effect"
+import { Config, Console, Duration, Effect, FileSystem, Option, Redacted, Stream } from "effect"
+import type { NoAnswer } from "../../client/ClientErrors.ts"
 import { makeRequestSender } from "../../client/EndpointCaller.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
+import type { ExportFormat } from "../../rows/ListFormats.ts"
 import { redactKeys } from "../../rules/Errors.ts"
 import { extractRows, makeRefusedError, parseExactJson, QueryCommandError, type ResponseRow } from "./QueryResponse.ts"
 
@@ -97,9 +99,9 @@ const findNextSearch = (links: string | undefined) => {
     : Option.none()
 }
 
-/** Returns a function that fetches the page for a query string. It does not retry, because the user is waiting. */
-const makePageFetcher = Effect.fnUntraced(function* ({ apiKey, arrow, baseUrl, path }: QueryRequest) {
-  const send = yield* makeRequestSender({
+/** The sender of the client. It does not retry, because the user is waiting. */
+const makeSender = ({ apiKey, baseUrl }: QueryRequest) =>
+  makeRequestSender({
     baseUrl,
     apiKey: Option.getOrUndefined(apiKey),
     retries: { times: 0 },
@@ -110,16 +112,23 @@ const makePageFetcher = Effect.fnUntraced(function* ({ apiKey, arrow, baseUrl, p
       new QueryCommandError({ message: message.replace("baseUrl", "The address").replace("apiKey", "The API key") })
     ),
   )
+
+const makeNoAnswerError = ({ baseUrl }: QueryRequest, { reason }: NoAnswer) =>
+  new QueryCommandError({
+    message: reason === "timeout"
+      ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
+      : `Nothing answers at ${baseUrl}. Start the service (npm start), or give its address with --url or ` +
+        "BASE_URL. To find out why it does not start, run: tickerline doctor",
+  })
+
+/** Returns a function that fetches the page for a query string. */
+const makePageFetcher = Effect.fnUntraced(function* (request: QueryRequest) {
+  const { arrow, path } = request
+  const { send } = yield* makeSender(request)
   return Effect.fnUntraced(function* (search: string) {
     const { headers, text, metadata } = yield* Effect.mapError(
       send(path, search),
-      ({ reason }) =>
-        new QueryCommandError({
-          message: reason === "timeout"
-            ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
-            : `Nothing answers at ${baseUrl}. Start the service (npm start), or give its address with --url or ` +
-              "BASE_URL. To find out why it does not start, run: tickerline doctor",
-        }),
+      (error) => makeNoAnswerError(request, error),
     )
     const { retry_after_seconds, status } = metadata
     if (status !== 200) {
@@ -188,3 +197,30 @@ export const fetchAllPages = Effect.fnUntraced(
     return result
   },
 )
+
+/** Adds the parameters of an export, unless they were sent. */
+const addExportParameters = (search: string, format: ExportFormat) => {
+  const names = new Set(new URLSearchParams(search).keys())
+  const added = Object.entries({ limit: "all", format }).filter(([name]) => !names.has(name))
+  const parameters = [...(search === "" ? [] : [search.slice(1)]), ...added.map((entry) => entry.join("="))]
+  return `?${parameters.join("&")}`
+}
+
+/** Opens the complete list as a file. The bytes fail if the response is cut off. */
+export const openExport = Effect.fnUntraced(function* (request: QueryRequest, format: ExportFormat) {
+  const { arrow, path, search } = request
+  const { openFile } = yield* makeSender(request)
+  const { body, headers, metadata } = yield* Effect.mapError(
+    openFile(path, addExportParameters(search, format), format),
+    (error) => makeNoAnswerError(request, error),
+  )
+  if (typeof body === "string") {
+    const { retry_after_seconds: retryAfterSeconds, status } = metadata
+    return yield* makeRefusedError({ status, text: body, retryAfterSeconds }, arrow)
+  }
+  const bytes = Stream.mapError(
+    body,
+    () => new QueryCommandError({ message: "The response was cut off, so the file is not complete. Try again." }),
+  )
+  return { bytes, rows: headers["x-row-count"] }
+})

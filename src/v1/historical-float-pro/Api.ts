@@ -9,9 +9,9 @@ import {
   getSourcedTickerRowJsonSchema,
   integerColumn,
   loadedSourceColumn,
-  moneyColumn,
   nullableColumn,
   priceColumn,
+  productColumn,
   ratioColumn,
   rowDateColumn,
   textColumn,
@@ -34,7 +34,7 @@ export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
 }) {}
 
 const tradableFloat = nullableColumn(integerColumn("float minus restricted_shares; null if either is null.")).schemas
-const marketCap = nullableColumn(moneyColumn(
+const marketCap = nullableColumn(productColumn(
   "Unadjusted close on reported_date times outstanding_shares, USD. If the market was closed on that day, the last " +
     "close before it is used. Null if a factor is missing, or on a trading day without a close of the symbol.",
 )).schemas

@@ -37,6 +37,7 @@ from ._errors import (
     UnknownCode,
     UnreadableAnswer,
 )
+from ._exports import ExportFile
 from ._metadata import DeprecationNotice, FollowedLineage, LineagePeriod, RateLimit, ResponseMetadata
 from ._senders import Response
 from ._version import __version__
@@ -56,6 +57,7 @@ __all__ = [
     "DeprecationNotice",
     "EndpointNotAllowed",
     "EndpointRemoved",
+    "ExportFile",
     "FollowedLineage",
     "IncompleteExport",
     "InsufficientCredits",

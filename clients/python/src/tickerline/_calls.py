@@ -4,10 +4,12 @@ from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import aclosing, closing
 from dataclasses import dataclass
 from itertools import islice
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Generic, Literal, overload
 
 from . import _contract, types
-from ._exports import ExportReader
+from ._exports import ExportFile, ExportReader, ExportWriter, FileFormat
 from ._frames import Backend, Decimals, make_frame
 from ._metadata import ResponseMetadata
 from ._queries import Query
@@ -217,6 +219,31 @@ class ListCall(Call[Body], Generic[Body, Row]):
         """
         return Rows(self._sender, self._endpoint, _rows_query(self._query), self._caller)
 
+    def download(self, file: str | PathLike[str], *, file_format: FileFormat = "parquet") -> ExportFile:
+        """Writes the complete list to a file, without decoding it.
+
+        The digest is verified after the last byte; ``IncompleteExport`` is raised if it is wrong, or if the response
+        was cut off. The file exists only if it is complete.
+
+        Args:
+            file: The path of the file. An existing file is replaced.
+            file_format: ``parquet``, ``csv`` or ``ndjson``.
+        """
+        query: Query = {**self._query, "limit": "all", "format": file_format}
+        path = self._endpoint.path
+        with (
+            self._sender.stream(path, query, self._caller) as (response, metadata),
+            closing(ExportWriter(path, metadata, response.headers, Path(file), file_format)) as writer,
+        ):
+            try:
+                for chunk in response.iter_bytes():
+                    writer.feed(chunk)
+            except TRANSPORT_ERRORS as error:
+                raise writer.lost() from error
+            downloaded = writer.finish(response.extensions.get("trailers", {}))
+        self._sender.report(path, downloaded.metadata, self._caller)
+        return downloaded
+
     @overload
     def frame(
         self,
@@ -313,6 +340,21 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         verified after the last row; ``IncompleteExport`` is raised if they are wrong.
         """
         return AsyncRows(self._sender, self._endpoint, _rows_query(self._query), self._caller)
+
+    async def download(self, file: str | PathLike[str], *, file_format: FileFormat = "parquet") -> ExportFile:
+        """Writes the complete list to a file, as ``ListCall.download``."""
+        query: Query = {**self._query, "limit": "all", "format": file_format}
+        path = self._endpoint.path
+        async with self._sender.stream(path, query, self._caller) as (response, metadata):
+            with closing(ExportWriter(path, metadata, response.headers, Path(file), file_format)) as writer:
+                try:
+                    async for chunk in response.aiter_bytes():
+                        writer.feed(chunk)
+                except TRANSPORT_ERRORS as error:
+                    raise writer.lost() from error
+                downloaded = writer.finish(response.extensions.get("trailers", {}))
+        self._sender.report(path, downloaded.metadata, self._caller)
+        return downloaded
 
     @overload
     async def frame(

@@ -72,7 +72,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.INTRADAY_RUNNERS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -117,7 +117,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.DILUTION_DATA_ENDPOINT, {
             "ticker": ticker, "security_type": security_type, "registered": registered,
@@ -170,7 +170,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.DILUTION_DATA_ADVANCED_ENDPOINT, {
             "ticker": ticker, "security_type": security_type, "registered": registered,
@@ -233,7 +233,7 @@ class Endpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.REGISTRATIONS_ENDPOINT, {
             "ticker": ticker, "type": type, "form_type": form_type, "file_no": file_no, "bank": bank,
@@ -321,7 +321,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.PUMP_AND_DUMP_TRACKER_ENDPOINT, {
             "ticker": ticker, "country": country, "underwriter_risk": underwriter_risk, "country_risk": country_risk,
@@ -372,7 +372,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.SPLIT_STATUS_ENDPOINT, {
             "ticker": ticker, "action_type": action_type, "executed": executed, "filed_at_from": filed_at_from,
@@ -419,7 +419,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.NASDAQ_COMPLIANCE_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -462,7 +462,7 @@ class Endpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.NEWS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
@@ -502,7 +502,7 @@ class Endpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.NEWS_BASIC_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
@@ -547,7 +547,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.GAP_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -596,7 +596,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.GAP_STATS_ADVANCED_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -647,7 +647,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.PREMARKET_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -700,7 +700,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.AFTERHOURS_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -737,7 +737,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.RESEARCH_REPORTS_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
@@ -768,7 +768,7 @@ class Endpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.RESEARCH_REPORTS_TLDR_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
@@ -815,7 +815,7 @@ class Endpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.FLOAT_OUTSTANDING_ENDPOINT, {
             "ticker": ticker, "country": country, "sector": sector, "industry": industry, "exchange": exchange,
@@ -867,7 +867,7 @@ class Endpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.HISTORICAL_FLOAT_PRO_ENDPOINT, {
             "ticker": ticker, "latest": latest, "is_adr": is_adr, "min_float": min_float,
@@ -904,7 +904,7 @@ class Endpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.OWNERSHIP_ENDPOINT, {
             "ticker": ticker, "accession_number": accession_number, "owner_name": owner_name, "owner_type": owner_type,
@@ -1028,7 +1028,7 @@ class Endpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.SCREENER_ENDPOINT, {
             "ticker": ticker, "exchange": exchange, "sector": sector, "industry": industry, "country": country,
@@ -1081,7 +1081,7 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.TIMELINE_ENDPOINT, {
             "ticker": ticker, "date_from": date_from, "date_to": date_to, "types": types,
@@ -1111,7 +1111,7 @@ class Endpoints(ABC):
 
         Args:
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.ACCOUNT_API_KEYS_ENDPOINT, {"page": page, "limit": limit})
 
@@ -1133,7 +1133,7 @@ class Endpoints(ABC):
             requested_at_from: requested_at on this day or later; not in the future.
             requested_at_to: requested_at on this day or earlier; not in the future.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.USAGE_ENDPOINT, {
             "endpoint": endpoint, "status_code": status_code, "requested_at_from": requested_at_from,
@@ -1153,7 +1153,7 @@ class Endpoints(ABC):
             usage_date_from: usage_date on this day or later; not in the future.
             usage_date_to: usage_date on this day or earlier; not in the future.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.USAGE_DAILY_ENDPOINT, {
             "endpoint": endpoint, "usage_date_from": usage_date_from, "usage_date_to": usage_date_to, "page": page,
@@ -1170,7 +1170,7 @@ class Endpoints(ABC):
 
         Args:
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.DATASETS_ENDPOINT, {"page": page, "limit": limit})
 
@@ -1293,7 +1293,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.INTRADAY_RUNNERS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -1338,7 +1338,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.DILUTION_DATA_ENDPOINT, {
             "ticker": ticker, "security_type": security_type, "registered": registered,
@@ -1391,7 +1391,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.DILUTION_DATA_ADVANCED_ENDPOINT, {
             "ticker": ticker, "security_type": security_type, "registered": registered,
@@ -1454,7 +1454,7 @@ class AsyncEndpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.REGISTRATIONS_ENDPOINT, {
             "ticker": ticker, "type": type, "form_type": form_type, "file_no": file_no, "bank": bank,
@@ -1542,7 +1542,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.PUMP_AND_DUMP_TRACKER_ENDPOINT, {
             "ticker": ticker, "country": country, "underwriter_risk": underwriter_risk, "country_risk": country_risk,
@@ -1593,7 +1593,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.SPLIT_STATUS_ENDPOINT, {
             "ticker": ticker, "action_type": action_type, "executed": executed, "filed_at_from": filed_at_from,
@@ -1640,7 +1640,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.NASDAQ_COMPLIANCE_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -1683,7 +1683,7 @@ class AsyncEndpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.NEWS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
@@ -1723,7 +1723,7 @@ class AsyncEndpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.NEWS_BASIC_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
@@ -1768,7 +1768,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.GAP_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -1817,7 +1817,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.GAP_STATS_ADVANCED_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -1868,7 +1868,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.PREMARKET_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -1921,7 +1921,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.AFTERHOURS_STATS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
@@ -1958,7 +1958,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.RESEARCH_REPORTS_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
@@ -1989,7 +1989,7 @@ class AsyncEndpoints(ABC):
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.RESEARCH_REPORTS_TLDR_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
@@ -2036,7 +2036,7 @@ class AsyncEndpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.FLOAT_OUTSTANDING_ENDPOINT, {
             "ticker": ticker, "country": country, "sector": sector, "industry": industry, "exchange": exchange,
@@ -2088,7 +2088,7 @@ class AsyncEndpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.HISTORICAL_FLOAT_PRO_ENDPOINT, {
             "ticker": ticker, "latest": latest, "is_adr": is_adr, "min_float": min_float,
@@ -2125,7 +2125,7 @@ class AsyncEndpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.OWNERSHIP_ENDPOINT, {
             "ticker": ticker, "accession_number": accession_number, "owner_name": owner_name, "owner_type": owner_type,
@@ -2249,7 +2249,7 @@ class AsyncEndpoints(ABC):
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.SCREENER_ENDPOINT, {
             "ticker": ticker, "exchange": exchange, "sector": sector, "industry": industry, "country": country,
@@ -2302,7 +2302,7 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.TIMELINE_ENDPOINT, {
             "ticker": ticker, "date_from": date_from, "date_to": date_to, "types": types,
@@ -2332,7 +2332,7 @@ class AsyncEndpoints(ABC):
 
         Args:
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.ACCOUNT_API_KEYS_ENDPOINT, {"page": page, "limit": limit})
 
@@ -2354,7 +2354,7 @@ class AsyncEndpoints(ABC):
             requested_at_from: requested_at on this day or later; not in the future.
             requested_at_to: requested_at on this day or earlier; not in the future.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.USAGE_ENDPOINT, {
             "endpoint": endpoint, "status_code": status_code, "requested_at_from": requested_at_from,
@@ -2374,7 +2374,7 @@ class AsyncEndpoints(ABC):
             usage_date_from: usage_date on this day or later; not in the future.
             usage_date_to: usage_date on this day or earlier; not in the future.
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.USAGE_DAILY_ENDPOINT, {
             "endpoint": endpoint, "usage_date_from": usage_date_from, "usage_date_to": usage_date_to, "page": page,
@@ -2391,7 +2391,7 @@ class AsyncEndpoints(ABC):
 
         Args:
             page: The page, from 1.
-            limit: Rows per page, at most 100. `all`, with `format=csv` or `format=ndjson`, exports the list at once.
+            limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.DATASETS_ENDPOINT, {"page": page, "limit": limit})
 

@@ -1,10 +1,11 @@
-"""Decodes and verifies the NDJSON of a ``limit=all`` response, chunk by chunk."""
+"""Verifies ``limit=all`` responses, chunk by chunk: decodes NDJSON, or writes a file."""
 
 import base64
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import replace
+from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import Generic, Literal
 
 from ._errors import IncompleteExport
@@ -12,19 +13,102 @@ from ._metadata import ResponseMetadata, parse_integer
 from ._requests import mismatched, not_json
 from ._structures import Body, ListEndpoint, Mismatch, Row, parse_json
 
+FileFormat = Literal["parquet", "csv", "ndjson"]
 
-class ExportReader(Generic[Body, Row]):
-    """Reads one response. Keeps only its last, incomplete line."""
 
-    def __init__(
-        self, endpoint: ListEndpoint[Body, Row], metadata: ResponseMetadata, headers: Mapping[str, str]
-    ) -> None:
+@dataclass(frozen=True)
+class ExportFile:
+    """A complete list in a file."""
+
+    path: Path
+    rows: int | None
+    """The header ``X-Row-Count``."""
+    size: int
+    """Bytes of the file, which determine the cost."""
+    is_digest_verified: bool
+    """Whether the last byte was followed by a digest, which matched. A proxy may remove it."""
+    metadata: ResponseMetadata
+
+
+class ExportVerifier:
+    """Verifies one response."""
+
+    def __init__(self, path: str, metadata: ResponseMetadata, headers: Mapping[str, str]) -> None:
         self.metadata = metadata
         self.rows_expected = parse_integer(headers.get("x-row-count"))
         self.rows_received = 0
         self.is_digest_verified = False
-        self._endpoint = endpoint
+        self._path = path
         self._hash = hashlib.sha256()
+
+    def verify(self, trailers: Mapping[str, str]) -> None:
+        """Verifies the digest, and reads the cost, in the trailers. Raises ``IncompleteExport``."""
+        digest = re.search(r"(?:^|[,\s])sha-256=:([A-Za-z0-9+/=]+):", trailers.get("unencoded-digest", ""))
+        if digest is not None:
+            if digest[1] != base64.b64encode(self._hash.digest()).decode("ascii"):
+                raise self.incomplete("digest", f"The rows of {self._path} do not match their digest")
+            self.is_digest_verified = True
+        cost = parse_integer(trailers.get("x-cost-microdollars"))
+        if cost is not None:
+            self.metadata = replace(self.metadata, cost_microdollars=cost)
+
+    def incomplete(self, reason: Literal["connection", "row_count", "digest"], message: str) -> IncompleteExport:
+        return IncompleteExport(
+            message,
+            reason=reason,
+            rows_received=self.rows_received,
+            rows_expected=self.rows_expected,
+            request_id=self.metadata.request_id,
+        )
+
+
+class ExportWriter(ExportVerifier):
+    """Writes one response to ``<file>.part``, which becomes the file after the last byte."""
+
+    def __init__(
+        self, path: str, metadata: ResponseMetadata, headers: Mapping[str, str], file: Path, file_format: FileFormat
+    ) -> None:
+        super().__init__(path, metadata, headers)
+        self._file = file
+        self._part = file.with_name(f"{file.name}.part")
+        self._format = file_format
+        self._size = 0
+        self._end = b""
+        self._output = self._part.open("wb")
+
+    def feed(self, chunk: bytes) -> None:
+        self._hash.update(chunk)
+        self._size += len(chunk)
+        self._end = (self._end + chunk)[-4:]
+        self._output.write(chunk)
+
+    def finish(self, trailers: Mapping[str, str]) -> ExportFile:
+        """Verifies the file. Raises ``IncompleteExport``."""
+        self.verify(trailers)
+        if self._format == "parquet" and self._end != b"PAR1":
+            raise self.incomplete("connection", f"The file of {self._path} has no end")
+        self._output.close()
+        self._part.replace(self._file)
+        return ExportFile(self._file, self.rows_expected, self._size, self.is_digest_verified, self.metadata)
+
+    def lost(self) -> IncompleteExport:
+        """The error after a lost connection."""
+        return self.incomplete("connection", f"The response of {self._path} ended after {self._size} bytes")
+
+    def close(self) -> None:
+        """Removes an incomplete file."""
+        self._output.close()
+        self._part.unlink(missing_ok=True)
+
+
+class ExportReader(ExportVerifier, Generic[Body, Row]):
+    """Reads the rows of one response. Keeps only its last, incomplete line."""
+
+    def __init__(
+        self, endpoint: ListEndpoint[Body, Row], metadata: ResponseMetadata, headers: Mapping[str, str]
+    ) -> None:
+        super().__init__(endpoint.path, metadata, headers)
+        self._endpoint = endpoint
         self._rest = b""
 
     def feed(self, chunk: bytes) -> list[Row]:
@@ -43,29 +127,13 @@ class ExportReader(Generic[Body, Row]):
         if self.rows_expected is not None and self.rows_received != self.rows_expected:
             message = f"{self._endpoint.path} sent {self.rows_received} of {self.rows_expected} rows"
             raise self.incomplete("row_count", message)
-        digest = re.search(r"(?:^|[,\s])sha-256=:([A-Za-z0-9+/=]+):", trailers.get("unencoded-digest", ""))
-        if digest is not None:
-            if digest[1] != base64.b64encode(self._hash.digest()).decode("ascii"):
-                raise self.incomplete("digest", f"The rows of {self._endpoint.path} do not match their digest")
-            self.is_digest_verified = True
-        cost = parse_integer(trailers.get("x-cost-microdollars"))
-        if cost is not None:
-            self.metadata = replace(self.metadata, cost_microdollars=cost)
+        self.verify(trailers)
 
     def lost(self) -> IncompleteExport:
         """The error after a lost connection."""
         expected = "" if self.rows_expected is None else f" of {self.rows_expected}"
         return self.incomplete(
             "connection", f"The response of {self._endpoint.path} ended after {self.rows_received}{expected} rows"
-        )
-
-    def incomplete(self, reason: Literal["connection", "row_count", "digest"], message: str) -> IncompleteExport:
-        return IncompleteExport(
-            message,
-            reason=reason,
-            rows_received=self.rows_received,
-            rows_expected=self.rows_expected,
-            request_id=self.metadata.request_id,
         )
 
     def _decode(self, line: bytes) -> Row:

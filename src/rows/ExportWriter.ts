@@ -1,0 +1,43 @@
+/** Encodes the rows of an export as a file. */
+import type { ExportFormat } from "./ListFormats.ts"
+import { makeParquetWriter } from "./ParquetWriter.ts"
+import { makeFileWriter, makeResultCounter, type ResultEncoder } from "./ResultWriter.ts"
+import type { RowRecord } from "./RowRecord.ts"
+
+export interface ExportChunk {
+  /** Empty after a step that only encoded. */
+  readonly bytes: Uint8Array
+  /** Number of results that end in the chunk. */
+  readonly results: number
+}
+
+/** Encodes the next rows. Each chunk is encoded when it is taken, so that other requests can run in between. */
+export type WriteExportRows = (rows: ReadonlyArray<RowRecord>, isLast: boolean) => Iterable<ExportChunk>
+
+const makeParquetExportWriter = (
+  encoder: ResultEncoder,
+  metadata: Readonly<Record<string, string>>,
+): WriteExportRows => {
+  const writeRows = makeParquetWriter(encoder.models, encoder.columns, metadata)
+  const countResults = makeResultCounter(encoder)
+  let buffered = 0
+  return function* (rows, isLast) {
+    buffered += countResults(rows)
+    for (const { bytes, endsGroup } of writeRows(rows, isLast)) {
+      const results = endsGroup ? buffered : 0
+      buffered -= results
+      yield { bytes, results }
+    }
+  }
+}
+
+/** Creates a writer for one file. `metadata` becomes the key-value metadata of a Parquet file. */
+export const makeExportWriter = (
+  encoder: ResultEncoder,
+  format: ExportFormat,
+  metadata: Readonly<Record<string, string>>,
+): WriteExportRows => {
+  if (format === "parquet") return makeParquetExportWriter(encoder, metadata)
+  const writeChunk = makeFileWriter(encoder, format)
+  return (rows, isLast) => [writeChunk(rows, isLast)]
+}

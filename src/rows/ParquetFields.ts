@@ -1,0 +1,191 @@
+/** Parquet types of columns, and readers from PostgreSQL's binary format: docs/decisions/0108-parquet-exports.md. */
+import { Data } from "effect"
+import type { SchemaElement } from "hyparquet"
+import { readInt16, readInt32 } from "./RowRecord.ts"
+
+/** A value as hyparquet-writer takes it: text as UTF-8, decimals as unscaled integers. */
+export type ParquetValue = bigint | number | boolean | Uint8Array | ReadonlyArray<Uint8Array>
+
+/** A value does not fit the Parquet type of its column. */
+class InvalidParquetValue extends Data.TaggedError("InvalidParquetValue")<{ readonly message: string }> {}
+
+export interface ParquetField {
+  /** The type of the value, or of each element of a list. */
+  readonly element: Omit<SchemaElement, "name">
+  readonly isList?: true
+  /** Enumerated columns are always dictionary-encoded. */
+  readonly isEnumerated?: true
+  /** Reads a field that is not null. Undefined: the value is rare or invalid, so `parse` must read its JSON. */
+  readonly read: (bytes: Uint8Array, offset: number, size: number) => ParquetValue | undefined
+  /** Reads the JSON of a value. Throws if the value does not fit the type. */
+  readonly parse: (json: string) => ParquetValue
+}
+
+const textEncoder = new TextEncoder()
+
+const textElement: ParquetField["element"] = {
+  type: "BYTE_ARRAY",
+  converted_type: "UTF8",
+  logical_type: { type: "STRING" },
+}
+
+const parseText = (json: string) => textEncoder.encode(JSON.parse(json))
+
+export const textParquetField: ParquetField = {
+  element: textElement,
+  read: (bytes, offset, size) => bytes.subarray(offset, offset + size),
+  parse: parseText,
+}
+
+const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
+  for (let index = 0; index < text.length; index += 1) {
+    if (bytes[offset + index] !== text[index]) return false
+  }
+  return true
+}
+
+/** For a column that contains one of these words. */
+export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetField => {
+  const encoded = words.map((word) => textEncoder.encode(word))
+  return {
+    element: textElement,
+    isEnumerated: true,
+    read: (bytes, offset, size) => encoded.find((word) => word.length === size && isSameText(bytes, offset, word)),
+    parse: parseText,
+  }
+}
+
+/** Layout: dimensions, flags, element type, length and lower bound of each dimension, elements. */
+const readTextList: ParquetField["read"] = (bytes, offset, size) => {
+  const dimensions = readInt32(bytes, offset)
+  const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
+  if (dimensions !== 0 && !isList) return undefined
+  const texts: Array<Uint8Array> = []
+  for (let at = offset + 20; at < offset + size;) {
+    const length = readInt32(bytes, at)
+    if (length < 0) return undefined
+    texts.push(bytes.subarray(at + 4, at + 4 + length))
+    at += 4 + length
+  }
+  return texts
+}
+
+export const textListParquetField: ParquetField = {
+  element: textElement,
+  isList: true,
+  read: readTextList,
+  parse: (json) => Array.from<string, Uint8Array>(JSON.parse(json), (text) => textEncoder.encode(text)),
+}
+
+/** Reads a signed 64-bit integer as a float, which is exact up to 2^53. */
+export const readInt64 = (bytes: Uint8Array, offset: number) =>
+  readInt32(bytes, offset) * 4_294_967_296 + (readInt32(bytes, offset + 4) >>> 0)
+
+/** For integers of at most 2^53-1. The type needs no annotation, and hyparquet-writer 0.17 writes an invalid one. */
+export const integerParquetField: ParquetField = {
+  element: { type: "INT64" },
+  read: (bytes, offset) => {
+    const value = readInt64(bytes, offset)
+    return Number.isSafeInteger(value) ? BigInt(value) : undefined
+  },
+  parse: BigInt,
+}
+
+export const booleanParquetField: ParquetField = {
+  element: { type: "BOOLEAN" },
+  read: (bytes, offset) => bytes[offset] !== 0,
+  parse: (json) => json === "true",
+}
+
+// ----------------------------------------------------------------------------------------------------------------
+// Decimals
+// ----------------------------------------------------------------------------------------------------------------
+
+/** Digits that a 64-bit integer always has room for. */
+const maxInt64Digits = 18
+
+/** The smallest number of bytes whose signed integers have room for this many digits. */
+const countBytes = (digits: number) => {
+  const bits = (10n ** BigInt(digits) - 1n).toString(2).length + 1
+  return Math.ceil(bits / 8)
+}
+
+const [positive, negative] = [0, 0x4000]
+
+/** A decimal with at most `precision` digits, `scale` of them after the point. Other values are refused. */
+export const makeDecimalParquetField = (precision: number, scale: number): ParquetField => {
+  const limit = 10n ** BigInt(precision)
+  /** Number of groups of four digits after the point, and the factor by which they exceed the scale. */
+  const fractionGroups = Math.ceil(scale / 4)
+  const excess = 10 ** (fractionGroups * 4 - scale)
+
+  const parse = (json: string) => {
+    const [, sign = "", integers, fraction = ""] = /^(-?)(\d+)(?:\.(\d+))?$/.exec(json) ?? []
+    const decimals = fraction.replace(/0+$/, "")
+    const unscaled = BigInt(`${sign}${integers}${decimals.padEnd(scale, "0")}`)
+    if (decimals.length > scale || unscaled >= limit || unscaled <= -limit) {
+      throw new InvalidParquetValue({ message: `${json} does not fit decimal(${precision}, ${scale})` })
+    }
+    return unscaled
+  }
+
+  /** Layout: number of groups, weight of the first group (0: before the point), sign, number of decimals, groups. */
+  const read: ParquetField["read"] = (bytes, offset) => {
+    const count = readInt16(bytes, offset)
+    const last = readInt16(bytes, offset + 2) + fractionGroups
+    const sign = readInt16(bytes, offset + 4)
+    if (sign !== positive && sign !== negative) return undefined
+    if (count === 0) return 0n
+    if (count > last + 1) return undefined
+    let digits = 0
+    for (let index = 0; index <= last; index += 1) {
+      digits = digits * 10_000 + (index < count ? readInt16(bytes, offset + 8 + index * 2) : 0)
+    }
+    const unscaled = digits / excess
+    if (!Number.isSafeInteger(digits) || !Number.isInteger(unscaled)) return undefined
+    const value = BigInt(sign === negative ? -unscaled : unscaled)
+    return unscaled < limit ? value : undefined
+  }
+
+  const physical: ParquetField["element"] = precision <= maxInt64Digits
+    ? { type: "INT64" }
+    : { type: "FIXED_LEN_BYTE_ARRAY", type_length: countBytes(precision) }
+  const logical_type = { type: "DECIMAL", precision, scale } as const
+  return { element: { ...physical, converted_type: "DECIMAL", logical_type, precision, scale }, read, parse }
+}
+
+// ----------------------------------------------------------------------------------------------------------------
+// Dates and times
+// ----------------------------------------------------------------------------------------------------------------
+
+/** `readDay` returns the day since 1970, or undefined if it cannot be printed. */
+export const makeDateParquetField = (
+  readDay: (bytes: Uint8Array, offset: number) => number | undefined,
+): ParquetField => ({
+  element: { type: "INT32", converted_type: "DATE", logical_type: { type: "DATE" } },
+  read: readDay,
+  parse: (json) => {
+    throw new InvalidParquetValue({ message: `${json} is not a date from year 1 to 9999` })
+  },
+})
+
+const toMicros = (millis: number) => {
+  const micros = millis * 1000
+  return Number.isSafeInteger(micros) ? BigInt(micros) : BigInt(millis) * 1000n
+}
+
+/** `readMillis` returns milliseconds since 1970 UTC, or undefined if only the schemas can compute them. */
+export const makeInstantParquetField = (
+  readMillis: (bytes: Uint8Array, offset: number) => number | undefined,
+): ParquetField => ({
+  element: {
+    type: "INT64",
+    converted_type: "TIMESTAMP_MICROS",
+    logical_type: { type: "TIMESTAMP", isAdjustedToUTC: true, unit: "MICROS" },
+  },
+  read: (bytes, offset) => {
+    const millis = readMillis(bytes, offset)
+    return millis === undefined ? undefined : toMicros(millis)
+  },
+  parse: (json) => toMicros(Date.parse(JSON.parse(json))),
+})

@@ -1,0 +1,299 @@
+/**
+ * Writes the rows of a list as a Parquet file, one row group in memory at a time:
+ * docs/decisions/0108-parquet-exports.md.
+ */
+import type { ColumnChunk, RowGroup, SchemaElement } from "hyparquet"
+import { ByteWriter } from "hyparquet-writer"
+import { writeColumn } from "hyparquet-writer/src/column.js"
+import { encodeNestedValues } from "hyparquet-writer/src/dremel.js"
+import { writeMetadata } from "hyparquet-writer/src/metadata.js"
+import { schemaPathResolver } from "hyparquet-writer/src/schema.js"
+import { Schema, SchemaAST } from "effect"
+import { zstdCompressSync } from "node:zlib"
+import { integerParquetField, type ParquetField, type ParquetValue, textListParquetField } from "./ParquetFields.ts"
+import {
+  type FieldPositions,
+  findFieldEncoder,
+  InvalidRow,
+  isNullable,
+  makeFieldFinder,
+  makeSchemaEncoder,
+  type RowModel,
+  type RowModels,
+  toArray,
+} from "./RowEncoder.ts"
+import { readInt32, type RowRecord } from "./RowRecord.ts"
+
+/** A row group ends with the fetched rows that exceed one of these limits. */
+const [maxGroupRows, maxGroupBytes] = [32_768, 8_388_608]
+
+/** Encoded bytes are passed on in chunks of at least this size, except the last one. */
+const minChunkBytes = 65_536
+
+const noBytes = new Uint8Array(0)
+
+const pageBytes = 1_048_576
+
+/** `PAR1`, at the start and the end of a file. */
+const magic = 0x3152_4150
+
+const compressors = { ZSTD: (bytes: Uint8Array) => zstdCompressSync(bytes) }
+
+// ----------------------------------------------------------------------------------------------------------------
+// Columns
+// ----------------------------------------------------------------------------------------------------------------
+
+/** Returns the Parquet type of a column. Numbers and lists of the service's own tables have no encoder. */
+const findParquetField = ({ ast }: Schema.Top): ParquetField => {
+  const encoder = findFieldEncoder(ast)
+  if (encoder !== undefined) return encoder.parquet
+  const types = SchemaAST.isUnion(ast) ? ast.types : [ast]
+  const field = types.some(SchemaAST.isNumber) ? integerParquetField : textListParquetField
+  return { ...field, read: () => undefined }
+}
+
+interface Column {
+  readonly name: string
+  readonly field: ParquetField
+  /** Whether a row may lack the value. */
+  readonly isOptional: boolean
+}
+
+const findColumns = (models: RowModels, names: ReadonlyArray<string>): ReadonlyArray<Column> =>
+  names.map((name) => {
+    const schemas = toArray(models).map((model) => name in model.json.fields ? model.fields[name] : undefined)
+    const [first] = schemas.flatMap((schema) => schema ?? [])
+    if (first === undefined) throw new InvalidRow({ message: `No model has the column ${name}` })
+    const isOptional = schemas.some((schema) => schema === undefined || isNullable(schema.ast))
+    return { name, field: findParquetField(first), isOptional }
+  })
+
+/** The elements of a list are never null, like those of PostgreSQL's arrays here. */
+const describeColumn = ({ field: { element, isList }, isOptional, name }: Column): ReadonlyArray<SchemaElement> => {
+  const repetition_type = isOptional ? "OPTIONAL" : "REQUIRED"
+  if (isList === undefined) return [{ ...element, name, repetition_type }]
+  return [
+    { name, repetition_type, converted_type: "LIST", logical_type: { type: "LIST" }, num_children: 1 },
+    { name: "list", repetition_type: "REPEATED", num_children: 1 },
+    { ...element, name: "element", repetition_type: "REQUIRED" },
+  ]
+}
+
+/** Reads the value of the current record. Throws if it does not match its schema or its Parquet type. */
+type ReadValue = () => ParquetValue | null
+
+const readNothing: ReadValue = () => null
+
+const makeValueReader = (model: RowModel, name: string, index: number, fields: FieldPositions): ReadValue => {
+  const [select, json] = [model.fields[name], model.json.fields[name]]
+  if (json === undefined || select === undefined) return readNothing
+  const { parse, read } = findParquetField(select)
+  const encode = makeSchemaEncoder(index, fields, select, json)
+  const canBeNull = isNullable(select.ast)
+  return () => {
+    const size = fields.sizes[index] ?? -1
+    if (size < 0 && canBeNull) return null
+    try {
+      return (size < 0 ? undefined : read(fields.bytes, fields.offsets[index] ?? 0, size)) ?? parse(encode())
+    } catch (cause) {
+      const reason = cause instanceof Error ? cause.message : String(cause)
+      throw new InvalidRow({
+        message: `The database has values that do not match the schema: ${model.identifier}.${name}: ${reason}`,
+      })
+    }
+  }
+}
+
+/** Returns a function that finds the first model that the current record matches. */
+const makeModelFinder = (readers: ReadonlyArray<ReadonlyArray<ReadValue>>) => {
+  const matches = (model: ReadonlyArray<ReadValue>) => {
+    try {
+      for (const read of model) read()
+      return true
+    } catch {
+      return false
+    }
+  }
+  /** A row that matches no model fails when it is encoded. */
+  return () => readers.length === 1 ? 0 : Math.max(0, readers.findIndex(matches))
+}
+
+// ----------------------------------------------------------------------------------------------------------------
+// Row groups
+// ----------------------------------------------------------------------------------------------------------------
+
+/** Doubles the size of an array until it has room for `length` elements. */
+const grow = <Elements extends Uint8Array | Int32Array>(
+  elements: Elements,
+  length: number,
+  make: (length: number) => Elements,
+) => {
+  if (length <= elements.length) return elements
+  const larger = make(Math.max(length, elements.length * 2))
+  larger.set(elements)
+  return larger
+}
+
+/** The records of a row group, as PostgreSQL sent them. */
+class GroupBuffer {
+  private bytes = new Uint8Array(65_536)
+  private offsets = new Int32Array(4_096)
+  private models = new Uint8Array(256)
+  private length = 0
+  private decode: RowRecord["decode"] = () => undefined
+  private readonly fields: FieldPositions
+  rows = 0
+
+  constructor(fields: FieldPositions) {
+    this.fields = fields
+  }
+
+  get isFull() {
+    return this.rows >= maxGroupRows || this.length >= maxGroupBytes
+  }
+
+  /** Adds the current record, of which `fields` has the positions. */
+  add({ bytes, decode, offset, size }: RowRecord, model: number) {
+    const columns = this.fields.offsets.length
+    this.bytes = grow(this.bytes, this.length + size, (length) => new Uint8Array(length))
+    this.offsets = grow(this.offsets, (this.rows + 1) * columns, (length) => new Int32Array(length))
+    this.models = grow(this.models, this.rows + 1, (length) => new Uint8Array(length))
+    this.bytes.set(bytes.subarray(offset, offset + size), this.length)
+    this.fields.offsets.forEach((at, column) => {
+      this.offsets[this.rows * columns + column] = at - offset + this.length
+    })
+    this.models[this.rows] = model
+    this.decode = decode
+    this.length += size
+    this.rows += 1
+  }
+
+  /** Reads a column. The values may refer to the buffer. */
+  readColumn(column: number, readers: ReadonlyArray<ReadonlyArray<ReadValue>>): Array<ParquetValue | null> {
+    const { bytes, fields, models, offsets } = this
+    const columns = fields.offsets.length
+    fields.bytes = bytes
+    fields.decode = this.decode
+    const reads = readers.map((model) => model[column] ?? readNothing)
+    const values = new Array<ParquetValue | null>(this.rows)
+    for (let row = 0; row < this.rows; row += 1) {
+      const offset = offsets[row * columns + column] ?? 0
+      fields.offsets[column] = offset
+      fields.sizes[column] = readInt32(bytes, offset - 4)
+      values[row] = (reads[models[row] ?? 0] ?? readNothing)()
+    }
+    return values
+  }
+
+  clear() {
+    this.rows = 0
+    this.length = 0
+  }
+}
+
+/** The bytes after one step of the encoding: a column, or the footer. They may be empty. */
+interface ParquetChunk {
+  readonly bytes: Uint8Array
+  /** Whether the rows that were added so far are complete. */
+  readonly endsGroup: boolean
+}
+
+/** Adds the next rows, and encodes a row group if it is full or the last one. */
+export type WriteParquetRows = (rows: ReadonlyArray<RowRecord>, isLast: boolean) => Generator<ParquetChunk>
+
+/** Creates a writer for one file. `metadata` becomes the key-value metadata of the file. */
+export const makeParquetWriter = (
+  models: RowModels,
+  names: ReadonlyArray<string>,
+  metadata: Readonly<Record<string, string>>,
+): WriteParquetRows => {
+  const columns = findColumns(models, names)
+  const schema: Array<SchemaElement> = [
+    { name: "root", num_children: columns.length },
+    ...columns.flatMap(describeColumn),
+  ]
+  const findPath = schemaPathResolver(schema)
+  const { fields, find, release } = makeFieldFinder(models, names)
+  const readers = toArray(models).map((model) =>
+    names.map((name, index) => makeValueReader(model, name, index, fields))
+  )
+  const findModel = makeModelFinder(readers)
+  const group = new GroupBuffer(fields)
+  const writer = new ByteWriter()
+  const groups: Array<RowGroup> = []
+  let written = 0
+  writer.appendUint32(magic)
+
+  const take = () => {
+    const bytes = writer.getBytes().slice()
+    writer.index = 0
+    return bytes
+  }
+
+  const encodeColumn = (index: number, { field, name }: Column) => {
+    const path = findPath(field.isList === undefined ? [name] : [name, "list", "element"])
+    const schemaPath = path.map(({ element }) => element)
+    const element = schemaPath.at(-1) ?? field.element
+    const pageData = encodeNestedValues(path, group.readColumn(index, readers))
+    return writeColumn({
+      writer,
+      pageData,
+      column: {
+        columnName: name,
+        element: { ...element, name },
+        schemaPath,
+        codec: "ZSTD",
+        compressors,
+        stats: true,
+        pageSize: pageBytes,
+        columnIndex: false,
+        offsetIndex: false,
+        ...(field.isEnumerated === undefined ? {} : { encoding: "RLE_DICTIONARY" }),
+      },
+    }).chunk
+  }
+
+  const encodeGroup = function* () {
+    const start = writer.offset
+    const chunks: Array<ColumnChunk> = []
+    for (const [index, column] of columns.entries()) {
+      chunks.push(encodeColumn(index, column))
+      if (chunks.length === columns.length) break
+      yield { bytes: writer.index < minChunkBytes ? noBytes : take(), endsGroup: false }
+    }
+    groups.push({
+      columns: chunks,
+      num_rows: BigInt(group.rows),
+      total_byte_size: chunks.reduce((sum, { meta_data }) => sum + (meta_data?.total_uncompressed_size ?? 0n), 0n),
+      total_compressed_size: BigInt(writer.offset - start),
+    })
+    written += group.rows
+    group.clear()
+    release()
+    yield { bytes: take(), endsGroup: true }
+  }
+
+  const finish = () => {
+    writeMetadata(writer, {
+      version: 2,
+      created_by: "tickerline",
+      schema,
+      num_rows: BigInt(written),
+      row_groups: groups,
+      key_value_metadata: Object.entries(metadata).map(([key, value]) => ({ key, value })),
+      metadata_length: 0,
+    })
+    writer.appendUint32(magic)
+    return { bytes: take(), endsGroup: false }
+  }
+
+  return function* (rows, isLast) {
+    for (const row of rows) {
+      find(row)
+      group.add(row, findModel())
+    }
+    release()
+    if (group.isFull || (isLast && group.rows > 0)) yield* encodeGroup()
+    if (isLast) yield finish()
+  }
+}

@@ -1,0 +1,306 @@
+/** Rows as PostgreSQL sends them, written as Parquet and read with hyparquet, compared with their JSON. */
+import { assert, layer } from "@effect/vitest"
+import { Arbitrary, Effect, Layer, Schema } from "effect"
+import { Model } from "effect/schema"
+import { SqlClient } from "effect/sql"
+import { databaseClientLayer } from "../../src/db/Database.ts"
+import {
+  booleanColumn,
+  dateColumn,
+  integerColumn,
+  literalColumn,
+  moneyColumn,
+  nullableColumn,
+  priceColumn,
+  priceInThousandthsColumn,
+  productColumn,
+  textArrayColumn,
+  textColumn,
+} from "../../src/rows/Columns.ts"
+import { output } from "../../src/rows/OutputBuffer.ts"
+import { makeParquetWriter } from "../../src/rows/ParquetWriter.ts"
+import {
+  findFieldEncoder,
+  getColumnNames,
+  makeJsonRowWriter,
+  type RowModel,
+  type RowModels,
+} from "../../src/rows/RowEncoder.ts"
+import { type RowRecord, toRecords } from "../../src/rows/RowRecord.ts"
+import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
+import { formatDecimal, parseWithDigits, readParquet } from "../support/ParquetFiles.ts"
+import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
+import { DilutiveSecurity } from "../../src/v1/dilution-data/Api.ts"
+import { FloatOutstanding } from "../../src/v1/float-outstanding/Api.ts"
+import { GapStatAdvanced } from "../../src/v1/gap-stats/Api.ts"
+import { DailyPrice, HistoricalFloat } from "../../src/v1/historical-float-pro/Api.ts"
+import { IntradayRunner } from "../../src/v1/intraday-runners/Api.ts"
+import { OwnershipRow } from "../../src/v1/ownership/Api.ts"
+import { PremarketStat } from "../../src/v1/premarket-stats/Api.ts"
+import { PumpAndDumpSuspect } from "../../src/v1/pump-and-dump-tracker/Api.ts"
+import { Registration } from "../../src/v1/registrations/Api.ts"
+import { ResearchReport } from "../../src/v1/research-reports/Api.ts"
+import { ScreenerRow } from "../../src/v1/screener/Api.ts"
+import { SplitStatus } from "../../src/v1/split-status/Api.ts"
+import * as Service from "../support/Service.ts"
+
+/** The models of the tables with decimals. */
+const tables: Readonly<Record<string, RowModel>> = {
+  afterhours_stats: AfterhoursStat,
+  daily_prices: DailyPrice,
+  dilution_data: DilutiveSecurity,
+  float_outstanding: FloatOutstanding,
+  gap_stats: GapStatAdvanced,
+  historical_float_pro: HistoricalFloat,
+  intraday_runners: IntradayRunner,
+  ownership: OwnershipRow,
+  premarket_stats: PremarketStat,
+  pump_and_dump_tracker: PumpAndDumpSuspect,
+  registrations: Registration,
+  research_reports: ResearchReport,
+  screener: ScreenerRow,
+  split_status: SplitStatus,
+}
+
+const database = Layer.unwrap(
+  Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
+)
+
+const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
+  const sql = yield* SqlClient.SqlClient
+  return toRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
+})
+
+/** Writes the records in chunks of a size. */
+const writeFile = (models: RowModels, records: ReadonlyArray<RowRecord>, size = records.length, metadata = {}) => {
+  const write = makeParquetWriter(models, getColumnNames(models), metadata)
+  const chunks: Array<Uint8Array> = []
+  for (let index = 0; index < Math.max(1, records.length); index += Math.max(1, size)) {
+    const rows = records.slice(index, index + size).map((record) => record.copy())
+    for (const { bytes } of write(rows, index + size >= records.length)) chunks.push(bytes)
+  }
+  return Buffer.concat(chunks)
+}
+
+const read = (bytes: Uint8Array) => Effect.promise(() => readParquet(bytes))
+
+/** The rows as their JSON prints them; columns that a row's model lacks are null. */
+const toJsonRows = (models: RowModels, records: ReadonlyArray<RowRecord>) => {
+  const writeJson = makeJsonRowWriter(models)
+  const nulls = Object.fromEntries(getColumnNames(models).map((name) => [name, null]))
+  return records.map((record) => ({
+    ...nulls,
+    ...Object(parseWithDigits(new TextDecoder().decode(output.take(writeJson(record, 0))))),
+  }))
+}
+
+class EveryType extends Model.Class<EveryType>("EveryType")({
+  text: nullableColumn(textColumn("")),
+  word: nullableColumn(literalColumn(["a", "bé"], "")),
+  texts: nullableColumn(textArrayColumn("")),
+  integer: nullableColumn(integerColumn("")),
+  price: nullableColumn(priceColumn("")),
+  money: nullableColumn(moneyColumn("")),
+  flag: nullableColumn(booleanColumn("")),
+  date: nullableColumn(dateColumn("")),
+  eastern: nullableColumn(FixedOffsetTimeColumn),
+  new_york: nullableColumn(NewYorkTimeColumn),
+  utc: nullableColumn(InstantColumn),
+}) {}
+
+const nulls: Readonly<Record<string, string>> = {
+  text: "null::text",
+  word: "null::text",
+  texts: "null::text[]",
+  integer: "null::bigint",
+  price: "null::numeric",
+  money: "null::numeric",
+  flag: "null::boolean",
+  date: "null::date",
+  eastern: "null::timestamp",
+  new_york: "null::timestamp",
+  utc: "null::timestamptz",
+}
+
+/** A row in which one column has a value. */
+const selectValue = (column: string, expression: string) =>
+  selectRecords(Object.entries(nulls).map(([name, missing]) => name === column ? expression : missing).join(", "))
+
+const days = ["0001-01-02", "1582-10-15", "1899-12-31", "1900-01-01", "1969-12-31", "2000-02-29", "2026-03-08"]
+const lateDays = ["2026-11-01", "2255-06-06", "2285-06-06", "9999-12-30"]
+const clocks = ["00:00", "01:59:59.999999", "02:30", "12:34:56.7", "23:59:59.9994"]
+const times = [...days, ...lateDays].flatMap((day) => clocks.map((clock) => `${day} ${clock}`))
+const decimals = [
+  "0",
+  "-0.0001",
+  "0.1",
+  "9999.9999",
+  "10000",
+  "-10000.0001",
+  "99999999999999.9999",
+  "-99999999999999.9999",
+]
+const amounts = ["0.01", "-999999999999999999.99", "999999999999999999.99", "90071992547409.93", "1234567890123.4"]
+const texts = ["", "plain", `"quoted" \\ é 😀`, "x".repeat(300_000), "\u0001\u2028"]
+const quote = (text: string) => `'${text.replaceAll("'", "''")}'`
+
+const valid: Readonly<Record<string, ReadonlyArray<string>>> = {
+  text: texts.map((text) => `${quote(text)}::text`),
+  word: ["'a'::text", "'bé'::text"],
+  texts: ["'{}'::text[]", "'{a}'::text[]", `'{"","\\"",é}'::text[]`],
+  integer: ["0", "-1", "9007199254740991", "-9007199254740991"].map((value) => `(${value})::bigint`),
+  price: decimals.map((value) => `(${value})::numeric`),
+  money: amounts.map((value) => `(${value})::numeric`),
+  flag: ["true", "false"],
+  date: [...days, ...lateDays].map((day) => `'${day}'::date`),
+  eastern: times.map((time) => `'${time}'::timestamp`),
+  new_york: times.map((time) => `'${time}'::timestamp`),
+  utc: times.map((time) => `'${time}Z'::timestamptz`),
+}
+
+const invalid: Readonly<Record<string, ReadonlyArray<string>>> = {
+  word: ["'c'::text", "''::text"],
+  texts: ["'{NULL}'::text[]", "'{{a},{b}}'::text[]"],
+  integer: ["9007199254740992::bigint", "(-9223372036854775808)::bigint"],
+  price: ["100000000000000", "-100000000000000", "0.00001", "1e40", "'NaN'", "'Infinity'"].map((value) =>
+    `(${value})::numeric`
+  ),
+  money: ["1000000000000000000", "0.001", "90071992547409.931", "'-Infinity'"].map((value) => `(${value})::numeric`),
+  date: ["'infinity'::date", "'10000-01-01'::date", "'0044-03-15 BC'::date"],
+  utc: ["'infinity'::timestamptz"],
+}
+
+const isEveryType = (row: object) => getColumnNames(EveryType).every((name) => name in row)
+
+layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
+  it.effect("has the values of the JSON, for each type and at its limits (D16)", () =>
+    Effect.gen(function* () {
+      const records: Array<RowRecord> = []
+      for (const [column, expressions] of Object.entries(valid)) {
+        for (const expression of expressions) records.push(...(yield* selectValue(column, expression)))
+      }
+      records.push(...(yield* selectValue("", "")))
+      const { encodings, metadata, rows, types } = yield* read(
+        writeFile(EveryType, records, 7, { name: "ü", none: "" }),
+      )
+      assert.deepStrictEqual(rows, toJsonRows(EveryType, records))
+      assert.isTrue(rows.every(isEveryType))
+      assert.deepStrictEqual(metadata, { name: "ü", none: "" })
+      assert.deepStrictEqual(types, {
+        text: "string byte_array?",
+        word: "string byte_array?",
+        texts: "list of string byte_array?",
+        integer: "int64?",
+        price: "decimal(18,4) int64?",
+        money: "decimal(20,2) fixed_len_byte_array(9)?",
+        flag: "boolean?",
+        date: "date int32?",
+        eastern: "timestamp(micros,utc) int64?",
+        new_york: "timestamp(micros,utc) int64?",
+        utc: "timestamp(micros,utc) int64?",
+      })
+      assert.include(encodings["word"] ?? [], "RLE_DICTIONARY")
+    }))
+
+  it.effect("is not written if a value does not fit its type, instead of losing digits (D16)", () =>
+    Effect.gen(function* () {
+      for (const [column, expressions] of Object.entries(invalid)) {
+        for (const expression of expressions) {
+          const records = yield* selectValue(column, expression)
+          assert.throws(() => writeFile(EveryType, records), new RegExp(`EveryType.${column}`), expression)
+        }
+      }
+      class Required extends Model.Class<Required>("Required")({ text: textColumn("") }) {}
+      const missing = yield* selectRecords("null::text")
+      assert.throws(() => writeFile(Required, missing), /Required.text/)
+      const other = yield* selectRecords("1::bigint")
+      assert.throws(() => writeFile(Required, other), /type 20 instead of 25/)
+    }))
+
+  class Decimals extends Model.Class<Decimals>("Decimals")({
+    thousandths: priceInThousandthsColumn(""),
+    price: priceColumn(""),
+    money: moneyColumn(""),
+    product: productColumn(""),
+  }) {}
+  const shapes = [[18, 3], [18, 4], [20, 2], [38, 2]] as const
+  /** Unscaled integers of each number of digits, half of them the largest or smallest ones. */
+  const unscaled = Arbitrary.map(
+    Arbitrary.all({
+      digits: Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 38 }))),
+      seed: Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 999_999_999 }))),
+      isEdge: Arbitrary.schema(Schema.Boolean),
+      isNegative: Arbitrary.schema(Schema.Boolean),
+    }),
+    ({ digits, isEdge, isNegative, seed }) => (precision: number) => {
+      const limit = 10n ** BigInt(Math.min(digits, precision))
+      const value = isEdge
+        ? limit - 1n - BigInt(seed % 2)
+        : (BigInt(seed) * 0x9E3779B97F4A7C15F39CC0605CEDC834n) % limit
+      return isNegative ? -value : value
+    },
+  )
+  it.effect.prop(
+    "keeps each digit of decimals (D16)",
+    [Arbitrary.array(unscaled, { minLength: 4, maxLength: 40 })],
+    ([values]) =>
+      Effect.gen(function* () {
+        const rows = values.map((make) => shapes.map(([precision, scale]) => formatDecimal(make(precision), scale)))
+        const tuples = rows.map((row) => `(${row.map((text) => `'${text}'::numeric`).join(", ")})`).join(", ")
+        const records = yield* selectRecords("a, b, c, d", `from (values ${tuples}) as generated (a, b, c, d)`)
+        const file = yield* read(writeFile(Decimals, records))
+        assert.deepStrictEqual(file.rows.map((row) => Object.values(row)), rows)
+      }),
+    { arbitrary: { runs: 20 } },
+  )
+
+  it.effect("declares the precision and scale of PostgreSQL's columns (D16)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const found = yield* sql<{ readonly name: string; readonly type: string }>`
+        select table_name || '.' || column_name as name, 'decimal(' || numeric_precision || ',' || numeric_scale || ')' as type
+        from information_schema.columns where table_schema = current_schema() and data_type = 'numeric'
+      `
+      const declared = Object.fromEntries(
+        Object.entries(tables).flatMap(([table, model]) =>
+          Object.entries(model.fields).flatMap(([column, { ast }]) => {
+            const element = findFieldEncoder(ast)?.parquet.element
+            return element?.logical_type?.type === "DECIMAL"
+              ? [[`${table}.${column}`, `decimal(${element.precision},${element.scale})`] as const]
+              : []
+          })
+        ),
+      )
+      const stored = Object.fromEntries(found.map(({ name, type }) => [name, type]))
+      assert.isAbove(found.length, 100)
+      // The market_cap of historical_float_pro is a product of columns.
+      assert.deepStrictEqual(declared, { ...stored, "historical_float_pro.market_cap": "decimal(38,2)" })
+    }))
+
+  class Round extends Model.Class<Round>("Round")({ kind: literalColumn(["round"], ""), radius: integerColumn("") }) {}
+  class Square
+    extends Model.Class<Square>("Square")({ kind: literalColumn(["square"], ""), side: integerColumn("") }) {}
+  it.effect("has all columns of rows with different models, null where a model lacks one (D8)", () =>
+    Effect.gen(function* () {
+      const kinds = `case when g % 3 = 0 then 'round' else 'square' end`
+      const records = yield* selectRecords(`${kinds}, g, g * 2`, "from generate_series(1::bigint, 10) as g")
+      const { rows, types } = yield* read(writeFile([Round, Square], records, 4))
+      assert.deepStrictEqual(types, { kind: "string byte_array", radius: "int64?", side: "int64?" })
+      assert.deepStrictEqual(rows, toJsonRows([Round, Square], records))
+      const triangle = yield* selectRecords("'triangle'::text, 1::bigint, 2::bigint")
+      assert.throws(() => writeFile([Round, Square], triangle), /Round.kind/)
+    }))
+
+  class Line extends Model.Class<Line>("Line")({ number: integerColumn(""), text: textColumn("") }) {}
+  it.effect("has row groups of limited size, independent of the fetched chunks (D8)", () =>
+    Effect.gen(function* () {
+      const many = yield* selectRecords("g, 'x'::text", "from generate_series(1::bigint, 70000) as g")
+      const file = yield* read(writeFile(Line, many, 1_000))
+      assert.deepStrictEqual(file.groupSizes, [33_000, 33_000, 4_000])
+      assert.deepStrictEqual(file.rows.map(({ number }) => number), many.map((_, index) => String(index + 1)))
+      const large = yield* selectRecords("g, repeat('x', 100000)", "from generate_series(1::bigint, 200) as g")
+      assert.deepStrictEqual((yield* read(writeFile(Line, large, 1))).groupSizes, [84, 84, 32])
+      const empty = yield* read(writeFile(Line, []))
+      assert.deepStrictEqual([empty.rows, empty.groupSizes], [[], []])
+    }))
+})
