@@ -22,6 +22,7 @@ import { changelogHandlers } from "./changelog/Http.ts"
 import { Database } from "./db/Database.ts"
 import { HealthProbe } from "./db/health/HealthProbe.ts"
 import { ReadRouter } from "./db/replicas/ReadRouter.ts"
+import { ChangeFeed } from "./history/ChangeFeed.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { ingestJob } from "./ingest/edgar/IngestJob.ts"
 import * as Jobs from "./jobs/JobRunner.ts"
@@ -38,6 +39,7 @@ import * as Site from "./site/Http.ts"
 import { getSpanName } from "./http/RequestTarget.ts"
 import { accountEndpoints } from "./v1/account/Http.ts"
 import { afterhoursStatsEndpoints } from "./v1/afterhours-stats/Http.ts"
+import { changesEndpoints } from "./v1/changes/Http.ts"
 import { datasetsEndpoints } from "./v1/datasets/Http.ts"
 import { dilutionDataEndpoints } from "./v1/dilution-data/Http.ts"
 import { floatOutstandingEndpoints } from "./v1/float-outstanding/Http.ts"
@@ -80,6 +82,7 @@ const pipelineEndpoints = Effect.map(
     ownershipEndpoints,
     screenerEndpoints,
     timelineEndpoints,
+    changesEndpoints,
     overviewEndpoints,
     accountEndpoints,
     usageEndpoints,
@@ -120,6 +123,7 @@ const routes = HttpApiBuilder.layer(PublicApi).pipe(
 /** Everything that the routes need, except `SqlClient`. */
 const services = RequestPipeline.layer(pipelineEndpoints).pipe(
   Layer.provideMerge(lists),
+  Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(ResponseCache.layer),
   Layer.provideMerge(Authenticator.layer),
   Layer.provideMerge(ApiKeyCache.layer),

@@ -64,7 +64,7 @@ insert into history.beginning (earliest) values (clock_timestamp());
 
 -- Creates the partitions of a dataset and of the changes for a month, unless they exist.
 create function history.create_partitions(dataset text, month date) returns void
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
+language plpgsql security definer set search_path = pg_catalog, pg_temp set client_min_messages = warning as $$
 declare
   whole text;
   part  text;
@@ -73,8 +73,9 @@ begin
     part := whole || to_char(month, '_YYYY_MM');
     continue when to_regclass('history.' || part) is not null;
     perform pg_advisory_xact_lock(hashtextextended('history.' || part, 0));
-    continue when to_regclass('history.' || part) is not null;
-    execute format('create table history.%I (like history.%I including all)', part, whole);
+    -- `to_regclass` may still miss a table that was created during the wait; this looks again.
+    execute format('create table if not exists history.%I (like history.%I including all)', part, whole);
+    continue when pg_partition_root(to_regclass('history.' || part)) is not null;
     -- Unlike `create table … partition of`, this blocks neither reads nor writes.
     execute format('alter table history.%I attach partition history.%I for values from (%L) to (%L)', whole, part,
       month, month + interval '1 month');
