@@ -89,9 +89,7 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
               union all
               select ${sql.literal(past)} from ${sql.literal(`history."${table}"`)} as past
               where ${sql.literal(`${hasKey("past")} and ${isOf("past.recorded_in")}`)}
-                -- The transaction that ended the version may have begun in the month before.
-                and past.replaced_month >= change.month - interval '1 month'
-            ) as versions
+            ) as versions limit 1
           ),
           (
             select ${sql.literal(past)} from ${sql.literal(`history."${table}"`)} as past
