@@ -23,6 +23,7 @@ import { Database } from "./db/Database.ts"
 import { HealthProbe } from "./db/health/HealthProbe.ts"
 import { ReadRouter } from "./db/replicas/ReadRouter.ts"
 import { ChangeFeed } from "./history/ChangeFeed.ts"
+import { historyJob } from "./history/HistoryRetention.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { ingestJob } from "./ingest/edgar/IngestJob.ts"
 import * as Jobs from "./jobs/JobRunner.ts"
@@ -110,7 +111,7 @@ const lists = Layer.provide(ListEndpoints.layer, ExportCursors.layer)
 const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SitePaths).pipe(Layer.provide(Site.layer))
 
 /** Background jobs, each of which runs in one process at a time. */
-export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob, ingestJob])
+export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob, historyJob, ingestJob])
 
 /** All routes outside the request pipeline, with their middleware. */
 const routes = HttpApiBuilder.layer(PublicApi).pipe(

@@ -73,7 +73,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "site",
     "v1",
   ],
-  history: ["db", "load", "rows", "rules", "v1"],
+  history: ["db", "jobs/Job.ts", "load", "rows", "rules", "v1"],
   rules: ["rows", "http/RequestContext.ts"],
   rows: ["rules"],
   observability: ["rules", "http/RequestContext.ts"],
