@@ -38,7 +38,7 @@ class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
  */
 const maxTransactions = 5_000
 
-/** Where a page begins and ends. Times are text in microseconds. */
+/** Where a page begins and ends. Times are in UTC with microseconds. */
 const Bounds = Schema.Struct({
   earliest: Schema.String,
   is_available: Schema.Boolean,
@@ -109,8 +109,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
       }
 
       const textArray = (values: ReadonlyArray<string>) => sql`${arrayParameter(values, OID.text)}::text[]`
-      const print = (time: string) =>
-        sql.literal(`to_char(${time} at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"')`)
+      const toMicroseconds = (time: string) =>
+        sql.literal(`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
       const literal = (text: string) => sql.literal(`'${text}'`)
 
       /** The transaction to start from: the cursor's, or the newest one at a time. */
@@ -162,7 +162,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
               and place < coalesce((select min(place) from upcoming where month <> first_month), place + 1)
             order by place desc limit 1
           )
-          select ${print("earliest")},
+          select ${toMicroseconds("earliest")},
             coalesce(case
               when moment is not null then moment >= earliest
               when start.recorded_at > earliest then true
@@ -172,8 +172,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
               )
             end, false),
             coalesce(moment > clock_timestamp(), false),
-            start.id, start.mark::text, ${print("start.recorded_at")},
-            last.id, last.mark::text, ${print("last.recorded_at")}, last.month::text,
+            start.id, start.mark::text, ${toMicroseconds("start.recorded_at")},
+            last.id, last.mark::text, ${toMicroseconds("last.recorded_at")}, last.month::text,
             coalesce(last.place < (select count(*) from upcoming), false)
           from beginning left join start on true left join last on true
         `))
@@ -240,7 +240,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           select earliest = ${earliest}::text::timestamptz and (
               select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint
             ) is not distinct from ${start_mark}::text::uuid,
-            id, mark::text, position, ${print("recorded_at")}, dataset, kind
+            id, mark::text, position, to_char(recorded_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"'), dataset, kind
           from history.beginning left join (
             select later.id, later.mark, later.recorded_at, found.*
             from (

@@ -24,7 +24,7 @@ const loadedColumns: Readonly<Record<string, LoadedColumn>> = {
   source_links: addedColumns.source,
   recorded_at: nullableColumn(InstantColumn),
   anomaly_flagged: booleanColumn(""),
-  tldr_text: nullableColumn(textColumn("")),
+  tldr_text: textColumn(""),
 }
 
 /** A model of the given columns. Throws at startup if one of them has no schema. */

@@ -46,7 +46,8 @@ const isTooLong = (cell: RowCells[string]): cell is string => typeof cell === "s
 export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   {
     table: "ticker_changes",
-    model: TickerChange, row: TickerChange.insert,
+    model: TickerChange,
+    row: TickerChange.insert,
     key: ["old_ticker", "new_ticker", "effective_date", "cik"],
     validateRow: ({ new_ticker, old_ticker }) =>
       old_ticker === new_ticker ? { column: "new_ticker", reason: "must differ from old_ticker" } : undefined,
@@ -56,13 +57,15 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   },
   {
     table: "historical_tickers",
-    model: HistoricalTickerRow, row: HistoricalTickerRow.insert,
+    model: HistoricalTickerRow,
+    row: HistoricalTickerRow.insert,
     key: ["ticker", "former_ticker", "date"],
   },
   { table: "intraday_runners", model: IntradayRunner, row: IntradayRunner.insert, key: ["ticker", "date"] },
   {
     table: "dilution_data",
-    model: DilutiveSecurity, row: DilutiveSecurity.insert,
+    model: DilutiveSecurity,
+    row: DilutiveSecurity.insert,
     key: ["id"],
     validateRow: findMismatchedColumn,
     combinedColumns: securityTypeColumns,
@@ -79,13 +82,15 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   { table: "float_outstanding", model: FloatOutstanding, row: FloatOutstanding.insert, key: ["ticker"] },
   {
     table: "historical_float_pro",
-    model: HistoricalFloat, row: HistoricalFloat.insert,
+    model: HistoricalFloat,
+    row: HistoricalFloat.insert,
     key: ["ticker", "filed_at", "form_type", "document_url", "reported_date"],
   },
   { table: "daily_prices", model: DailyPrice, row: DailyPrice.insert, key: ["ticker", "date"] },
   {
     table: "ownership",
-    model: OwnershipRow, row: OwnershipRow.insert,
+    model: OwnershipRow,
+    row: OwnershipRow.insert,
     key: ["ticker", "accession_number", ...ownershipHoldingColumns],
   },
   { table: "screener", model: ScreenerRow, row: ScreenerRow.insert, key: ["ticker"] },

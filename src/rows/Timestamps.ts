@@ -121,7 +121,8 @@ const makeWallClockText = (timeZone: DateTime.TimeZone) =>
     SchemaTransformation.transform({
       decode: (text) => {
         const clock = text.slice(0, -6)
-        const isPrinted = text.endsWith("-05:00") && text.charAt(10) === "T" && wallClockPattern.test(clock) && isInCalendar(clock)
+        const isPrinted = text.endsWith("-05:00") && text.charAt(10) === "T" && wallClockPattern.test(clock) &&
+          isInCalendar(clock)
         const instant = isPrinted && hasPrintableYear(text) ? DateTime.make(text) : Option.none()
         return Option.match(instant, {
           onNone: () => text,
@@ -149,7 +150,10 @@ const InstantText = Schema.String.check(
 /** A `timestamp` column with the wall-clock time at -05:00, printed as stored (`dtV`, §2.1). */
 export const FixedOffsetTimeColumn = Model.Field({
   select: makeWallClockSchema(eastern).annotate({ fieldEncoder: makeTimeFieldEncoder(fieldTypes.timestamp, () => 0) }),
-  insert: makeWallClockText(eastern).annotate({ title: "time on the Eastern clock", examples: ["2026-06-01 20:05:00"] }),
+  insert: makeWallClockText(eastern).annotate({
+    title: "time on the Eastern clock",
+    examples: ["2026-06-01 20:05:00"],
+  }),
   json: makeJsonSchema("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
 })
 

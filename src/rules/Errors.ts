@@ -168,7 +168,7 @@ export class CursorExpired extends Schema.Error<CursorExpired>("CursorExpired")(
     "cursor_expired",
     Schema.Struct({
       earliest: Schema.String.annotate({
-        description: "The first time whose later changes are known, in microseconds. `after` accepts it.",
+        description: "Later changes are known, in UTC with microseconds. `after` accepts it.",
       }),
       restart: Schema.String.annotate({ description: "The request that returns a cursor from which to start again." }),
     }),
