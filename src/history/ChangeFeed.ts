@@ -240,7 +240,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           select earliest = ${earliest}::text::timestamptz and (
               select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint
             ) is not distinct from ${start_mark}::text::uuid,
-            id, mark::text, position, to_char(recorded_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"'), dataset, kind
+            id, mark::text, position,
+            to_char(recorded_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"'), dataset, kind
           from history.beginning left join (
             select later.id, later.mark, later.recorded_at, found.*
             from (

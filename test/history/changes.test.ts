@@ -57,7 +57,7 @@ const request = Effect.fnUntraced(function* (query: string, key?: string) {
 const readPage = Effect.fnUntraced(function* (query: string, key?: string) {
   const { headers, status, text } = yield* request(query, key)
   assert.strictEqual(status, 200, `${query}: ${text}`)
-  assert.strictEqual(headers["cache-control"], "private, no-store")
+  assert.strictEqual(headers["cache-control"], "private, no-cache")
   return Schema.decodeUnknownSync(Page)(parseExactly(text))
 })
 

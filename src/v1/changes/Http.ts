@@ -2,9 +2,8 @@ import { Effect } from "effect"
 import { checkAccess } from "../../accounts/AuthorizationMiddleware.ts"
 import { canUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
 import { ChangeFeed, type FeedPage } from "../../history/ChangeFeed.ts"
-import { setResponseHeaders } from "../../http/RequestContext.ts"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
-import { respondUncached } from "../../lists/QueryCache.ts"
+import { respondWithEtag } from "../../lists/QueryCache.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import {
   type ChangedDataset,
@@ -48,8 +47,7 @@ export const changesEndpoints = Effect.gen(function* () {
     const datasets = yield* selectDatasets(account, dataset)
     const place = after === undefined ? undefined : parseFeedPlace(after)
     const page = yield* readPage(place, { datasets, tickers: ticker, kinds: kind }, limit)
-    yield* setResponseHeaders({ "Cache-Control": "private, no-store" })
-    return yield* respondUncached(makeContent(page))
+    return yield* respondWithEtag(makeContent(page))
   })
 
   return [makePipelineEndpoint(ChangesApiGroup.endpoints.list, ChangesQuery, respond)]
