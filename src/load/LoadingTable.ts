@@ -271,8 +271,8 @@ export const mergeRows = Effect.fnUntraced(
 )
 
 /**
- * Locks the table against other writers until the end of the transaction, because a replacement would keep the rows that
- * they add. Readers do not wait.
+ * Locks the table against other writers until the end of the transaction. Otherwise a replacement would keep the rows
+ * that they add. Readers do not wait.
  */
 export const lockAgainstWriters = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
