@@ -8,6 +8,7 @@ import { queryParseOptions, UnexpectedErrorMiddleware, ValidationMiddleware } fr
 import { DeprecationMiddleware } from "./rules/Deprecation.ts"
 import { AccountApiGroup } from "./v1/account/Api.ts"
 import { AfterhoursStatsApiGroup } from "./v1/afterhours-stats/Api.ts"
+import { ChangesApiGroup } from "./v1/changes/Api.ts"
 import { DatasetsApiGroup } from "./v1/datasets/Api.ts"
 import { DilutionDataApiGroup } from "./v1/dilution-data/Api.ts"
 import { FloatOutstandingApiGroup } from "./v1/float-outstanding/Api.ts"
@@ -61,6 +62,7 @@ export class Api extends HttpApi.make("tickerline")
     OwnershipApiGroup,
     ScreenerApiGroup,
     TimelineApiGroup,
+    ChangesApiGroup,
   )
   .middleware(Billing)
   .add(OverviewApiGroup, AccountApiGroup, UsageApiGroup, DatasetsApiGroup)

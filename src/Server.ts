@@ -22,6 +22,8 @@ import { changelogHandlers } from "./changelog/Http.ts"
 import { Database } from "./db/Database.ts"
 import { HealthProbe } from "./db/health/HealthProbe.ts"
 import { ReadRouter } from "./db/replicas/ReadRouter.ts"
+import { ChangeFeed } from "./history/ChangeFeed.ts"
+import { historyJob } from "./history/HistoryRetention.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { ingestJob } from "./ingest/edgar/IngestJob.ts"
 import * as Jobs from "./jobs/JobRunner.ts"
@@ -38,6 +40,7 @@ import * as Site from "./site/Http.ts"
 import { getSpanName } from "./http/RequestTarget.ts"
 import { accountEndpoints } from "./v1/account/Http.ts"
 import { afterhoursStatsEndpoints } from "./v1/afterhours-stats/Http.ts"
+import { changesEndpoints } from "./v1/changes/Http.ts"
 import { datasetsEndpoints } from "./v1/datasets/Http.ts"
 import { dilutionDataEndpoints } from "./v1/dilution-data/Http.ts"
 import { floatOutstandingEndpoints } from "./v1/float-outstanding/Http.ts"
@@ -80,6 +83,7 @@ const pipelineEndpoints = Effect.map(
     ownershipEndpoints,
     screenerEndpoints,
     timelineEndpoints,
+    changesEndpoints,
     overviewEndpoints,
     accountEndpoints,
     usageEndpoints,
@@ -107,7 +111,7 @@ const lists = Layer.provide(ListEndpoints.layer, ExportCursors.layer)
 const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SitePaths).pipe(Layer.provide(Site.layer))
 
 /** Background jobs, each of which runs in one process at a time. */
-export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob, ingestJob])
+export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob, historyJob, ingestJob])
 
 /** All routes outside the request pipeline, with their middleware. */
 const routes = HttpApiBuilder.layer(PublicApi).pipe(
@@ -120,6 +124,7 @@ const routes = HttpApiBuilder.layer(PublicApi).pipe(
 /** Everything that the routes need, except `SqlClient`. */
 const services = RequestPipeline.layer(pipelineEndpoints).pipe(
   Layer.provideMerge(lists),
+  Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(ResponseCache.layer),
   Layer.provideMerge(Authenticator.layer),
   Layer.provideMerge(ApiKeyCache.layer),

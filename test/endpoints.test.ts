@@ -81,7 +81,9 @@ const open = endpoints.filter((endpoint) => !endpoint.keyed)
 const priced = keyed.filter(({ path }) => !freeEndpointPaths.includes(path))
 /** Endpoints that return a single object instead of a list (§4.1, D23, D28: envelope without pages). */
 const single = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]
-const lists = keyed.filter(({ path }) => !single.includes(path))
+/** Endpoints with a cursor instead of pages. */
+const feeds = ["/v1/changes"]
+const lists = keyed.filter(({ path }) => !single.includes(path) && !feeds.includes(path))
 const parameters = endpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ ...parameter, path: endpoint.path, others: endpoint.parameters }))
 )
@@ -627,7 +629,19 @@ describe("The declaration of the API", () => {
     assert.includeMembers(inEnvelope, ["count", "results", "page", "limit", "has_more"])
   })
 
-  it.each(keyed.filter((endpoint) => !lists.includes(endpoint)))(
+  it.each(keyed.filter(({ path }) => feeds.includes(path)))(
+    "declares a cursor instead of pages in a feed: $path (D8)",
+    ({ parameters, success }) => {
+      assert.isTrue(isList(success))
+      const names = parameters.map(({ name }) => name)
+      assert.includeMembers(names, ["after", "limit"])
+      assert.notInclude(names, "page")
+      const inEnvelope = entriesOf(valueAt(success, "properties")).map(([name]) => name)
+      assert.deepStrictEqual(inEnvelope, ["count", "results", "cursor", "has_more"])
+    },
+  )
+
+  it.each(keyed.filter(({ path }) => single.includes(path)))(
     "declares no paging unless it returns a list: $path (D8)",
     ({ parameters, success }) => {
       assert.isFalse(isList(success))
@@ -641,8 +655,8 @@ describe("The declaration of the API", () => {
 
   it("documents the defaults of page and limit (D8)", () => {
     const undocumented = (wanted: string, value: number) =>
-      parameters.filter(({ name, required, schema }) =>
-        name === wanted && (required || keywordValue(schema, "default") !== value)
+      parameters.filter(({ name, path, required, schema }) =>
+        name === wanted && !feeds.includes(path) && (required || keywordValue(schema, "default") !== value)
       ).map(({ path }) => path)
     assert.deepStrictEqual(undocumented("page", 1), [])
     assert.deepStrictEqual(undocumented("limit", 10), [])

@@ -2,7 +2,7 @@
 import { Clock, Context, Effect, Layer } from "effect"
 import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
-import { isTierSufficient, RequiredTier } from "../rules/EndpointAnnotations.ts"
+import { type EndpointAccess, isTierSufficient, RequiredTier } from "../rules/EndpointAnnotations.ts"
 import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
 import { Authorization } from "./Authorization.ts"
 import { canKeyAccessPath, CurrentAccount, hasCredit } from "./keys/Authentication.ts"
@@ -13,12 +13,11 @@ import { computeAffordableBytes, computeDataCost, PriceLookup } from "./billing/
 import { AccountRateLimiter } from "./limits/AccountRateLimiter.ts"
 
 /** Fails with 403 if the account's tier does not include the endpoint (D3), or the key is limited to other paths. */
-const checkAccess = (
+export const checkAccess = (
   account: typeof CurrentAccount.Service,
-  { annotations, path }: HttpApiEndpoint.Top,
+  { path, required_tier }: EndpointAccess,
 ): Effect.Effect<void, InsufficientTier | EndpointNotAllowed> => {
   const { endpoints, tier } = account
-  const required_tier = Context.get(annotations, RequiredTier)
   if (!isTierSufficient(tier, required_tier)) {
     const message = `This endpoint requires the tier ${required_tier}; the account has ${tier}.`
     return Effect.fail(new InsufficientTier({ error: { message, details: { required_tier, tier } } }))
@@ -31,6 +30,12 @@ const checkAccess = (
   }
   return Effect.void
 }
+
+/** The declared path of a routed endpoint has its version. */
+const getRoutedAccess = ({ annotations, path }: HttpApiEndpoint.Top): EndpointAccess => ({
+  path,
+  required_tier: Context.get(annotations, RequiredTier),
+})
 
 const costHeader = "X-Cost-Microdollars"
 
@@ -94,7 +99,7 @@ export const makeAuthorizer = Effect.gen(function* () {
   ): Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest> =>
     Effect.flatMap(RequestContext, (context) => {
       context.response.account_id = account.account_id
-      const access = checkAccess(account, endpoint)
+      const access = checkAccess(account, getRoutedAccess(endpoint))
       if (context.purpose === "estimate") return access
       const count = Effect.flatMap(
         rateLimit.countRequest(account),
@@ -147,11 +152,11 @@ export const makeBilling = Effect.gen(function* () {
    * Sets the price, and fails with 402 if the account has no credit left. The balance is up to half a second old and
    * excludes unrecorded requests, so requests may take it below zero.
    */
-  const requireCredit = (account: typeof CurrentAccount.Service, { annotations, path }: HttpApiEndpoint.Top) =>
+  const requireCredit = (account: typeof CurrentAccount.Service, endpoint: HttpApiEndpoint.Top) =>
     Effect.flatMap(RequestContext, (context) => {
       const { balance_microdollars } = account
-      context.response.price = prices.getPricePerGigabyte(path)
-      context.response.endpoint = { path, required_tier: Context.get(annotations, RequiredTier) }
+      context.response.price = prices.getPricePerGigabyte(endpoint.path)
+      context.response.endpoint = getRoutedAccess(endpoint)
       if (context.purpose === "estimate" || balance_microdollars === null || hasCredit(account)) return Effect.void
       const message = "The account's prepaid balance is used up. Add credit, and try again."
       return Effect.fail(new InsufficientCredits({ error: { message, details: { balance_microdollars } } }))

@@ -5,6 +5,7 @@
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 import { UsageBufferConfig } from "../accounts/billing/UsageMetering.ts"
 import { UsageRetentionConfig } from "../accounts/billing/UsagePartitions.ts"
+import { HistoryRetentionConfig } from "../history/HistoryRetention.ts"
 import { WrongKeysLimitConfig } from "../accounts/keys/BruteForceGuard.ts"
 import {
   RateLimitBasicConfig,
@@ -135,6 +136,12 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     example: "100000",
   },
   USAGE_RETENTION: { read: UsageRetentionConfig, expected: "a duration of at least 31 days", example: "400 days" },
+  HISTORY_RETENTION: {
+    read: HistoryRetentionConfig,
+    expected: "a duration of at least 31 days",
+    example: "800 days",
+    unset: "to keep the history forever",
+  },
   TICKERLINE_HOME: {
     read: TickerlineHomeConfig,
     expected: "a folder",

@@ -9,6 +9,7 @@ const errorClasses = {
   AmbiguousTickerLineage: Errors.AmbiguousTickerLineage,
   ApiKeyDisabled: AccountErrors.ApiKeyDisabled,
   BadRequest: Errors.BadRequest,
+  CursorExpired: Errors.CursorExpired,
   DatabasePoolTimeout: Errors.DatabasePoolTimeout,
   DataRefreshing: Errors.DataRefreshing,
   EndpointNotAllowed: AccountErrors.EndpointNotAllowed,

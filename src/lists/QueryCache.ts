@@ -184,6 +184,10 @@ const respond = (result: CachedResult, context: RequestContext) =>
     return HttpServerResponse.setBody(HttpServerResponse.empty({ status: 200, headers: responseHeaders }), body)
   })
 
+/** Responds with content that is not cached, or with 304 if the client has the same content. */
+export const respondWithEtag = (content: ResponseContent) =>
+  Effect.flatMap(RequestContext, (context) => respond(makeResult(content, undefined), context))
+
 /** Responds without caching and without an `ETag`. */
 export const respondUncached = (content: ResponseContent) =>
   Effect.map(RequestContext, (context) => {

@@ -1,5 +1,6 @@
 /** The datasets that `load` fills, each with its table, row schema and key (D30, tables). */
 import { Effect, Schema } from "effect"
+import type { RowModel } from "../rows/RowEncoder.ts"
 import { suggestName } from "../rules/Suggestions.ts"
 import { AfterhoursStat } from "../v1/afterhours-stats/Api.ts"
 import { DilutiveSecurity, findMismatchedColumn, securityTypeColumns } from "../v1/dilution-data/Api.ts"
@@ -23,6 +24,7 @@ import type { RowCells } from "./FileReader.ts"
 export interface LoadableDataset {
   /** The table, which is also the dataset's name on the command line (with `_` or `-`). */
   readonly table: string
+  readonly model: RowModel
   readonly row: Schema.Codec<RowCells, RowCells> & {
     readonly fields: { readonly [column: string]: Schema.Codec<RowCells[string], RowCells[string]> }
   }
@@ -44,6 +46,7 @@ const isTooLong = (cell: RowCells[string]): cell is string => typeof cell === "s
 export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   {
     table: "ticker_changes",
+    model: TickerChange,
     row: TickerChange.insert,
     key: ["old_ticker", "new_ticker", "effective_date", "cik"],
     validateRow: ({ new_ticker, old_ticker }) =>
@@ -54,39 +57,43 @@ export const loadableDatasets: ReadonlyArray<LoadableDataset> = [
   },
   {
     table: "historical_tickers",
+    model: HistoricalTickerRow,
     row: HistoricalTickerRow.insert,
     key: ["ticker", "former_ticker", "date"],
   },
-  { table: "intraday_runners", row: IntradayRunner.insert, key: ["ticker", "date"] },
+  { table: "intraday_runners", model: IntradayRunner, row: IntradayRunner.insert, key: ["ticker", "date"] },
   {
     table: "dilution_data",
+    model: DilutiveSecurity,
     row: DilutiveSecurity.insert,
     key: ["id"],
     validateRow: findMismatchedColumn,
     combinedColumns: securityTypeColumns,
   },
-  { table: "registrations", row: Registration.insert, key: ["id"] },
-  { table: "pump_and_dump_tracker", row: PumpAndDumpSuspect.insert, key: ["ticker"] },
-  { table: "split_status", row: SplitStatus.insert, key: ["id"] },
-  { table: "nasdaq_compliance", row: ComplianceNotice.insert, key: ["id"] },
-  { table: "news", row: NewsItem.insert, key: ["id"] },
-  { table: "gap_stats", row: GapStatAdvanced.insert, key: ["ticker", "date"] },
-  { table: "premarket_stats", row: PremarketStat.insert, key: ["ticker", "date"] },
-  { table: "afterhours_stats", row: AfterhoursStat.insert, key: ["ticker", "date"] },
-  { table: "research_reports", row: ResearchReport.insert, key: ["report_id"] },
-  { table: "float_outstanding", row: FloatOutstanding.insert, key: ["ticker"] },
+  { table: "registrations", model: Registration, row: Registration.insert, key: ["id"] },
+  { table: "pump_and_dump_tracker", model: PumpAndDumpSuspect, row: PumpAndDumpSuspect.insert, key: ["ticker"] },
+  { table: "split_status", model: SplitStatus, row: SplitStatus.insert, key: ["id"] },
+  { table: "nasdaq_compliance", model: ComplianceNotice, row: ComplianceNotice.insert, key: ["id"] },
+  { table: "news", model: NewsItem, row: NewsItem.insert, key: ["id"] },
+  { table: "gap_stats", model: GapStatAdvanced, row: GapStatAdvanced.insert, key: ["ticker", "date"] },
+  { table: "premarket_stats", model: PremarketStat, row: PremarketStat.insert, key: ["ticker", "date"] },
+  { table: "afterhours_stats", model: AfterhoursStat, row: AfterhoursStat.insert, key: ["ticker", "date"] },
+  { table: "research_reports", model: ResearchReport, row: ResearchReport.insert, key: ["report_id"] },
+  { table: "float_outstanding", model: FloatOutstanding, row: FloatOutstanding.insert, key: ["ticker"] },
   {
     table: "historical_float_pro",
+    model: HistoricalFloat,
     row: HistoricalFloat.insert,
     key: ["ticker", "filed_at", "form_type", "document_url", "reported_date"],
   },
-  { table: "daily_prices", row: DailyPrice.insert, key: ["ticker", "date"] },
+  { table: "daily_prices", model: DailyPrice, row: DailyPrice.insert, key: ["ticker", "date"] },
   {
     table: "ownership",
+    model: OwnershipRow,
     row: OwnershipRow.insert,
     key: ["ticker", "accession_number", ...ownershipHoldingColumns],
   },
-  { table: "screener", row: ScreenerRow.insert, key: ["ticker"] },
+  { table: "screener", model: ScreenerRow, row: ScreenerRow.insert, key: ["ticker"] },
 ]
 
 /** Finds a dataset by the name of its table or endpoint. */

@@ -107,13 +107,31 @@ const hasPrintableYear = (text: string) => {
 
 const printableYear = Schema.makeFilter(hasPrintableYear, { message: "must print with a year from 1 to 9999" })
 
-/** A time in a data file (D31, files) without a zone: `2026-06-01 09:30:00`. */
 const WallClockText = Schema.String.check(
   Schema.makeFilter((text: string) => wallClockPattern.test(text) && isInCalendar(text), {
     message: "must be a wall-clock time without a zone, like 2026-06-01 09:30:00",
   }),
   printableYear,
 )
+
+/** A time in a data file (D31, files): without a zone, such as `2026-06-01 09:30:00`, or as the API prints it. */
+const makeWallClockText = (timeZone: DateTime.TimeZone) =>
+  Schema.String.pipe(Schema.decodeTo(
+    WallClockText,
+    SchemaTransformation.transform({
+      decode: (text) => {
+        const clock = text.slice(0, -6)
+        const isPrinted = text.endsWith("-05:00") && text.charAt(10) === "T" && wallClockPattern.test(clock) &&
+          isInCalendar(clock)
+        const instant = isPrinted && hasPrintableYear(text) ? DateTime.make(text) : Option.none()
+        return Option.match(instant, {
+          onNone: () => text,
+          onSome: (time) => DateTime.formatIsoOffset(DateTime.setZone(time, timeZone)).slice(0, 23).replace("T", " "),
+        })
+      },
+      encode: (text) => text,
+    }),
+  ))
 
 /** A time in a data file (D31, files) with `Z` or an offset. */
 const InstantText = Schema.String.check(
@@ -132,7 +150,10 @@ const InstantText = Schema.String.check(
 /** A `timestamp` column with the wall-clock time at -05:00, printed as stored (`dtV`, §2.1). */
 export const FixedOffsetTimeColumn = Model.Field({
   select: makeWallClockSchema(eastern).annotate({ fieldEncoder: makeTimeFieldEncoder(fieldTypes.timestamp, () => 0) }),
-  insert: WallClockText.annotate({ title: "time on the Eastern clock", examples: ["2026-06-01 20:05:00"] }),
+  insert: makeWallClockText(eastern).annotate({
+    title: "time on the Eastern clock",
+    examples: ["2026-06-01 20:05:00"],
+  }),
   json: makeJsonSchema("Eastern wall clock, printed as stored, with the fixed offset -05:00."),
 })
 
@@ -150,7 +171,7 @@ export const NewYorkTimeColumn = Model.Field({
   select: makeWallClockSchema(newYork).annotate({
     fieldEncoder: makeTimeFieldEncoder(fieldTypes.timestamp, makeNewYorkShift()),
   }),
-  insert: WallClockText.annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),
+  insert: makeWallClockText(newYork).annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),
   json: makeJsonSchema(
     "A time on New York's clock, printed with the fixed offset -05:00: 09:30 in daylight time is 08:30.",
   ),

@@ -162,6 +162,23 @@ export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemo
   override readonly [ErrorReporter.ignore] = true
 }
 
+/** 410: changes after the cursor are no longer known, or the database has another history (change feed). */
+export class CursorExpired extends Schema.Error<CursorExpired>("CursorExpired")(
+  makeErrorFieldsWithDetails(
+    "cursor_expired",
+    Schema.Struct({
+      earliest: Schema.String.annotate({
+        description: "Later changes are known, in UTC with microseconds. `after` accepts it.",
+      }),
+      restart: Schema.String.annotate({ description: "The request that returns a cursor from which to start again." }),
+    }),
+  ),
+  { httpApiStatus: 410, description: "The cursor of a change feed has expired; download the datasets again." },
+) {
+  readonly _tag = "CursorExpired"
+  override readonly [ErrorReporter.ignore] = true
+}
+
 const FieldError = Schema.Struct({
   field: redactedText({ description: "The name of the parameter." }),
   reason: redactedText({ description: "What is wrong with it; completes a sentence that begins with the name." }),

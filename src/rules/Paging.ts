@@ -41,6 +41,13 @@ export const PagingParameters = {
   ),
 }
 
+/** The parameter `limit` of a list that has a cursor instead of pages. */
+export const makeLimitParameter = (maximum: number, standard: number, description: string) =>
+  decodeDigits(integerUpTo(maximum, describeRange(maximum)), describeRange(maximum)).annotate({
+    default: standard,
+    description,
+  }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(standard)))
+
 /** The decoded paging parameters. */
 export interface PageQuery {
   readonly page: number

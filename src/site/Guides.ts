@@ -17,6 +17,7 @@ const order = [
   "mcp",
   "lineage",
   "timeline",
+  "changes",
   "timestamps",
   "errors",
   "paging",

@@ -245,6 +245,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
         "/v1/ticker-changes": { "409": ["ambiguous_ticker_lineage"] },
         "/v1/timeline": { "409": ["ambiguous_ticker_lineage"] },
         "/v1/historical-tickers": { "404": ["not_found"] },
+        "/v1/changes": { "410": ["cursor_expired", "endpoint_removed"] },
         "/health/ready": { "503": ["database_pool_timeout"] },
       }
       for (const row of listOf(valueAt(body, "results"))) {

@@ -99,7 +99,7 @@ type Query = ReadonlyArray<readonly [string, string]>
 const priced = DocumentedEndpoints.documentedDatasetEndpoints
 
 const isList = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
-  parameters.some(({ name }) => name === "limit")
+  parameters.some(({ name }) => name === "page")
 const lists = priced.filter(isList)
 /** Lists of several symbols. The tests of the timeline, which has one, compare its estimates. */
 const listsOfTickers = lists.filter(({ parameters }) => parameters.some(({ kind }) => kind === "tickers"))

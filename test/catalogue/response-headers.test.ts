@@ -78,6 +78,7 @@ const operations = DocumentedEndpoints.documentedEndpoints.map(({ path, paramete
     priced: DocumentedEndpoints.responsesOf(path).has("402"),
     list: names.has("page"),
     tickers: parameters.some(({ kind }) => kind === "tickers"),
+    follows: names.has("follow_lineage"),
   }
 })
 type Operation = typeof operations[number]
@@ -100,7 +101,7 @@ const symbols = Array.from({ length: 15 }, (_, index) => `T${index + 1}`).join("
 
 /** Checks the 200 and 304 of an endpoint. */
 const successes = Effect.fnUntraced(function* (port: number, operation: Operation, key: string) {
-  const { list, path, target, tickers } = operation
+  const { follows, list, path, target, tickers } = operation
   const wire = Effect.fnUntraced(function* (target: string, options: ServiceInstances.WireRequestOptions = {}) {
     const answer = yield* ServiceInstances.requestOverWire(port, target, key, options)
     check(path, `${options.method ?? "GET"} ${target}`, answer)
@@ -110,7 +111,8 @@ const successes = Effect.fnUntraced(function* (port: number, operation: Operatio
   const all = [
     target,
     ...(list ? ["limit=1", ...files].map((query) => adding(target, query)) : []),
-    ...(tickers ? [`${path}?ticker=${symbols},@@&limit=1`, `${path}?ticker=T1&follow_lineage=true`] : []),
+    ...(tickers ? [`${path}?ticker=${symbols},@@&limit=1`] : []),
+    ...(tickers && follows ? [`${path}?ticker=T1&follow_lineage=true`] : []),
     ...(path === "/estimate"
       ? [adding(target.replace(/endpoint=[^&]*/, "endpoint=/v1/screener"), "ticker=T1,@@")]
       : []),
@@ -208,7 +210,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
           yield* refused(403, target, `X-API-Key: ${narrow}\r\n`)
           if (priced) yield* refused(402, target, `X-API-Key: ${empty}\r\n`)
           if (path === "/v1/historical-tickers") yield* refused(404, `${path}?ticker=NOBODY`, key)
-          if (operation.tickers || path === "/v1/timeline") {
+          if (operation.follows) {
             yield* refused(409, `${path}?ticker=AMB2&follow_lineage=true`, key)
           }
           if (path === "/v1/ticker-changes") yield* refused(409, `${path}?ticker=AMB2`, key)

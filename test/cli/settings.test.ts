@@ -48,6 +48,7 @@ const invalidValues: Environment = {
   TRUSTED_PROXIES: "10.0.0/8",
   USAGE_BUFFER: "none",
   USAGE_RETENTION: "3days",
+  HISTORY_RETENTION: "3days",
   INGEST_EDGAR: "hourly",
   EDGAR_USER_AGENT: "Acme Inc",
   EDGAR_TICKERS: "@@",

@@ -35,7 +35,8 @@ const declared = () => {
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, middleware }) => {
-      if (!Array.from(middleware).some(({ key }) => key === Billing.key)) return
+      // The change feed reads the history of all tables, and has tests of its own.
+      if (!Array.from(middleware).some(({ key }) => key === Billing.key) || endpoint.path === "/v1/changes") return
       found.push({ path: endpoint.path, tables: Context.get(endpoint.annotations, ReadsTables) })
     },
   })

@@ -20,12 +20,13 @@ export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ r
 
 /** Grants read access to all tables except payments. Partitions need no grant: they are read through their parent. */
 const readGrantsQuery = `
-  select format('grant select on public.%I to %I', relname, $1::text) as statement
-  from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
-    and relname <> 'credits'`
+  select format('grant select on %I.%I to %I', nspname, relname, $1::text) as statement
+  from pg_class join pg_namespace on pg_namespace.oid = relnamespace
+  where nspname in ('public', 'history') and relkind in ('r', 'p') and not relispartition
+    and (nspname, relname) <> ('public', 'credits')`
 
 const makeGrants = (role: string) => [
-  `grant usage on schema public to ${role}`,
+  `grant usage on schema public, history to ${role}`,
   `grant insert, update (bytes, request_count) on public.usage to ${role}`,
   `grant insert, update on public.usage_daily to ${role}`,
   `grant update (last_used_at) on public.api_keys to ${role}`,
@@ -39,6 +40,7 @@ const makeGrants = (role: string) => [
   `grant insert, update on public.rate_limits to ${role}`,
   `grant insert, update, delete on public.wrong_keys to ${role}`,
   `grant execute on function public.create_usage_partition, public.drop_usage_partitions to ${role}`,
+  `grant execute on function history.start_month, history.drop_before to ${role}`,
 ]
 
 const decodeRevokes = decodeRows(Schema.Struct({ revoke: Schema.String }))

@@ -1,0 +1,312 @@
+/**
+ * The change feed: what each recorded transaction changed, oldest first (docs/decisions/0115-change-feed.md).
+ * Transactions become visible in the order of `recorded_at`, so nothing appears before a place that was read.
+ */
+import { Context, Data, Effect, Layer, Schema } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { arrayParameter, OID } from "../db/ArrayParameters.ts"
+import { Database } from "../db/Database.ts"
+import { decodePositionalRows } from "../db/DecodeRows.ts"
+import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
+import { type ChangeKind, changeKinds, type FeedPlace, formatCursor } from "../v1/changes/Api.ts"
+import { type ListedChange, makeChangedRowReaders } from "./ChangedRows.ts"
+
+/** Which changes a reader wants. */
+export interface FeedFilter {
+  readonly datasets: ReadonlyArray<string>
+  /** Undefined: all symbols. */
+  readonly tickers: ReadonlyArray<string> | undefined
+  /** Undefined: all kinds. */
+  readonly kinds: ReadonlyArray<ChangeKind> | undefined
+}
+
+export interface FeedPage {
+  /** Each change as JSON. */
+  readonly changes: ReadonlyArray<Uint8Array>
+  /** Identifies the place after the page. */
+  readonly cursor: string
+  /** Whether the feed continues after the page, with changes that the reader may want. */
+  readonly hasMore: boolean
+}
+
+/** The history changed between two statements of a page: old parts were dropped, or another server took over. */
+class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
+
+/**
+ * The most transactions that a page examines. A page may therefore have no changes although the feed continues, if
+ * the reader wants only a few of them.
+ */
+const maxTransactions = 5_000
+
+/** Where a page begins and ends. Times are in UTC with microseconds. */
+const Bounds = Schema.Struct({
+  earliest: Schema.String,
+  is_available: Schema.Boolean,
+  is_future: Schema.Boolean,
+  start_id: Schema.NullOr(Schema.BigInt),
+  start_mark: Schema.NullOr(Schema.String),
+  starts_at: Schema.NullOr(Schema.String),
+  last_id: Schema.NullOr(Schema.BigInt),
+  last_mark: Schema.NullOr(Schema.String),
+  last_at: Schema.NullOr(Schema.String),
+  month: Schema.NullOr(Schema.String),
+  has_more: Schema.Boolean,
+})
+
+const FoundChange = Schema.Struct({
+  is_current: Schema.Boolean,
+  transaction: Schema.NullOr(Schema.BigInt),
+  mark: Schema.NullOr(Schema.String),
+  position: Schema.NullOr(Schema.BigInt),
+  recorded_at: Schema.NullOr(Schema.String),
+  dataset: Schema.NullOr(Schema.String),
+  kind: Schema.NullOr(Schema.Literals(changeKinds)),
+})
+
+const decodeBounds = decodePositionalRows(Bounds)
+const decodeChanges = decodePositionalRows(FoundChange)
+
+/** Greater than every position. */
+const endPosition = "999999999999999"
+
+const makeExpiredError = (earliest: string) =>
+  new CursorExpired({
+    error: {
+      message: `The changes after this place are not known. The earliest known ones are after ${earliest}, or the ` +
+        "database was restored. Get a cursor with after=now, download the datasets again, and continue with it.",
+      details: { earliest, restart: "/v1/changes?after=now" },
+    },
+  })
+
+const makeFutureError = () => {
+  const reason = "must not be in the future"
+  return new ValidationError({
+    error: { message: `after ${reason}`, details: { fields: [{ field: "after", reason }] } },
+  })
+}
+
+export class ChangeFeed extends Context.Service<ChangeFeed, {
+  /**
+   * Reads the changes after a place, at most `limit`. Without a place, it begins with the earliest known change.
+   * Reads only the primary.
+   */
+  readonly readPage: (
+    place: FeedPlace | undefined,
+    filter: FeedFilter,
+    limit: number,
+  ) => Effect.Effect<FeedPage, CursorExpired | DatabasePoolTimeout | DataRefreshing | ValidationError>
+}>()("tickerline/history/ChangeFeed") {
+  static readonly layer = Layer.effect(
+    ChangeFeed,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { readValues } = yield* Database
+      const readers = makeChangedRowReaders(sql)
+
+      const read = (statement: Statement.Statement<object>) => {
+        const [text, parameters] = statement.compile()
+        return readValues({ text, parameters, isPrepared: false })
+      }
+
+      const textArray = (values: ReadonlyArray<string>) => sql`${arrayParameter(values, OID.text)}::text[]`
+      const toMicroseconds = (time: string) =>
+        sql.literal(`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
+      const literal = (text: string) => sql.literal(`'${text}'`)
+
+      /** The transaction to start from: the cursor's, or the newest one at a time. */
+      const startOf = (place: FeedPlace | undefined) => {
+        if (place?._tag === "Cursor") {
+          const { mark, transaction } = place
+          return sql`
+            select id, mark, recorded_at, null::timestamptz as moment from history.transactions
+            where id = ${transaction}::text::bigint and mark = ${mark}::text::uuid and recorded_at is not null
+          `
+        }
+        const moment = place === undefined
+          ? sql`beginning.earliest`
+          : place._tag === "Now"
+          ? sql`greatest(beginning.earliest, clock_timestamp())`
+          : sql`${place.moment}::text::timestamptz`
+        return sql`
+          select coalesce(newest.id, 0) as id, mark, coalesce(recorded_at, earliest) as recorded_at, moment
+          from (select earliest, ${moment} as moment from beginning) as requested left join lateral (
+            select id, mark, recorded_at from history.transactions
+            where transactions.recorded_at <= moment order by transactions.recorded_at desc limit 1
+          ) as newest on true
+        `
+      }
+
+      /**
+       * The transactions of a page: those after the start, all of one month, so that the next statement reads one
+       * partition. A place at the end of a transaction that was dropped is valid if it was the newest of those.
+       */
+      const readBounds = Effect.fnUntraced(function* (place: FeedPlace | undefined) {
+        const isUnfinished = place?._tag === "Cursor" && place.position !== undefined
+        const [bounds] = yield* decodeBounds(read(sql`
+          with beginning as materialized (
+            select earliest from history.beginning
+          ), start as materialized (
+            ${startOf(place)}
+          ), upcoming as materialized (
+            select *, row_number() over (order by recorded_at) as place,
+              first_value(month) over (order by recorded_at) as first_month
+            from (
+              select transactions.id, transactions.mark, month, transactions.recorded_at from history.transactions
+              where transactions.recorded_at >= (select recorded_at from start)
+                ${isUnfinished ? sql.literal("") : sql`and transactions.id <> (select id from start)`}
+              order by transactions.recorded_at limit ${sql.literal(String(maxTransactions + 1))}
+            ) as later
+          ), last as (
+            select * from upcoming
+            where place <= ${sql.literal(String(maxTransactions))}
+              and place < coalesce((select min(place) from upcoming where month <> first_month), place + 1)
+            order by place desc limit 1
+          )
+          select ${toMicroseconds("earliest")},
+            coalesce(case
+              when moment is not null then moment >= earliest
+              when start.recorded_at > earliest then true
+              else ${literal(String(!isUnfinished))}::boolean and not exists (
+                select from history.transactions
+                where transactions.recorded_at > start.recorded_at and transactions.recorded_at <= earliest
+              )
+            end, false),
+            coalesce(moment > clock_timestamp(), false),
+            start.id, start.mark::text, ${toMicroseconds("start.recorded_at")},
+            last.id, last.mark::text, ${toMicroseconds("last.recorded_at")}, last.month::text,
+            coalesce(last.place < (select count(*) from upcoming), false)
+          from beginning left join start on true left join last on true
+        `))
+        if (bounds === undefined) return yield* Effect.die(new Error("history.beginning has no row"))
+        if (bounds.is_future) return yield* makeFutureError()
+        const { earliest, start_id, start_mark, starts_at } = bounds
+        if (!bounds.is_available || start_id === null || starts_at === null) return yield* makeExpiredError(earliest)
+        return { ...bounds, start_id, start_mark, starts_at }
+      })
+
+      /** Whether a transaction has changes that the reader wants, apart from their symbols. */
+      const hasWanted = ({ datasets, kinds }: FeedFilter) =>
+        kinds === undefined ? sql`changes ?| ${textArray(datasets)}` : sql`exists (
+          select from jsonb_each(changes) as counted (dataset, numbers)
+          where dataset = any(${textArray(datasets)}) and numbers ?| ${textArray(kinds)}
+        )`
+
+      /** The wanted changes of a transaction, in their order. */
+      const changesOf = (
+        { datasets, kinds, tickers }: FeedFilter,
+        place: FeedPlace | undefined,
+        startId: bigint,
+        month: string,
+        limit: number,
+      ) => {
+        const position = place?._tag === "Cursor" && place.position !== undefined ? place.position : endPosition
+        const select = (ticker: ReadonlyArray<Statement.Fragment>) =>
+          sql`
+            select position, dataset, kind from history.changes
+            where ${
+            sql.and([
+              sql`transaction = later.id and month = date ${literal(month)}
+                and position > case later.id when ${String(startId)}::text::bigint then ${position}::text::bigint
+                  else 0 end`,
+              sql`dataset = any(${textArray(datasets)})`,
+              ...(kinds === undefined ? [] : [sql`kind = any(${textArray(kinds)})`]),
+              ...ticker,
+            ])
+          }
+            order by position limit ${sql.literal(String(limit))}
+          `
+        if (tickers === undefined) return select([])
+        // One scan per symbol, in order, so that a large transaction is not read to its end for each page.
+        return sql`
+          select found.* from unnest((select ${textArray(tickers)})) as symbol cross join lateral (
+            (${select([sql`ticker = symbol`])})
+            union all
+            (${select([sql`other_ticker = symbol and ticker <> all(${textArray(tickers)})`])})
+          ) as found
+          order by position limit ${sql.literal(String(limit))}
+        `
+      }
+
+      /** Reads the changes between the bounds, at most `limit`. */
+      const readChanges = Effect.fnUntraced(function* (
+        place: FeedPlace | undefined,
+        filter: FeedFilter,
+        limit: number,
+        bounds: Effect.Success<ReturnType<typeof readBounds>>,
+      ) {
+        const { earliest, last_at, month, start_id, start_mark, starts_at } = bounds
+        if (last_at === null || month === null) return []
+        const found = yield* decodeChanges(read(sql`
+          select earliest = ${earliest}::text::timestamptz and (
+              select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint
+            ) is not distinct from ${start_mark}::text::uuid,
+            id, mark::text, position,
+            to_char(recorded_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"'), dataset, kind
+          from history.beginning left join (
+            select later.id, later.mark, later.recorded_at, found.*
+            from (
+              select id, mark, recorded_at from history.transactions
+              where recorded_at >= ${starts_at}::text::timestamptz and recorded_at <= ${last_at}::text::timestamptz
+                and ${hasWanted(filter)}
+              order by recorded_at
+            ) as later
+            cross join lateral (${changesOf(filter, place, start_id, month, limit)}) as found
+            order by recorded_at, position limit ${sql.literal(String(limit))}
+          ) as page on true
+          order by page.recorded_at, position
+        `))
+        if (found.some(({ is_current }) => !is_current)) return yield* new HistoryMoved()
+        return found.flatMap(({ dataset, kind, mark, position, recorded_at, transaction }) => {
+          if (transaction === null || mark === null || position === null || recorded_at === null) return []
+          if (dataset === null || kind === null) return []
+          const cursor = formatCursor({ transaction: String(transaction), position: String(position), mark })
+          const change: ListedChange = { transaction, position, month, kind, cursor, recordedAt: recorded_at }
+          return [{ dataset, change }]
+        })
+      })
+
+      const encodeChanges = Effect.fnUntraced(function* (
+        found: ReadonlyArray<{ readonly dataset: string; readonly change: ListedChange }>,
+      ) {
+        const encoded = new Map<ListedChange, Uint8Array>()
+        for (const dataset of new Set(found.map(({ dataset }) => dataset))) {
+          const reader = readers.get(dataset)
+          if (reader === undefined) return yield* Effect.die(new Error(`There is no dataset ${dataset}`))
+          const changes = found.flatMap((one) => one.dataset === dataset ? [one.change] : [])
+          const rows = yield* readValues(reader.compile(changes))
+          for (const [index, change] of changes.entries()) {
+            const json = reader.encode(change, rows[index] ?? [])
+            if (json === undefined) return yield* new HistoryMoved()
+            encoded.set(change, json)
+          }
+        }
+        return found.flatMap(({ change }) => encoded.get(change) ?? [])
+      })
+
+      const readOnce = Effect.fnUntraced(function* (
+        place: FeedPlace | undefined,
+        filter: FeedFilter,
+        limit: number,
+      ) {
+        const bounds = yield* readBounds(place)
+        const found = yield* readChanges(place, filter, limit + 1, bounds)
+        const shown = found.slice(0, limit)
+        const changes = yield* encodeChanges(shown)
+        const [last] = shown.slice(-1)
+        if (found.length > limit && last !== undefined) return { changes, cursor: last.change.cursor, hasMore: true }
+        const { has_more: hasMore, last_id, last_mark, start_id, start_mark, starts_at } = bounds
+        const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
+        // Before the first transaction, a time is the cursor.
+        const cursor = mark === null ? starts_at : formatCursor({ transaction: String(id), position: undefined, mark })
+        return { changes, cursor, hasMore }
+      })
+
+      const readPage = (place: FeedPlace | undefined, filter: FeedFilter, limit: number) =>
+        readOnce(place, filter, limit).pipe(
+          Effect.retry({ while: (error) => error._tag === "HistoryMoved", times: 3 }),
+          Effect.catchTag("HistoryMoved", () => Effect.die(new Error("The history lacks rows of listed changes"))),
+        )
+      return ChangeFeed.of({ readPage })
+    }),
+  )
+}

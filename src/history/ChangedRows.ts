@@ -1,0 +1,142 @@
+/**
+ * Reads the rows of changes: the version that a transaction recorded and the version that it ended. They have every
+ * column that `load` accepts, as the API prints it, so that a copy of a dataset can be kept from its changes.
+ */
+import { Schema } from "effect"
+import type { SqlClient } from "effect/sql"
+import { arrayParameter, OID } from "../db/ArrayParameters.ts"
+import { compileStatement } from "../db/CompiledStatement.ts"
+import { type LoadableDataset, loadableDatasets } from "../load/Datasets.ts"
+import { addedColumns, booleanColumn, nullableColumn, textColumn } from "../rows/Columns.ts"
+import { output } from "../rows/OutputBuffer.ts"
+import { makeJsonRowWriter, type RowModel } from "../rows/RowEncoder.ts"
+import { RowRecord } from "../rows/RowRecord.ts"
+import { InstantColumn } from "../rows/Timestamps.ts"
+import type { ChangeKind } from "../v1/changes/Api.ts"
+
+interface LoadedColumn {
+  readonly schemas: { readonly select: Schema.Codec<unknown, unknown>; readonly json: Schema.Codec<unknown, unknown> }
+}
+
+/** The columns that only data files have, so that their models have no schema for responses. */
+const loadedColumns: Readonly<Record<string, LoadedColumn>> = {
+  source: addedColumns.source,
+  source_links: addedColumns.source,
+  recorded_at: nullableColumn(InstantColumn),
+  anomaly_flagged: booleanColumn(""),
+  tldr_text: textColumn(""),
+}
+
+/** A model of the given columns. Throws at startup if one of them has no schema. */
+const selectColumns = ({ model, table }: LoadableDataset, columns: ReadonlyArray<string>): RowModel => {
+  const found = columns.map((column) => {
+    const [select, json, loaded] = [model.fields[column], model.json.fields[column], loadedColumns[column]?.schemas]
+    if (select !== undefined && json !== undefined) return { column, select, json }
+    if (loaded !== undefined) return { column, ...loaded }
+    throw new Error(`${table}.${column} has no schema for responses`)
+  })
+  return {
+    identifier: model.identifier,
+    fields: Object.fromEntries(found.map(({ column, select }) => [column, select])),
+    json: { fields: Object.fromEntries(found.map(({ column, json }) => [column, json])) },
+  }
+}
+
+/** A change without its rows. */
+export interface ListedChange {
+  /** Id of the transaction in `history.transactions`. */
+  readonly transaction: bigint
+  readonly position: bigint
+  /** The first day of the transaction's month, which names its partitions. */
+  readonly month: string
+  readonly kind: ChangeKind
+  /** Identifies the position after the change. */
+  readonly cursor: string
+  /** As printed, in microseconds. */
+  readonly recordedAt: string
+}
+
+const sqlRow = (columns: ReadonlyArray<string>, alias: string) =>
+  `row(${columns.map((column) => `${alias}."${column}"`).join(", ")})`
+
+/** Reads and encodes the changes of one dataset. */
+const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => {
+  const { key, row, table } = dataset
+  const columns = Object.keys(row.fields)
+  const writeKey = makeJsonRowWriter(selectColumns(dataset, key), key)
+  const writeRow = makeJsonRowWriter(selectColumns(dataset, columns), columns)
+
+  const isNullable = (column: string) => Schema.is(row.fields[column] ?? Schema.Never)(null)
+  // An index finds the columns that are never null. It does not support `is not distinct from`.
+  const hasKey = (alias: string) =>
+    key.map((column) => `${alias}."${column}" ${isNullable(column) ? "is not distinct from" : "="} key."${column}"`)
+      .join(" and ")
+  // Hides the column from the planner, which would otherwise read all rows of a large transaction by its index.
+  const isOf = (column: string) => `coalesce(${column}, 0) = change.transaction`
+
+  const fill = compileStatement<ReadonlyArray<ListedChange>>({
+    isPrepared: true,
+    build: (parameter) => {
+      const array = (read: (change: ListedChange) => string) =>
+        parameter((changes) => arrayParameter(changes.map(read), OID.text))
+      const [live, past] = [sqlRow(columns, "live"), sqlRow(columns, "past")]
+      return sql`
+        select ${sql.literal(sqlRow(key, "key"))},
+          (
+            select version from (
+              select ${sql.literal(live)} as version from ${sql.literal(`public."${table}"`)} as live
+              where ${sql.literal(`${hasKey("live")} and ${isOf("live.recorded_in")}`)}
+              union all
+              select ${sql.literal(past)} from ${sql.literal(`history."${table}"`)} as past
+              where ${sql.literal(`${hasKey("past")} and ${isOf("past.recorded_in")}`)}
+            ) as versions limit 1
+          ),
+          (
+            select ${sql.literal(past)} from ${sql.literal(`history."${table}"`)} as past
+            where ${sql.literal(`${hasKey("past")} and ${isOf("past.replaced_in")}`)}
+              and past.replaced_month = change.month
+          )
+        from unnest(
+          (select ${array(({ transaction }) => String(transaction))}::text[]::bigint[]),
+          (select ${array(({ position }) => String(position))}::text[]::bigint[]),
+          (select ${array(({ month }) => month)}::text[]::date[])
+        ) with ordinality as requested (transaction, position, month, place)
+        join history.changes as change using (transaction, position, month)
+        cross join lateral jsonb_populate_record(${sql.literal(`null::public."${table}"`)}, change.key) as key
+        order by place
+      `
+    },
+  })
+
+  const writeRecord = (write: typeof writeRow, record: unknown, position: number) =>
+    record instanceof RowRecord ? write(record, position) : output.writeAscii("null", position)
+
+  const listDifferences = (row: unknown, before: unknown) =>
+    row instanceof RowRecord && before instanceof RowRecord
+      ? columns.filter((_, index) => !row.hasSameField(before, index))
+      : []
+
+  /** Encodes a change with the values of its statement. Undefined if the history no longer has its rows. */
+  const encode = (
+    { cursor, kind, recordedAt }: ListedChange,
+    [keyRecord, row, before]: ReadonlyArray<unknown>,
+  ): Uint8Array | undefined => {
+    const isComplete = (kind === "removed" || row instanceof RowRecord) &&
+      (kind === "added" || before instanceof RowRecord)
+    if (!isComplete) return undefined
+    let end = output.writeAscii(
+      `{"cursor":"${cursor}","recorded_at":"${recordedAt}","dataset":"${table}","kind":"${kind}","key":`,
+      0,
+    )
+    end = output.writeAscii(`,"row":`, writeRecord(writeKey, keyRecord, end))
+    end = output.writeAscii(`,"before":`, writeRecord(writeRow, row, end))
+    end = writeRecord(writeRow, before, end)
+    return output.take(output.writeAscii(`,"changed":${JSON.stringify(listDifferences(row, before))}}`, end))
+  }
+
+  return { compile: fill, encode }
+}
+
+/** The readers of changed rows, by dataset. */
+export const makeChangedRowReaders = (sql: SqlClient.SqlClient) =>
+  new Map(loadableDatasets.map((dataset) => [dataset.table, makeChangedRows(sql, dataset)]))

@@ -1,0 +1,176 @@
+/** GET /v1/changes: what each transaction changed in the datasets, oldest first. */
+import { Schema } from "effect"
+import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import {
+  type AnnotatedEndpoint,
+  describeEndpoint,
+  describeGroup,
+  ThirdPartyText,
+} from "../../rules/EndpointAnnotations.ts"
+import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { literalFilter } from "../../rules/Filters.ts"
+import { makeLimitParameter, ResultCount } from "../../rules/Paging.ts"
+import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
+import { TickerListParameter } from "../../rules/Tickers.ts"
+import { InstantColumn } from "../../rows/Timestamps.ts"
+import { AfterhoursStatsApiGroup } from "../afterhours-stats/Api.ts"
+import { DilutionDataApiGroup } from "../dilution-data/Api.ts"
+import { FloatOutstandingApiGroup } from "../float-outstanding/Api.ts"
+import { GapStatsApiGroup } from "../gap-stats/Api.ts"
+import { HistoricalFloatProApiGroup } from "../historical-float-pro/Api.ts"
+import { HistoricalTickersApiGroup } from "../historical-tickers/Api.ts"
+import { IntradayRunnersApiGroup } from "../intraday-runners/Api.ts"
+import { NasdaqComplianceApiGroup } from "../nasdaq-compliance/Api.ts"
+import { NewsApiGroup } from "../news/Api.ts"
+import { OwnershipApiGroup } from "../ownership/Api.ts"
+import { PremarketStatsApiGroup } from "../premarket-stats/Api.ts"
+import { PumpAndDumpTrackerApiGroup } from "../pump-and-dump-tracker/Api.ts"
+import { RegistrationsApiGroup } from "../registrations/Api.ts"
+import { ResearchReportsApiGroup } from "../research-reports/Api.ts"
+import { ScreenerApiGroup } from "../screener/Api.ts"
+import { SplitStatusApiGroup } from "../split-status/Api.ts"
+import { TickerChangesApiGroup } from "../ticker-changes/Api.ts"
+
+export const changeKinds = ["added", "corrected", "removed"] as const
+export type ChangeKind = typeof changeKinds[number]
+
+/** The names of `loadableDatasets`. */
+export const changedDatasets = [
+  "ticker_changes",
+  "historical_tickers",
+  "intraday_runners",
+  "dilution_data",
+  "registrations",
+  "pump_and_dump_tracker",
+  "split_status",
+  "nasdaq_compliance",
+  "news",
+  "gap_stats",
+  "premarket_stats",
+  "afterhours_stats",
+  "research_reports",
+  "float_outstanding",
+  "historical_float_pro",
+  "daily_prices",
+  "ownership",
+  "screener",
+] as const
+export type ChangedDataset = typeof changedDatasets[number]
+
+/** The endpoint with the most columns of a dataset. An account that may not use it gets none of its changes. */
+export const datasetEndpoints: Readonly<Record<ChangedDataset, AnnotatedEndpoint>> = {
+  ticker_changes: TickerChangesApiGroup.endpoints.resolve,
+  historical_tickers: HistoricalTickersApiGroup.endpoints.list,
+  intraday_runners: IntradayRunnersApiGroup.endpoints.list,
+  dilution_data: DilutionDataApiGroup.endpoints.listAdvanced,
+  registrations: RegistrationsApiGroup.endpoints.list,
+  pump_and_dump_tracker: PumpAndDumpTrackerApiGroup.endpoints.list,
+  split_status: SplitStatusApiGroup.endpoints.list,
+  nasdaq_compliance: NasdaqComplianceApiGroup.endpoints.list,
+  news: NewsApiGroup.endpoints.list,
+  gap_stats: GapStatsApiGroup.endpoints.listAdvanced,
+  premarket_stats: PremarketStatsApiGroup.endpoints.list,
+  afterhours_stats: AfterhoursStatsApiGroup.endpoints.list,
+  research_reports: ResearchReportsApiGroup.endpoints.list,
+  float_outstanding: FloatOutstandingApiGroup.endpoints.list,
+  historical_float_pro: HistoricalFloatProApiGroup.endpoints.list,
+  daily_prices: HistoricalFloatProApiGroup.endpoints.list,
+  ownership: OwnershipApiGroup.endpoints.list,
+  screener: ScreenerApiGroup.endpoints.list,
+}
+
+/** The id of a transaction, the position in it (without one: its end), and the mark of the transaction. */
+const cursorPattern = /^(\d{1,18})\.(\d{1,15})?\.([0-9a-f]{32})$/
+const momentPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?(?:Z|[+-](?:0\d|1[0-5]):[0-5]\d)$/
+
+/** The place in the feed that a request continues from. */
+export type FeedPlace =
+  | {
+    readonly _tag: "Cursor"
+    readonly transaction: string
+    /** Undefined after the last change of the transaction. */
+    readonly position: string | undefined
+    readonly mark: string
+  }
+  | { readonly _tag: "Moment"; readonly moment: string }
+  | { readonly _tag: "Now" }
+
+export const formatCursor = ({ mark, position = "", transaction }: Omit<FeedPlace & { _tag: "Cursor" }, "_tag">) =>
+  `${transaction}.${position}.${mark.replaceAll("-", "")}`
+
+const isMoment = (text: string) => {
+  const date = new Date(text)
+  // JavaScript parses 30 February as 2 March.
+  const isInCalendar = new Date(`${text.slice(0, 10)}T00:00:00Z`).getUTCDate() === Number(text.slice(8, 10))
+  return momentPattern.test(text) && isInCalendar && !Number.isNaN(date.getTime()) && !text.startsWith("0000")
+}
+
+/** Returns the place that `after` names, which must be valid. */
+export const parseFeedPlace = (after: string): FeedPlace => {
+  const [, transaction, position, mark] = cursorPattern.exec(after) ?? []
+  if (transaction !== undefined && mark !== undefined) return { _tag: "Cursor", transaction, position, mark }
+  return after === "now" ? { _tag: "Now" } : { _tag: "Moment", moment: after }
+}
+
+const CursorText = Schema.String.check(
+  Schema.makeFilter((text: string) => cursorPattern.test(text) || text === "now" || isMoment(text), {
+    message: "must be a cursor from a response, a time with its zone such as 2026-06-01T13:30:00Z, or now",
+  }),
+)
+
+export const ChangesQuery = Schema.Struct({
+  dataset: literalFilter(changedDatasets).annotate({ filter: { operator: "statement" } }),
+  ticker: Schema.optionalKey(TickerListParameter.annotate({ filter: { operator: "statement" } })),
+  kind: literalFilter(changeKinds).annotate({ filter: { operator: "statement" } }),
+  after: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "Where to continue: the `cursor` of a response, a time such as `2026-06-01T13:30:00Z`, or `now`. " +
+        "Without it, the response has the earliest known changes.",
+    }).pipe(Schema.decodeTo(CursorText)).annotate({ filter: { operator: "statement" } }),
+  ),
+  limit: makeLimitParameter(1000, 100, "Changes per response, at most 1000."),
+}).check(checkParameterCombinations)
+
+const Values = Schema.Record(Schema.String, Schema.Json)
+
+export const Change = Schema.Struct({
+  cursor: Schema.String.annotate({ description: "Send it as `after` to continue after this change." }),
+  recorded_at: Schema.toEncoded(InstantColumn.schemas.json),
+  dataset: Schema.Literals(changedDatasets).annotate({ description: "The dataset that the row belongs to." }),
+  kind: Schema.Literals(changeKinds).annotate({
+    description: "Whether the row is new, has other values than before, or no longer exists.",
+  }),
+  key: Values.annotate({ description: "The columns that identify the row in its dataset." }),
+  row: Schema.NullOr(Values).annotate({
+    description: "The row after the change, with every column that `tickerline load` accepts. Null if removed.",
+  }),
+  before: Schema.NullOr(Values).annotate({ description: "The row before the change. Null if added." }),
+  changed: Schema.Array(Schema.String).annotate({
+    description: "The names of the columns that differ between `before` and `row`; empty unless corrected.",
+  }),
+}).annotate({ identifier: "Change" })
+
+export const ChangesResponse = Schema.Struct({
+  count: ResultCount,
+  results: Schema.Array(Change).annotate({ description: "The changes, oldest first." }),
+  cursor: Schema.String.annotate({
+    description: "Send it as `after` to continue. A response without changes has one, too.",
+  }),
+  has_more: Schema.Boolean.annotate({
+    description: "Further changes may be known already, even if there are fewer than `limit` here: continue at once.",
+  }),
+})
+
+export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
+  HttpApiEndpoint.get("list", "/changes", {
+    query: ChangesQuery,
+    success: ChangesResponse,
+    error: [CursorExpired, DataRefreshing, DatabasePoolTimeout],
+  }).annotate(ThirdPartyText, ["row", "before"]).annotateMerge(describeEndpoint(
+    "Changes",
+    "Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in which " +
+      "the changes took effect. Continue with `after`, also after a response without changes. `ticker` finds changes " +
+      "of either symbol of a ticker change, and of the symbol that a row had before a correction. Datasets whose " +
+      "endpoint the account or the key may not use are omitted.",
+  )),
+).annotateMerge(describeGroup("Changes", "What changed in the datasets, and when.")) {}

@@ -1,0 +1,649 @@
+/** `/v1/changes`: every committed change is delivered once, in order, and a copy can be kept from the changes. */
+import { assert, layer } from "@effect/vitest"
+import { Context, Deferred, Effect, Fiber, FileSystem, Layer, Ref, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import type { CurrentAccount } from "../../src/accounts/keys/Authentication.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
+import { loadFile } from "../../src/load/Load.ts"
+import { readTableColumns } from "../../src/load/LoadingTable.ts"
+import { RequiredTier } from "../../src/rules/EndpointAnnotations.ts"
+import { changedDatasets, changeKinds, datasetEndpoints } from "../../src/v1/changes/Api.ts"
+import { selectDatasets } from "../../src/v1/changes/Http.ts"
+import { fillTable } from "../support/GeneratedRows.ts"
+import { type Chooser, makeChooser } from "../support/RandomChoices.ts"
+import * as Service from "../support/Service.ts"
+import * as StatementRecorder from "../support/StatementRecorder.ts"
+import { inputs } from "../support/Thoroughness.ts"
+
+const { valueAt } = Service
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Reading the feed
+// ---------------------------------------------------------------------------------------------------------------------
+
+const Values = Schema.Record(Schema.String, Schema.Unknown)
+
+const Page = Schema.Struct({
+  count: Schema.Int,
+  results: Schema.Array(Schema.Struct({
+    cursor: Schema.String,
+    recorded_at: Schema.String,
+    dataset: Schema.Literals(changedDatasets),
+    kind: Schema.Literals(changeKinds),
+    key: Values,
+    row: Schema.NullOr(Values),
+    before: Schema.NullOr(Values),
+    changed: Schema.Array(Schema.String),
+  })),
+  cursor: Schema.String,
+  has_more: Schema.Boolean,
+})
+type FeedPage = typeof Page.Type
+type Change = FeedPage["results"][number]
+
+/** Parses JSON and keeps the digits of each number. */
+const parseExactly = (text: string): unknown =>
+  JSON.parse(
+    text,
+    (_, value: unknown, context?: { readonly source?: string }) =>
+      typeof value === "number" && Number.isInteger(value) === false ? JSON.rawJSON(context?.source ?? "") : value,
+  )
+
+const request = Effect.fnUntraced(function* (query: string, key?: string) {
+  const { ultimate } = yield* Service.TestKeys
+  return yield* Service.requestJson(`/v1/changes?${query}`, { key: key ?? ultimate })
+})
+
+const readPage = Effect.fnUntraced(function* (query: string, key?: string) {
+  const { headers, status, text } = yield* request(query, key)
+  assert.strictEqual(status, 200, `${query}: ${text}`)
+  assert.strictEqual(headers["cache-control"], "private, no-cache")
+  return Schema.decodeUnknownSync(Page)(parseExactly(text))
+})
+
+const withAfter = (query: string, after: string | undefined) =>
+  after === undefined ? query : `${query}&after=${encodeURIComponent(after)}`
+
+/** Reads until there is no more. Returns all changes and the last cursor. */
+const readAll = Effect.fnUntraced(function* (query: string, after?: string, key?: string) {
+  const changes: Array<Change> = []
+  let cursor = after
+  while (true) {
+    const page = yield* readPage(withAfter(query, cursor), key)
+    assert.strictEqual(page.count, page.results.length)
+    changes.push(...page.results)
+    cursor = page.cursor
+    if (!page.has_more) return { changes, cursor }
+  }
+})
+
+const now = Effect.map(readPage("after=now"), ({ cursor }) => cursor)
+
+const kindsOf = (changes: ReadonlyArray<Change>) => changes.map(({ kind }) => kind)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Keeping a copy
+// ---------------------------------------------------------------------------------------------------------------------
+
+const textOf = (value: unknown) => JSON.stringify(value)
+
+/** Copies of the datasets, by key. Fails if a change does not fit: it was skipped, repeated or in the wrong order. */
+class Copy {
+  readonly tables = new Map<string, Map<string, Readonly<Record<string, unknown>>>>()
+  private last = ""
+
+  apply({ before, changed, cursor, dataset, key, kind, recorded_at, row }: Change) {
+    const rows = this.tables.get(dataset) ?? new Map()
+    this.tables.set(dataset, rows)
+    const [name, what] = [textOf(key), `${dataset} ${kind} ${textOf(key)} at ${recorded_at} (${cursor})`]
+    assert.isTrue(recorded_at >= this.last, `${what} precedes an earlier change`)
+    this.last = recorded_at
+    assert.strictEqual(textOf(rows.get(name) ?? null), textOf(before), `${what} does not fit what was read before`)
+    for (const values of [row, before]) {
+      if (values !== null) {
+        assert.strictEqual(textOf(Object.keys(key).map((column) => values[column])), textOf(Object.values(key)))
+      }
+    }
+    assert.strictEqual(row === null, kind === "removed", what)
+    assert.strictEqual(before === null, kind === "added", what)
+    const differing = Object.keys(row ?? {}).filter((column) =>
+      before !== null && textOf(row?.[column]) !== textOf(before[column])
+    )
+    assert.deepStrictEqual(changed, differing, what)
+    if (kind === "corrected") assert.isNotEmpty(changed, what)
+    if (row === null) rows.delete(name)
+    else rows.set(name, row)
+  }
+
+  toNdjson(dataset: string) {
+    return Array.from(this.tables.get(dataset)?.values() ?? [], (row) => `${JSON.stringify(row)}\n`).join("")
+  }
+}
+
+/** The rows of a table without the ledger's column, as PostgreSQL prints them. */
+const readTable = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  const columns = (yield* readTableColumns(table)).map(({ name }) => `"${name}"`).join(", ")
+  const rows = yield* sql.unsafe<{ readonly row: string }>(
+    `select row(${columns})::text as row from ${table} order by 1`,
+  )
+  return rows.map(({ row }) => row)
+})
+
+/** Loads the copy into an empty database, and returns the rows of the table there. */
+const loadCopy = Effect.fnUntraced(function* (copy: Copy, dataset: string) {
+  const fs = yield* FileSystem.FileSystem
+  const content = copy.toNdjson(dataset)
+  if (content === "") return []
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-feed-" })}/${dataset}.ndjson`
+  yield* fs.writeFileString(file, content)
+  yield* loadFile({ dataset, file, append: true }, yield* Ref.make(0))
+  return yield* readTable(dataset)
+})
+
+const assertCopies = Effect.fnUntraced(function* (copy: Copy, datasets: ReadonlyArray<string>) {
+  const expected = yield* Effect.forEach(datasets, readTable)
+  const loaded = yield* Effect.forEach(datasets, (dataset) => loadCopy(copy, dataset)).pipe(
+    Effect.scoped,
+    Effect.provide(Layer.fresh(Service.migratedDatabaseLayer)),
+  )
+  datasets.forEach((dataset, index) => assert.deepStrictEqual(loaded[index], expected[index], dataset))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Random transactions
+// ---------------------------------------------------------------------------------------------------------------------
+
+const range = (length: number) => Array.from({ length }, (_, index) => index)
+
+/** One statement, and the key by which transactions order their statements so that they do not deadlock. */
+const chooseStatement = (choose: Chooser) => {
+  const ticker = choose(["AAA", "BBB", "CCC"])
+  const day = `2026-01-0${choose([1, 2, 3, 4])}`
+  const number = choose([1, 2, 3])
+  const statement = choose([
+    "price",
+    "price",
+    "removal",
+    "move",
+    "former",
+    "former removal",
+    "rename",
+    "rename removal",
+  ])
+  const order = `${statement.split(" ")[0]} ${ticker} ${day}`
+  switch (statement) {
+    case "price":
+      return {
+        order: `price ${ticker} ${day}`,
+        text: `insert into daily_prices (ticker, date, close) values ('${ticker}', '${day}', ${number}.5)
+          on conflict (ticker, date) do update set close = excluded.close`,
+      }
+    case "removal":
+      return {
+        order: `price ${ticker} ${day}`,
+        text: `delete from daily_prices where ticker = '${ticker}' and date = '${day}'`,
+      }
+    case "move":
+      return {
+        order: `price ${ticker} ${day}`,
+        text: `update daily_prices set date = date + 10 where ticker = '${ticker}' and date = '${day}'
+          and not exists (select from daily_prices as other
+            where other.ticker = daily_prices.ticker and other.date = daily_prices.date + 10)`,
+      }
+    case "former":
+      return {
+        order,
+        text: `insert into historical_tickers (ticker, former_ticker, date)
+          select '${ticker}', 'OLD${number}', ${number === 1 ? "null" : `date '${day}'`} on conflict do nothing`,
+      }
+    case "former removal":
+      return {
+        order,
+        text: `delete from historical_tickers where ticker = '${ticker}' and date is not distinct from null`,
+      }
+    case "rename":
+      return {
+        order,
+        text: `insert into ticker_changes (old_ticker, new_ticker, effective_date, cik, status, company_name)
+          select 'OLD${number}', '${ticker}', '${day}', ${number === 1 ? "null" : "'0000000001'"}, 'confirmed', '${day}'
+          on conflict (old_ticker, new_ticker, effective_date, cik) do update set status = 'estimated'`,
+      }
+    default:
+      return { order, text: `delete from ticker_changes where new_ticker = '${ticker}' and effective_date = '${day}'` }
+  }
+}
+
+const abandon = Effect.fail("abandoned" as const)
+
+/** A transaction with one to eight statements. Some of them, or all, may be rolled back. */
+const writeTransaction = Effect.fnUntraced(function* (choose: Chooser) {
+  const sql = yield* SqlClient.SqlClient
+  const statements = range(choose([1, 2, 4, 8])).map(() => chooseStatement(choose))
+    .toSorted((left, right) => left.order < right.order ? -1 : 1)
+  const [first, second] = [choose([0, 1, 2]), choose([2, 3, 8])]
+  const isAbandoned = choose([true, false, false, false])
+  const keepsMiddle = choose([true, false])
+  const run = (from: number, to: number) =>
+    Effect.forEach(statements.slice(from, to), ({ text }) => sql.unsafe(text), { discard: true })
+  yield* sql.withTransaction(Effect.gen(function* () {
+    yield* run(0, first)
+    yield* Effect.ignore(sql.withTransaction(Effect.andThen(run(first, second), keepsMiddle ? Effect.void : abandon)))
+    yield* sql`select pg_sleep(${choose(["0", "0.001", "0.01"])}::text::float8)`
+    yield* run(second, statements.length)
+    if (isAbandoned) yield* abandon
+  })).pipe(Effect.catchIf((error) => error === "abandoned", () => Effect.void))
+})
+
+const writtenTables = ["daily_prices", "historical_tickers", "ticker_changes"] as const
+
+const price = (ticker: string, date: string, close: string) => ({ ticker, date, close })
+
+const split = {
+  id: "moved",
+  action_type: "split_announced",
+  executed: false,
+  filed_at: "2026-01-01",
+  form_type: "8-K",
+  last_updated: "2026-01-01 00:00:00",
+}
+
+const service = Layer.provideMerge(Service.layer, StatementRecorder.layer)
+
+layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/changes", (it) => {
+  it.effect("delivers each committed change once and in order while transactions run, from which a copy follows", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const start = yield* now
+      const copy = new Copy()
+      const cursors = new Set<string>()
+      const choose = makeChooser(11)
+      const writers = yield* Effect.forkChild(Effect.forEach(
+        range(4),
+        (writer) => {
+          const chooseNext = makeChooser(writer + 1)
+          return Effect.forEach(range(inputs(200)), () => writeTransaction(chooseNext), { discard: true })
+        },
+        { concurrency: 4, discard: true },
+      ))
+      let cursor = start
+      const consume = Effect.fnUntraced(function* () {
+        const { cursor: next, has_more, results } = yield* readPage(
+          withAfter(`limit=${choose([1, 2, 3, 7, 50])}`, cursor),
+        )
+        for (const change of results) {
+          copy.apply(change)
+          cursors.add(change.cursor)
+        }
+        // A consumer may continue from the page or from its last change.
+        cursor = choose([true, false]) ? next : results.at(-1)?.cursor ?? next
+        return has_more || results.length > 0
+      })
+      while (writers.pollUnsafe() === undefined) yield* consume()
+      yield* Fiber.join(writers)
+      while (yield* consume());
+      const [counted] = yield* sql<{ readonly number: number }>`select count(*)::int as number from history.changes`
+      assert.isAbove(cursors.size, 100)
+      assert.strictEqual(cursors.size, counted?.number, "every change is delivered")
+      yield* assertCopies(copy, writtenTables)
+      const again = yield* readAll("limit=1000")
+      assert.strictEqual(again.changes.length, cursors.size, "a second consumer reads the same changes")
+    }))
+
+  it.effect("rebuilds every dataset through load, with the digits, times and lists of each column", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`truncate daily_prices, historical_tickers, ticker_changes`
+      const start = yield* now
+      const copy = new Copy()
+      yield* Effect.forEach(loadableDatasets, (dataset) => fillTable(dataset, 40), { discard: true })
+      for (const { table } of loadableDatasets) {
+        const column = loadableDatasets.find((dataset) => dataset.table === table)?.key[0] ?? ""
+        yield* sql.unsafe(`delete from ${table} where ${column} = (select min(${column}) from ${table})`)
+      }
+      const { changes } = yield* readAll("limit=300", start)
+      changes.forEach((change) => copy.apply(change))
+      assert.sameMembers(Array.from(copy.tables.keys()), loadableDatasets.map(({ table }) => table))
+      yield* assertCopies(copy, loadableDatasets.map(({ table }) => table))
+      assert.sameMembers([...changedDatasets], loadableDatasets.map(({ table }) => table))
+    }))
+
+  it.effect("delivers a transaction that began first and committed last after the others", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const start = yield* now
+      const [hasWritten, mayCommit] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+      const slow = yield* Effect.forkChild(sql.withTransaction(Effect.gen(function* () {
+        yield* Service.insertRows("daily_prices", price("SLOW", "2026-02-01", "1"))
+        yield* Deferred.succeed(hasWritten, undefined)
+        yield* Deferred.await(mayCommit)
+      })))
+      yield* Deferred.await(hasWritten)
+      yield* Service.insertRows("daily_prices", price("FAST", "2026-02-01", "1"))
+      const before = yield* readAll("limit=10", start)
+      assert.deepStrictEqual(before.changes.map(({ key }) => key["ticker"]), ["FAST"])
+      yield* Deferred.succeed(mayCommit, undefined)
+      yield* Fiber.join(slow)
+      const after = yield* readAll("limit=10", before.cursor)
+      assert.deepStrictEqual(after.changes.map(({ key }) => key["ticker"]), ["SLOW"])
+    }))
+
+  it.effect("shows the net effect of a transaction, and nothing of what it rolled back or undid", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* Service.insertRows("daily_prices", price("NET", "2026-03-01", "1"), price("NET", "2026-03-02", "2"))
+      const start = yield* now
+      yield* sql.withTransaction(Effect.gen(function* () {
+        yield* sql`update daily_prices set close = 9 where ticker = 'NET' and date = '2026-03-01'`
+        yield* sql`update daily_prices set close = 3 where ticker = 'NET' and date = '2026-03-01'`
+        yield* sql`delete from daily_prices where ticker = 'NET' and date = '2026-03-02'`
+        yield* Service.insertRows("daily_prices", price("NET", "2026-03-02", "2"), price("NET", "2026-03-03", "4"))
+        yield* sql`delete from daily_prices where ticker = 'NET' and date = '2026-03-03'`
+      }))
+      const { changes } = yield* readAll("limit=10", start)
+      const [change, ...others] = changes
+      assert.deepStrictEqual(others, [])
+      assert.strictEqual(change?.kind, "corrected")
+      assert.deepStrictEqual(change?.changed, ["close"])
+      assert.deepStrictEqual([change?.before?.["close"], change?.row?.["close"]], [1, 3])
+    }))
+
+  it.effect("filters by dataset, kind and ticker, also by the former symbol and both symbols of a change", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const start = yield* now
+      yield* Service.insertRows("daily_prices", price("FORM", "2026-04-01", "1"), price("OTHER", "2026-04-01", "1"))
+      yield* sql`update daily_prices set close = 2 where ticker = 'FORM'`
+      yield* Service.insertRows("float_outstanding", {
+        ticker: "FORM",
+        float: "7",
+        is_adr: false,
+        last_updated: "2026-01-01 00:00:00",
+      })
+      yield* sql`update float_outstanding set "float" = 8 where ticker = 'FORM'`
+      yield* Service.insertRows("ticker_changes", {
+        old_ticker: "FORM",
+        new_ticker: "NEXT",
+        effective_date: "2026-04-02",
+        status: "confirmed",
+      })
+      yield* sql`delete from daily_prices where ticker = 'FORM'`
+      const read = (query: string) =>
+        Effect.map(
+          readAll(`limit=2&${query}`, start),
+          ({ changes }) => changes.map(({ dataset, kind }) => `${dataset} ${kind}`),
+        )
+      const ofTicker = [
+        "daily_prices added",
+        "daily_prices corrected",
+        "float_outstanding added",
+        "float_outstanding corrected",
+        "ticker_changes added",
+        "daily_prices removed",
+      ]
+      assert.deepStrictEqual(yield* read("ticker=form"), ofTicker)
+      assert.deepStrictEqual(yield* read("ticker=NEXT"), ["ticker_changes added"])
+      assert.deepStrictEqual(yield* read("ticker=NEXT,FORM&dataset=ticker_changes"), ["ticker_changes added"])
+      assert.deepStrictEqual(yield* read("ticker=FORM&dataset=daily_prices,ticker_changes&kind=removed,added"), [
+        "daily_prices added",
+        "ticker_changes added",
+        "daily_prices removed",
+      ])
+      assert.deepStrictEqual(yield* read("kind=corrected"), ["daily_prices corrected", "float_outstanding corrected"])
+      assert.deepStrictEqual(yield* read("dataset=screener"), [])
+    }))
+
+  it.effect("finds a corrected row by the symbol that it had before", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* Service.insertRows("split_status", { ...split, ticker: "BEFORE" })
+      const start = yield* now
+      yield* sql`update split_status set ticker = 'AFTER' where ticker = 'BEFORE'`
+      for (const ticker of ["BEFORE", "AFTER"]) {
+        const { changes } = yield* readAll(`ticker=${ticker}`, start)
+        assert.deepStrictEqual(changes.map(({ changed, kind }) => ({ changed, kind })), [
+          { changed: ["ticker"], kind: "corrected" },
+        ], ticker)
+        assert.deepStrictEqual([changes[0]?.before?.["ticker"], changes[0]?.row?.["ticker"]], ["BEFORE", "AFTER"])
+      }
+    }))
+
+  it.effect("delivers no dataset whose endpoint the account or the key may not use, and refuses it by name", () =>
+    Effect.gen(function* () {
+      const start = yield* now
+      yield* Service.insertRows("research_reports", {
+        report_id: "tier",
+        ticker: "TIER",
+        gain_percentage: "20",
+        report_text: "Text",
+        tldr_text: "Summary",
+        created_at: "2026-01-01T00:00:00Z",
+        last_updated: "2026-01-01T00:00:00Z",
+      })
+      yield* Service.insertRows("daily_prices", price("TIER", "2026-05-01", "1"))
+      const { basic, pro, ultimate } = yield* Service.TestKeys
+      const datasets = (key: string, query = "limit=1000") =>
+        Effect.map(
+          readAll(query, start, key),
+          ({ changes }) => Array.from(new Set(changes.map(({ dataset }) => dataset))),
+        )
+      assert.deepStrictEqual(yield* datasets(ultimate), ["research_reports", "daily_prices"])
+      for (const key of [basic, pro]) {
+        assert.deepStrictEqual(yield* datasets(key), ["daily_prices"])
+        const refused = yield* request("dataset=daily_prices,research_reports", key)
+        const own = yield* Service.requestJson("/v1/research-reports", { key })
+        assert.strictEqual(refused.status, 403)
+        assert.deepStrictEqual(valueAt(refused.body, "error"), valueAt(own.body, "error"))
+      }
+      const narrow = yield* Service.ensureAccountWithKey("feed reader", "ultimate", {
+        endpoints: ["/v1/changes", "/v1/research-reports"],
+      })
+      assert.deepStrictEqual(yield* datasets(narrow), ["research_reports"])
+      const refused = yield* request("dataset=news", narrow)
+      assert.strictEqual(valueAt(refused.body, "error", "code"), "endpoint_not_allowed")
+      assert.strictEqual(valueAt(refused.body, "error", "details", "endpoint"), "/v1/news")
+    }))
+
+  it.effect.each(changedDatasets)(
+    "requires the tier of each endpoint that shows %s",
+    (dataset) =>
+      Effect.gen(function* () {
+        const account: typeof CurrentAccount.Service = {
+          account_id: 1,
+          tier: "basic",
+          balance_microdollars: null,
+          key_id: 1,
+          endpoints: null,
+        }
+        const endpoint = datasetEndpoints[dataset]
+        const raised = { ...endpoint, annotations: Context.add(endpoint.annotations, RequiredTier, "pro") }
+        const endpoints = { ...datasetEndpoints, [dataset]: raised }
+        assert.notInclude(yield* selectDatasets(account, undefined, endpoints), dataset)
+        const refused = yield* Effect.flip(selectDatasets(account, [dataset], endpoints))
+        assert.strictEqual(refused._tag, "InsufficientTier")
+      }),
+  )
+
+  it.effect("continues from a time or from now, and returns a cursor even without changes", () =>
+    Effect.gen(function* () {
+      const start = yield* readPage("after=now")
+      assert.deepStrictEqual(start.results, [])
+      assert.isFalse(start.has_more)
+      yield* Service.insertRows("daily_prices", price("TIME", "2026-06-01", "1"))
+      yield* Service.insertRows("daily_prices", price("TIME", "2026-06-02", "1"))
+      const { changes, cursor } = yield* readAll("limit=1", start.cursor)
+      const [first, second] = changes
+      const fromTime = yield* readAll("", first?.recorded_at)
+      assert.deepStrictEqual(fromTime.changes, [second])
+      assert.deepStrictEqual((yield* readAll("", second?.recorded_at)).changes, [])
+      assert.deepStrictEqual((yield* readAll("", first?.cursor)).changes, [second])
+      const unchanged = yield* readPage(withAfter("", cursor))
+      assert.deepStrictEqual([unchanged.results, unchanged.cursor], [[], cursor])
+    }))
+
+  it.effect("refuses malformed cursors and times in the future with 422", () =>
+    Effect.gen(function* () {
+      const { cursor } = yield* readPage("after=now")
+      const wrong = [
+        "",
+        "x",
+        "1",
+        `${cursor}0`,
+        cursor.slice(1).replace(/^\d*/, ""),
+        cursor.toUpperCase().replace(/[A-F]/, "g"),
+        "2026-02-30T00:00:00Z",
+        "2026-02-01",
+        "2026-02-01T00:00:00",
+        "2026-02-01T25:00:00Z",
+        "9999999999999999999.1.00000000000000000000000000000000",
+      ]
+      for (const after of wrong) {
+        const { body, status } = yield* request(`after=${encodeURIComponent(after)}`)
+        assert.strictEqual(status, 422, after)
+        assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), "after", after)
+      }
+      const future = yield* request("after=2999-01-01T00:00:00Z")
+      assert.strictEqual(future.status, 422)
+      assert.strictEqual(valueAt(future.body, "error", "message"), "after must not be in the future")
+      for (const query of ["dataset=nws", "kind=changed", "limit=1001", "limit=0", "ticker=@@"]) {
+        assert.strictEqual((yield* request(query)).status, 422, query)
+      }
+    }))
+})
+
+const assertExpired = Effect.fnUntraced(function* (after: string) {
+  const { body, status, text } = yield* request(`after=${encodeURIComponent(after)}`)
+  assert.strictEqual(status, 410, text)
+  assert.strictEqual(valueAt(body, "error", "code"), "cursor_expired")
+  assert.strictEqual(valueAt(body, "error", "details", "restart"), "/v1/changes?after=now")
+  return String(valueAt(body, "error", "details", "earliest"))
+})
+
+layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("A cursor", (it) => {
+  it.effect("of another history expires: of a restored backup, or of a primary that was lost", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      assert.deepStrictEqual((yield* readAll("")).changes, [], "a new database has no changes")
+      const empty = yield* readPage("")
+      assert.deepStrictEqual([empty.results, empty.has_more], [[], false])
+      yield* Service.insertRows("daily_prices", price("LOST", "2026-01-01", "1"))
+      assert.strictEqual((yield* readAll("", empty.cursor)).changes.length, 1)
+      const { changes, cursor } = yield* readAll("")
+      // The same id, used by another transaction after the restore.
+      yield* sql`update history.transactions set mark = gen_random_uuid()`
+      yield* assertExpired(cursor)
+      yield* assertExpired(changes[0]?.cursor ?? "")
+      const current = yield* now
+      yield* sql`delete from history.transactions`
+      const earliest = yield* assertExpired(current)
+      assert.strictEqual((yield* request(`after=${earliest}`)).status, 200)
+    }))
+})
+
+/** Moves everything that was recorded so far into an earlier month. */
+const moveToMonth = Effect.fnUntraced(function* (month: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.withTransaction(Effect.gen(function* () {
+    yield* sql`select history.create_partition(whole, ${month}::text::date)
+      from (select 'changes' as whole union all select dataset from history.datasets) as tables`
+    yield* sql`update history.beginning set earliest = ${month}::text::date - interval '1 month'`
+    yield* sql`update history.transactions set recorded_at = recorded_at - (now() - ${month}::text::date) + interval '1 day',
+      month = ${month}::text::date where month > ${month}::text::date`
+    yield* sql`update history.changes set month = ${month}::text::date where month > ${month}::text::date`
+    for (const { table } of loadableDatasets) {
+      yield* sql.unsafe(`update history.${table} set replaced_month = '${month}' where replaced_month > '${month}'`)
+    }
+  }))
+})
+
+const drop = Effect.fnUntraced(function* (moment: string) {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly month: string }>`
+    select month::text as month from history.drop_before(${moment}::text::timestamptz) as month
+  `
+  return rows.map(({ month }) => month)
+})
+
+layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("The retention", (it) => {
+  it.effect("drops whole months, expires the cursors before them, and keeps those that miss nothing", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* Service.insertRows("daily_prices", price("OLD", "2020-01-01", "1"))
+      yield* sql`update daily_prices set close = 2`
+      yield* moveToMonth("2020-03-01")
+      const old = yield* readAll("limit=1")
+      assert.deepStrictEqual(kindsOf(old.changes), ["added", "corrected"])
+      const oldEnd = yield* now
+      yield* sql`update daily_prices set close = 3`
+      yield* moveToMonth("2020-04-01")
+      const newer = yield* readAll("limit=1", oldEnd)
+      assert.deepStrictEqual(kindsOf(newer.changes), ["corrected"])
+      assert.strictEqual((yield* readAll("limit=10")).changes.length, 3, "a page continues with the next month")
+
+      assert.deepStrictEqual(yield* drop("2020-03-31"), [], "the month has not ended")
+      assert.deepStrictEqual(yield* drop("2020-04-15"), ["2020-03-01"])
+      assert.deepStrictEqual(yield* drop("2020-04-15"), [])
+      const earliest = yield* assertExpired(old.changes[0]?.cursor ?? "")
+      assert.strictEqual(earliest, "2020-04-01T00:00:00.000000Z")
+      yield* assertExpired("2020-03-31T00:00:00Z")
+      assert.deepStrictEqual((yield* readAll("")).changes, newer.changes, "without after, the earliest known changes")
+      assert.deepStrictEqual((yield* readAll("", earliest)).changes, newer.changes)
+      assert.deepStrictEqual(
+        (yield* readAll("", oldEnd)).changes,
+        newer.changes,
+        "nothing after this place was dropped",
+      )
+      const [before] = newer.changes
+      assert.deepStrictEqual([before?.before?.["close"], before?.row?.["close"]], [2, 3])
+      assert.deepStrictEqual(yield* drop("2099-01-01"), ["2020-04-01"])
+      assert.deepStrictEqual(yield* drop("2099-01-01"), [], "the current month is never dropped")
+      yield* assertExpired(oldEnd)
+      const [left] = yield* sql<{ readonly transactions: number }>`
+        select count(*)::int as transactions from history.transactions
+      `
+      assert.strictEqual(left?.transactions, 1, "the newest transaction before the earliest time")
+    }))
+})
+
+layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" })("A large transaction", (it) => {
+  /** The pages that PostgreSQL touched for a request, by the name of a table in its statements. */
+  const countPages = Effect.fnUntraced(function* (query: string, table: string) {
+    const plan = yield* StatementRecorder.explainRequest(readPage(query), table, "analyze, buffers, format json")
+    return Number(valueAt(plan, "QUERY PLAN", 0, "Plan", "Shared Hit Blocks")) +
+      Number(valueAt(plan, "QUERY PLAN", 0, "Plan", "Shared Read Blocks"))
+  })
+
+  it.effect("is read in pages that cost the same at its start and at its end", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const start = yield* now
+      yield* Effect.forEach(range(20), (day) =>
+        Service.insertRows("daily_prices", price("SMALL", `2025-01-${String(day + 1).padStart(2, "0")}`, "1")))
+      const size = 30_000
+      yield* sql`insert into daily_prices (ticker, date, close)
+        select 'T' || number % 10, date '1990-01-01' + number / 10, 1 from generate_series(1, ${size}) as number`
+      yield* sql`update daily_prices set close = 2 where ticker <> 'SMALL'`
+      yield* sql`analyze`
+      const [{ id, mark }] = yield* sql<{ readonly id: string; readonly mark: string }>`
+        select id::text, replace(mark::text, '-', '') as mark from history.transactions order by recorded_at desc limit 1
+      `.pipe(Effect.map(([row]) =>
+        [row ?? { id: "", mark: "" }] as const
+      ))
+      for (const filter of ["", "&ticker=T7", "&ticker=T7,T8&kind=corrected", "&dataset=daily_prices&kind=corrected"]) {
+        const costs = yield* Effect.forEach([1, size / 2, size - 200], (position) =>
+          Effect.forEach(["history.changes\n", "with ordinality"], (table) =>
+            countPages(`limit=10${filter}&after=${id}.${position}.${mark}`, table)))
+        const totals = costs.map(([listed = 0, rows = 0]) =>
+          listed + rows
+        )
+        const [first = 0] = totals
+        totals.forEach((total) => {
+          assert.isBelow(total, 600, `${filter} ${totals.join(" ")}`)
+          assert.isBelow(total, first * 2 + 50, `${filter} ${totals.join(" ")}`)
+        })
+      }
+      const { changes } = yield* readAll("limit=1000", start)
+      assert.strictEqual(changes.length, 20 + 2 * size)
+      assert.strictEqual(new Set(changes.map(({ cursor }) => cursor)).size, changes.length)
+    }))
+})
