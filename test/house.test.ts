@@ -61,6 +61,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "catalogue",
     "changelog",
     "db",
+    "history",
     "http",
     "ingest",
     "jobs",
@@ -78,8 +79,10 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
   observability: ["rules", "http/RequestContext.ts"],
   db: ["observability", "rows/RowRecord.ts", "rules/Errors.ts", "http/RequestContext.ts"],
   jobs: ["db", "observability"],
+  history: ["db", "http/RequestContext.ts", "lists/DatasetVersions.ts", "observability", "rules"],
   lineage: ["db", "rules", "lists/DatasetVersions.ts", "lists/QueryCache.ts"],
   lists: [
+    "history/LedgerState.ts",
     "lineage",
     "rules",
     "rows",
@@ -97,7 +100,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "jobs/Job.ts",
     "http/RequestContext.ts",
   ],
-  http: ["Api.ts", "rules", "rows", "accounts", "observability", "catalogue/Endpoints.ts", "lists/QueryCache.ts"],
+  http: ["Api.ts", "rules", "rows", "accounts", "observability", "catalogue/Endpoints.ts", "history/AsOf.ts", "lists/QueryCache.ts"],
   v1: [
     "Api.ts",
     "rules",

@@ -7,6 +7,7 @@ import { Config, Context, Duration, Effect, Exit, Layer, Schema, Scope } from "e
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
+import { rewriteStatement } from "../db/Database.ts"
 import { type DatabaseReadError, makeReadPolicies, poolWait, queryCap } from "../db/ReadPolicies.ts"
 import { tableSwapLockName } from "../db/AdvisoryLocks.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
@@ -167,7 +168,8 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const open = Effect.fnUntraced(function* (options: CursorOptions) {
         const { response: { account_id } } = yield* RequestContext
         yield* acquireScoped(String(account_id))
-        return yield* Effect.suspend(() => declareAnywhere(options)).pipe(
+        const statement = yield* rewriteStatement(options.statement)
+        return yield* Effect.suspend(() => declareAnywhere({ ...options, statement })).pipe(
           Effect.catchIf(isStatementTimeout, () => Effect.fail(makeTimeoutError())),
           Effect.catchIf(isOutOfResources, () => Effect.fail(makeResourceError())),
           withReadPolicies,
