@@ -13,8 +13,8 @@ create sequence history.newest_microsecond;
 
 create table history.transactions (
   id          bigint primary key default nextval('history.transaction_ids'),
-  -- The month in which the transaction first wrote. Its rows are in the partitions of this month.
-  month       date not null default date_trunc('month', now() at time zone 'UTC'),
+  -- The partitions with its rows.
+  month       date not null,
   -- Unique and in commit order. Null until the commit.
   recorded_at timestamptz unique,
   -- The highest id that any transaction had at this time.
@@ -62,42 +62,56 @@ create table history.beginning (
 
 insert into history.beginning (earliest) values (clock_timestamp());
 
--- Creates the partitions of a dataset and of the changes for a month, unless they exist.
-create function history.create_partitions(dataset text, month date) returns void
+-- The month whose partitions new transactions use. It lags behind if no service has called `history.start_month`, so that
+-- writers never wait for a new partition.
+create table history.current_month (
+  only_one boolean primary key default true check (only_one),
+  month    date not null
+);
+
+insert into history.current_month (month) values (date_trunc('month', now() at time zone 'UTC'));
+
+create function history.create_partition(whole text, month date) returns void
+language plpgsql set search_path = pg_catalog, pg_temp as $$
+declare
+  part text := whole || to_char(month, '_YYYY_MM');
+begin
+  if to_regclass('history.' || part) is not null then return; end if;
+  execute format('create table history.%I (like history.%I including all)', part, whole);
+  -- Unlike `create table … partition of`, this blocks neither reads nor writes.
+  execute format('alter table history.%I attach partition history.%I for values from (%L) to (%L)', whole, part,
+    month, month + interval '1 month');
+end $$;
+
+-- Creates the partitions of the current month, and lets new transactions use them.
+create function history.start_month() returns void
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
-  whole text;
-  part  text;
+  this_month date := date_trunc('month', now() at time zone 'UTC');
 begin
-  foreach whole in array array['changes', dataset] loop
-    part := whole || to_char(month, '_YYYY_MM');
-    continue when to_regclass('history.' || part) is not null;
-    perform pg_advisory_xact_lock(hashtextextended('history.' || part, 0));
-    continue when to_regclass('history.' || part) is not null;
-    execute format('create table history.%I (like history.%I including all)', part, whole);
-    -- Unlike `create table … partition of`, this blocks neither reads nor writes.
-    execute format('alter table history.%I attach partition history.%I for values from (%L) to (%L)', whole, part,
-      month, month + interval '1 month');
-  end loop;
+  perform pg_advisory_xact_lock(7101887);
+  if this_month <= (select month from history.current_month) then return; end if;
+  perform history.create_partition(whole, this_month)
+  from (select 'changes' as whole union all select dataset from history.datasets) as tables;
+  update history.current_month set month = this_month;
 end $$;
+
+select history.create_partition('changes', month) from history.current_month;
 
 -- Begins the record of a transaction with its first statement that writes to a dataset.
 create function history.begin_transaction() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
   current bigint := nullif(current_setting('tickerline.transaction', true), '')::bigint;
-  written text   := coalesce(current_setting('tickerline.written', true), '');
+  written text   := current_setting('tickerline.written', true);
 begin
   if current is null then
-    insert into history.transactions default values returning id into current;
+    insert into history.transactions (month) select month from history.current_month returning id into current;
     -- Ends with the transaction. A rollback to a savepoint also reverts it.
     perform set_config('tickerline.transaction', current::text, true);
-    written := '';
-  end if;
-  if tg_table_name <> all (string_to_array(written, ' ')) then
-    perform set_config('tickerline.written', concat_ws(' ', nullif(written, ''), tg_table_name), true);
-    perform history.create_partitions(tg_table_name, transactions.month)
-    from history.transactions where id = current;
+    perform set_config('tickerline.written', tg_table_name, true);
+  elsif tg_table_name <> all (string_to_array(written, ' ')) then
+    perform set_config('tickerline.written', written || ' ' || tg_table_name, true);
   end if;
   return null;
 end $$;
@@ -129,7 +143,8 @@ begin
       columns);
   end if;
   execute format('insert into history.%I (%s, recorded_in, replaced_in, replaced_month)
-    select %2$s, coalesce(recorded_in, 0), $1, month from (%s) as ended, history.transactions where id = $1',
+    select %2$s, coalesce(recorded_in, 0), $1, (select month from history.transactions where id = $1)
+    from (%s) as ended',
     tg_table_name, columns, source) using current;
   return null;
 end $$;
@@ -283,6 +298,7 @@ begin
     loop
       execute format('create index on history.%I using %s', dataset, index.definition);
     end loop;
+    perform history.create_partition(dataset, month) from history.current_month;
   end if;
   for added in
     select attname, format_type(atttypid, atttypmod) as type from pg_attribute

@@ -9,7 +9,6 @@ import { SqlError } from "effect/sql"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
 import { rewriteStatement } from "../db/Database.ts"
 import { type DatabaseReadError, makeReadPolicies, poolWait, queryCap } from "../db/ReadPolicies.ts"
-import { tableSwapLockName } from "../db/AdvisoryLocks.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnection } from "../db/pool/ConnectionSettings.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
@@ -117,18 +116,12 @@ export class ExportCursors extends Context.Service<ExportCursors, {
         read: () => refusedCount,
       })
 
-      const declare = Effect.fnUntraced(function* (session: Session, { statement, tables }: CursorOptions) {
+      const declare = Effect.fnUntraced(function* (session: Session, { parameters, text }: CompiledStatement) {
         const sql = yield* Effect.provideService(session, Reactivity.Reactivity, reactivity)
         // Not `withTransaction`, whose commit cannot be interrupted. Closing the connection ends an open transaction.
         yield* sql`begin`
         // PostgreSQL must plan for reading all rows. By default it optimizes a cursor for the first rows.
         yield* sql`set local cursor_tuple_fraction = 1`
-        yield* Effect.forEach(
-          tables.toSorted(),
-          (table) => sql`select pg_advisory_xact_lock_shared(hashtext(${tableSwapLockName(table)}))`,
-          { discard: true },
-        )
-        const { parameters, text } = statement
         yield* sql.unsafe(`declare export scroll cursor with hold for ${text}`, parameters)
         yield* Effect.timeoutOrElse(sql`commit`, {
           duration: yield* ExportReadTimeout,
@@ -149,17 +142,16 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       })
 
       /**
-       * Prefers a replica. With a pooler it uses the primary, because a cursor needs a session. A replica cannot take
-       * the advisory locks against a table swap; if a swap cancels the query, the primary runs it again.
+       * Prefers a replica. With a pooler it uses the primary, because a cursor needs a session. If the replica's recovery
+       * cancels the query, the primary runs it again.
        */
-      const declareAnywhere = (options: CursorOptions) => {
-        const { tables, version } = options
+      const declareAnywhere = ({ statement, tables, version }: CursorOptions) => {
         const requirement = version === undefined || pooler !== undefined ? undefined : { tables, version }
         const replica = requirement === undefined ? undefined : readRouter.chooseReplica(requirement)
-        const onPrimary = closeOnError(declare(connectToPrimary, options))
+        const onPrimary = closeOnError(declare(connectToPrimary, statement))
         if (requirement === undefined || replica === undefined) return onPrimary
         return readRouter.withFallback(
-          closeOnError(declare(replica.openSession(requirement), { ...options, tables: [] })),
+          closeOnError(declare(replica.openSession(requirement), statement)),
           replica,
           onPrimary,
         )

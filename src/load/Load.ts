@@ -1,6 +1,6 @@
 /**
- * Loads a file into a dataset, completely or not at all (D31, load). A replacement is built next to the table, in the
- * schema `loading`, and swapped in at the end; until then, readers see the old rows.
+ * Loads a file into a dataset, completely or not at all (D31, load). The rows are first written to a table in the schema
+ * `loading` and then merged, so that only rows that differ change; until the commit, readers see the old rows.
  */
 import { Array, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
@@ -10,20 +10,20 @@ import { type LoadableDataset, requireDataset } from "./Datasets.ts"
 import { readFileRows } from "./FileReader.ts"
 import {
   acquireLoadLock,
+  addUniqueKey,
+  analyze,
   createIncompleteStagingTable,
-  createReplacementTable,
   createStagingTable,
+  deleteOtherRows,
   dropStagingTable,
-  ensureUniqueKey,
   findNewLines,
-  finishReplacementTable,
   lineColumn,
   type LoadColumn,
+  lockAgainstWriters,
   makeRowInserter,
   type MergeCounts,
   mergeRows,
   readTableColumns,
-  swapInReplacementTable,
 } from "./LoadingTable.ts"
 import {
   type CellError,
@@ -170,21 +170,6 @@ const startNextStep = (name: string) =>
     Object.assign(progress, { label: `${progress.label}: ${name}`, done: 0, total: undefined, count: 0 })
   })
 
-const replaceRows = Effect.fnUntraced(
-  function* (dataset: LoadableDataset, task: LoadTask, insertedRows: Ref.Ref<number>) {
-    const { table } = dataset
-    yield* createReplacementTable(table)
-    yield* ensureUniqueKey(dataset)
-    const columns = yield* readTableColumns(`loading.${table}`)
-    const { counts } = yield* fillTable(`loading.${table}`, columns, dataset, task, insertedRows)
-    if (task.check === true) return counts
-    yield* startNextStep("indexes")
-    yield* finishReplacementTable(table)
-    yield* swapInReplacementTable(table)
-    return counts
-  },
-)
-
 /** Fails if a new row lacks a required column, because the file omits it. */
 const refuseIncompleteRows = Effect.fnUntraced(
   function* (
@@ -205,29 +190,45 @@ const refuseIncompleteRows = Effect.fnUntraced(
   },
 )
 
-const appendRows = Effect.fnUntraced(
+/**
+ * The columns of the table that is merged. Null means that the file gives no value: an append keeps the existing value,
+ * and a replacement sets the default. Only the time of a load never changes a row that is otherwise the same.
+ */
+const toStagedColumn = (column: LoadColumn, { append }: LoadTask): LoadColumn =>
+  append || column.default_value === "now()" ? { ...column, default_value: null } : column
+
+const loadRows = Effect.fnUntraced(
   function* (dataset: LoadableDataset, task: LoadTask, insertedRows: Ref.Ref<number>) {
     const sql = yield* SqlClient.SqlClient
     const { table } = dataset
-    const columns = yield* readTableColumns(`public.${table}`)
-    const keepOmitted = task.keepOmitted === true
+    const [source, target] = [`loading.${table}`, `public.${table}`]
+    const columns = yield* readTableColumns(target)
+    const keepOmitted = task.append && task.keepOmitted === true
     yield* keepOmitted ? createIncompleteStagingTable(table) : createStagingTable(table)
-    yield* ensureUniqueKey(dataset)
-    // Inserts null instead of defaults, so that the merge can recognize cells that the file omits.
+    yield* addUniqueKey(dataset)
     const stagedColumns = [
-      ...columns.map((column) => ({ ...column, default_value: null })),
+      ...columns.map((column) => toStagedColumn(column, task)),
       ...(keepOmitted ? [lineColumn] : []),
     ]
-    const { counts, omitted } = yield* fillTable(`loading.${table}`, stagedColumns, dataset, task, insertedRows)
+    const { counts, omitted } = yield* fillTable(source, stagedColumns, dataset, task, insertedRows)
+    if (!task.append && task.check === true) return counts
     yield* refuseIncompleteRows(columns, omitted, dataset, task)
     yield* startNextStep("merging")
-    const merged = yield* mergeRows(`loading.${table}`, `public.${table}`, columns, dataset, omitted).pipe(
-      Effect.filterOrFail(({ added, updated }) => added + updated > 0, (merged) => new MergeUnneeded({ merged })),
+    yield* analyze(source)
+    const merge = Effect.gen(function* () {
+      if (!task.append) yield* lockAgainstWriters(table)
+      const removed = task.append ? 0 : yield* deleteOtherRows(source, target, columns, dataset)
+      const merged = yield* mergeRows(source, target, columns, dataset, { omitted, mayKeepExisting: task.append })
+      const changes = merged.added + merged.updated + removed
+      return changes > 0 ? { merged, changes } : yield* new MergeUnneeded({ merged })
+    })
+    const { changes, merged } = yield* merge.pipe(
       sql.withTransaction,
-      Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed(merged)),
+      Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ merged, changes: 0 })),
     )
+    if (changes > counts.rows / 10) yield* analyze(target)
     yield* dropStagingTable(table)
-    return { ...counts, merged }
+    return task.append ? { ...counts, merged } : counts
   },
 )
 
@@ -240,7 +241,7 @@ export const loadFile = Effect.fnUntraced(function* (task: LoadTask, insertedRow
   return yield* Effect.gen(function* () {
     yield* acquireLoadLock(table)
     if (task.onCommit !== undefined) yield* sql.afterCommit(task.onCommit)
-    const counts = yield* (task.append ? appendRows : replaceRows)(dataset, task, insertedRows)
+    const counts = yield* loadRows(dataset, task, insertedRows)
     const result: LoadResult = { table, ...counts }
     return task.check === true ? yield* new CheckPassed({ result }) : result
   }).pipe(

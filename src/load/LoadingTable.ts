@@ -1,12 +1,11 @@
 /**
- * A load first fills a table in the schema `loading`. This table then replaces the dataset's table in one transaction,
- * or its rows are merged into the dataset's table (D31, load).
+ * A load first fills a table in the schema `loading`. Then it merges these rows into the dataset's table, and a
+ * replacement also deletes the other rows (D31, load).
  */
-import { Array, Console, Effect, Schedule, Schema } from "effect"
+import { Array, Console, Effect } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
-import { tableLoadLockName, tableSwapLockName } from "../db/AdvisoryLocks.ts"
+import { tableLoadLockName } from "../db/AdvisoryLocks.ts"
 import { arrayParameter, OID } from "../db/ArrayParameters.ts"
-import { isLockTimeout } from "../db/SqlState.ts"
 import type { LoadableDataset } from "./Datasets.ts"
 import type { RowCells } from "./FileReader.ts"
 import type { ValidRow } from "./RowValidation.ts"
@@ -21,7 +20,7 @@ export interface LoadColumn {
   readonly default_value: string | null
 }
 
-/** Reads a table's columns that accept values. */
+/** Reads a table's columns that accept values from a file. */
 export const readTableColumns = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<LoadColumn>`
@@ -29,7 +28,7 @@ export const readTableColumns = Effect.fnUntraced(function* (table: string) {
       not attnotnull as is_nullable, pg_get_expr(adbin, adrelid) as default_value
     from pg_attribute left join pg_attrdef on adrelid = attrelid and adnum = attnum
     where attrelid = ${table}::regclass and attnum > 0 and not attisdropped
-      and attgenerated = '' and attidentity <> 'a'
+      and attgenerated = '' and attidentity <> 'a' and attname <> 'recorded_in'
     order by attnum
   `
 })
@@ -56,30 +55,9 @@ const runGenerated = Effect.fnUntraced(
 )
 
 /**
- * Creates an empty copy of the table with its triggers, which count the load as a change (D17, caching), and with its
- * constraints. A constraint that is `not valid` on the original table is checked for every loaded row.
+ * Creates an empty table for rows to merge. It has no triggers, and columns with a default accept null. A constraint that
+ * is `not valid` on the dataset's table is checked for every row.
  */
-export const createReplacementTable = Effect.fnUntraced(function* (table: string) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
-    create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)} including all excluding indexes)
-  `
-  yield* runGenerated(sql`
-    select format('alter table loading.%I add constraint %I %s', ${table}::text, conname, pg_get_constraintdef(oid))
-      as statement
-    from pg_constraint where conrelid = ${`public.${table}`}::regclass and contype in ('p', 'u')
-  `)
-  yield* runGenerated(sql`
-    select regexp_replace(pg_get_triggerdef(oid), ' ON public\\.', ' ON loading.') as statement
-    from pg_trigger where tgrelid = ${`public.${table}`}::regclass and not tgisinternal
-    union all
-    select format('alter table loading.%I %s trigger %I', ${table}::text,
-      case tgenabled when 'A' then 'enable always' when 'R' then 'enable replica' when 'D' then 'disable' end, tgname)
-    from pg_trigger where tgrelid = ${`public.${table}`}::regclass and not tgisinternal and tgenabled <> 'O'
-  `)
-})
-
-/** Creates an empty table for rows to merge. It has no triggers, and columns with a default accept null. */
 export const createStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -121,19 +99,23 @@ export const dropStagingTable = Effect.fnUntraced(function* (table: string) {
   yield* sql`drop table ${sql("loading")}.${sql(table)}`
 })
 
-/** Adds a unique constraint on the dataset's key to the table in `loading`, unless it already has one. */
-export const ensureUniqueKey = Effect.fnUntraced(function* ({ key, table }: LoadableDataset) {
+/** Whether the table has a unique index on the dataset's key. A database owner may have dropped it. */
+const hasUniqueKey = Effect.fnUntraced(function* (table: string, { key }: LoadableDataset) {
   const sql = yield* SqlClient.SqlClient
   const indexes = yield* sql<{ readonly columns: ReadonlyArray<string> }>`
     select array_agg(attname::text) as columns
     from pg_index join pg_attribute on attrelid = indrelid and attnum = any (indkey::int2[])
-    where indrelid = ${`loading.${table}`}::regclass and indisunique and indpred is null and indexprs is null
+    where indrelid = ${table}::regclass and indisunique and indpred is null and indexprs is null
     group by indexrelid
   `
   const keyColumns = new Set(key)
-  if (indexes.some(({ columns }) => keyColumns.symmetricDifference(new Set(columns)).size === 0)) return
-  const names = key.map((name) => `"${name}"`).join(", ")
-  yield* sql.unsafe(`alter table loading."${table}" add unique nulls not distinct (${names})`)
+  return indexes.some(({ columns }) => keyColumns.symmetricDifference(new Set(columns)).size === 0)
+})
+
+/** Adds a unique constraint on the dataset's key to the table in `loading`. */
+export const addUniqueKey = Effect.fnUntraced(function* ({ key, table }: LoadableDataset) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql.unsafe(`alter table loading."${table}" add unique nulls not distinct (${quoteColumns(key)})`)
 })
 
 const encodeCell = (cell: RowCells[string]) =>
@@ -237,9 +219,16 @@ export const findNewLines = Effect.fnUntraced(
   },
 )
 
+export interface MergeOptions {
+  /** Existing rows keep the values of these columns. */
+  readonly omitted: ReadonlyArray<string>
+  /** Whether the dataset's `keepsExisting` applies. */
+  readonly mayKeepExisting: boolean
+}
+
 /**
  * Merges the rows of `source` into `target` by key. Null in a column with a default means "not given": a new row gets
- * the default, and an existing row keeps its value. Existing rows also keep the values of the omitted columns.
+ * the default, and so does a row that changes in another column, unless the column is omitted.
  */
 export const mergeRows = Effect.fnUntraced(
   function* (
@@ -247,7 +236,7 @@ export const mergeRows = Effect.fnUntraced(
     target: string,
     columns: ReadonlyArray<LoadColumn>,
     dataset: LoadableDataset,
-    omitted: ReadonlyArray<string>,
+    { mayKeepExisting, omitted }: MergeOptions,
   ) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
@@ -257,6 +246,7 @@ export const mergeRows = Effect.fnUntraced(
     const toComparedValue = ({ default_value, name }: LoadColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", existing."${name}")`
     const match = matchKey(columns, dataset)
+    const isKept = mayKeepExisting && dataset.keepsExisting !== undefined ? dataset.keepsExisting : "false"
     const existingValues = qualifyColumns("existing", otherColumns.map(({ name }) => name))
     const comparedValues = otherColumns.map(toComparedValue).join(", ")
     const updated = Array.isReadonlyArrayEmpty(otherColumns) ? 0 : yield* Effect.map(
@@ -264,7 +254,7 @@ export const mergeRows = Effect.fnUntraced(
         update ${target} as existing
         set ${otherColumns.map((column) => `"${column.name}" = ${toValue(column)}`).join(", ")}
         from ${source} as given
-        where ${match} and not (${dataset.keepsExisting ?? "false"})
+        where ${match} and not (${isKept})
           and (${existingValues}) is distinct from (${comparedValues})
         returning given.ctid as place
       ) select count(distinct place)::int as count from updated`),
@@ -280,57 +270,37 @@ export const mergeRows = Effect.fnUntraced(
   },
 )
 
-/** Copies indexes, statistics targets, owner and grants from the original. Indexing after the inserts is faster. */
-export const finishReplacementTable = Effect.fnUntraced(function* (table: string) {
+/**
+ * Locks the table against other writers, whose rows a replacement would otherwise keep, until the end of the transaction.
+ * Readers do not wait.
+ */
+export const lockAgainstWriters = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`set local maintenance_work_mem = '256MB'`
-  yield* runGenerated(sql`
-    select regexp_replace(pg_get_indexdef(indexrelid), ' ON public\\.', ' ON loading.') as statement
-    from pg_index where indrelid = ${`public.${table}`}::regclass
-      and not exists (select from pg_constraint where conindid = indexrelid)
-  `)
-  yield* runGenerated(sql`
-    select format('alter table loading.%I alter %I set statistics %s', ${table}::text, attname, attstattarget)
-      as statement
-    from pg_attribute where attrelid = ${`public.${table}`}::regclass and attnum > 0 and attstattarget >= 0
-  `)
-  yield* runGenerated(sql`
-    select format('alter table loading.%I owner to %s', relname, relowner::regrole) as statement
-    from pg_class where oid = ${`public.${table}`}::regclass
-    union all
-    select format('grant %s on loading.%I to %s%s', privilege_type, relname,
-      case grantee when 0 then 'public' else grantee::regrole::text end,
-      case when is_grantable then ' with grant option' else '' end)
-    from pg_class, aclexplode(relacl) where oid = ${`public.${table}`}::regclass
-  `)
-  yield* sql`analyze ${sql("loading")}.${sql(table)}`
+  yield* sql`lock table ${sql("public")}.${sql(table)} in share row exclusive mode`
 })
 
-export class TableBusy extends Schema.TaggedError<TableBusy>()("TableBusy", { message: Schema.String }) {}
+/** Deletes the rows of `target` whose keys `source` lacks, and repeated rows of a key. Returns their number. */
+export const deleteOtherRows = Effect.fnUntraced(
+  function* (source: string, target: string, columns: ReadonlyArray<LoadColumn>, dataset: LoadableDataset) {
+    const sql = yield* SqlClient.SqlClient
+    const key = quoteColumns(dataset.key)
+    const [counts] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (
+        delete from ${target} as existing
+        where not exists (select from ${source} as given where ${matchKey(columns, dataset)}) returning 1
+      ) select count(*)::int as count from deleted`)
+    if (yield* hasUniqueKey(target, dataset)) return counts?.count ?? 0
+    const [repeated] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (
+        delete from ${target} where ctid in (
+          select place from (select ctid as place, row_number() over (partition by ${key}) as copy from ${target}) as rows
+          where copy > 1
+        ) returning 1
+      ) select count(*)::int as count from deleted`)
+    return (counts?.count ?? 0) + (repeated?.count ?? 0)
+  },
+)
 
-/** Lock timeout of one attempt to swap. Reads that queue behind the attempt wait no longer than this. */
-const swapLockTimeout = "100ms"
-
-/** Queued reads proceed in the pauses between attempts. All retries together take about 90 seconds. */
-const swapRetries = { schedule: Schedule.spaced("50 millis"), times: 600 }
-
-/**
- * Replaces the dataset's table with the table in `loading`. Fails with `TableBusy` if the table stays in use.
- * The advisory lock blocks new exports, because overlapping exports of up to 30 seconds could occupy the table forever.
- */
-export const swapInReplacementTable = Effect.fnUntraced(function* (table: string) {
+/** Updates the planner's statistics of a table that was just filled, instead of waiting for autovacuum. */
+export const analyze = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  const busy = new TableBusy({
-    message: `${table} was in use for more than a minute without a pause, so it is unchanged. ` +
-      "End the queries or transactions that read it, then try again.",
-  })
-  yield* sql`select pg_advisory_xact_lock(hashtext(${tableSwapLockName(table)}))`
-  yield* sql.unsafe(`set local lock_timeout = '${swapLockTimeout}'`)
-  yield* sql.withTransaction(Effect.gen(function* () {
-    yield* sql`drop table ${sql("public")}.${sql(table)}`
-    yield* sql`alter table ${sql("loading")}.${sql(table)} set schema public`
-  })).pipe(
-    Effect.retry({ while: isLockTimeout, ...swapRetries }),
-    Effect.mapError((error) => isLockTimeout(error) ? busy : error),
-  )
+  yield* sql.unsafe(`analyze ${table}`)
 })

@@ -3,7 +3,6 @@ import { Effect, Layer, Random, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { DatasetVersions } from "../../src/lists/DatasetVersions.ts"
 import { ReadRouter } from "../../src/db/replicas/ReadRouter.ts"
-import { swapInReplacementTable } from "../../src/load/LoadingTable.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
@@ -72,17 +71,6 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
               yield* sql`update ticker_changes set source = 'z'`
               yield* sql`rollback to a`
               yield* sql`update ticker_changes set source = 'w'`
-            })),
-          ],
-          [
-            "a table that takes its place",
-            sql.withTransaction(Effect.gen(function* () {
-              yield* sql`create table loading.ticker_changes (like ticker_changes including all)`
-              yield* sql`
-                create trigger note_change after insert or update or delete or truncate on loading.ticker_changes
-                for each statement execute function note_change()
-              `
-              yield* swapInReplacementTable("ticker_changes")
             })),
           ],
         ]

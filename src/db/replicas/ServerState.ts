@@ -29,10 +29,7 @@ export interface ServerState extends Pick<typeof DatasetRow.Type, "is_replica" |
   readonly datasets: ReadonlyMap<string, typeof DatasetRow.Type>
 }
 
-/**
- * Makes an effect that polls a server. Only tables with the `note_change` trigger have a version and may be cached.
- * The table's oid is part of the version, because `load` replaces tables.
- */
+/** Makes an effect that polls a server. Only tables with the `note_change` trigger have a version and may be cached. */
 export const makeServerPoll = (sql: SqlClient.SqlClient) => {
   const query = SqlSchema.findAll({
     Request: Schema.Void,
@@ -40,7 +37,7 @@ export const makeServerPoll = (sql: SqlClient.SqlClient) => {
     execute: () =>
       sql`
         select relname as dataset,
-          pg_class.oid || '.' || coalesce(string_agg(mark::text, ',' order by mark), '') as version,
+          coalesce(string_agg(mark::text, ',' order by mark), '') as version,
           coalesce(sum(changes), 0)::float8 as changes, extract(epoch from max(changed_at))::float8 as changed_at,
           pg_is_in_recovery() as is_replica,
           pg_wal_lsn_diff(

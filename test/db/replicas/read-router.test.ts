@@ -23,11 +23,6 @@ import type { DatabaseReadError } from "../../../src/db/ReadPolicies.ts"
 import { ReadRouter } from "../../../src/db/replicas/ReadRouter.ts"
 import { grantServicePermissions } from "../../../src/db/migrations/ServiceRole.ts"
 import { checkReplicas } from "../../../src/cli/doctor/DatabaseChecks.ts"
-import {
-  createReplacementTable,
-  finishReplacementTable,
-  swapInReplacementTable,
-} from "../../../src/load/LoadingTable.ts"
 import { ExportCursors } from "../../../src/lists/ExportCursors.ts"
 import { formatSettingProblems, toSettingProblems } from "../../../src/cli/Settings.ts"
 import { datasetEndpoints } from "../../../src/v1/datasets/DatasetEndpoints.ts"
@@ -108,14 +103,11 @@ const readServices = Effect.gen(function* () {
   }
 })
 
-/** Replaces the table with a copy of itself, as `load` does. */
-const replaceTable = Effect.flatMap(SqlClient.SqlClient, (sql) =>
-  sql.withTransaction(Effect.gen(function* () {
-    yield* createReplacementTable("screener")
-    yield* sql`insert into loading.screener select * from screener`
-    yield* finishReplacementTable("screener")
-    yield* swapInReplacementTable("screener")
-  })))
+/** Locks the table as a migration does. A standby that replays the lock cancels its queries of the table. */
+const lockTable = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => sql.withTransaction(Effect.asVoid(sql`lock table screener in access exclusive mode`)),
+)
 
 /** Counts the active statements on a standby that contain this text. */
 const countStatements = (standby: Standby, words: string) =>
@@ -333,7 +325,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.strictEqual((yield* Downloads.download(alone, path, ultimate)).text, taken.text)
     }).pipe(Effect.scoped))
 
-  it.effect("hand pages and exports that replay cancels during a load to the primary (operations/replicas)", () =>
+  it.effect("hand pages and exports that replay cancels during a migration to the primary (operations/replicas)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { waitUntilCaughtUp, first, second } = yield* StandbyPair
@@ -374,7 +366,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         yield* waitUntilCaughtUp
         const reading = yield* Effect.forkChild(Effect.timed(yield* run))
         yield* waitUntilFound(both(words), (count) => count === 1)
-        yield* replaceTable
+        yield* lockTable
         const [taken, rows] = yield* Fiber.join(reading)
         assert.strictEqual(rows, 3)
         assert.isBelow(Duration.toSeconds(taken), 30)
