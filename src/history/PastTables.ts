@@ -2,7 +2,7 @@
  * Rewrites statements so that they read tables as they were at a moment: each table becomes the union of its rows and
  * of their earlier versions in the schema `history`, limited to those visible at the moment (decision 0114).
  */
-import { Effect, Schema } from "effect"
+import { Context, Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { LRUCache } from "lru-cache"
 import { type CompiledStatement, compileStatement } from "../db/CompiledStatement.ts"
@@ -22,7 +22,7 @@ const TableShape = Schema.Struct({
 type TableShape = typeof TableShape.Type
 
 /** Up to this number of rows, sorting them is faster than reading an index in order and skipping invisible rows. */
-const fewRows = 20_000
+export const MaxSortedRows = Context.Reference<number>("tickerline/history/MaxSortedRows", { defaultValue: () => 20_000 })
 
 /** The visible rows of a moment become earlier versions as time passes. */
 const maxShapeAgeMillis = 300_000
@@ -74,6 +74,7 @@ const addTables = (text: string, tables: ReadonlyArray<string>) =>
 export const makePastTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { readValues } = yield* Database
+  const fewRows = yield* MaxSortedRows
   const shapes = new LRUCache<string, TableShape>({ max: maxShapes, ttl: maxShapeAgeMillis })
   const decodeShapes = decodePositionalRows(TableShape)
 
