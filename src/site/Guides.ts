@@ -22,6 +22,7 @@ const order = [
   "paging",
   "formats",
   "provenance",
+  "as-of",
   "caching",
   "cost",
 ]
