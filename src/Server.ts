@@ -100,7 +100,9 @@ const apiMiddleware = Layer.mergeAll(
 /** Rate limits, usage and prices. */
 const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, priceListLayer)
 
-const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AsOf.layer).pipe(Layer.provideMerge(DatasetVersions.layer))
+const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AsOf.layer).pipe(
+  Layer.provideMerge(DatasetVersions.layer),
+)
 
 const lists = Layer.provide(ListEndpoints.layer, ExportCursors.layer)
 

@@ -100,7 +100,16 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "jobs/Job.ts",
     "http/RequestContext.ts",
   ],
-  http: ["Api.ts", "rules", "rows", "accounts", "observability", "catalogue/Endpoints.ts", "history/AsOf.ts", "lists/QueryCache.ts"],
+  http: [
+    "Api.ts",
+    "rules",
+    "rows",
+    "accounts",
+    "observability",
+    "catalogue/Endpoints.ts",
+    "history/AsOf.ts",
+    "lists/QueryCache.ts",
+  ],
   v1: [
     "Api.ts",
     "rules",

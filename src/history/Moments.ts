@@ -19,7 +19,19 @@ export interface ResolvedMoment {
   readonly bound: string
   /** Transactions that committed after the moment began in this month or later, `YYYY-MM-DD`. */
   readonly month: string
+  /**
+   * The ids up to the bound whose transactions were running at the moment, usually none. Undefined if one of them may
+   * still be running, because its id is not visible yet.
+   */
+  readonly running: ReadonlyArray<string> | undefined
 }
+
+/** SQL for the ids up to the bound whose transactions were running at the moment. */
+export const makeRunningQuery = (bound: string, moment: string) =>
+  `array(
+    select id from history.transactions
+    where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz
+  )`
 
 type MomentError = AsOfTooEarly | ValidationError | DataRefreshing | DatabasePoolTimeout
 
@@ -41,10 +53,11 @@ const makeFutureError = () =>
     error: { message: `as_of ${futureReason}`, details: { fields: [{ field: "as_of", reason: futureReason }] } },
   })
 
-const Resolution = Schema.Struct({ bound: Schema.String, month: Schema.String })
+const Bound = Schema.Struct({ bound: Schema.String, month: Schema.String, has_writers: Schema.Boolean })
+const Running = Schema.Struct({ ids: Schema.Array(Schema.String) })
 
 export class Moments extends Context.Service<Moments, {
-  /** Waits until all transactions before the moment are visible. Fails with 422 before the history and in the future. */
+  /** Waits until all transactions before the moment are visible. Fails with 422 if it is too early or in the future. */
   readonly resolve: (moment: string) => Effect.Effect<ResolvedMoment, MomentError>
 }>()("tickerline/history/Moments") {
   static readonly layer = Layer.effect(
@@ -70,21 +83,38 @@ export class Moments extends Context.Service<Moments, {
           return Effect.andThen(nextPoll, waitUntilSettled(moment))
         })
 
-      const compileFind = compileStatement<string>({
+      /** A transaction locks the table before it draws its id, until it ends. */
+      const compileBound = compileStatement<string>({
         isPrepared: true,
         build: (parameter) =>
           sql`
             select coalesce(
               (select highest_id from history.transactions where recorded_at <= at order by recorded_at desc limit 1), 0
-            )::text, (date_trunc('month', at at time zone 'UTC') - interval '1 month')::date::text
+            )::text, (date_trunc('month', at at time zone 'UTC') - interval '1 month')::date::text, exists (
+              select from pg_locks
+              where locktype = 'relation' and relation = 'history.transactions'::regclass and mode = 'RowExclusiveLock'
+                and database = (select oid from pg_database where datname = current_database())
+            )
             from (select ${parameter((moment) => moment)}::text::timestamptz as at) as requested
           `,
       })
-      const decodeResolution = decodePositionalRows(Resolution)
+      const decodeBound = decodePositionalRows(Bound)
+      const decodeRunning = decodePositionalRows(Running)
+
+      const readOne = <A>(rows: Effect.Effect<ReadonlyArray<A>, DataRefreshing | DatabasePoolTimeout>) =>
+        Effect.flatMap(rows, ([row]) => Effect.orDie(Effect.fromNullishOr(row)))
 
       const find = Effect.fnUntraced(function* (moment: string) {
-        const [row] = yield* decodeResolution(readValues(compileFind(moment), "history"))
-        return { moment, ...yield* Effect.orDie(Effect.fromNullishOr(row)) }
+        const { bound, has_writers, month } = yield* readOne(decodeBound(readValues(compileBound(moment), "history")))
+        if (has_writers) return { moment, bound, month, running: undefined }
+        // The next statement sees all transactions that had ended when no writer held the lock.
+        const statement = {
+          text: `select ${makeRunningQuery(bound, moment)}::text[]`,
+          parameters: [],
+          isPrepared: false,
+        }
+        const { ids: running } = yield* readOne(decodeRunning(readValues(statement, "history")))
+        return { moment, bound, month, running }
       })
 
       const resolve = Effect.fnUntraced(function* (moment: string) {
@@ -96,8 +126,8 @@ export class Moments extends Context.Service<Moments, {
         const key = `${getTimeline()} ${moment}`
         const known = resolved.get(key)
         if (known !== undefined) return known
-        const found = yield* find(moment)
-        resolved.set(key, found)
+        const found: ResolvedMoment = yield* find(moment)
+        if (found.running !== undefined) resolved.set(key, found)
         return found
       })
       return Moments.of({ resolve })

@@ -1,4 +1,4 @@
-/** `as_of`, the parameter of every endpoint that reads datasets: what a request at a past moment would have received. */
+/** `as_of`, the parameter of every endpoint that reads datasets: the response as of an earlier moment. */
 import { Schema, SchemaGetter } from "effect"
 import { CalendarDate, getEndOfDay } from "./Dates.ts"
 import type { FilterDeclaration } from "./FilterDeclarations.ts"

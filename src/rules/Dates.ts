@@ -41,10 +41,16 @@ const makeCurrentDate = (zone: DateTime.TimeZone) => {
   })
 }
 
-/** The current date in New York, `YYYY-MM-DD`; with `as_of` the date at that moment. Filters treat every later date as future (D7, dates). */
+/**
+ * The current date in New York, `YYYY-MM-DD`; with `as_of` the date at that moment. Filters treat every later date as
+ * future (D7, dates).
+ */
 export const todayInNewYork = makeCurrentDate(newYork)
 
-/** The current date in Chicago, `YYYY-MM-DD`; with `as_of` the date at that moment. Ticker changes up to this date are effective (§2.2, D19). */
+/**
+ * The current date in Chicago, `YYYY-MM-DD`; with `as_of` the date at that moment. Ticker changes up to this date are
+ * effective (§2.2, D19).
+ */
 export const todayInChicago = makeCurrentDate(chicago)
 
 /** Returns the next midnight in New York or Chicago after `now`, whichever is earlier. Both times are ms since 1970. */

@@ -8,7 +8,7 @@ import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.t
 import { MaxSortedRows } from "../../src/history/PastTables.ts"
 import { ReadsTables } from "../../src/rules/EndpointAnnotations.ts"
 import { parseMoment } from "../../src/rules/AsOfParameter.ts"
-import { documentedEndpoints, requiredQuery } from "../support/DocumentedEndpoints.ts"
+import { documentedEndpoints, getParameterNames, requiredQuery } from "../support/DocumentedEndpoints.ts"
 import { contentDigest, type Download, download } from "../support/Downloads.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { makeChooser } from "../support/RandomChoices.ts"
@@ -29,11 +29,6 @@ HttpApi.reflect(Api, {
   },
 })
 const datasets = Array.from(new Set(datasetEndpoints.flatMap(({ tables }) => tables)))
-
-const parameterNames = (path: string) => {
-  const parameters = valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")
-  return Array.isArray(parameters) ? parameters.map((parameter) => String(valueAt(parameter, "name"))) : []
-}
 
 const get = Effect.fnUntraced(function* (target: string, headers: Readonly<Record<string, string>> = {}) {
   const { ultimate } = yield* Service.TestKeys
@@ -75,7 +70,7 @@ const summarize = ({ headers, isComplete, status, text, trailers }: Download) =>
 /** Requests for every dataset endpoint: pages, formats, an export, an estimate, symbols and followed lineages. */
 const targets = datasetEndpoints.flatMap(({ path }) => {
   const endpoint = documentedEndpoints.find((documented) => documented.path === path)
-  const names = parameterNames(path)
+  const names = getParameterNames(path)
   const isList = names.includes("limit")
   const needsTicker = endpoint === undefined || requiredQuery(endpoint).length > 0
   return [
@@ -125,7 +120,10 @@ const makeWrite = ({ columns, dataset, key_columns }: Dataset, choose: ReturnTyp
     [change],
     [remove, add],
     [change, change, remove],
-    [`truncate ${dataset}`, `insert into ${dataset} (${names}) select ${names} from pool.${dataset} on conflict do nothing`],
+    [
+      `truncate ${dataset}`,
+      `insert into ${dataset} (${names}) select ${names} from pool.${dataset} on conflict do nothing`,
+    ],
   ])
 }
 
@@ -221,7 +219,7 @@ describe("The parameter as_of", () => {
   it("belongs to every endpoint that reads datasets, and to no other", () => {
     assert.isAtLeast(datasetEndpoints.length, 20)
     const withParameter = Object.keys(getDefaultOpenApiDocument().paths)
-      .filter((path) => parameterNames(path).includes("as_of"))
+      .filter((path) => getParameterNames(path).includes("as_of"))
     assert.sameMembers(withParameter, datasetEndpoints.map(({ path }) => path))
   })
 })
@@ -290,7 +288,10 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       })
       const today = new Intl.DateTimeFormat("en-CA", { timeZone: "America/New_York" }).format(new Date())
       for (const moment of ["2999-01-01", "2999-01-01T00:00:00Z", today]) {
-        assert.match(yield* reasons(`/v1/news?as_of=${moment}`), /^is in the future.*use an earlier date or a timestamp$/)
+        assert.match(
+          yield* reasons(`/v1/news?as_of=${moment}`),
+          /^is in the future.*use an earlier date or a timestamp$/,
+        )
       }
       for (const text of ["2026-03-02T09:30:00", "yesterday", ""]) {
         assert.match(yield* reasons(`/v1/news?as_of=${text}`), /^must be a date, or a timestamp with an offset/)
@@ -305,7 +306,10 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
     Effect.gen(function* () {
       yield* addNews("before", "ORD")
       const slow = yield* beginTransaction(
-        Effect.andThen(addNews("slow", "ORD"), SqlClient.SqlClient.use((sql) => sql`delete from news where id = 'before'`)),
+        Effect.andThen(
+          addNews("slow", "ORD"),
+          SqlClient.SqlClient.use((sql) => sql`delete from news where id = 'before'`),
+        ),
       )
       yield* addNews("fast", "ORD")
       const between = yield* readClock

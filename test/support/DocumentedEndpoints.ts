@@ -69,6 +69,12 @@ const parameterOf = (parameter: unknown): DocumentedParameter => {
 /** False for the placeholder in `/estimate`, which represents the parameters of the estimated endpoint. */
 export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "schema", "type") !== "object"
 
+/** The names of all documented parameters of an endpoint. */
+export const getParameterNames = (path: string) =>
+  listOf(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")).map((parameter) =>
+    String(valueAt(parameter, "name"))
+  )
+
 /** Excludes `format` and `as_of`, which `test/rows` and `test/history` test; all other tests expect current JSON. */
 const isFilter = ({ name }: DocumentedParameter) => name !== "format" && name !== "as_of"
 

@@ -12,7 +12,13 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, AsOfTooEarly, ChangeEvent, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import {
+  AmbiguousTickerLineage,
+  AsOfTooEarly,
+  ChangeEvent,
+  DatabasePoolTimeout,
+  DataRefreshing,
+} from "../../rules/Errors.ts"
 import { CikParameter, TickerParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 
