@@ -1,8 +1,8 @@
 -- The history of every dataset: what its rows were, and when this database knew it (decision 0113).
 --
--- A row keeps in `recorded_in` the transaction that recorded it; null means before this migration. A replaced or removed
--- row moves to the table of the same name in the schema `history`, with the transaction that ended it. The time of a
--- transaction is known only when it commits, so rows have its id, and `history.transactions` has the time.
+-- A row keeps in `recorded_in` the transaction that recorded it; null means before this migration. A replaced or
+-- removed row moves to the table of the same name in the schema `history`, with the transaction that ended it. The time
+-- of a transaction is known only when it commits, so rows have its id, and `history.transactions` has the time.
 create schema history;
 
 create sequence history.transaction_ids;
@@ -62,7 +62,7 @@ create table history.beginning (
 
 insert into history.beginning (earliest) values (clock_timestamp());
 
--- The month whose partitions new transactions use. It lags behind if no service has called `history.start_month`, so that
+-- The month whose partitions new transactions use. It lags behind until a service calls `history.start_month`, so
 -- writers never wait for a new partition.
 create table history.current_month (
   only_one boolean primary key default true check (only_one),
@@ -122,31 +122,6 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 begin
   new.recorded_in := current_setting('tickerline.transaction')::bigint;
   return new;
-end $$;
-
--- Keeps the rows that a statement replaces or removes. Rows that the same transaction recorded were never visible.
-create function history.keep_rows() returns trigger
-language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
-declare
-  current bigint := current_setting('tickerline.transaction')::bigint;
-  columns text;
-  source  text;
-begin
-  select string_agg(quote_ident(name), ', ' order by position) into columns
-  from history.datasets, unnest(datasets.columns) with ordinality as listed (name, position)
-  where dataset = tg_table_name;
-  source := format('select %s, recorded_in from %s where recorded_in is distinct from $1', columns,
-    case tg_op when 'TRUNCATE' then format('public.%I', tg_table_name) else 'old_rows' end);
-  if tg_op = 'UPDATE' then
-    -- Leaves out the rows that the update did not change.
-    source := format('%s except all select %s, recorded_in from new_rows where recorded_in is distinct from $1', source,
-      columns);
-  end if;
-  execute format('insert into history.%I (%s, recorded_in, replaced_in, replaced_month)
-    select %2$s, coalesce(recorded_in, 0), $1, (select month from history.transactions where id = $1)
-    from (%s) as ended',
-    tg_table_name, columns, source) using current;
-  return null;
 end $$;
 
 -- Lists the net changes of a transaction to one dataset, after `listed` other changes. Returns their numbers by kind;
@@ -213,7 +188,7 @@ begin
   return counts;
 end $$;
 
--- Records a transaction when it commits. The lock is held until the commit is visible, so the times are in commit order.
+-- Records a transaction when it commits. It holds the lock until the commit is visible, so times are in commit order.
 create function history.record_transaction() returns trigger
 language plpgsql security definer set search_path = pg_catalog, pg_temp as $$
 declare
@@ -261,6 +236,7 @@ language plpgsql set search_path = pg_catalog, pg_temp as $$
 declare
   live    regclass := format('public.%I', dataset)::regclass;
   columns text[];
+  names   text;
   added   record;
   index   record;
 begin
@@ -309,6 +285,39 @@ begin
     execute format('alter table history.%I add column %I %s', dataset, added.attname, added.type);
   end loop;
 
+  -- Keeps the rows that a statement replaces or removes. Rows that the same transaction recorded were never visible.
+  -- The function is made for the table, because PostgreSQL would plan dynamic SQL for each statement anew.
+  names := (select string_agg(quote_ident(name), ', ' order by position)
+    from unnest(columns) with ordinality as listed (name, position));
+  execute format($sql$
+    create or replace function history.keep_%1$s() returns trigger
+    language plpgsql security definer set search_path = pg_catalog, pg_temp as $body$
+    declare
+      current       bigint := current_setting('tickerline.transaction')::bigint;
+      current_month date   := (select month from history.transactions where id = current);
+    begin
+      if tg_op = 'UPDATE' then
+        -- Without the rows that the update did not change.
+        insert into history.%1$I (%2$s, recorded_in, replaced_in, replaced_month)
+        select %2$s, coalesce(recorded_in, 0), current, current_month from (
+          select %2$s, recorded_in from old_rows where recorded_in is distinct from current
+          except all
+          select %2$s, recorded_in from new_rows where recorded_in is distinct from current
+        ) as ended;
+      elsif tg_op = 'DELETE' then
+        insert into history.%1$I (%2$s, recorded_in, replaced_in, replaced_month)
+        select %2$s, coalesce(recorded_in, 0), current, current_month from old_rows
+        where recorded_in is distinct from current;
+      else
+        insert into history.%1$I (%2$s, recorded_in, replaced_in, replaced_month)
+        select %2$s, coalesce(recorded_in, 0), current, current_month from public.%1$I
+        where recorded_in is distinct from current;
+      end if;
+      return null;
+    end $body$
+  $sql$, dataset, names);
+  execute format('revoke all on function history.keep_%s from public', dataset);
+
   execute format('create or replace trigger history_begin before insert or update or delete or truncate on public.%I
     for each statement execute function history.begin_transaction()', dataset);
   execute format('create or replace trigger history_stamp before update on public.%I for each row
@@ -317,11 +326,11 @@ begin
     (select string_agg(format('old.%I', name), ', ') from unnest(columns) as name));
   execute format('create or replace trigger history_update after update on public.%I
     referencing old table as old_rows new table as new_rows
-    for each statement execute function history.keep_rows()', dataset);
+    for each statement execute function history.keep_%1$s()', dataset);
   execute format('create or replace trigger history_delete after delete on public.%I referencing old table as old_rows
-    for each statement execute function history.keep_rows()', dataset);
+    for each statement execute function history.keep_%1$s()', dataset);
   execute format('create or replace trigger history_truncate before truncate on public.%I
-    for each statement execute function history.keep_rows()', dataset);
+    for each statement execute function history.keep_%1$s()', dataset);
   -- Also during a restore or logical replication.
   for added in select unnest(array['begin', 'stamp', 'update', 'delete', 'truncate']) as name loop
     execute format('alter table public.%I enable always trigger history_%s', dataset, added.name);

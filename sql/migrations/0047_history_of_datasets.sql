@@ -15,6 +15,8 @@ begin
     perform set_config('lock_timeout', '250ms', true);
     -- The screener has an index for each of its columns, which would cost more than they save.
     perform history.track(dataset, copy_indexes => dataset <> 'screener');
+    -- The triggers exist, and no transaction that wrote without them is open. So every later change is known.
+    update history.beginning set earliest = clock_timestamp();
     commit;
   end loop;
 end $$;
@@ -55,6 +57,3 @@ drop index concurrently if exists ownership_recorded_in_idx;
 create index concurrently ownership_recorded_in_idx on ownership (recorded_in);
 drop index concurrently if exists screener_recorded_in_idx;
 create index concurrently screener_recorded_in_idx on screener (recorded_in);
-
--- Every change from now on is known: a trigger is created only when no transaction that wrote before is open.
-update history.beginning set earliest = clock_timestamp();

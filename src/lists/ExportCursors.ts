@@ -142,8 +142,8 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       })
 
       /**
-       * Prefers a replica. With a pooler it uses the primary, because a cursor needs a session. If the replica's recovery
-       * cancels the query, the primary runs it again.
+       * Prefers a replica. With a pooler it uses the primary, because a cursor needs a session. The primary also
+       * repeats a query that the replica's recovery cancels.
        */
       const declareAnywhere = ({ statement, tables, version }: CursorOptions) => {
         const requirement = version === undefined || pooler !== undefined ? undefined : { tables, version }

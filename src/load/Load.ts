@@ -1,6 +1,6 @@
 /**
- * Loads a file into a dataset, completely or not at all (D31, load). The rows are first written to a table in the schema
- * `loading` and then merged, so that only rows that differ change; until the commit, readers see the old rows.
+ * Loads a file into a dataset, completely or not at all (D31, load). The rows first go into a table in the schema
+ * `loading` and are then merged, so that only rows that differ change; until the commit, readers see the old rows.
  */
 import { Array, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
@@ -24,6 +24,7 @@ import {
   type MergeCounts,
   mergeRows,
   readTableColumns,
+  validateConstraints,
 } from "./LoadingTable.ts"
 import {
   type CellError,
@@ -226,6 +227,7 @@ const loadRows = Effect.fnUntraced(
       sql.withTransaction,
       Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ merged, changes: 0 })),
     )
+    if (!task.append) yield* validateConstraints(target)
     if (changes > counts.rows / 10) yield* analyze(target)
     yield* dropStagingTable(table)
     return task.append ? { ...counts, merged } : counts

@@ -55,8 +55,8 @@ const runGenerated = Effect.fnUntraced(
 )
 
 /**
- * Creates an empty table for rows to merge. It has no triggers, and columns with a default accept null. A constraint that
- * is `not valid` on the dataset's table is checked for every row.
+ * Creates an empty table for rows to merge. It has no triggers, and columns with a default accept null. It enforces
+ * also the constraints that are not validated on the dataset's table.
  */
 export const createStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
@@ -271,8 +271,8 @@ export const mergeRows = Effect.fnUntraced(
 )
 
 /**
- * Locks the table against other writers, whose rows a replacement would otherwise keep, until the end of the transaction.
- * Readers do not wait.
+ * Locks the table against other writers until the end of the transaction. Otherwise a replacement would keep the rows
+ * that they add. Readers do not wait.
  */
 export const lockAgainstWriters = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
@@ -291,13 +291,23 @@ export const deleteOtherRows = Effect.fnUntraced(
     if (yield* hasUniqueKey(target, dataset)) return counts?.count ?? 0
     const [repeated] = yield* sql.unsafe<{ readonly count: number }>(`with deleted as (
         delete from ${target} where ctid in (
-          select place from (select ctid as place, row_number() over (partition by ${key}) as copy from ${target}) as rows
+          select place
+          from (select ctid as place, row_number() over (partition by ${key}) as copy from ${target}) as rows
           where copy > 1
         ) returning 1
       ) select count(*)::int as count from deleted`)
     return (counts?.count ?? 0) + (repeated?.count ?? 0)
   },
 )
+
+/** Validates the table's constraints that its old rows violated, after these have been replaced. */
+export const validateConstraints = Effect.fnUntraced(function* (table: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* runGenerated(sql`
+    select format('alter table %s validate constraint %I', conrelid::regclass, conname) as statement
+    from pg_constraint where conrelid = ${table}::regclass and not convalidated
+  `)
+})
 
 /** Updates the planner's statistics of a table that was just filled, instead of waiting for autovacuum. */
 export const analyze = Effect.fnUntraced(function* (table: string) {

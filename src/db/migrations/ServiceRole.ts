@@ -20,12 +20,13 @@ export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ r
 
 /** Grants read access to all tables except payments. Partitions need no grant: they are read through their parent. */
 const readGrantsQuery = `
-  select format('grant select on public.%I to %I', relname, $1::text) as statement
-  from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p') and not relispartition
-    and relname <> 'credits'`
+  select format('grant select on %s.%I to %I', relnamespace::regnamespace, relname, $1::text) as statement
+  from pg_class
+  where relnamespace in ('public'::regnamespace, 'history'::regnamespace) and relkind in ('r', 'p')
+    and not relispartition and relname <> 'credits'`
 
 const makeGrants = (role: string) => [
-  `grant usage on schema public to ${role}`,
+  `grant usage on schema public, history to ${role}`,
   `grant insert, update (bytes, request_count) on public.usage to ${role}`,
   `grant insert, update on public.usage_daily to ${role}`,
   `grant update (last_used_at) on public.api_keys to ${role}`,

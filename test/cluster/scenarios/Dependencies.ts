@@ -148,7 +148,8 @@ const exportList = Effect.fnUntraced(function* (app: AppHost) {
 
 export const standbyConflicts: Scenario = {
   name: "standby-conflict",
-  promise: "A load cancels queries on standbys. The service repeats them on the primary, and clients see no error",
+  promise:
+    "A lock on a table cancels queries on standbys. The service repeats them on the primary, and clients see no error",
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { postgres, service, world } = yield* Cluster

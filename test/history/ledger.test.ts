@@ -1,0 +1,324 @@
+/** Random transactions against a model: every past state, and what each transaction changed (decision 0113). */
+import { assert, layer } from "@effect/vitest"
+import { PgClient } from "@effect/sql-pg"
+import { NodeServices } from "@effect/platform-node"
+import { Effect, FileSystem, Layer, Ref, Schema } from "effect"
+import { Reactivity } from "effect/reactivity"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../../src/db/DecodeRows.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
+import { loadFile } from "../../src/load/Load.ts"
+import { type Chooser, makeChooser } from "../support/RandomChoices.ts"
+import * as Service from "../support/Service.ts"
+import { inputs } from "../support/Thoroughness.ts"
+
+// @module-tag slow
+
+/** A key with nulls, a table without other columns, a generated column, and a key with a date. */
+const tables = ["historical_tickers", "ticker_changes", "news", "daily_prices"] as const
+type Table = typeof tables[number]
+
+const writers = ["A", "B", "C"] as const
+
+/** A random statement that only touches rows of one writer, so that open transactions never wait for each other. */
+const chooseStatement = (choose: Chooser, table: Table, writer: string) => {
+  const ticker = `${writer}${choose(["1", "2", "3"])}`
+  const other = `${writer}${choose(["1", "2", "3"])}`
+  const day = `2024-01-0${choose(["1", "2"])}`
+  const value = choose(["1", "2"])
+  const nullableDay = choose([`'${day}'`, "null"])
+  const changes: Record<Table, readonly [string, ...ReadonlyArray<string>]> = {
+    historical_tickers: [
+      `insert into historical_tickers values ('${ticker}', 'F${value}', ${nullableDay}) on conflict do nothing`,
+      `update historical_tickers set date = date + 40 + ${value} where ticker = '${ticker}' and former_ticker = 'F1'`,
+    ],
+    ticker_changes: [
+      `insert into ticker_changes (old_ticker, new_ticker, effective_date, status, recorded_at)
+        values ('X', '${ticker}', '${day}', 'confirmed', '2024-01-01') on conflict do nothing`,
+      `update ticker_changes set status = '${choose(["blocked", "confirmed"])}' where new_ticker = '${ticker}'`,
+    ],
+    news: [
+      `insert into news (id, ticker, form_type, title, filed_at, created_at, last_updated)
+        values ('${ticker}-${value}', '${ticker}', '8-K', 'One', '${day}', '${day}', '${day}')
+        on conflict (id) do update set title = 'Two', ticker = '${other}'`,
+      `update news set title = '${choose(["One", "Two", "Three"])}' where ticker = '${ticker}'`,
+    ],
+    daily_prices: [
+      `insert into daily_prices (ticker, date, close) select '${ticker}', date '${day}' + day, ${value}
+        from generate_series(0, 5) as day on conflict (ticker, date) do update set close = excluded.close`,
+      `update daily_prices set close = close where ticker = '${ticker}'`,
+      `update daily_prices set close = ${value} where ticker = '${ticker}' and date < '2024-01-04'`,
+      `update daily_prices set date = date + 100 where ticker = '${ticker}' and date = '2024-01-03'`,
+    ],
+  }
+  const column = table === "ticker_changes" ? "new_ticker" : "ticker"
+  return choose([
+    ...changes[table],
+    changes[table][0],
+    `delete from ${table} where ${column} = '${ticker}'`,
+  ])
+}
+
+const States = Schema.Record(Schema.String, Schema.Array(Schema.String))
+const decodeState = decodeRows(Schema.Struct({ rows: Schema.Array(Schema.String) }))
+const decodeTransaction = decodeRows(Schema.Struct({ id: Schema.String, recorded_at: Schema.String }))
+const decodeChanges = decodeRows(Schema.Struct({ dataset: Schema.String, kind: Schema.String, key: Schema.String }))
+const decodeColumns = decodeRows(Schema.Struct({ names: Schema.String }))
+
+/** The rows of each table as JSON. */
+const readState = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const state: Record<string, ReadonlyArray<string>> = {}
+  for (const table of tables) {
+    const [found] = yield* decodeState(sql`
+      select array(
+        select (to_jsonb(t) - array['recorded_in', 'search'])::text as row from ${sql(table)} as t order by 1
+      ) as rows
+    `)
+    state[table] = found?.rows ?? []
+  }
+  return state
+})
+
+/** The rows of a table at a moment, by the definition of visibility in the migration. */
+const readPastState = Effect.fnUntraced(function* (table: Table, moment: string) {
+  const sql = yield* SqlClient.SqlClient
+  const [columns] = yield* decodeColumns(sql`
+    select array_to_string(columns, ', ') as names from history.datasets where dataset = ${table}
+  `)
+  const names = sql.literal(columns?.names ?? "")
+  const [found] = yield* decodeState(sql`
+    with recorded as (select * from history.transactions where recorded_at <= ${moment}::text::timestamptz),
+    highest as (select coalesce(max(id), 0) as id from recorded),
+    versions as (
+      select ${names}, coalesce(recorded_in, 0) as recorded_in, null::bigint as replaced_in
+      from ${sql("public")}.${sql(table)}
+      union all
+      select ${names}, recorded_in, replaced_in from ${sql("history")}.${sql(table)}
+    )
+    select array(
+      select (to_jsonb(versions) - array['recorded_in', 'replaced_in'])::text as row from versions
+      where (recorded_in = 0 or recorded_in in (select id from recorded))
+        and (replaced_in is null or replaced_in not in (select id from recorded))
+      order by 1
+    ) as rows
+  `)
+  return found?.rows ?? []
+})
+
+const keysOf = (table: string) => loadableDatasets.find((dataset) => dataset.table === table)?.key ?? []
+
+/** What changed between two states, as `history.changes` lists it. */
+const compareStates = (before: typeof States.Type, after: typeof States.Type) =>
+  tables.flatMap((dataset) => {
+    const index = (rows: ReadonlyArray<string> = []) =>
+      new Map(rows.map((row) => {
+        const cells: Record<string, unknown> = JSON.parse(row)
+        return [JSON.stringify(keysOf(dataset).toSorted().map((name) => [name, cells[name]])), row] as const
+      }))
+    const [old, now] = [index(before[dataset]), index(after[dataset])]
+    return Array.from(new Set([...old.keys(), ...now.keys()])).flatMap((key) => {
+      const [was, is] = [old.get(key), now.get(key)]
+      const kind = was === undefined ? "added" : is === undefined ? "removed" : "corrected"
+      return was === is ? [] : [`${dataset} ${kind} ${key}`]
+    })
+  }).toSorted()
+
+const readChanges = Effect.fnUntraced(function* (transaction: string) {
+  const sql = yield* SqlClient.SqlClient
+  const found = yield* decodeChanges(sql`
+    select dataset, kind, key::text from history.changes where transaction = ${transaction}::text::bigint
+  `)
+  return found.map(({ dataset, key, kind }) => {
+    const cells: Record<string, unknown> = JSON.parse(key)
+    return `${dataset} ${kind} ${JSON.stringify(Object.keys(cells).toSorted().map((name) => [name, cells[name]]))}`
+  }).toSorted()
+})
+
+const readClock = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.map(
+    sql<{ readonly now: string }>`select clock_timestamp()::text as now`,
+    ([row]) => row?.now ?? "",
+  ))
+
+const newest = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.map(
+    decodeTransaction(sql`
+      select id::text, recorded_at::text from history.transactions order by recorded_at desc limit 1
+    `),
+    ([row]) => row,
+  ))
+
+const services = Layer.mergeAll(NodeServices.layer, Reactivity.layer)
+
+layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
+  excludeTestServices: true,
+  timeout: "180 seconds",
+})("The history", (it) => {
+  it.effect("has every past state and the net changes of every transaction, whatever the statements (0113)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { config } = yield* PgClient.PgClient
+      const connections = yield* Effect.forEach(writers, () => PgClient.make({ ...config, maxConnections: 1 }))
+      const states: Array<{ readonly moment: string; readonly state: typeof States.Type }> = []
+      const choose = makeChooser(20_261_122)
+      const open = new Set<number>()
+      /** Some updates violate a key. */
+      const write = (connection: PgClient.PgClient, at: number, statement: string) =>
+        Effect.catch(
+          connection.unsafe(statement),
+          () => Effect.andThen(connection`rollback`, Effect.sync(() => open.delete(at))),
+        )
+      let before = yield* readState
+      let last = yield* newest
+      for (let step = 0; step < inputs(1_500); step++) {
+        const at = choose([0, 1, 2])
+        const [connection, writer] = [connections[at], writers[at]]
+        if (connection === undefined || writer === undefined) continue
+        const table = choose(tables)
+        if (!open.has(at)) {
+          // A truncation waits for all other writers.
+          if (open.size === 0 && choose([true, false, false, false, false])) {
+            yield* Effect.ignore(sql.withTransaction(Effect.gen(function* () {
+              yield* sql`truncate ${sql(table)}`
+              for (const name of writers) yield* sql.unsafe(chooseStatement(choose, table, name))
+            })))
+          } else {
+            yield* connection.unsafe(`begin isolation level ${choose(["read committed", "repeatable read"])}`)
+            open.add(at)
+            yield* write(connection, at, chooseStatement(choose, table, writer))
+          }
+        } else {
+          const action = choose(["write", "write", "undo", "commit", "commit", "roll back"])
+          if (action === "undo") yield* connection`savepoint a`
+          if (action === "write" || action === "undo") {
+            yield* write(connection, at, chooseStatement(choose, table, writer))
+          }
+          if (action === "undo" && open.has(at)) yield* connection`rollback to a`
+          if (action === "commit" || action === "roll back") {
+            yield* action === "commit" ? connection`commit` : connection`rollback`
+            open.delete(at)
+          }
+        }
+        const state = yield* readState
+        const recorded = yield* newest
+        const changes = compareStates(before, state)
+        if (recorded?.id !== last?.id) {
+          assert.deepStrictEqual(yield* readChanges(recorded?.id ?? ""), changes, `step ${step}`)
+          states.push({ moment: recorded?.recorded_at ?? "", state })
+        } else assert.deepStrictEqual(changes, [], `step ${step}`)
+        if (choose([true, false, false])) states.push({ moment: yield* readClock, state })
+        before = state
+        last = recorded
+      }
+      for (const { moment, state } of states) {
+        for (const table of tables) {
+          assert.deepStrictEqual(yield* readPastState(table, moment), state[table], moment)
+        }
+      }
+      assert.isAbove(states.length, 20)
+    }).pipe(Effect.scoped))
+
+  it.effect("covers every dataset, with its key and all of its columns (0113)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const Tracked = Schema.Struct({
+        dataset: Schema.String,
+        key_columns: Schema.Array(Schema.String),
+        missing: Schema.Array(Schema.String),
+        triggers: Schema.Int,
+      })
+      const tracked = yield* decodeRows(Tracked)(sql`
+        select dataset, key_columns,
+          array(
+            select attname::text from pg_attribute
+            where attrelid = format('public.%I', dataset)::regclass and attnum > 0 and not attisdropped
+            except
+            select attname::text from pg_attribute where attrelid = format('history.%I', dataset)::regclass
+          ) as missing,
+          (select count(*)::int from pg_trigger
+            where tgrelid = format('public.%I', dataset)::regclass and tgname like 'history%' and tgenabled = 'A')
+            as triggers
+        from history.datasets
+      `)
+      const found = tracked.map(({ dataset, key_columns, missing, triggers }) => [
+        dataset,
+        key_columns.toSorted(),
+        missing,
+        triggers,
+      ])
+      const expected = loadableDatasets.map(({ key, table }) => [table, key.toSorted(), [], 5])
+      assert.deepStrictEqual(found.toSorted(), expected.toSorted())
+    }))
+
+  it.effect("gives times in commit order to transactions that overlap, and keeps them apart (0113)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { config } = yield* PgClient.PgClient
+      const [first, second] = [
+        yield* PgClient.make({ ...config, maxConnections: 1 }),
+        yield* PgClient.make({ ...config, maxConnections: 1 }),
+      ]
+      yield* first`begin`
+      yield* first`insert into daily_prices (ticker, date, close) values ('LATE', '2024-02-01', 1)`
+      yield* second`insert into daily_prices (ticker, date, close) values ('EARLY', '2024-02-01', 1)`
+      const between = yield* readClock
+      yield* first`commit`
+      const tickers = (rows: ReadonlyArray<string>) => rows.filter((row) => /EARLY|LATE/.test(row)).length
+      assert.strictEqual(tickers(yield* readPastState("daily_prices", between)), 1)
+      assert.strictEqual(tickers(yield* readPastState("daily_prices", yield* readClock)), 2)
+      const order = yield* sql`
+        select key ->> 'ticker' as ticker, transaction < lag(transaction) over (order by recorded_at) as is_older
+        from history.changes join history.transactions on transactions.id = transaction
+        where ticker in ('EARLY', 'LATE') order by recorded_at
+      `
+      assert.deepStrictEqual(order, [{ ticker: "EARLY", is_older: null }, { ticker: "LATE", is_older: true }])
+    }).pipe(Effect.scoped))
+
+  it.effect("records the differences of a load, and unchanged rows keep their time (0113, 0116)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const fs = yield* FileSystem.FileSystem
+      const folder = yield* fs.makeTempDirectoryScoped()
+      const write = (name: string, lines: ReadonlyArray<string>) =>
+        Effect.as(
+          fs.writeFileString(`${folder}/${name}`, ["ticker,date,close", ...lines, ""].join("\n")),
+          `${folder}/${name}`,
+        )
+      const load = (file: string, append = false) =>
+        Effect.flatMap(Ref.make(0), (progress) => loadFile({ dataset: "daily_prices", file, append }, progress))
+      const prices = Array.from({ length: 100 }, (_, index) => `L${index},2024-03-01,1`)
+      yield* load(yield* write("a.csv", prices))
+      const first = yield* newest
+      yield* load(yield* write("b.csv", ["L0,2024-03-01,2", ...prices.slice(1, 99), "NEW,2024-03-01,1"]))
+      const second = yield* newest
+      assert.deepStrictEqual(yield* readChanges(second?.id ?? ""), [
+        'daily_prices added [["date","2024-03-01"],["ticker","NEW"]]',
+        'daily_prices corrected [["date","2024-03-01"],["ticker","L0"]]',
+        'daily_prices removed [["date","2024-03-01"],["ticker","L99"]]',
+      ])
+      const recorded = yield* sql`
+        select recorded_in::text as transaction, count(*)::int as rows from daily_prices group by recorded_in order by recorded_in
+      `
+      assert.deepStrictEqual(recorded, [{ transaction: first?.id, rows: 98 }, { transaction: second?.id, rows: 2 }])
+      yield* load(yield* write("b.csv", ["NEW,2024-03-01,1"]), true)
+      assert.deepStrictEqual(yield* newest, second)
+    }).pipe(Effect.scoped))
+
+  it.effect("goes on in new partitions when a new month begins (0113)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`update history.current_month set month = '2020-01-01'`
+      yield* sql`select history.create_partition(dataset, '2020-01-01') from history.datasets`
+      yield* sql`select history.create_partition('changes', '2020-01-01')`
+      yield* sql`insert into daily_prices (ticker, date, close) values ('MONTH', '2024-02-01', 1)`
+      yield* sql`update daily_prices set close = 2 where ticker = 'MONTH'`
+      yield* sql`select history.start_month()`
+      yield* sql`update daily_prices set close = 3 where ticker = 'MONTH'`
+      const kept = yield* sql`
+        select trim_scale(close)::text as close, replaced_month = '2020-01-01' as is_old from history.daily_prices
+        where ticker = 'MONTH' order by close
+      `
+      assert.deepStrictEqual(kept, [{ close: "1", is_old: true }, { close: "2", is_old: false }])
+    }))
+})
