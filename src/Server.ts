@@ -10,6 +10,7 @@ import { UsageMetering } from "./accounts/billing/UsageMetering.ts"
 import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
 import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
 import { PublicApi } from "./Api.ts"
+import { AsOf } from "./history/AsOf.ts"
 import { LineageResolver } from "./lineage/LineageResolver.ts"
 import { QueryCache } from "./lists/QueryCache.ts"
 import { RequestPipeline } from "./http/RequestPipeline.ts"
@@ -103,7 +104,9 @@ const apiMiddleware = Layer.mergeAll(
 /** Rate limits, usage and prices. */
 const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, priceListLayer)
 
-const caches = Layer.merge(QueryCache.layer, LineageResolver.layer).pipe(Layer.provideMerge(DatasetVersions.layer))
+const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AsOf.layer).pipe(
+  Layer.provideMerge(DatasetVersions.layer),
+)
 
 const lists = Layer.provide(ListEndpoints.layer, ExportCursors.layer)
 

@@ -35,6 +35,8 @@ interface EndpointFacts {
   readonly dropsTickers: boolean
   /** Whether the endpoint can follow the lineage of a symbol. */
   readonly followsLineages: boolean
+  /** Whether the endpoint can answer for an earlier moment. */
+  readonly answersPast: boolean
   /** Whether events of some types may be omitted because the account may not use their endpoint. */
   readonly omitsTypes: boolean
   /** Whether the endpoint accepts the parameters of other endpoints: D28 (estimates). */
@@ -69,6 +71,7 @@ const readDeclarations = () => {
         isList: getIn(parameters, "format") !== undefined,
         dropsTickers: getIn(parameters, "ticker", "type") === "array",
         followsLineages: getIn(parameters, "follow_lineage") !== undefined,
+        answersPast: getIn(parameters, "as_of") !== undefined,
         omitsTypes: getIn(parameters, "types") !== undefined,
         takesAnyParameter: takesAnyParameter(endpoint),
         deprecation: getDeprecation(endpoint.annotations),
@@ -266,6 +269,8 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   // A request may fail after its lineage is resolved.
   "X-Lineage": ({ followsLineages, status }) =>
     sometimesIf(followsLineages && [200, 304, 402, 422, 500, 503].includes(status)),
+  "X-As-Of": ({ answersPast, status }) =>
+    sometimesIf(answersPast && [200, 304, 402, 404, 409, 422, 500, 503].includes(status)),
   "X-Omitted-Types": ({ omitsTypes, status }) =>
     sometimesIf(omitsTypes && [200, 304, 402, 422, 500, 503].includes(status)),
   "X-Row-Count": filePresence,

@@ -57,6 +57,20 @@ export const ReplicaReader = Context.Reference<ReplicaReader | undefined>("ticke
   defaultValue: () => undefined,
 })
 
+/** Rewrites a statement before it runs, such as to read the past. */
+export type StatementRewriter = (
+  statement: CompiledStatement,
+) => Effect.Effect<CompiledStatement, DataRefreshing | DatabasePoolTimeout>
+
+/** Set only by `history/AsOf.ts`, for requests with `as_of`. It applies to the statements of lists and lineages. */
+export const StatementRewriter = Context.Reference<StatementRewriter | undefined>("tickerline/db/StatementRewriter", {
+  defaultValue: () => undefined,
+})
+
+/** The statement to run for the current request. */
+export const rewriteStatement = (statement: CompiledStatement) =>
+  Effect.flatMap(StatementRewriter, (rewrite) => rewrite === undefined ? Effect.succeed(statement) : rewrite(statement))
+
 /** Reads for the API. Failed reads are retried, so clients hardly notice a PostgreSQL restart. */
 export class Database extends Context.Service<Database, {
   /**
@@ -127,22 +141,40 @@ export class Database extends Context.Service<Database, {
           )
         })
 
-      const read = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition?: string) =>
+      const readQuery = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition?: string) =>
         readFrom(
           query,
           (session) => Effect.provideService(query, sql.transactionService, [toSqlConnection(session), 0]),
           partition,
         )
 
-      const readValues = ({ isPrepared, parameters, text }: CompiledStatement, partition?: string) =>
+      /** A query that is no compiled statement cannot be rewritten, so it would answer with the present. */
+      const read = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition?: string) =>
+        Effect.flatMap(
+          StatementRewriter,
+          (rewrite) =>
+            rewrite === undefined
+              ? readQuery(query, partition)
+              : Effect.die(new Error("A request with as_of can run compiled statements only")),
+        )
+
+      const readStatement = ({ isPrepared, parameters, text }: CompiledStatement, partition?: string) =>
         Effect.withFiber<ReadonlyArray<ReadonlyArray<unknown>>, DataRefreshing | DatabasePoolTimeout>((fiber) => {
           if (fiber.getRef(References.TracerEnabled) || fiber.getRef(Statement.CurrentTransformer) !== undefined) {
             // Only `SqlClient` creates spans and transforms statements.
             const statement = sql.unsafe(text, parameters)
-            return read(isPrepared ? statement.values : statement.valuesUnprepared, partition)
+            return readQuery(isPrepared ? statement.values : statement.valuesUnprepared, partition)
           }
           const query = (session: PgConnection.PgConnection) => session.queryValues(text, parameters, isPrepared)
           return readFrom(pool.use(query), query, partition)
+        })
+
+      const readValues = (statement: CompiledStatement, partition?: string) =>
+        Effect.withFiber<ReadonlyArray<ReadonlyArray<unknown>>, DataRefreshing | DatabasePoolTimeout>((fiber) => {
+          const rewrite = fiber.getRef(StatementRewriter)
+          return rewrite === undefined
+            ? readStatement(statement, partition)
+            : Effect.flatMap(rewrite(statement), (rewritten) => readStatement(rewritten, partition))
         })
       return Database.of({ read, readValues })
     }),

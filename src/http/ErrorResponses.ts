@@ -8,6 +8,7 @@ import { logDefectAsInternalError } from "../rules/Validation.ts"
 const errorClasses = {
   AmbiguousTickerLineage: Errors.AmbiguousTickerLineage,
   ApiKeyDisabled: AccountErrors.ApiKeyDisabled,
+  AsOfTooEarly: Errors.AsOfTooEarly,
   BadRequest: Errors.BadRequest,
   CursorExpired: Errors.CursorExpired,
   DatabasePoolTimeout: Errors.DatabasePoolTimeout,

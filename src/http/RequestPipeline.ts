@@ -10,7 +10,11 @@ import { Billing } from "../accounts/Authorization.ts"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { Authenticator } from "../accounts/keys/AuthenticationMiddleware.ts"
 import { Api, PublicApi } from "../Api.ts"
+import { AsOf } from "../history/AsOf.ts"
+import { readMoment } from "../rules/AsOfParameter.ts"
+import { PastMoment } from "../rules/Dates.ts"
 import { makeDeprecationCheck } from "../rules/Deprecation.ts"
+import { ReadsTables } from "../rules/EndpointAnnotations.ts"
 import { makeQueryError, queryParseOptions, type SearchParameters } from "../rules/Validation.ts"
 import { type ApiError, respondToFailures } from "./ErrorResponses.ts"
 import { makeRequestMiddleware } from "./Middleware.ts"
@@ -93,21 +97,29 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
         const { authenticate } = yield* Authenticator
         const authorize = yield* makeAuthorizer
         const { limitExport, requireCredit } = yield* makeBilling
+        const { readAt } = yield* AsOf
         const wrap = yield* makeRequestMiddleware(new Set())
         const handlers = FindMyWay.make<Handler>(yield* HttpRouter.RouterConfig)
 
         const makeHandler = ({ decode }: PipelineEndpoint, { endpoint, isPriced }: DeclaredEndpoint): Handler => {
           const checkDeprecation = makeDeprecationCheck(endpoint)
+          const tables = Context.get(endpoint.annotations, ReadsTables)
           const respond = Effect.fnUntraced(function* (parameters: SearchParameters) {
             yield* checkDeprecation
             const account = yield* authenticate(yield* HttpServerRequest.HttpServerRequest)
             yield* authorize(account, endpoint)
             if (isPriced) yield* requireCredit(account, endpoint)
-            const respondTo = yield* Effect.mapError(
+            const moment = readMoment(parameters)
+            const decoding = Effect.mapError(
               decode(parameters),
               (error) => makeQueryError(error, parameters, endpoint),
             )
-            const response = yield* respondTo(account)
+            // The dates in the parameters are relative to the moment, too.
+            const respondTo = yield* moment === undefined
+              ? decoding
+              : Effect.provideService(decoding, PastMoment, moment)
+            const responding = respondTo(account)
+            const response = yield* moment === undefined ? responding : readAt(moment, tables, responding)
             if (isPriced) yield* limitExport(account)
             return response
           })

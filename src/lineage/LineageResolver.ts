@@ -3,7 +3,7 @@ import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import { CacheBytesConfig } from "../lists/QueryCache.ts"
-import { todayInChicago } from "../rules/Dates.ts"
+import { PastMoment, todayInChicago } from "../rules/Dates.ts"
 import type { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import { type CompanyLineage, type Lineage, selectCandidate, toCompanyLineage, UnknownCik } from "./Lineage.ts"
 import { makeAmbiguityError, makeUnknownCikError } from "./LineageErrors.ts"
@@ -83,17 +83,23 @@ export class LineageResolver extends Context.Service<LineageResolver, {
     LineageResolver,
     Effect.gen(function* () {
       const findLineages = yield* makeLineageFinder
-      const changes = (yield* DatasetVersions).watchTables(["ticker_changes"])
+      const versions = yield* DatasetVersions
+      const changes = versions.watchTables(["ticker_changes"])
       const cache = new LRUCache<string, CachedLineage>({
         maxSize: Math.ceil((yield* CacheBytesConfig) * cacheShare),
         sizeCalculation: estimateSize,
       })
 
-      const findAll = Effect.fnUntraced(function* (tickers: ReadonlyArray<string>, version: string | undefined) {
+      const findAll = Effect.fnUntraced(function* (
+        tickers: ReadonlyArray<string>,
+        version: string | undefined,
+        moment: string | undefined,
+      ) {
         const today = yield* todayInChicago
+        const keyOf = (ticker: string) => moment === undefined ? ticker : `${moment} ${ticker}`
         const found = new Map<string, Lineage>()
         for (const ticker of tickers) {
-          const cached = version === undefined ? undefined : cache.get(ticker)
+          const cached = version === undefined ? undefined : cache.get(keyOf(ticker))
           if (cached?.version === version && cached?.today === today) found.set(ticker, cached.lineage)
         }
         const missing = tickers.filter((ticker) => !found.has(ticker))
@@ -102,14 +108,17 @@ export class LineageResolver extends Context.Service<LineageResolver, {
           found.set(ticker, lineage)
           if (version === undefined) continue
           const cached = { lineage, version, today }
-          for (const symbol of listSymbols(ticker, lineage)) cache.set(symbol, cached)
+          for (const symbol of listSymbols(ticker, lineage)) cache.set(keyOf(symbol), cached)
         }
         return found
       })
 
       const resolve = Effect.fnUntraced(function* (requests: Array.NonEmptyReadonlyArray<LineageRequest>) {
-        const version = changes.current()
-        const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version)
+        const moment = yield* PastMoment
+        // The past changes only with a failover that lost transactions.
+        const getVersion = () => moment === undefined ? changes.current() : versions.getTimeline()
+        const version = getVersion()
+        const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, moment)
         const results = Array.map(requests, (request) => ({
           query_ticker: request.ticker,
           result: selectLineage(lineages.get(request.ticker) ?? Result.succeed(undefined), request),
@@ -127,7 +136,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         if (Array.isArrayNonEmpty(ambiguous)) return yield* makeAmbiguityError(ambiguous, requests.length > 1)
         return {
           lineages: dedupeCompanies(Array.map(results, ({ result }) => Result.getOrThrow(result))),
-          isCurrent: () => version !== undefined && changes.current() === version,
+          isCurrent: () => version !== undefined && getVersion() === version,
         }
       })
       return LineageResolver.of({ resolve })

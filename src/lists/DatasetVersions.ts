@@ -3,7 +3,7 @@
  * the pool. A version expires 900 ms after its poll. While no version is known, caches and replicas are not used.
  */
 import { PgClient } from "@effect/sql-pg"
-import { Context, Data, Duration, Effect, Layer, Metric, Scope } from "effect"
+import { Context, Data, Deferred, Duration, Effect, Layer, Metric, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import {
   makeServerPoll,
@@ -12,6 +12,7 @@ import {
   type ServerState,
   serverStateTtlMillis,
 } from "../db/replicas/ServerState.ts"
+import { type LedgerState, makeLedgerPoll } from "../history/LedgerState.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnection } from "../db/pool/ConnectionSettings.ts"
@@ -41,6 +42,12 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
   readonly watchTables: (tables: ReadonlyArray<string>) => CombinedTableVersion
   /** The time of the last change to one of the tables, Unix seconds; undefined if they never changed. */
   readonly getLastChange: (tables: ReadonlyArray<string>) => number | undefined
+  /** The last polled state of the ledger; undefined before the first successful poll. */
+  readonly getLedger: () => LedgerState | undefined
+  /** Identifies the history of the primary's data. It changes with every failover. */
+  readonly getTimeline: () => string | undefined
+  /** Completes after the next successful poll. */
+  readonly nextPoll: Effect.Effect<void>
   /** Whether a poll has succeeded within the last three seconds. */
   readonly isPolling: () => boolean
 }>()("tickerline/lists/DatasetVersions") {
@@ -49,11 +56,15 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
     Effect.gen(function* () {
       const now = yield* monotonicClock
       const { config } = yield* DirectConnection
-      const readState = makeServerPoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
+      const sql = yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 })
+      const readLedger = makeLedgerPoll(sql)
+      const readState = makeServerPoll(sql)
       const readRouter = yield* ReadRouter
       yield* initializeCounters(failedPolls)
       const scope = yield* Effect.scope
       let state: ServerState | undefined
+      let ledger: LedgerState | undefined
+      let polled = Deferred.makeUnsafe<void>()
       let isFailing = false
 
       const registered = new Set<string>()
@@ -74,13 +85,18 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
       }, Scope.provide(scope))
 
       const poll = Effect.gen(function* () {
-        const polled = yield* readState
-        if (polled.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
-        state = polled
-        const newDatasets = Array.from(polled.datasets.keys()).filter((dataset) => !registered.has(dataset))
+        // Before the versions, so that a replica with these versions has everything up to the settled moment.
+        const polledLedger = yield* readLedger(ledger)
+        const polledState = yield* readState
+        if (polledState.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })
+        ledger = polledLedger
+        state = polledState
+        const newDatasets = Array.from(polledState.datasets.keys()).filter((dataset) => !registered.has(dataset))
         yield* Effect.forEach(newDatasets, registerMetrics)
         isFailing = false
-        yield* readRouter.pollReplicas(polled)
+        Deferred.doneUnsafe(polled, Effect.void)
+        polled = Deferred.makeUnsafe()
+        yield* readRouter.pollReplicas(polledState)
       })
 
       const reportFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
@@ -103,7 +119,14 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
         const times = tables.flatMap((table) => state?.datasets.get(table)?.changed_at ?? [])
         return times.length === 0 ? undefined : Math.max(...times)
       }
-      return DatasetVersions.of({ watchTables, getLastChange, isPolling: () => isYounger(maxGapMillis) })
+      return DatasetVersions.of({
+        watchTables,
+        getLastChange,
+        getLedger: () => ledger,
+        getTimeline: () => state?.timeline ?? undefined,
+        nextPoll: Effect.suspend(() => Deferred.await(polled)),
+        isPolling: () => isYounger(maxGapMillis),
+      })
     }),
   ).pipe(Layer.provide(Reactivity.layer))
 }

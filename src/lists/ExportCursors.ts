@@ -7,6 +7,7 @@ import { Config, Context, Duration, Effect, Exit, Layer, Schema, Scope } from "e
 import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
+import { rewriteStatement } from "../db/Database.ts"
 import { type DatabaseReadError, makeReadPolicies, poolWait, queryCap } from "../db/ReadPolicies.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
 import { DirectConnection } from "../db/pool/ConnectionSettings.ts"
@@ -159,7 +160,8 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const open = Effect.fnUntraced(function* (options: CursorOptions) {
         const { response: { account_id } } = yield* RequestContext
         yield* acquireScoped(String(account_id))
-        return yield* Effect.suspend(() => declareAnywhere(options)).pipe(
+        const statement = yield* rewriteStatement(options.statement)
+        return yield* Effect.suspend(() => declareAnywhere({ ...options, statement })).pipe(
           Effect.catchIf(isStatementTimeout, () => Effect.fail(makeTimeoutError())),
           Effect.catchIf(isOutOfResources, () => Effect.fail(makeResourceError())),
           withReadPolicies,

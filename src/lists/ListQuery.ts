@@ -107,7 +107,16 @@ export interface FollowedListQuery<Query> extends ListQuery<Query> {
   readonly follow: (lineages: ReadonlyArray<CompanyLineage>) => FollowedLineages
 }
 
-const unfilteredParameters = new Set(["page", "limit", "format", "sort", "account_id", "follow_lineage", "provenance"])
+const unfilteredParameters = new Set([
+  "page",
+  "limit",
+  "format",
+  "sort",
+  "account_id",
+  "follow_lineage",
+  "provenance",
+  "as_of",
+])
 
 /**
  * Whether PostgreSQL must plan the statement for its specific values: it has filters, but none on the ticker.
@@ -158,7 +167,7 @@ const noOffset = new Parameter(() => 0)
 const toDecodedQuery = (query: PageQuery): DecodedListQuery => ({ ...query })
 
 /** Properties of a query that are no parameters of its statement, or that its page shape has. */
-const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "provenance", "cik", "followed"])
+const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "provenance", "as_of", "cik", "followed"])
 
 const periods = new Parameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
 

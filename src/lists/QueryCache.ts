@@ -14,6 +14,7 @@ import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { digestHeaderName, formatDigest, listContentTypes, makeFileHeaders } from "../rows/ListFormats.ts"
 import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
 import { makeUnpagedContent, type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
+import { PastMoment } from "../rules/Dates.ts"
 import { DatasetVersions } from "./DatasetVersions.ts"
 
 /** The maximum size of each cache, query and response: half of `CACHE_MEGABYTES`. 0 turns both off. */
@@ -71,7 +72,10 @@ const wasInterrupted = <E>(exit: Exit.Exit<CachedResult, E>) =>
   Exit.isFailure(exit) && Cause.hasInterruptsOnly(exit.cause)
 
 export class QueryCache extends Context.Service<QueryCache, {
-  /** Returns a handler that caches the results of `read` until a table that the endpoint reads changes. */
+  /**
+   * Returns a handler that caches the results of `read` until a table that the endpoint reads changes. Results of the
+   * past stay cached.
+   */
   readonly makeHandler: <Query extends object, E>(
     endpoint: AnnotatedEndpoint,
     read: (query: Query) => Effect.Effect<ResponseContent, E>,
@@ -95,6 +99,12 @@ export class QueryCache extends Context.Service<QueryCache, {
       const wasRequestedRecently = makeRepetitionDetector()
       let handlerCount = 0
 
+      /** The past changes only with a failover that lost transactions. */
+      const getPastVersion = () => {
+        const timeline = versions.getTimeline()
+        return timeline === undefined ? undefined : `past of ${timeline}`
+      }
+
       const makeHandler = <Query extends object, E>(
         endpoint: AnnotatedEndpoint,
         read: (query: Query) => Effect.Effect<ResponseContent, E>,
@@ -104,18 +114,20 @@ export class QueryCache extends Context.Service<QueryCache, {
         const handlerId = handlerCount++
         const pendingReads = new Map<string, Listeners<E>>()
 
-        /** Reads from the primary, or from a replica that has the version. */
-        const readVersion = (query: Query, version: string) =>
-          makeReplicaReader === undefined
+        /** Reads from the primary, or from a replica with the current version of the tables. */
+        const readCurrent = (query: Query) => {
+          const version = tableVersions.current()
+          return makeReplicaReader === undefined || version === undefined
             ? read(query)
             : Effect.provideService(read(query), ReplicaReader, makeReplicaReader({ tables, version }))
+        }
 
         const readAndNotify = (key: string, pendingKey: string, query: Query, version: string) => {
           const listeners: Listeners<E> = []
           const isRepeated = wasRequestedRecently(key)
           const reading = Effect.suspend(() => {
             pendingReads.set(pendingKey, listeners)
-            return Effect.map(readVersion(query, version), (content) => {
+            return Effect.map(readCurrent(query), (content) => {
               const result = makeResult(content, version)
               // Cache only repeated results, because results that are requested once would evict them.
               if (isRepeated || listeners.length > 0) results.set(key, result)
@@ -140,25 +152,30 @@ export class QueryCache extends Context.Service<QueryCache, {
             })
           })
 
-        const getResult = (query: Query, { purpose, response }: RequestContext): Effect.Effect<CachedResult, E> => {
-          const version = tableVersions.current()
+        const getResult = (
+          query: Query,
+          { purpose, response }: RequestContext,
+          moment: string | undefined,
+        ): Effect.Effect<CachedResult, E> => {
+          const getVersion = moment === undefined ? tableVersions.current : getPastVersion
+          const version = getVersion()
           if (version === undefined || purpose === "estimate") {
-            const reading = version === undefined ? read(query) : readVersion(query, version)
-            return Effect.map(reading, (content) => makeResult(content, undefined))
+            return Effect.map(readCurrent(query), (content) => makeResult(content, undefined))
           }
-          const key = `${handlerId} ${JSON.stringify(query)}`
+          const key = `${handlerId} ${moment} ${JSON.stringify(query)}`
           const cached = results.get(key)
           if (cached?.version !== version) return readOnce(key, query, version)
           response.cached = true
-          response.isCurrent = () => tableVersions.current() === version
+          response.isCurrent = () => getVersion() === version
           return Effect.succeed(cached)
         }
 
         return (query: Query) =>
-          Effect.flatMap(
-            RequestContext,
-            (context) => Effect.flatMap(getResult(query, context), (result) => respond(result, context)),
-          )
+          Effect.withFiber<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest>((fiber) => {
+            const context = fiber.getRef(RequestContext)
+            const moment = fiber.getRef(PastMoment)
+            return Effect.flatMap(getResult(query, context, moment), (result) => respond(result, context, moment))
+          })
       }
       return QueryCache.of({ makeHandler })
     }),
@@ -166,13 +183,16 @@ export class QueryCache extends Context.Service<QueryCache, {
 }
 
 /** Responds with the result, or with 304 if the client has the same result. */
-const respond = (result: CachedResult, context: RequestContext) =>
+const respond = (result: CachedResult, context: RequestContext, moment: string | undefined) =>
   Effect.map(HttpServerRequest.HttpServerRequest, ({ headers }) => {
     const { body, etag } = result
     const { purpose, response } = context
     setPageMetadata(context, result)
     const match = purpose === "answer" ? matchIfNoneMatch(headers["if-none-match"], etag) : undefined
-    const validators = { "Cache-Control": "private, no-cache", ETag: match ?? etag }
+    const validators = {
+      "Cache-Control": moment === undefined ? "private, no-cache" : "private, max-age=31536000, immutable",
+      ETag: match ?? etag,
+    }
     if (match !== undefined) {
       response.cached = true
       return HttpServerResponse.empty({ status: 304, headers: validators })
@@ -186,7 +206,7 @@ const respond = (result: CachedResult, context: RequestContext) =>
 
 /** Responds with content that is not cached, or with 304 if the client has the same content. */
 export const respondWithEtag = (content: ResponseContent) =>
-  Effect.flatMap(RequestContext, (context) => respond(makeResult(content, undefined), context))
+  Effect.flatMap(RequestContext, (context) => respond(makeResult(content, undefined), context, undefined))
 
 /** Responds without caching and without an `ETag`. */
 export const respondUncached = (content: ResponseContent) =>

@@ -13,6 +13,12 @@ const LineageArguments = Schema.Struct({
   cik: Schema.optionalKey(
     Schema.String.annotate({ description: "If the symbol is ambiguous: the CIK of the meant candidate." }),
   ),
+  as_of: Schema.optionalKey(
+    Schema.String.annotate({
+      description: "The answer at an earlier moment: a date, or a timestamp with an offset.",
+      examples: ["2026-03-01"],
+    }),
+  ),
 })
 
 const LineageResult = Schema.Struct({

@@ -83,6 +83,7 @@ const QueryResult = Schema.Struct({
   }),
   rate_limit_remaining: Schema.optionalKey(Count.annotate({ description: "Requests left in this minute." })),
   lineage: Schema.optionalKey(Schema.String.annotate({ description: "The symbols that the rows follow." })),
+  as_of: Schema.optionalKey(Schema.String.annotate({ description: "The moment whose rows these are. Missing: now." })),
   dropped_tickers: Schema.optionalKey(Schema.String.annotate({ description: "Invalid symbols, which were ignored." })),
   omitted_types: Schema.optionalKey(Schema.String.annotate({ description: "Types that the account may not use." })),
   request_id: Schema.String,
@@ -194,6 +195,7 @@ const describeHeaders = ({ headers }: ApiResponse) => {
     cost_microdollars: Number(headers["x-cost-microdollars"] ?? 0),
     ...(remaining === undefined ? {} : { rate_limit_remaining: Number(remaining) }),
     ...optionalText("lineage", headers["x-lineage"]),
+    ...optionalText("as_of", headers["x-as-of"]),
     ...optionalText("dropped_tickers", headers["x-dropped-tickers"]),
     ...optionalText("omitted_types", headers["x-omitted-types"]),
   }

@@ -1,5 +1,5 @@
 /** Calendar dates in parameters, and the current date in New York and Chicago (D7, dates). */
-import { Clock, DateTime, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
+import { Clock, Context, DateTime, Effect, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
 const chicago = DateTime.zoneMakeNamedUnsafe("America/Chicago")
@@ -9,10 +9,29 @@ const getNextMidnight = (zone: DateTime.TimeZone, now: number) =>
     DateTime.add(DateTime.startOf(DateTime.setZone(DateTime.makeUnsafe(now), zone), "day"), { days: 1 }),
   )
 
+/** Returns the last microsecond of a calendar date in New York, as `PastMoment` has it. */
+export const getEndOfDay = (date: string) => {
+  const noon = Date.parse(`${date}T12:00:00Z`)
+  return `${new Date(getNextMidnight(newYork, noon) - 1).toISOString().slice(0, -1)}999Z`
+}
+
+/**
+ * The moment whose state a request reads (`as_of`): a time in UTC with microseconds, such as
+ * `2026-03-01T15:00:00.123456Z`. Undefined for the present.
+ */
+export const PastMoment = Context.Reference<string | undefined>("tickerline/rules/PastMoment", {
+  defaultValue: () => undefined,
+})
+
+const currentMillis = Effect.flatMap(
+  PastMoment,
+  (moment) => moment === undefined ? Clock.currentTimeMillis : Effect.succeed(Date.parse(moment)),
+)
+
 /** Returns an effect with the current date, `YYYY-MM-DD`. It computes the date once per day. */
 const makeCurrentDate = (zone: DateTime.TimeZone) => {
   let date = { name: "", begins: 0, ends: 0 }
-  return Effect.map(Clock.currentTimeMillis, (now) => {
+  return Effect.map(currentMillis, (now) => {
     if (now < date.begins || now >= date.ends) {
       const zoned = DateTime.setZone(DateTime.makeUnsafe(now), zone)
       const begins = DateTime.toEpochMillis(DateTime.startOf(zoned, "day"))
@@ -22,10 +41,16 @@ const makeCurrentDate = (zone: DateTime.TimeZone) => {
   })
 }
 
-/** The current date in New York, `YYYY-MM-DD`. Filters treat every later date as future (D7, dates). */
+/**
+ * The current date in New York, `YYYY-MM-DD`; with `as_of` the date at that moment. Filters treat every later date as
+ * future (D7, dates).
+ */
 export const todayInNewYork = makeCurrentDate(newYork)
 
-/** The current date in Chicago, `YYYY-MM-DD`. Ticker changes up to this date are effective (§2.2, D19). */
+/**
+ * The current date in Chicago, `YYYY-MM-DD`; with `as_of` the date at that moment. Ticker changes up to this date are
+ * effective (§2.2, D19).
+ */
 export const todayInChicago = makeCurrentDate(chicago)
 
 /** Returns the next midnight in New York or Chicago after `now`, whichever is earlier. Both times are ms since 1970. */

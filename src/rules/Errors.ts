@@ -196,6 +196,20 @@ export class ValidationError extends Schema.Error<ValidationError>("ValidationEr
   override readonly [ErrorReporter.ignore] = true
 }
 
+/** 422: `as_of` is before the earliest moment whose state is known. */
+export class AsOfTooEarly extends Schema.Error<AsOfTooEarly>("AsOfTooEarly")(
+  makeErrorFieldsWithDetails(
+    "as_of_too_early",
+    Schema.Struct({
+      earliest: Schema.String.annotate({ description: "The earliest moment for `as_of`, in UTC with microseconds." }),
+    }),
+  ),
+  { httpApiStatus: 422, description: "`as_of` is before the earliest moment whose state is known." },
+) {
+  readonly _tag = "AsOfTooEarly"
+  override readonly [ErrorReporter.ignore] = true
+}
+
 /** 500: the log has the cause and the request id; the response does not reveal the cause. */
 export class InternalError extends Schema.Error<InternalError>("InternalError")(makeErrorFields("internal_error"), {
   httpApiStatus: 500,

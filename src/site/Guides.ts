@@ -23,6 +23,7 @@ const order = [
   "paging",
   "formats",
   "provenance",
+  "as-of",
   "caching",
   "cost",
 ]

@@ -9,7 +9,7 @@ import { assert, expect, layer } from "@effect/vitest"
 import { Effect, Layer, Predicate, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { inject } from "vitest"
-import { documentedEndpoints, freeEndpointPaths } from "../support/DocumentedEndpoints.ts"
+import { documentedEndpoints, freeEndpointPaths, getParameterNames } from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt } = Service
@@ -255,7 +255,8 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
         const { parameters = [] } = documentedEndpoints.find((one) => one.path === path) ?? {}
         const isFollowable = parameters.some(({ name }) => name === "follow_lineage")
         const ambiguous = isFollowable ? { "409": ["ambiguous_ticker_lineage"] } : {}
-        const expected = { ...ofItsKind, ...ambiguous, ...special[path] }
+        const past = getParameterNames(path).includes("as_of") ? { "422": ["as_of_too_early", "validation_error"] } : {}
+        const expected = { ...ofItsKind, ...ambiguous, ...past, ...special[path] }
         assert.deepStrictEqual(documented[path], expected, path)
       }
     }))

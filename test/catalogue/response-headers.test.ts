@@ -77,6 +77,7 @@ const operations = DocumentedEndpoints.documentedEndpoints.map(({ path, paramete
     keyed: DocumentedEndpoints.responsesOf(path).has("401"),
     priced: DocumentedEndpoints.responsesOf(path).has("402"),
     list: names.has("page"),
+    answersPast: DocumentedEndpoints.getParameterNames(path).includes("as_of"),
     tickers: parameters.some(({ kind }) => kind === "tickers"),
     follows: names.has("follow_lineage"),
   }
@@ -101,7 +102,7 @@ const symbols = Array.from({ length: 15 }, (_, index) => `T${index + 1}`).join("
 
 /** Checks the 200 and 304 of an endpoint. */
 const successes = Effect.fnUntraced(function* (port: number, operation: Operation, key: string) {
-  const { follows, list, path, target, tickers } = operation
+  const { answersPast, follows, list, path, target, tickers } = operation
   const wire = Effect.fnUntraced(function* (target: string, options: ServiceInstances.WireRequestOptions = {}) {
     const answer = yield* ServiceInstances.requestOverWire(port, target, key, options)
     check(path, `${options.method ?? "GET"} ${target}`, answer)
@@ -113,6 +114,7 @@ const successes = Effect.fnUntraced(function* (port: number, operation: Operatio
     ...(list ? ["limit=1", ...files].map((query) => adding(target, query)) : []),
     ...(tickers ? [`${path}?ticker=${symbols},@@&limit=1`] : []),
     ...(tickers && follows ? [`${path}?ticker=T1&follow_lineage=true`] : []),
+    ...(answersPast ? [adding(target, `as_of=${new Date().toISOString()}`)] : []),
     ...(path === "/estimate"
       ? [adding(target.replace(/endpoint=[^&]*/, "endpoint=/v1/screener"), "ticker=T1,@@")]
       : []),

@@ -69,8 +69,14 @@ const parameterOf = (parameter: unknown): DocumentedParameter => {
 /** False for the placeholder in `/estimate`, which represents the parameters of the estimated endpoint. */
 export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "schema", "type") !== "object"
 
-/** Excludes `format`: `test/rows` tests formats, and all other tests expect JSON. */
-const isFilter = ({ name }: DocumentedParameter) => name !== "format"
+/** The names of all documented parameters of an endpoint. */
+export const getParameterNames = (path: string) =>
+  listOf(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")).map((parameter) =>
+    String(valueAt(parameter, "name"))
+  )
+
+/** Excludes `format` and `as_of`, which `test/rows` and `test/history` test; all other tests expect current JSON. */
+const isFilter = ({ name }: DocumentedParameter) => name !== "format" && name !== "as_of"
 
 export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.keys(getDefaultOpenApiDocument().paths)
   .map((

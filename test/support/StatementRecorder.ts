@@ -11,7 +11,8 @@ export interface SentStatement {
 class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/Statements") {}
 
 /** Background statements: version polls, rate limits, job leases and health probes. */
-const backgroundStatement = /dataset_versions|rate_limit_buckets|update leases|pg_postmaster_start_time/
+const backgroundStatement =
+  /dataset_versions|history\.beginning|rate_limit_buckets|update leases|pg_postmaster_start_time/
 
 /** The recorder, to provide to both the service and the test. */
 export const layer = Layer.unwrap(Effect.sync(() => {

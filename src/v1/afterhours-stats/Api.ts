@@ -3,7 +3,7 @@ import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import { getTickerRowJsonSchema } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { makeListEnvelope } from "../../rules/Paging.ts"
 import { extendedHoursFields, ExtendedHoursQuery } from "../premarket-stats/Api.ts"
 
@@ -13,7 +13,7 @@ export class AfterhoursStatsApiGroup extends HttpApiGroup.make("afterhoursStats"
   HttpApiEndpoint.get("list", "/afterhours-stats", {
     query: ExtendedHoursQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(AfterhoursStat)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["afterhours_stats"]).annotateMerge(
     describeEndpoint("Afterhours stats", "Trading after the close: one row per ticker and day, newest first."),
   ),

@@ -19,7 +19,8 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
   booleanFilters,
@@ -150,6 +151,7 @@ export const DilutionDataQuery = Schema.Struct({
   ticker: TickerListParameter,
   ...filters,
   ...LineageParameters,
+  ...AsOfParameter,
   ...PagingParameters,
 }).check(
   checkParameterCombinations,
@@ -162,6 +164,7 @@ export const DilutionDataAdvancedQuery = Schema.Struct({
   bank: substringFilter("bank"),
   price_protection: substringFilter("price_protection"),
   ...LineageParameters,
+  ...AsOfParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -169,7 +172,7 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   HttpApiEndpoint.get("list", "/dilution-data", {
     query: DilutionDataQuery,
     success: makeListEnvelope(Schema.Union([getTickerRowJsonSchema(Warrant), getTickerRowJsonSchema(Convertible)])),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["dilution_data"]).annotate(ThirdPartyText, ["details"]).annotateMerge(describeEndpoint(
     "Dilution data",
     "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
@@ -180,7 +183,7 @@ export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
     success: makeListEnvelope(
       Schema.Union([getTickerRowJsonSchema(AdvancedWarrant), getTickerRowJsonSchema(AdvancedConvertible)]),
     ),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["dilution_data"]).annotate(ThirdPartyText, ["details", "price_protection_clause"])
     .annotateMerge(describeEndpoint(
       "Dilution data, advanced",

@@ -15,7 +15,8 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { booleanFilters, caseInsensitiveTextFilters, numberRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
@@ -54,6 +55,7 @@ export const FloatOutstandingQuery = Schema.Struct({
   ...booleanFilters("is_adr"),
   ...numberRangeFilters("float", "outstanding", "tradable_float", "market_cap"),
   ...LineageParameters,
+  ...AsOfParameter,
   ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
@@ -62,7 +64,7 @@ export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstandin
   HttpApiEndpoint.get("list", "/float-outstanding", {
     query: FloatOutstandingQuery,
     success: makeListEnvelope(getSourcedTickerRowJsonSchema(FloatOutstanding)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["float_outstanding"]).annotateMerge(describeEndpoint(
     "Float and shares outstanding",
     "The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership " +

@@ -16,7 +16,8 @@ import {
   textArrayColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { arrayElementFilter, booleanFilters, defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
@@ -83,6 +84,7 @@ export const GapStatsQuery = Schema.Struct({
   filing_type: arrayElementFilter("filing_types", "Sessions with this form in filing_types, ignoring case."),
   ...booleanFilters("closed_over_vwap"),
   ...LineageParameters,
+  ...AsOfParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -90,14 +92,14 @@ export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
   HttpApiEndpoint.get("list", "/gap-stats", {
     query: GapStatsQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(GapStat)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["gap_stats"]).annotateMerge(
     describeEndpoint("Gap stats", "Sessions that opened with a gap to the previous close, newest first."),
   ),
   HttpApiEndpoint.get("listAdvanced", "/gap-stats-advanced", {
     query: GapStatsQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(GapStatAdvanced)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["gap_stats"]).annotateMerge(describeEndpoint(
     "Gap stats advanced",
     "The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and after-hours " +

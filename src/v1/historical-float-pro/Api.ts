@@ -17,7 +17,8 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { booleanFilters, numberRangeFilters, pastDateRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
@@ -76,6 +77,7 @@ export const HistoricalFloatProQuery = Schema.Struct({
   ...numberRangeFilters("float", "outstanding_shares", "tradable_float", "market_cap"),
   ...pastDateRangeFilters("filed_at", "reported_date"),
   ...LineageParameters,
+  ...AsOfParameter,
   ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
@@ -84,7 +86,7 @@ export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFlo
   HttpApiEndpoint.get("list", "/historical-float-pro", {
     query: HistoricalFloatProQuery,
     success: makeListEnvelope(getSourcedTickerRowJsonSchema(HistoricalFloat)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["historical_float_pro", "daily_prices"]).annotateMerge(describeEndpoint(
     "Historical float",
     "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +

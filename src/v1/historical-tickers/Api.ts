@@ -2,9 +2,10 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import { dateColumn, nullableColumn, tickerColumn } from "../../rows/Columns.ts"
-import { DatabasePoolTimeout, DataRefreshing, NotFound } from "../../rules/Errors.ts"
+import { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, NotFound } from "../../rules/Errors.ts"
 import { makeDeprecationAnnotations } from "../../rules/Deprecation.ts"
 import { LongTickerParameter } from "../../rules/Tickers.ts"
 
@@ -29,13 +30,13 @@ export const HistoricalTickersResponse = Schema.Struct({
   }),
 })
 
-export const HistoricalTickersQuery = Schema.Struct({ ticker: LongTickerParameter })
+export const HistoricalTickersQuery = Schema.Struct({ ticker: LongTickerParameter, ...AsOfParameter })
 
 export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTickers").add(
   HttpApiEndpoint.get("list", "/historical-tickers", {
     query: HistoricalTickersQuery,
     success: HistoricalTickersResponse,
-    error: [NotFound, DataRefreshing, DatabasePoolTimeout],
+    error: [AsOfTooEarly, NotFound, DataRefreshing, DatabasePoolTimeout],
   })
     .annotate(ReadsTables, ["ticker_changes", "historical_tickers"])
     .annotateMerge(

@@ -16,7 +16,8 @@ import {
   textArrayColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
@@ -73,6 +74,7 @@ export const IntradayRunnersQuery = Schema.Struct({
   ...defaultDateFilters,
   ...numberRangeFilters("gap_percentage"),
   ...LineageParameters,
+  ...AsOfParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -80,7 +82,7 @@ export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners"
   HttpApiEndpoint.get("list", "/intraday-runners", {
     query: IntradayRunnersQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(IntradayRunner)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["intraday_runners"]).annotateMerge(describeEndpoint(
     "Intraday Runners",
     "Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume, " +

@@ -12,7 +12,8 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { dateRangeFilters, defaultDateFilters, literalFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
@@ -76,6 +77,7 @@ export const NasdaqComplianceQuery = Schema.Struct({
   ...pastDateRangeFilters("added_date"),
   ...dateRangeFilters("compliance_deadline"),
   ...LineageParameters,
+  ...AsOfParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -83,7 +85,7 @@ export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqComplianc
   HttpApiEndpoint.get("list", "/nasdaq-compliance", {
     query: NasdaqComplianceQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(ComplianceNotice)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["nasdaq_compliance"]).annotate(ThirdPartyText, ["deficiency", "notes"]).annotateMerge(
     describeEndpoint(
       "Nasdaq compliance",

@@ -13,7 +13,8 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { arrayElementFilter, caseInsensitiveTextFilters, makeDateFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
@@ -88,6 +89,7 @@ export const NewsQuery = Schema.Struct({
     }),
   ),
   ...LineageParameters,
+  ...AsOfParameter,
   ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
@@ -96,7 +98,7 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("list", "/news", {
     query: NewsQuery,
     success: makeListEnvelope(getSourcedTickerRowJsonSchema(NewsItem)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["news"]).annotate(ThirdPartyText, ["title", "summary", "body", "author", "publisher"])
     .annotateMerge(describeEndpoint(
       "News",
@@ -106,7 +108,7 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
     success: makeListEnvelope(getSourcedTickerRowJsonSchema(NewsBasicItem)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["news"]).annotate(ThirdPartyText, ["title"]).annotateMerge(describeEndpoint(
     "News basic",
     "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.",

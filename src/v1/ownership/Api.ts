@@ -16,7 +16,8 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { literalFilter, NonEmptyText, substringFilter } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
@@ -91,6 +92,7 @@ export const OwnershipQuery = Schema.Struct({
   owner_name: substringFilter("owner_name"),
   owner_type: literalFilter(ownerTypes),
   ...LineageParameters,
+  ...AsOfParameter,
   ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
@@ -99,7 +101,7 @@ export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
   HttpApiEndpoint.get("list", "/ownership", {
     query: OwnershipQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(Ownership)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ResultUnit, "filing_group").annotate(ReadsTables, ["ownership"]).annotateMerge(describeEndpoint(
     "Ownership",
     "The owners of each ticker from its newest filing with a table of holders, or from the filing that " +

@@ -15,7 +15,8 @@ import {
   textArrayColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { arrayElementFilter, defaultDateFilters, numberRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
@@ -68,6 +69,7 @@ export const ExtendedHoursQuery = Schema.Struct({
   ),
   tag: arrayElementFilter("all_tags", "Sessions with this tag in all_tags, ignoring case."),
   ...LineageParameters,
+  ...AsOfParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -75,7 +77,7 @@ export class PremarketStatsApiGroup extends HttpApiGroup.make("premarketStats").
   HttpApiEndpoint.get("list", "/premarket-stats", {
     query: ExtendedHoursQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(PremarketStat)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["premarket_stats"]).annotateMerge(
     describeEndpoint("Premarket stats", "Trading before the open: one row per ticker and day, newest first."),
   ),

@@ -15,7 +15,8 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
   booleanFilters,
@@ -93,6 +94,7 @@ export const PumpAndDumpTrackerQuery = Schema.Struct({
   ...pastDateRangeFilters("filed_at", "effective_date", "ipo_date", "last_liquidation_date"),
   ...dateRangeFilters("lock_up_expiration"),
   ...LineageParameters,
+  ...AsOfParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -100,7 +102,7 @@ export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTr
   HttpApiEndpoint.get("list", "/pump-and-dump-tracker", {
     query: PumpAndDumpTrackerQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(PumpAndDumpSuspect)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["pump_and_dump_tracker"]).annotate(ThirdPartyText, ["scam_description"]).annotateMerge(
     describeEndpoint(
       "Pump-and-dump tracker",

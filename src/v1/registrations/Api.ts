@@ -17,7 +17,8 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
   booleanFilters,
@@ -84,6 +85,7 @@ export const RegistrationsQuery = Schema.Struct({
   ...pastDateRangeFilters("filed_at", "effective_date"),
   ...dateRangeFilters("expiration_date"),
   ...LineageParameters,
+  ...AsOfParameter,
   ...ProvenanceParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
@@ -92,7 +94,7 @@ export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").ad
   HttpApiEndpoint.get("list", "/registrations", {
     query: RegistrationsQuery,
     success: makeListEnvelope(getSourcedTickerRowJsonSchema(Registration)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["registrations"]).annotate(ThirdPartyText, ["headline", "details"]).annotateMerge(
     describeEndpoint(
       "Registrations",

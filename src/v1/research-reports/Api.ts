@@ -20,7 +20,8 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { numberRangeFilters, pastInstantRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
@@ -69,6 +70,7 @@ export const ResearchReportsQuery = Schema.Struct({
   ...numberRangeFilters("gain_percentage"),
   ...pastInstantRangeFilters("created_at"),
   ...LineageParameters,
+  ...AsOfParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -76,7 +78,7 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
   HttpApiEndpoint.get("list", "/research-reports", {
     query: ResearchReportsQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(ResearchReport)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(RequiredTier, "ultimate").annotate(ReadsTables, ["research_reports"]).annotate(ThirdPartyText, [
     "report_text",
   ]).annotateMerge(describeEndpoint(
@@ -87,7 +89,7 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
   HttpApiEndpoint.get("listTldr", "/research-reports-tldr", {
     query: ResearchReportsQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(ResearchReportTldr)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["research_reports"]).annotate(ThirdPartyText, ["tldr_text"]).annotateMerge(describeEndpoint(
     "Research reports TL;DR",
     "The reports of `/v1/research-reports` in a few sentences each, with the same filters.",

@@ -14,7 +14,8 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { booleanFilters, dateRangeFilters, literalFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
@@ -51,6 +52,7 @@ export const SplitStatusQuery = Schema.Struct({
   ...pastDateRangeFilters("filed_at"),
   ...dateRangeFilters("vote_date", "effective_date"),
   ...LineageParameters,
+  ...AsOfParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -58,7 +60,7 @@ export class SplitStatusApiGroup extends HttpApiGroup.make("splitStatus").add(
   HttpApiEndpoint.get("list", "/split-status", {
     query: SplitStatusQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(SplitStatus)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["split_status"]).annotate(ThirdPartyText, ["details"]).annotateMerge(describeEndpoint(
     "Split status",
     "Share splits as reported in filings, from the vote to the effective date, newest filing first.",

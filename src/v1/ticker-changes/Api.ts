@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
@@ -11,7 +12,13 @@ import {
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, ChangeEvent, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import {
+  AmbiguousTickerLineage,
+  AsOfTooEarly,
+  ChangeEvent,
+  DatabasePoolTimeout,
+  DataRefreshing,
+} from "../../rules/Errors.ts"
 import { CikParameter, TickerParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 
@@ -47,7 +54,11 @@ export const TickerChangesResult = Schema.Struct({
   history: Schema.Array(ChangeEvent).annotate({ description: "The complete chain, oldest first." }),
 }).annotate({ identifier: "TickerChangesResult" })
 
-export const TickerChangesQuery = Schema.Struct({ ticker: TickerParameter, cik: Schema.optionalKey(CikParameter) })
+export const TickerChangesQuery = Schema.Struct({
+  ticker: TickerParameter,
+  cik: Schema.optionalKey(CikParameter),
+  ...AsOfParameter,
+})
 
 export const TickerChangesResponse = Schema.Struct({
   count: Schema.Int.annotate({ description: "The number of events in history, not the length of results." }),
@@ -58,7 +69,7 @@ export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").ad
   HttpApiEndpoint.get("resolve", "/ticker-changes", {
     query: TickerChangesQuery,
     success: TickerChangesResponse,
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["ticker_changes"]).annotateMerge(describeEndpoint(
     "Ticker Changes",
     "The complete chain of symbol changes of a current or former symbol. A symbol without changes is 200 with " +

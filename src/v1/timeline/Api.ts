@@ -2,6 +2,7 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
+import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import {
   type AnnotatedEndpoint,
   describeEndpoint,
@@ -11,7 +12,7 @@ import {
   tiers,
 } from "../../rules/EndpointAnnotations.ts"
 import { getTickerRowJsonSchema, literalColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
-import { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
+import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import type { FilterDeclaration } from "../../rules/FilterDeclarations.ts"
 import { literalFilter, makeDateFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
@@ -80,6 +81,7 @@ export const TimelineQuery = Schema.Struct({
   types: literalFilter(eventTypes).annotate({ filter }),
   follow_lineage: LineageParameters.follow_lineage,
   cik: Schema.optionalKey(CikParameter),
+  ...AsOfParameter,
   ...PagingParameters,
 }).check(checkParameterCombinations)
 
@@ -87,7 +89,7 @@ export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
   HttpApiEndpoint.get("list", "/timeline", {
     query: TimelineQuery,
     success: makeListEnvelope(getTickerRowJsonSchema(TimelineEvent)),
-    error: [AmbiguousTickerLineage, DataRefreshing, DatabasePoolTimeout],
+    error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, [
     "news",
     "registrations",

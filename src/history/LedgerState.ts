@@ -1,0 +1,45 @@
+/** What the ledger of the primary reports when polled: its clock, and up to which moment its records are complete. */
+import { Effect, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { decodeRows } from "../db/DecodeRows.ts"
+import { monotonicClock } from "../observability/MonotonicTime.ts"
+
+/** Moments are times in UTC with microseconds, such as `2026-03-01T15:00:00.123456Z`, which sort as text. */
+const LedgerRow = Schema.Struct({
+  clock: Schema.String,
+  /** Transactions up to this moment are visible to every later statement. Null while a transaction commits. */
+  settled: Schema.NullOr(Schema.String),
+  /** The earliest moment whose state is known. */
+  earliest: Schema.String,
+})
+
+export interface LedgerState extends Pick<typeof LedgerRow.Type, "clock" | "earliest"> {
+  /** Start of the poll, in monotonic milliseconds. */
+  readonly polledAt: number
+  readonly settled: string | undefined
+}
+
+const decodeLedger = decodeRows(LedgerRow)
+
+/** Formats a `timestamptz` as a moment. */
+const toMoment = (time: string) => `to_char((${time}) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
+
+/**
+ * Makes an effect that polls the ledger. A transaction holds the lock exclusively from before it reads its time until
+ * its commit is visible. So while the lock is free, nothing earlier than the clock can still appear.
+ */
+export const makeLedgerPoll = (sql: SqlClient.SqlClient) => {
+  const query = sql.literal(`
+    with lock as materialized (select pg_try_advisory_xact_lock_shared(7101886) as is_free)
+    select ${toMoment("clock_timestamp()")} as clock, ${toMoment("earliest")} as earliest,
+      case when is_free then ${toMoment("clock_timestamp() - interval '1 microsecond'")} end as settled
+    from lock cross join history.beginning
+  `)
+  return Effect.fnUntraced(function* (previous: LedgerState | undefined) {
+    const now = yield* monotonicClock
+    const polledAt = now()
+    const [row] = yield* decodeLedger(sql`${query}`)
+    if (row === undefined) return undefined
+    return { ...row, polledAt, settled: row.settled ?? previous?.settled } satisfies LedgerState
+  })
+}

@@ -1,0 +1,136 @@
+/** Resolves a moment to the transactions that had committed by then: docs/decisions/0114-as-of.md. */
+import { Context, Duration, Effect, Layer, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { LRUCache } from "lru-cache"
+import { compileStatement } from "../db/CompiledStatement.ts"
+import { Database } from "../db/Database.ts"
+import { decodePositionalRows } from "../db/DecodeRows.ts"
+import { makeDataRefreshingError } from "../db/ReadPolicies.ts"
+import { DatasetVersions } from "../lists/DatasetVersions.ts"
+import { monotonicClock } from "../observability/MonotonicTime.ts"
+import { AsOfTooEarly, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
+import type { LedgerState } from "./LedgerState.ts"
+
+/** A moment in the past, whose transactions are all known. */
+export interface ResolvedMoment {
+  /** A time in UTC with microseconds. */
+  readonly moment: string
+  /** The highest id that a transaction had drawn when the last transaction before the moment committed. */
+  readonly bound: string
+  /** Transactions that committed after the moment began in this month or later, `YYYY-MM-DD`. */
+  readonly month: string
+  /**
+   * The ids up to the bound whose transactions were running at the moment, usually none. Undefined if one of them may
+   * still be running, because its id is not visible yet.
+   */
+  readonly running: ReadonlyArray<string> | undefined
+}
+
+/** SQL for the ids up to the bound whose transactions were running at the moment. */
+export const makeRunningQuery = (bound: string, moment: string) =>
+  `array(
+    select id from history.transactions
+    where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz
+  )`
+
+type MomentError = AsOfTooEarly | ValidationError | DataRefreshing | DatabasePoolTimeout
+
+/** Maximum wait until all transactions before a moment are visible. A commit takes milliseconds. */
+const settlingTimeout = Duration.seconds(5)
+
+const maxMoments = 10_000
+
+const makeTooEarlyError = (earliest: string) =>
+  new AsOfTooEarly({
+    error: { message: `as_of is too early: the history begins at ${earliest}.`, details: { earliest } },
+  })
+
+const futureReason = "is in the future. A date means the end of that day in New York, so that today's date is in the " +
+  "future, too: use an earlier date or a timestamp"
+
+const makeFutureError = () =>
+  new ValidationError({
+    error: { message: `as_of ${futureReason}`, details: { fields: [{ field: "as_of", reason: futureReason }] } },
+  })
+
+const Bound = Schema.Struct({ bound: Schema.String, month: Schema.String, has_writers: Schema.Boolean })
+const Running = Schema.Struct({ ids: Schema.Array(Schema.String) })
+
+export class Moments extends Context.Service<Moments, {
+  /** Waits until all transactions before the moment are visible. Fails with 422 if it is too early or in the future. */
+  readonly resolve: (moment: string) => Effect.Effect<ResolvedMoment, MomentError>
+}>()("tickerline/history/Moments") {
+  static readonly layer = Layer.effect(
+    Moments,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { readValues } = yield* Database
+      const { getLedger, getTimeline, nextPoll } = yield* DatasetVersions
+      const now = yield* monotonicClock
+      const resolved = new LRUCache<string, ResolvedMoment>({ max: maxMoments })
+
+      /** Overestimates the clock of the database, so that a moment that has passed there is never refused. */
+      const estimateClock = ({ clock, polledAt }: LedgerState) => Date.parse(clock) + now() - polledAt
+
+      const waitUntilSettled = (moment: string): Effect.Effect<void, AsOfTooEarly | ValidationError> =>
+        Effect.suspend(() => {
+          const ledger = getLedger()
+          if (ledger !== undefined) {
+            if (moment < ledger.earliest) return Effect.fail(makeTooEarlyError(ledger.earliest))
+            if (ledger.settled !== undefined && moment <= ledger.settled) return Effect.void
+            if (Date.parse(moment) > estimateClock(ledger)) return Effect.fail(makeFutureError())
+          }
+          return Effect.andThen(nextPoll, waitUntilSettled(moment))
+        })
+
+      /** A transaction locks the table before it draws its id, until it ends. */
+      const compileBound = compileStatement<string>({
+        isPrepared: true,
+        build: (parameter) =>
+          sql`
+            select coalesce(
+              (select highest_id from history.transactions where recorded_at <= at order by recorded_at desc limit 1), 0
+            )::text, (date_trunc('month', at at time zone 'UTC') - interval '1 month')::date::text, exists (
+              select from pg_locks
+              where locktype = 'relation' and relation = 'history.transactions'::regclass and mode = 'RowExclusiveLock'
+                and database = (select oid from pg_database where datname = current_database())
+            )
+            from (select ${parameter((moment) => moment)}::text::timestamptz as at) as requested
+          `,
+      })
+      const decodeBound = decodePositionalRows(Bound)
+      const decodeRunning = decodePositionalRows(Running)
+
+      const readOne = <A>(rows: Effect.Effect<ReadonlyArray<A>, DataRefreshing | DatabasePoolTimeout>) =>
+        Effect.flatMap(rows, ([row]) => Effect.orDie(Effect.fromNullishOr(row)))
+
+      const find = Effect.fnUntraced(function* (moment: string) {
+        const { bound, has_writers, month } = yield* readOne(decodeBound(readValues(compileBound(moment), "history")))
+        if (has_writers) return { moment, bound, month, running: undefined }
+        // The next statement sees all transactions that had ended when no writer held the lock.
+        const statement = {
+          text: `select ${makeRunningQuery(bound, moment)}::text[]`,
+          parameters: [],
+          isPrepared: false,
+        }
+        const { ids: running } = yield* readOne(decodeRunning(readValues(statement, "history")))
+        return { moment, bound, month, running }
+      })
+
+      const resolve = Effect.fnUntraced(function* (moment: string) {
+        yield* Effect.timeoutOrElse(waitUntilSettled(moment), {
+          duration: settlingTimeout,
+          orElse: () => Effect.fail(makeDataRefreshingError()),
+        })
+        // After a failover that lost transactions, the same ids may belong to others.
+        const key = `${getTimeline()} ${moment}`
+        const known = resolved.get(key)
+        if (known !== undefined) return known
+        const found: ResolvedMoment = yield* find(moment)
+        if (found.running !== undefined) resolved.set(key, found)
+        return found
+      })
+      return Moments.of({ resolve })
+    }),
+  )
+}

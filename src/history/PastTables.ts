@@ -1,0 +1,114 @@
+/**
+ * Rewrites statements so that they read tables as they were at a moment: each table becomes the union of its rows and
+ * of their earlier versions in the schema `history`, limited to those visible at the moment (decision 0114).
+ */
+import { Context, Effect, Schema } from "effect"
+import { LRUCache } from "lru-cache"
+import type { CompiledStatement } from "../db/CompiledStatement.ts"
+import { Database, type StatementRewriter } from "../db/Database.ts"
+import { decodePositionalRows } from "../db/DecodeRows.ts"
+import { makeRunningQuery, type ResolvedMoment } from "./Moments.ts"
+
+/** What the SQL for a table at a moment depends on. Only the columns affect the result. */
+const TableShape = Schema.Struct({
+  table: Schema.String,
+  /** The quoted names, separated by commas. */
+  columns: Schema.String,
+  /** Whether few rows of the table, or few of its earlier versions, are visible at the moment. */
+  has_few_rows: Schema.Boolean,
+  has_few_versions: Schema.Boolean,
+})
+type TableShape = typeof TableShape.Type
+
+/** Up to this number of rows, sorting them is faster than reading an index in order and skipping invisible rows. */
+export const MaxSortedRows = Context.Reference<number>("tickerline/history/MaxSortedRows", {
+  defaultValue: () => 20_000,
+})
+
+/** The visible rows of a moment become earlier versions as time passes. */
+const maxShapeAgeMillis = 300_000
+const maxShapes = 10_000
+
+const versionColumns = "recorded_in, replaced_in, replaced_month"
+const noVersionColumns = "null::bigint as recorded_in, null::bigint as replaced_in, null::date as replaced_month"
+
+/** The conditions that a version is visible at the moment. Their values are from the database and `parseMoment`. */
+const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
+  const ids = running === undefined ? makeRunningQuery(bound, moment) : `'{${running.join(",")}}'::bigint[]`
+  const isNotRunning = running?.length === 0 ? "" : ` and (recorded_in is null or recorded_in <> all (${ids}))`
+  const isEndedByRunning = running?.length === 0 ? "" : ` or replaced_in = any (${ids})`
+  return {
+    isRecorded: `(recorded_in is null or recorded_in <= ${bound})${isNotRunning}`,
+    isReplacedLater: `(replaced_in > ${bound}${isEndedByRunning}) and replaced_month >= '${month}'::date`,
+  }
+}
+
+/** The SQL of a table at a moment. The rest of the statement reads it under the name of the table. */
+const makePastTable = (shape: TableShape, { isRecorded, isReplacedLater }: ReturnType<typeof makeConditions>) => {
+  const { columns, has_few_rows, has_few_versions, table } = shape
+  // A condition outside of the union lets PostgreSQL merge the indexes of both tables, in the order of the statement.
+  const rows = has_few_rows
+    ? `select ${columns}, ${noVersionColumns} from public.${table} where ${isRecorded}`
+    : `select ${columns}, recorded_in, null::bigint as replaced_in, null::date as replaced_month from public.${table}`
+  const versions = has_few_versions
+    ? `select ${columns}, ${noVersionColumns} from history.${table} where ${isRecorded} and ${isReplacedLater}`
+    : `select ${columns}, ${versionColumns} from history.${table}`
+  return `${table} as not materialized (
+    select ${columns} from (${rows} union all ${versions}) as versions
+    ${has_few_rows && has_few_versions ? "" : `where ${isRecorded} and (replaced_in is null or (${isReplacedLater}))`})`
+}
+
+/** Adds common table expressions to a statement. Its own ones, if any, follow them. */
+const addTables = (text: string, tables: ReadonlyArray<string>) =>
+  /^\s*with\s/.test(text)
+    ? text.replace(/^\s*with\s/, () => `with ${tables.join(", ")}, `)
+    : `with ${tables.join(", ")} ${text}`
+
+/** Makes a function that returns the rewriter of a moment for statements that read some of the tables. */
+export const makePastTables = Effect.gen(function* () {
+  const { readValues } = yield* Database
+  const fewRows = yield* MaxSortedRows
+  const shapes = new LRUCache<string, TableShape>({ max: maxShapes, ttl: maxShapeAgeMillis })
+  const decodeShapes = decodePositionalRows(TableShape)
+
+  /** Each count stops at the limit. Two counts of a table use one index each. */
+  const countUpTo = (table: string, condition: string) =>
+    `(select count(*) from (select from ${table} where ${condition} limit ${fewRows + 1}) as counted)`
+
+  const findShape = (table: string, { bound, month }: ResolvedMoment) => `
+    select '${table}', (
+      select string_agg(quote_ident(attname), ', ' order by attnum) from pg_attribute
+      where attrelid = 'history.${table}'::regclass and attnum > 0 and not attisdropped
+        and attname <> all (string_to_array('${versionColumns}', ', '))
+    ), ${countUpTo(`public.${table}`, "recorded_in is null")}
+      + ${countUpTo(`public.${table}`, `recorded_in <= ${bound}`)} <= ${fewRows},
+    ${countUpTo(`history.${table}`, `replaced_in > ${bound} and replaced_month >= '${month}'`)} <= ${fewRows}`
+
+  const findShapes = (tables: ReadonlyArray<string>, moment: ResolvedMoment) => {
+    const text = tables.map((table) => findShape(table, moment)).join(" union all ")
+    return decodeShapes(readValues({ text, parameters: [], isPrepared: false }, "history"))
+  }
+
+  const getShapes = Effect.fnUntraced(function* (tables: ReadonlyArray<string>, moment: ResolvedMoment) {
+    const keyOf = (table: string) => `${moment.moment} ${moment.bound} ${table}`
+    const known = tables.flatMap((table) => shapes.get(keyOf(table)) ?? [])
+    const missing = tables.filter((table) => !known.some((shape) => shape.table === table))
+    if (missing.length === 0) return known
+    const found = yield* findShapes(missing, moment)
+    for (const shape of found) shapes.set(keyOf(shape.table), shape)
+    return [...known, ...found]
+  })
+
+  const makeRewriter = (moment: ResolvedMoment, tables: ReadonlyArray<string>): StatementRewriter => {
+    const conditions = makeConditions(moment)
+    const patterns = tables.map((table) => ({ table, pattern: new RegExp(`\\b${table}\\b`) }))
+    return Effect.fnUntraced(function* ({ parameters, text }: CompiledStatement) {
+      const read = patterns.flatMap(({ pattern, table }) => pattern.test(text) ? [table] : [])
+      if (read.length === 0) return { parameters, text, isPrepared: false }
+      const past = (yield* getShapes(read, moment)).map((shape) => makePastTable(shape, conditions))
+      // PostgreSQL must plan for the moment, for which a table may have all of its rows or none.
+      return { parameters, text: addTables(text, past), isPrepared: false }
+    })
+  }
+  return makeRewriter
+})

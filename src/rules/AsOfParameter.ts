@@ -1,0 +1,49 @@
+/** `as_of`, the parameter of every endpoint that reads datasets: the response as of an earlier moment. */
+import { Schema, SchemaGetter } from "effect"
+import { CalendarDate, getEndOfDay } from "./Dates.ts"
+import type { FilterDeclaration } from "./FilterDeclarations.ts"
+
+const isDate = Schema.is(CalendarDate)
+
+/** A URL decodes `+` to a space, so a space also begins an offset. */
+const timestampPattern =
+  /^(\d{4}-\d{2}-\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,6}))?)?(?:Z|([+ -])([01]\d|2[0-3]):([0-5]\d))$/
+
+const millisPerMinute = 60_000
+
+/** Returns the moment in UTC with microseconds. A date is the end of that day in New York. */
+export const parseMoment = (text: string): string | undefined => {
+  if (isDate(text)) return getEndOfDay(text)
+  const [, date = "", hour, minute, second = "00", fraction = "", sign, offsetHours = 0, offsetMinutes = 0] =
+    timestampPattern.exec(text) ?? []
+  if (!isDate(date)) return undefined
+  const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * (sign === "-" ? -1 : 1)
+  const utc = new Date(Date.parse(`${date}T${hour}:${minute}:${second}Z`) - offset * millisPerMinute).toISOString()
+  // A year before 0 or after 9999 has a sign and six digits.
+  return utc.length === 24 ? `${utc.slice(0, 19)}.${fraction.padEnd(6, "0")}Z` : undefined
+}
+
+const reason = "must be a date, or a timestamp with an offset such as 2026-03-02T09:30:00-05:00 and at most " +
+  "microseconds"
+
+export const AsOfParameter = {
+  as_of: Schema.optionalKey(
+    Schema.String.annotate({
+      description:
+        "The response that this request would have received at an earlier moment: a date means the end of that day " +
+        "in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.",
+      examples: ["2026-03-01", "2026-03-02T09:30:00-05:00"],
+    }).check(Schema.makeFilter((text: string) => parseMoment(text) !== undefined, { message: reason })).pipe(
+      Schema.decodeTo(Schema.String, {
+        decode: SchemaGetter.transform((text) => parseMoment(text) ?? text),
+        encode: SchemaGetter.passthrough(),
+      }),
+    ).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration }),
+  ),
+}
+
+/** Reads the moment from the parameters of a request, before they are decoded; undefined without a valid one. */
+export const readMoment = (parameters: Readonly<Record<string, unknown>>) => {
+  const { as_of } = parameters
+  return typeof as_of === "string" ? parseMoment(as_of) : undefined
+}
