@@ -100,7 +100,7 @@ export const renderPromiseContract = (): string => {
       const body = SchemaAST.toType(success.ast)
       types.push(`export type ${typePrefix}Query = ${queryType(endpoint.query?.ast)}`)
       types.push(`export type ${typePrefix}Body = ${responseType(body)}`)
-      const resource = fieldOf(body, "has_more") === undefined ? "Resource" : "List"
+      const resource = fieldOf(body, "page") === undefined ? "Resource" : "List"
       endpoints.push(
         `/** \`GET ${endpoint.path}\` */\nreadonly ${name}: ${resource}<${typePrefix}Query, ${typePrefix}Body>`,
       )

@@ -146,6 +146,7 @@ class Types:
             ("integer", None): ("int", "integer"),
             ("number", None): ("Decimal", "decimal"),
             ("boolean", None): ("bool", "boolean"),
+            ("object", None): ("dict[str, JsonValue]", "json"),
             (None, None): ("JsonValue", "json"),
         }
         format_ = schema.get("format")
@@ -298,7 +299,7 @@ def render_endpoints(types: Types) -> tuple[str, str]:
         name = endpoint_name(path)
         parameters = endpoint_parameters(operation)
         properties = schema.get("properties", {})
-        if "has_more" in properties:
+        if "page" in properties:
             body = f"{pascal(name)}Page"
             types.structure(body, schema)
             row, row_structure, _, _ = types.field(properties["results"]["items"], body, "results")
@@ -319,7 +320,8 @@ def render_endpoints(types: Types) -> tuple[str, str]:
         statement = f"return self.{maker}(_contract.{name.upper()}_ENDPOINT, {{"
         body_line = f"        {statement}{', '.join(pairs)}}})"
         if len(body_line) > WIDTH:
-            lines_of_pairs = call("", pairs, 8).split("\n")[1:-1]
+            # The suffix makes the call too long for one line.
+            lines_of_pairs = call("", pairs, 8, " " * WIDTH).split("\n")[1:-1]
             body_line = "\n".join([f"        {statement}", *lines_of_pairs, "        })"])
         for prefix, lines in methods.items():
             returns = f" -> {prefix}{result}[{generic}]:"

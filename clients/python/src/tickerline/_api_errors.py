@@ -80,6 +80,23 @@ class BadRequest(ApiError):
     code = "bad_request"
 
 
+class CursorExpired(ApiError):
+    """The error ``cursor_expired``."""
+
+    code = "cursor_expired"
+    details: types.CursorExpiredDetails
+
+    @property
+    def earliest(self) -> str:
+        """Later changes are known, in UTC with microseconds. `after` accepts it."""
+        return self.details["earliest"]
+
+    @property
+    def restart(self) -> str:
+        """The request that returns a cursor from which to start again."""
+        return self.details["restart"]
+
+
 class DataRefreshing(ApiError):
     """The error ``data_refreshing``."""
 
@@ -214,6 +231,7 @@ ERRORS: dict[str, tuple[tuple[type[ApiError], Structure | None], ...]] = {
     "ambiguous_ticker_lineage": ((AmbiguousTickerLineage, _contract.AMBIGUOUS_TICKER_LINEAGE_DETAILS),),
     "api_key_disabled": ((ApiKeyDisabled, None),),
     "bad_request": ((BadRequest, None),),
+    "cursor_expired": ((CursorExpired, _contract.CURSOR_EXPIRED_DETAILS),),
     "data_refreshing": ((DataRefreshing, None),),
     "database_pool_timeout": ((NotReady, _contract.NOT_READY_DETAILS), (DatabasePoolTimeout, None),),
     "endpoint_not_allowed": ((EndpointNotAllowed, _contract.ENDPOINT_NOT_ALLOWED_DETAILS),),

@@ -878,6 +878,24 @@ TIMELINE_PAGE = Structure(
     Field("has_more", "boolean"),
 )
 
+CHANGE = Structure(
+    Field("cursor", "text"),
+    Field("recorded_at", "datetime"),
+    Field("dataset", "text"),
+    Field("kind", "text"),
+    Field("key", "json"),
+    Field("row", "json", nullable=True),
+    Field("before", "json", nullable=True),
+    Field("changed", "text", is_list=True),
+)
+
+CHANGES_BODY = Structure(
+    Field("count", "integer"),
+    Field("results", CHANGE, is_list=True),
+    Field("cursor", "text"),
+    Field("has_more", "boolean"),
+)
+
 OVERVIEW = Structure(
     Field("account_id", "integer"),
     Field("name", "text"),
@@ -1098,6 +1116,11 @@ AMBIGUOUS_TICKER_LINEAGE_DETAILS = Structure(
     Field("symbols", AMBIGUOUS_SYMBOL, required=False, is_list=True),
 )
 
+CURSOR_EXPIRED_DETAILS = Structure(
+    Field("earliest", "text"),
+    Field("restart", "text"),
+)
+
 NOT_READY_DETAILS = Structure(
     Field("parts", PARTS),
 )
@@ -1183,6 +1206,7 @@ HISTORICAL_FLOAT_PRO_ENDPOINT = ListEndpoint[types.HistoricalFloatProPage, types
 OWNERSHIP_ENDPOINT = ListEndpoint[types.OwnershipPage, types.Ownership]("/v1/ownership", OWNERSHIP_PAGE, OWNERSHIP)
 SCREENER_ENDPOINT = ListEndpoint[types.ScreenerPage, types.ScreenerRow]("/v1/screener", SCREENER_PAGE, SCREENER_ROW)
 TIMELINE_ENDPOINT = ListEndpoint[types.TimelinePage, types.TimelineEvent]("/v1/timeline", TIMELINE_PAGE, TIMELINE_EVENT)
+CHANGES_ENDPOINT = Endpoint[types.ChangesBody]("/v1/changes", CHANGES_BODY)
 OVERVIEW_ENDPOINT = Endpoint[types.OverviewBody]("/v1/overview", OVERVIEW_BODY)
 ACCOUNT_ENDPOINT = Endpoint[types.AccountBody]("/v1/account", ACCOUNT_BODY)
 ACCOUNT_API_KEYS_ENDPOINT = ListEndpoint[types.AccountApiKeysPage, types.ApiKey](

@@ -1088,6 +1088,34 @@ class Endpoints(ABC):
             "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
         })
 
+    def changes(
+        self, *, dataset: OneOrMore[types.ChangesDataset] | None = None, ticker: OneOrMore[str] | None = None,
+        kind: OneOrMore[types.ChangesKind] | None = None, after: str | None = None, limit: int | None = None,
+    ) -> Call[types.ChangesBody]:
+        """Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in
+        which the changes took effect. Continue with `after`, also after a response without changes. `ticker` finds
+        changes of either symbol of a ticker change, and of the symbol that a row had before a correction. Datasets
+        whose endpoint the account or the key may not use are omitted.
+
+        ``GET /v1/changes``
+
+        Args:
+            dataset: One of ticker_changes, historical_tickers, intraday_runners, dilution_data, registrations,
+                pump_and_dump_tracker, split_status, nasdaq_compliance, news, gap_stats, premarket_stats,
+                afterhours_stats, research_reports, float_outstanding, historical_float_pro, daily_prices, ownership,
+                screener; several comma-separated.
+            ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
+                of an ambiguous symbol.
+            kind: One of added, corrected, removed; several comma-separated.
+            after: Where to continue: the `cursor` of a response, a time such as `2026-06-01T13:30:00Z`, or `now`.
+                Without it, the response has the earliest known changes.
+            limit: Changes per response, at most 1000.
+        """
+        return self._call(_contract.CHANGES_ENDPOINT, {
+            "dataset": dataset, "ticker": ticker, "kind": kind, "after": after, "limit": limit,
+        })
+
     def overview(self) -> Call[types.OverviewBody]:
         """Your account at a glance: rate limit, balance and the cost of today's requests.
 
@@ -1232,6 +1260,7 @@ class Endpoints(ABC):
             path: Entries about this path, such as /v1/news.
         """
         return self._call(_contract.CHANGELOG_ENDPOINT, {
+            "type": type, "breaking": breaking, "since": since, "path": path,
         })
 
 
@@ -2309,6 +2338,34 @@ class AsyncEndpoints(ABC):
             "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
         })
 
+    def changes(
+        self, *, dataset: OneOrMore[types.ChangesDataset] | None = None, ticker: OneOrMore[str] | None = None,
+        kind: OneOrMore[types.ChangesKind] | None = None, after: str | None = None, limit: int | None = None,
+    ) -> AsyncCall[types.ChangesBody]:
+        """Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in
+        which the changes took effect. Continue with `after`, also after a response without changes. `ticker` finds
+        changes of either symbol of a ticker change, and of the symbol that a row had before a correction. Datasets
+        whose endpoint the account or the key may not use are omitted.
+
+        ``GET /v1/changes``
+
+        Args:
+            dataset: One of ticker_changes, historical_tickers, intraday_runners, dilution_data, registrations,
+                pump_and_dump_tracker, split_status, nasdaq_compliance, news, gap_stats, premarket_stats,
+                afterhours_stats, research_reports, float_outstanding, historical_float_pro, daily_prices, ownership,
+                screener; several comma-separated.
+            ticker: Symbols, comma-separated, at most 100. Invalid ones are dropped and listed in `X-Dropped-Tickers`;
+                when none is valid the request is refused. With `follow_lineage=true`, `SYMBOL:CIK` selects a candidate
+                of an ambiguous symbol.
+            kind: One of added, corrected, removed; several comma-separated.
+            after: Where to continue: the `cursor` of a response, a time such as `2026-06-01T13:30:00Z`, or `now`.
+                Without it, the response has the earliest known changes.
+            limit: Changes per response, at most 1000.
+        """
+        return self._call(_contract.CHANGES_ENDPOINT, {
+            "dataset": dataset, "ticker": ticker, "kind": kind, "after": after, "limit": limit,
+        })
+
     def overview(self) -> AsyncCall[types.OverviewBody]:
         """Your account at a glance: rate limit, balance and the cost of today's requests.
 
@@ -2453,4 +2510,5 @@ class AsyncEndpoints(ABC):
             path: Entries about this path, such as /v1/news.
         """
         return self._call(_contract.CHANGELOG_ENDPOINT, {
+            "type": type, "breaking": breaking, "since": since, "path": path,
         })

@@ -62,13 +62,26 @@ TimelineTypes = Literal[
     "filing", "news", "registration", "dilution", "split", "compliance_notice", "gap", "runner", "float_change",
     "ownership_filing", "ticker_change",
 ]
+ChangeDataset = Literal[
+    "ticker_changes", "historical_tickers", "intraday_runners", "dilution_data", "registrations",
+    "pump_and_dump_tracker", "split_status", "nasdaq_compliance", "news", "gap_stats", "premarket_stats",
+    "afterhours_stats", "research_reports", "float_outstanding", "historical_float_pro", "daily_prices", "ownership",
+    "screener",
+]
+ChangesDataset = Literal[
+    "ticker_changes", "historical_tickers", "intraday_runners", "dilution_data", "registrations",
+    "pump_and_dump_tracker", "split_status", "nasdaq_compliance", "news", "gap_stats", "premarket_stats",
+    "afterhours_stats", "research_reports", "float_outstanding", "historical_float_pro", "daily_prices", "ownership",
+    "screener",
+]
+ChangesKind = Literal["added", "corrected", "removed"]
 Tier = Literal["basic", "pro", "ultimate"]
 EstimateEndpoint = Literal[
     "/v1/ticker-changes", "/v1/historical-tickers", "/v1/intraday-runners", "/v1/dilution-data",
     "/v1/dilution-data-advanced", "/v1/registrations", "/v1/pump-and-dump-tracker", "/v1/split-status",
     "/v1/nasdaq-compliance", "/v1/news", "/v1/news-basic", "/v1/gap-stats", "/v1/gap-stats-advanced",
     "/v1/premarket-stats", "/v1/afterhours-stats", "/v1/research-reports", "/v1/research-reports-tldr",
-    "/v1/float-outstanding", "/v1/historical-float-pro", "/v1/ownership", "/v1/screener", "/v1/timeline",
+    "/v1/float-outstanding", "/v1/historical-float-pro", "/v1/ownership", "/v1/screener", "/v1/timeline", "/v1/changes",
     "/v1/overview", "/v1/account", "/v1/account/api-keys", "/v1/usage", "/v1/usage/daily", "/v1/datasets", "/endpoints",
     "/estimate", "/v1/openapi.json", "/health/live", "/health/ready", "/v1/changelog", "/v1/changelog.atom", "/v1/docs",
 ]
@@ -1566,6 +1579,36 @@ class TimelinePage(TypedDict):
     """Another page follows; the header Link has its address."""
 
 
+class Change(TypedDict):
+    cursor: str
+    """Send it as `after` to continue after this change."""
+    recorded_at: dt.datetime
+    """An instant, printed with the fixed offset -05:00."""
+    dataset: ChangeDataset | str
+    """The dataset that the row belongs to."""
+    kind: Literal["added", "corrected", "removed"] | str
+    """Whether the row is new, has other values than before, or no longer exists."""
+    key: dict[str, JsonValue]
+    """The columns that identify the row in its dataset."""
+    row: dict[str, JsonValue] | None
+    """The row after the change, with every column that `tickerline load` accepts. Null if removed."""
+    before: dict[str, JsonValue] | None
+    """The row before the change. Null if added."""
+    changed: list[str]
+    """The names of the columns that differ between `before` and `row`; empty unless corrected."""
+
+
+class ChangesBody(TypedDict):
+    count: int
+    """The length of `results`."""
+    results: list[Change]
+    """The changes, oldest first."""
+    cursor: str
+    """Send it as `after` to continue. A response without changes has one, too."""
+    has_more: bool
+    """Further changes may be known already, even if there are fewer than `limit` here: continue at once."""
+
+
 class Overview(TypedDict):
     account_id: int
     """Account id."""
@@ -1924,6 +1967,13 @@ class AmbiguousTickerLineageDetails(TypedDict):
     """The number of events. The search stops at 25,000."""
     symbols: NotRequired[list[AmbiguousSymbol]]
     """If several symbols were requested: the same details of each ambiguous one."""
+
+
+class CursorExpiredDetails(TypedDict):
+    earliest: str
+    """Later changes are known, in UTC with microseconds. `after` accepts it."""
+    restart: str
+    """The request that returns a cursor from which to start again."""
 
 
 class NotReadyDetails(TypedDict):
