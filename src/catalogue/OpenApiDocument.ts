@@ -157,8 +157,8 @@ const fileContents = {
   ),
   [listContentTypes.ndjson]: fileContent("One element of `results` per line."),
   [listContentTypes.parquet]: fileContent(
-    "Apache Parquet, only with `limit=all`. It has the rows and columns of the CSV. Decimals are DECIMAL, dates DATE, " +
-      "datetimes TIMESTAMP in UTC, and lists LIST.",
+    "Apache Parquet, only with `limit=all`. It has the rows and columns of the CSV. Decimals are DECIMAL, dates " +
+      "DATE, datetimes TIMESTAMP in UTC, and lists LIST.",
     { format: "binary" },
   ),
 }

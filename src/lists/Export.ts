@@ -3,7 +3,6 @@ import { Clock, Data, Duration, Effect, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { createHash, hash as computeHash } from "node:crypto"
 import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
-import { type ExportChunk, makeExportWriter } from "../rows/ExportWriter.ts"
 import {
   digestHeaderName,
   type ExportFormat,
@@ -15,6 +14,7 @@ import { makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
 import { redactKeys } from "../rules/Errors.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
+import { type ExportChunk, makeExportWriter } from "./ExportWriter.ts"
 
 /** The export ended early. The client sees an incomplete body. */
 class ExportAborted extends Data.TaggedError("ExportAborted")<{ readonly message: string }> {}

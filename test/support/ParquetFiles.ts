@@ -73,10 +73,8 @@ export const readParquet = async (bytes: Uint8Array): Promise<ParquetFile> => {
   const element = schema.find(({ name }) => name === "element")
   // Without annotations, hyparquet returns the physical values; it would convert decimals to floats.
   const physicalSchema = schema.map((column) => {
-    const { converted_type, logical_type, precision: _precision, scale: _scale, ...physical } = column
-    return converted_type === "LIST"
-      ? { ...physical, converted_type, logical_type: { type: "LIST" as const } }
-      : physical
+    const { converted_type, logical_type: _logical, precision: _precision, scale: _scale, ...physical } = column
+    return converted_type === "LIST" ? { ...physical, converted_type } : physical
   })
   const rows = await parquetReadObjects({
     file,

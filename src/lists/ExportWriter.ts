@@ -1,8 +1,8 @@
 /** Encodes the rows of an export as a file. */
-import type { ExportFormat } from "./ListFormats.ts"
+import type { ExportFormat } from "../rows/ListFormats.ts"
 import { makeParquetWriter } from "./ParquetWriter.ts"
-import { makeFileWriter, makeResultCounter, type ResultEncoder } from "./ResultWriter.ts"
-import type { RowRecord } from "./RowRecord.ts"
+import { makeFileWriter, makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
+import type { RowRecord } from "../rows/RowRecord.ts"
 
 export interface ExportChunk {
   /** Empty after a step that only encoded. */

@@ -18,7 +18,7 @@ import {
   textColumn,
 } from "../../src/rows/Columns.ts"
 import { output } from "../../src/rows/OutputBuffer.ts"
-import { makeParquetWriter } from "../../src/rows/ParquetWriter.ts"
+import { makeParquetWriter } from "../../src/lists/ParquetWriter.ts"
 import {
   findFieldEncoder,
   getColumnNames,
@@ -258,7 +258,8 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const found = yield* sql<{ readonly name: string; readonly type: string }>`
-        select table_name || '.' || column_name as name, 'decimal(' || numeric_precision || ',' || numeric_scale || ')' as type
+        select table_name || '.' || column_name as name,
+          'decimal(' || numeric_precision || ',' || numeric_scale || ')' as type
         from information_schema.columns where table_schema = current_schema() and data_type = 'numeric'
       `
       const declared = Object.fromEntries(

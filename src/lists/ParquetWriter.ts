@@ -10,7 +10,12 @@ import { writeMetadata } from "hyparquet-writer/src/metadata.js"
 import { schemaPathResolver } from "hyparquet-writer/src/schema.js"
 import { Schema, SchemaAST } from "effect"
 import { zstdCompressSync } from "node:zlib"
-import { integerParquetField, type ParquetField, type ParquetValue, textListParquetField } from "./ParquetFields.ts"
+import {
+  integerParquetField,
+  type ParquetField,
+  type ParquetValue,
+  textListParquetField,
+} from "../rows/ParquetFields.ts"
 import {
   type FieldPositions,
   findFieldEncoder,
@@ -21,8 +26,8 @@ import {
   type RowModel,
   type RowModels,
   toArray,
-} from "./RowEncoder.ts"
-import { readInt32, type RowRecord } from "./RowRecord.ts"
+} from "../rows/RowEncoder.ts"
+import { readInt32, type RowRecord } from "../rows/RowRecord.ts"
 
 /** A row group ends with the fetched rows that exceed one of these limits. */
 const [maxGroupRows, maxGroupBytes] = [32_768, 8_388_608]
@@ -175,12 +180,12 @@ class GroupBuffer {
     fields.bytes = bytes
     fields.decode = this.decode
     const reads = readers.map((model) => model[column] ?? readNothing)
-    const values = new Array<ParquetValue | null>(this.rows)
+    const values: Array<ParquetValue | null> = []
     for (let row = 0; row < this.rows; row += 1) {
       const offset = offsets[row * columns + column] ?? 0
       fields.offsets[column] = offset
       fields.sizes[column] = readInt32(bytes, offset - 4)
-      values[row] = (reads[models[row] ?? 0] ?? readNothing)()
+      values.push((reads[models[row] ?? 0] ?? readNothing)())
     }
     return values
   }
