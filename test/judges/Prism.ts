@@ -106,7 +106,7 @@ export const prism: Judge = {
         // The feed is not JSON, so the client has no method for it.
         if (!isSend(get)) return await sendPlain(request)
         return await get(Object.fromEntries(request.query)).catch((error: unknown) => {
-          if (!TickerlineError.is(error)) throw error
+          if (!(error instanceof TickerlineError)) throw error
         })
       }
       const check = async (request: PlannedRequest, sendRequest: (request: PlannedRequest) => Promise<unknown>) => {

@@ -4,13 +4,13 @@ import { writeFile } from "node:fs/promises"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { type Judge, runProgram } from "./Judge.ts"
+import { type Judge, runProgram, type Target } from "./Judge.ts"
 
-/** Requests with a parameter of each kind: symbols, words, part of a text, a number, a date, an enumeration, a boolean. */
+/** Requests with symbols, words, a part of a text, an order and a number. */
 const requests = [
   "/v1/news?ticker=GAP7&query=offering",
   "/v1/ownership?ticker=GAP7&owner_name=Tidewater",
-  "/v1/screener?sort=price&min_price=1&sector=Energy",
+  "/v1/screener?sort=price&min_price=1",
 ]
 const fullRequests = [
   "/v1/ticker-changes?ticker=OSTK&cik=0001130713",
@@ -45,38 +45,54 @@ const startInjectableServer = () =>
     })
   })
 
+interface Scan {
+  readonly urls: ReadonlyArray<string>
+  /** Folder for the results. */
+  readonly folder: string
+  readonly args: ReadonlyArray<string>
+}
+
+/** Resolves to the rows of the result whose parameter is injectable, and to all that sqlmap printed. */
+const scan = async ({ args, folder, urls }: Scan) => {
+  const list = `${folder}.txt`
+  await writeFile(list, urls.join("\n"))
+  const { output } = await runProgram("sqlmap", [
+    ...["-m", list, "--batch", "--disable-coloring", "--skip-waf", "--flush-session", `--output-dir=${folder}`],
+    ...args,
+  ])
+  const [file] = globSync("results-*.csv", { cwd: folder })
+  if (file === undefined) throw new Error(`sqlmap reported nothing:\n${output}`)
+  const [, ...rows] = readFileSync(join(folder, file), "utf8").trim().split("\n")
+  // Columns: URL, place, parameter, techniques.
+  return { injectable: rows.filter((row) => row.split(",")[2] !== ""), output }
+}
+
+const checkService = async ({ folder, isFull, key, origin }: Target) => {
+  const urls = [...requests, ...(isFull ? fullRequests : [])].map((request) => origin + request)
+  // Without T (time-based), because a busy machine makes any parameter slow.
+  const depth = isFull ? ["--level=3", "--risk=2"] : ["--level=2", "--technique=BEUSQ"]
+  const args = ["--dbms=PostgreSQL", `--header=X-API-Key: ${key}`, ...depth]
+  const { injectable, output } = await scan({ urls, folder: join(folder, "sqlmap-service"), args })
+  const tested = new Set(output.match(/parameter '\w+' does not seem to be injectable/g))
+  const parameters = new Set(urls.flatMap((url) => Array.from(new URL(url).searchParams.keys())))
+  return injectable.length === 0 && tested.size < parameters.size
+    ? [`sqlmap tested ${tested.size} of ${parameters.size} parameters:\n${output}`]
+    : injectable.map((row) => `injectable: ${row}`)
+}
+
+const checkTool = async ({ folder }: Target) => {
+  const { close, origin } = await startInjectableServer()
+  try {
+    const urls = [`${origin}/?name=Beyond`]
+    const { injectable, output } = await scan({ urls, folder: join(folder, "sqlmap-known"), args: ["--technique=B"] })
+    return injectable.length === 1 ? [] : [`sqlmap did not find a known hole:\n${output}`]
+  } finally {
+    close()
+  }
+}
+
 export const sqlmap: Judge = {
   name: "sqlmap",
   programs: ["sqlmap"],
-  run: async ({ folder, isFull, key, origin }) => {
-    const injectable = await startInjectableServer()
-    try {
-      const urls = [...requests, ...(isFull ? fullRequests : [])].map((request) => origin + request)
-      const targets = join(folder, "sqlmap.txt")
-      await writeFile(targets, [`${injectable.origin}/?name=Beyond`, ...urls].join("\n"))
-      const output = join(folder, "sqlmap")
-      // Without T (time-based), because a busy machine makes any parameter slow.
-      const depth = isFull ? ["--level=3", "--risk=2"] : ["--level=2", "--technique=BEUSQ"]
-      const result = await runProgram("sqlmap", [
-        ...["-m", targets, "--batch", "--disable-coloring", "--skip-waf", "--answers=redirect=N", "--flush-session"],
-        ...[`--header=X-API-Key: ${key}`, `--output-dir=${output}`, ...depth],
-      ])
-      const [file] = globSync("results-*.csv", { cwd: output })
-      if (file === undefined) throw new Error(`sqlmap reported nothing:\n${result.output}`)
-      const [, ...rows] = readFileSync(join(output, file), "utf8").trim().split("\n")
-      const isInjectable = (row: string) => row.split(",")[2] !== ""
-      const [found, expected] = [rows.filter(isInjectable), rows.filter((row) => row.startsWith(injectable.origin))]
-      const tested = result.output.match(/parameter '\w+' does not seem to be injectable/g) ?? []
-      const parameters = urls.flatMap((url) => Array.from(new URL(url).searchParams.keys()))
-      return [
-        ...found.filter((row) => !expected.includes(row)).map((row) => `injectable: ${row}`),
-        ...(found.some((row) => expected.includes(row)) ? [] : [`sqlmap did not find a known hole:\n${result.output}`]),
-        ...(tested.length === parameters.length
-          ? []
-          : [`sqlmap tested ${tested.length} of ${parameters.length} parameters:\n${result.output}`]),
-      ]
-    } finally {
-      injectable.close()
-    }
-  },
+  run: async (target) => [...await checkTool(target), ...await checkService(target)],
 }

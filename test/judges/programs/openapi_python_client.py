@@ -14,7 +14,7 @@ for module in pkgutil.walk_packages(generated.__path__, "generated."):
 client = AuthenticatedClient(base_url=os.environ["TICKERLINE_URL"], token=os.environ["TICKERLINE_KEY"])
 
 found = ticker_changes_resolve.sync(client=client, ticker="OSTK")
-assert found.results[0].current_ticker == "BBBY", found
+assert found.results[0].history[0].new_ticker == "BYON", found
 
 refused = ticker_changes_resolve.sync(client=client, ticker="META")
 assert refused.error.code == "ambiguous_ticker_lineage", refused

@@ -6,8 +6,8 @@ const { TICKERLINE_KEY = "", TICKERLINE_URL = "" } = process.env
 const client = createClient({ baseUrl: TICKERLINE_URL, auth: TICKERLINE_KEY })
 
 const found = await tickerChangesResolve({ client, query: { ticker: "OSTK" } })
-const current: string | null | undefined = found.data?.results[0]?.current_ticker
-if (current !== "BBBY") throw new Error(`${found.response?.status}: ${current}`)
+const next: string | undefined = found.data?.results[0]?.history[0]?.new_ticker
+if (next !== "BYON") throw new Error(`${found.response?.status}: ${next}`)
 
 const refused = await tickerChangesResolve({ client, query: { ticker: "META" } })
 const code = refused.error?.error.code
