@@ -164,7 +164,7 @@ export const caseInsensitiveTextFilters = <const Names extends ReadonlyArray<str
 
 /** Comma-separated country codes in any case. The column `country` contains two capital letters (D33). */
 export const countryFilter = listFilter(
-  NonEmptyText.pipe(Schema.decodeTo(Schema.String, SchemaTransformation.toUpperCase())),
+  Schema.String.pipe(Schema.decodeTo(NonEmptyText, SchemaTransformation.toUpperCase())),
   "Rows whose country is one of these comma-separated values, ignoring case.",
   { operator: "oneOf", column: "country" },
 )
