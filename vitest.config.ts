@@ -21,7 +21,7 @@ class SlowFilesFirst extends BaseSequencer {
 export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
-    exclude: ["test/soak/**", "test/upgrade/**"],
+    exclude: ["test/soak/**", "test/upgrade/**", "test/judges/**"],
     globalSetup: "test/support/globalSetup.ts",
     tags: [{
       name: "slow",

@@ -88,6 +88,12 @@ type Declarations = ReturnType<typeof readDeclarations>
 // Parameters
 // ---------------------------------------------------------------------------------------------------------------------
 
+/** What the decoded schema of a text, or of each element of a comma-separated list, requires of the text as it is sent. */
+const describeText = (decoded: unknown): JsonObject =>
+  getIn(decoded, "type") === "array"
+    ? { minLength: getIn(decoded, "items", "minLength") }
+    : Object.fromEntries(["minLength", "maxLength", "pattern"].map((name) => [name, getIn(decoded, name)]))
+
 /** Documents a parameter by its decoded schema, because every value in a URL is a string. */
 const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   const schema = getIn(parameter, "schema")
@@ -98,11 +104,13 @@ const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   const values = getIn(decoded, "type") === "array" ? getIn(decoded, "items", "enum") : undefined
   if (values !== undefined) {
     const items = { type: "string", enum: values }
-    return { ...parameter, description, style: "form", explode: false, schema: { type: "array", items } }
+    return { ...parameter, description, style: "form", explode: false, schema: { type: "array", items, minItems: 1 } }
   }
   // A comma-separated list without fixed values is documented as a string.
   const encoded = getIn(schema, "format") === "decimal"
     ? { type: "number" }
+    : getIn(schema, "format") === undefined
+    ? { ...Object(schema), description: undefined, ...describeText(decoded) }
     : { ...Object(schema), description: undefined }
   return { ...parameter, description, schema: encoded }
 }
@@ -445,6 +453,14 @@ const withItems = (object: JsonObject): JsonObject => {
     : object
 }
 
+/** Puts annotations beside a reference, because some code generators only understand `allOf` of objects. */
+const withAnnotatedReference = (object: JsonObject): JsonObject => {
+  const { allOf, ...rest } = object
+  const [reference, annotations, ...others] = Array.isArray(allOf) ? allOf : []
+  const isAnnotated = getIn(reference, "$ref") !== undefined && Object.keys(Object(annotations)).join() === "description"
+  return isAnnotated && others.length === 0 ? { ...rest, ...Object(reference), ...Object(annotations) } : object
+}
+
 const withPublicSchemaNames = (spec: JsonObject): JsonObject => {
   const components = Object(spec["components"])
   const schemas = Object.entries(Object(components["schemas"])).map(([name, schema]) =>
@@ -458,7 +474,12 @@ const withPublicSchemaNames = (spec: JsonObject): JsonObject => {
 
 const simplifySchemas = (spec: JsonObject): JsonObject =>
   withPublicSchemaNames(
-    Object(mapObjects(JSON.parse(JSON.stringify(spec)), (object) => withItems(withPublicReference(object)))),
+    Object(
+      mapObjects(
+        JSON.parse(JSON.stringify(spec)),
+        (object) => withAnnotatedReference(withItems(withPublicReference(object))),
+      ),
+    ),
   )
 
 // ---------------------------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ export const ChangelogQuery = Schema.Struct({
   path: Schema.optionalKey(
     Schema.String.annotate({ description: "Entries about this path, such as /v1/news." }).pipe(
       Schema.decodeTo(Schema.String.check(
-        Schema.isPattern(/^\/[a-z0-9/.-]{0,100}$/, { message: "must be a path, such as /v1/news" }),
+        Schema.isPattern(/^\/[a-z0-9/.-]{0,100}$/u, { message: "must be a path, such as /v1/news" }),
       )),
     ),
   ),

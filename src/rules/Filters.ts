@@ -144,6 +144,7 @@ const listFilter = <Item extends Schema.Codec<string, string>>(
 export const NonEmptyText = Schema.String.check(
   Schema.makeFilter((text: string) => text !== "" && !text.includes("\0"), {
     message: "must not contain an empty value",
+    toJsonSchema: () => [{ minLength: 1 }, true],
   }),
 )
 
@@ -163,7 +164,7 @@ export const caseInsensitiveTextFilters = <const Names extends ReadonlyArray<str
 
 /** Comma-separated country codes in any case. The column `country` contains two capital letters (D33). */
 export const countryFilter = listFilter(
-  NonEmptyText.pipe(Schema.decodeTo(Schema.String, SchemaTransformation.toUpperCase())),
+  Schema.String.pipe(Schema.decodeTo(NonEmptyText, SchemaTransformation.toUpperCase())),
   "Rows whose country is one of these comma-separated values, ignoring case.",
   { operator: "oneOf", column: "country" },
 )
@@ -189,6 +190,7 @@ export const literalFilter = <const Words extends ReadonlyArray<string>>(words: 
 const SearchText = Schema.String.check(
   Schema.makeFilter((text: string) => text.trim().length >= 3 && text.length <= 100 && !text.includes("\0"), {
     message: "must be a part of the text, 3 to 100 characters",
+    toJsonSchema: () => [{ maxLength: 100, pattern: "\\S[\\s\\S]+\\S" }, true],
   }),
 )
 

@@ -80,10 +80,10 @@ const makeTickerSchema = (maxLength: number) =>
   Schema.String.annotate({
     description: `One symbol, current or former, 1 to ${maxLength} characters, ignoring case.`,
     examples: ["META"],
-  }).pipe(Schema.decodeTo(
-    Schema.String.check(Schema.isPattern(new RegExp(`^[A-Z0-9.^-]{1,${maxLength}}$`), {
-      message: `Invalid ticker: expected one symbol of 1 to ${maxLength} characters. ${characterRule}.`,
-    })),
+  }).check(Schema.isPattern(new RegExp(`^\\s*[A-Za-z0-9.^-]{1,${maxLength}}\\s*$`, "u"), {
+    message: `Invalid ticker: expected one symbol of 1 to ${maxLength} characters. ${characterRule}.`,
+  })).pipe(Schema.decodeTo(
+    Schema.String,
     SchemaTransformation.transform({
       decode: (text) => toUpperCaseAscii(text.trim()),
       encode: (text) => text,
@@ -103,12 +103,9 @@ export const LongTickerParameter = makeTickerSchema(16)
 export const CikParameter = Schema.String.annotate({
   description: "Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.",
   examples: ["0001326801"],
-}).pipe(Schema.decodeTo(
-  Schema.String.check(Schema.isPattern(/^\d{10}$/, { message: "must be a CIK of one to ten digits" })),
-  SchemaTransformation.transform({
-    decode: (text) => /^\d+$/.test(text) ? padCik(text) : text,
-    encode: (text) => text,
-  }),
+}).check(Schema.isPattern(/^[0-9]{1,10}$/u, { message: "must be a CIK of one to ten digits" })).pipe(Schema.decodeTo(
+  Schema.String,
+  SchemaTransformation.transform({ decode: padCik, encode: (text) => text }),
 )).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration })
 
 /** One CIK, or the CIKs of several symbols of a list as `SYMBOL:CIK`. Decodes to CIKs of ten digits. */

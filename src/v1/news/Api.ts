@@ -52,6 +52,7 @@ export class NewsBasicItem extends Model.Class<NewsBasicItem>("NewsBasicItem")(
 const Search = Schema.String.check(
   Schema.makeFilter((text: string) => text.trim() !== "" && text.length <= 200 && !text.includes("\0"), {
     message: "must contain words to search for, 1 to 200 characters",
+    toJsonSchema: () => [{ maxLength: 200, pattern: "\\S" }, true],
   }),
 )
 

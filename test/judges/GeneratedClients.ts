@@ -1,0 +1,67 @@
+/** Clients that public generators make of the served OpenAPI document: they compile and get a typed response. */
+import { cp, mkdir, symlink, writeFile } from "node:fs/promises"
+import { join } from "node:path"
+import { atomContentType } from "../../src/changelog/Api.ts"
+import { findingsOf, type Judge, judgesFolder, type Target } from "./Judge.ts"
+
+const projectRoot = join(judgesFolder, "../..")
+const programs = join(judgesFolder, "programs")
+
+const compilerOptions = {
+  target: "esnext",
+  module: "nodenext",
+  lib: ["esnext", "dom", "dom.iterable"],
+  types: ["node"],
+  typeRoots: [join(projectRoot, "node_modules/@types")],
+  strict: true,
+  noUncheckedIndexedAccess: true,
+  outDir: "compiled",
+}
+
+/** Runs steps until one of them finds something. */
+const runSteps = async (steps: ReadonlyArray<() => Promise<ReadonlyArray<string>>>) => {
+  for (const step of steps) {
+    const findings = await step()
+    if (findings.length > 0) return findings
+  }
+  return []
+}
+
+const checkTypeScript = async ({ documentFile, folder, key, origin }: Target) => {
+  const cwd = join(folder, "typescript")
+  await mkdir(cwd)
+  await symlink(join(judgesFolder, "node_modules"), join(cwd, "node_modules"))
+  await cp(join(programs, "typescript"), cwd, { recursive: true })
+  await writeFile(join(cwd, "package.json"), JSON.stringify({ type: "module" }))
+  await writeFile(join(cwd, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts", "generated"] }))
+  const env = { TICKERLINE_URL: origin, TICKERLINE_KEY: key }
+  return await runSteps([
+    () => findingsOf("openapi-typescript", [documentFile, "--output", "generated/openapi-typescript.ts"], { cwd }),
+    () => findingsOf("openapi-ts", ["--input", documentFile, "--output", "generated/hey-api", "--silent"], { cwd }),
+    () => findingsOf(join(projectRoot, "node_modules/.bin/tsc"), [], { cwd }),
+    () => findingsOf("node", ["compiled/openapi-typescript.js"], { cwd, env }),
+    () => findingsOf("node", ["compiled/hey-api.js"], { cwd, env }),
+  ])
+}
+
+/** The generator does not know the type of the changelog feed. */
+const pythonConfiguration = { content_type_overrides: { [atomContentType]: "text/plain" } }
+
+const checkPython = async ({ documentFile, folder, key, origin }: Target) => {
+  const cwd = join(folder, "python")
+  await mkdir(cwd)
+  await writeFile(join(cwd, "configuration.json"), JSON.stringify(pythonConfiguration))
+  const output = ["--output-path", "generated", "--meta", "none"]
+  const args = ["generate", "--path", documentFile, ...output, "--config", "configuration.json", "--fail-on-warning"]
+  const env = { TICKERLINE_URL: origin, TICKERLINE_KEY: key, PYTHONPATH: cwd }
+  return await runSteps([
+    () => findingsOf("openapi-python-client", args, { cwd }),
+    () => findingsOf("python", [join(programs, "openapi_python_client.py")], { cwd, env }),
+  ])
+}
+
+export const generatedClients: Judge = {
+  name: "generated-clients",
+  programs: ["openapi-typescript", "openapi-ts", "openapi-python-client"],
+  run: async (target) => [...await checkTypeScript(target), ...await checkPython(target)],
+}

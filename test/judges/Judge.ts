@@ -1,0 +1,95 @@
+/** What a judge is, and how judges run programs. */
+import { spawn } from "node:child_process"
+import { existsSync } from "node:fs"
+import { delimiter, join } from "node:path"
+import { fileURLToPath } from "node:url"
+
+export const judgesFolder = fileURLToPath(new URL(".", import.meta.url))
+
+/** The service that all judges test. */
+export interface Target {
+  /** Such as `http://127.0.0.1:8080`. */
+  readonly origin: string
+  readonly key: string
+  /** An origin that the service allows as a web page, on which a judge can listen. */
+  readonly allowedOrigin: { readonly origin: string; readonly port: number }
+  /** The served OpenAPI document. */
+  readonly document: unknown
+  /** Path of a file with the served document. */
+  readonly documentFile: string
+  /** A folder for temporary files. */
+  readonly folder: string
+  /** Whether the checks that take minutes also run. */
+  readonly isFull: boolean
+}
+
+export interface Judge {
+  readonly name: string
+  /** The programs that it runs. */
+  readonly programs: ReadonlyArray<string>
+  /** Resolves to what is wrong with the service; empty if nothing is. Rejects if the tools do not work. */
+  readonly run: (target: Target) => Promise<ReadonlyArray<string>>
+}
+
+/** The tools that `check` installs precede the others. */
+const searchPath = [
+  join(judgesFolder, "node_modules/.bin"),
+  join(judgesFolder, ".venv/bin"),
+  process.env["PATH"] ?? "",
+].join(delimiter)
+
+export const isInstalled = (program: string) =>
+  searchPath.split(delimiter).some((folder) => existsSync(join(folder, program)))
+
+export interface ProgramOptions {
+  readonly cwd?: string
+  readonly env?: Readonly<Record<string, string>>
+}
+
+export interface ProgramResult {
+  readonly code: number | null
+  /** Standard output and errors. */
+  readonly output: string
+}
+
+/** Starts a program whose output is collected. `stop` ends it. */
+export const startProgram = (program: string, args: ReadonlyArray<string>, { cwd, env }: ProgramOptions = {}) => {
+  const child = spawn(program, args, {
+    ...(cwd === undefined ? {} : { cwd }),
+    env: { ...process.env, ...env, PATH: searchPath },
+    stdio: ["ignore", "pipe", "pipe"],
+  })
+  let output = ""
+  const append = (chunk: Buffer) => {
+    output += chunk
+  }
+  child.stdout.on("data", append)
+  child.stderr.on("data", append)
+  const ended = new Promise<ProgramResult>((resolve, reject) => {
+    child.on("error", reject)
+    child.on("close", (code) => resolve({ code, output }))
+  })
+  return {
+    ended,
+    stop: async () => {
+      child.kill("SIGTERM")
+      await ended
+    },
+  }
+}
+
+export const runProgram = (program: string, args: ReadonlyArray<string>, options?: ProgramOptions) =>
+  startProgram(program, args, options).ended
+
+/** Runs a program that reports its findings with its exit code. */
+export const findingsOf = async (program: string, args: ReadonlyArray<string>, options?: ProgramOptions) => {
+  const { code, output } = await runProgram(program, args, options)
+  return code === 0 ? [] : [`${program} ended with ${code}:\n${output}`]
+}
+
+/** Reads a value inside JSON by keys and indexes. */
+export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
+  path.reduce<unknown>(
+    (value, key) => typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined,
+    body,
+  )

@@ -1,0 +1,101 @@
+/** The official conformance suite against the MCP server, for each protocol version. */
+import { globSync, readFileSync } from "node:fs"
+import { createServer, request } from "node:http"
+import { join } from "node:path"
+import { type Judge, runProgram, type Target } from "./Judge.ts"
+
+/** The scenarios that apply. All others need tools, prompts or resources of a demonstration server, or a session. */
+const scenarios: Readonly<Record<string, ReadonlyArray<string>>> = {
+  "2025-06-18": ["server-initialize", "ping", "tools-list", "resources-list", "logging-set-level"],
+  "2025-11-25": [
+    "server-initialize",
+    "ping",
+    "tools-list",
+    "resources-list",
+    "logging-set-level",
+    "dns-rebinding-protection",
+  ],
+  "2026-07-28": [
+    "server-stateless",
+    "tools-list",
+    "resources-list",
+    "sep-2164-resource-not-found",
+    "dns-rebinding-protection",
+    "caching",
+    "http-header-validation",
+  ],
+}
+
+/** Checks in these scenarios that cannot pass, with the reason. */
+const expectedFailures: Readonly<Record<string, string>> = {
+  "sep-2575-server-rejects-undeclared-capability": "needs a tool that requires a capability of the client",
+  "sep-2575-missing-capability-http-400": "needs a tool that requires a capability of the client",
+  "sep-2575-http-server-no-independent-requests-on-stream": "needs a tool that asks the client",
+  "sep-2575-server-no-log-without-loglevel": "needs a tool that logs",
+  "sep-2549-prompts-list-caching-hints": "the server has no prompts",
+}
+
+/** Starts a proxy that adds the key to each request, because the suite sends none. */
+const startProxy = ({ allowedOrigin: { port }, key, origin }: Target) =>
+  new Promise<() => void>((resolve) => {
+    const server = createServer((incoming, outgoing) => {
+      const forwarded = request(
+        `${origin}${incoming.url ?? "/"}`,
+        { method: incoming.method, headers: { ...incoming.headers, "x-api-key": key } },
+        (response) => {
+          outgoing.writeHead(response.statusCode ?? 502, response.headers)
+          response.pipe(outgoing)
+        },
+      )
+      forwarded.on("error", () => outgoing.destroy())
+      incoming.pipe(forwarded)
+    }).listen(port, "127.0.0.1", () => resolve(() => void server.close()))
+  })
+
+interface Check {
+  readonly id: string
+  readonly status: string
+  readonly errorMessage?: string
+}
+
+/** Runs the suite for a version. Returns a function that reads the checks of a scenario. */
+const runSuite = async (url: string, version: string, results: string) => {
+  const args = ["server", "--url", url, "--spec-version", version, "--suite", "all", "-o", results]
+  // It fails because of the scenarios that do not apply.
+  const { output } = await runProgram("conformance", args)
+  return (scenario: string) => {
+    const [file] = globSync(`server-${scenario}-[0-9]*T*/checks.json`, { cwd: results })
+    if (file === undefined) throw new Error(`The suite did not run ${scenario} of ${version}:\n${output}`)
+    const checks: ReadonlyArray<Check> = JSON.parse(readFileSync(join(results, file), "utf8"))
+    return checks
+  }
+}
+
+export const mcpConformance: Judge = {
+  name: "mcp-conformance",
+  programs: ["conformance"],
+  run: async (target) => {
+    const closeProxy = await startProxy(target)
+    try {
+      const findings: Array<string> = []
+      const unmet = new Set(Object.keys(expectedFailures))
+      for (const [version, names] of Object.entries(scenarios)) {
+        // The suite's valid origin is that of the address that it tests.
+        const url = `${target.allowedOrigin.origin}/mcp`
+        const checksOf = await runSuite(url, version, join(target.folder, `mcp-${version}`))
+        for (const name of names) {
+          const checks = checksOf(name)
+          const failed = checks.filter(({ status }) => status === "FAILURE")
+          for (const { errorMessage = "", id } of failed) {
+            unmet.delete(id)
+            if (expectedFailures[id] === undefined) findings.push(`${version} ${name}: ${id}: ${errorMessage}`)
+          }
+          if (checks.every(({ status }) => status !== "SUCCESS")) findings.push(`${version} ${name}: nothing passed`)
+        }
+      }
+      return [...findings, ...Array.from(unmet, (id) => `${id} passed; remove it from the expected failures`)]
+    } finally {
+      closeProxy()
+    }
+  },
+}

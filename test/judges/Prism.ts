@@ -1,0 +1,130 @@
+/** The typed client through Prism, which validates each request and response against the served OpenAPI document. */
+import { toEndpointName } from "../../src/client/EndpointTypes.ts"
+import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
+import { findFreePort } from "../support/RuntimeService.ts"
+import { type Judge, startProgram, type Target, valueAt } from "./Judge.ts"
+
+interface PlannedRequest {
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly status: number
+}
+
+const parametersOf = (operation: unknown) => Array.from(Object.values(Object(valueAt(operation, "parameters"))))
+
+/** A query with the example or first allowed value of each required parameter. */
+const makeMinimalQuery = (operation: unknown) =>
+  new URLSearchParams(
+    parametersOf(operation).filter((parameter) => valueAt(parameter, "required") === true).map((parameter) => {
+      const schema = valueAt(parameter, "schema")
+      const value = valueAt(schema, "examples", 0) ?? valueAt(schema, "enum", 0)
+      return [String(valueAt(parameter, "name")), String(value)]
+    }),
+  )
+
+/** The examples of an operation, whose summary is the request. Those of 422 are not valid requests. */
+const listExamples = (path: string, operation: unknown): ReadonlyArray<PlannedRequest> =>
+  Object.entries(Object(valueAt(operation, "responses"))).flatMap(([code, response]) =>
+    Object.values(Object(valueAt(response, "content", "application/json", "examples"))).map((example) => ({
+      path,
+      query: new URLSearchParams(String(valueAt(example, "summary")).split("?")[1] ?? ""),
+      status: Number(code),
+    }))
+  ).filter(({ status }) => status !== 422)
+
+const listRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
+  Object.entries(Object(valueAt(document, "paths"))).flatMap(([path, item]) => {
+    const operation = valueAt(item, "get")
+    const examples = listExamples(path, operation)
+    const isExampleless = examples.every(({ status }) => status !== 200)
+    return [...examples, ...(isExampleless ? [{ path, query: makeMinimalQuery(operation), status: 200 }] : [])]
+  })
+
+/** The requests of each list in its other formats. */
+const listFormatRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
+  listRequests(document).filter(({ status }) => status === 200).flatMap(({ path, query, status }) => {
+    const parameters = parametersOf(valueAt(document, "paths", path, "get"))
+    const format = parameters.find((parameter) => valueAt(parameter, "name") === "format")
+    const formats = Object.values(Object(valueAt(format, "schema", "enum"))).map(String)
+    return formats.filter((name) => name !== "json").map((name) => ({
+      path,
+      query: new URLSearchParams([...query, ["format", name]]),
+      status,
+    }))
+  })
+
+const startPrism = async ({ documentFile, origin }: Target) => {
+  const port = String(await findFreePort())
+  const prism = startProgram("prism", ["proxy", documentFile, origin, "--errors", "-p", port, "-v", "warn"])
+  let early: string | undefined
+  void prism.ended.then(({ output }) => {
+    early = output
+  })
+  const url = `http://127.0.0.1:${port}`
+  while (!await fetch(`${url}/health/live`).then(({ ok }) => ok, () => false)) {
+    if (early !== undefined) throw new Error(`Prism ended:\n${early}`)
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  return { url, stop: prism.stop }
+}
+
+/** Sends requests and records what Prism reports about them. */
+const makeRecordingFetch = (findings: Array<string>, statuses: Array<number>): typeof fetch => async (input, init) => {
+  const response = await fetch(input, init)
+  const violations = response.headers.get("sl-violations")
+  const text = await response.clone().text()
+  if (violations !== null || text.includes("stoplight.io/prism")) {
+    findings.push(`${String(input)}: ${violations ?? text}`)
+  }
+  statuses.push(response.status)
+  return response
+}
+
+type Send = (query: Readonly<Record<string, string>>) => Promise<unknown>
+
+const isSend = (value: unknown): value is Send => typeof value === "function"
+
+export const prism: Judge = {
+  name: "prism",
+  programs: ["prism"],
+  run: async (target) => {
+    const proxy = await startPrism(target)
+    try {
+      const [findings, statuses]: [Array<string>, Array<number>] = [[], []]
+      const recordingFetch = makeRecordingFetch(findings, statuses)
+      const client = createClient({
+        baseUrl: proxy.url,
+        apiKey: target.key,
+        retries: 0,
+        onDeprecated: () => {},
+        fetch: recordingFetch,
+      })
+      const headers = { authorization: `Bearer ${target.key}` }
+      const sendPlain = ({ path, query }: PlannedRequest) => recordingFetch(`${proxy.url}${path}?${query}`, { headers })
+      const send = async (request: PlannedRequest) => {
+        const get = valueAt(client, toEndpointName(request.path), "get")
+        // The feed is not JSON, so the client has no method for it.
+        if (!isSend(get)) return await sendPlain(request)
+        return await get(Object.fromEntries(request.query)).catch((error: unknown) => {
+          if (!(error instanceof TickerlineError)) throw error
+        })
+      }
+      const check = async (request: PlannedRequest, sendRequest: (request: PlannedRequest) => Promise<unknown>) => {
+        await sendRequest(request)
+        const status = statuses.pop()
+        if (status === request.status) return
+        findings.push(`${request.path}?${request.query}: status ${status}, not ${request.status}`)
+      }
+      const requests = listRequests(target.document)
+      if (requests.length === 0) throw new Error("The document has no operations")
+      for (const request of requests) await check(request, send)
+      for (const request of listFormatRequests(target.document)) await check(request, sendPlain)
+      // Prism rejects a request that the document forbids; otherwise it would validate nothing.
+      const invalid = await fetch(`${proxy.url}/v1/news?page=none`, { headers })
+      if (!(await invalid.text()).includes("stoplight.io/prism")) findings.push("Prism accepted page=none")
+      return findings
+    } finally {
+      await proxy.stop()
+    }
+  },
+}

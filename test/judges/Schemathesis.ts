@@ -1,0 +1,23 @@
+/** Schemathesis with all checks on all operations, with a key and without one. */
+import { join } from "node:path"
+import { findingsOf, type Judge, judgesFolder } from "./Judge.ts"
+
+export const schemathesis: Judge = {
+  name: "schemathesis",
+  programs: ["schemathesis"],
+  run: async ({ folder, isFull, key, origin }) => {
+    const environment = { PYTHONPATH: judgesFolder, PYTHONDONTWRITEBYTECODE: "1", JUDGES_FULL: isFull ? "1" : "" }
+    const configuration = join(judgesFolder, "schemathesis.toml")
+    const depth = isFull ? ["--max-examples=100"] : ["--max-examples=10", "--generation-deterministic", "--no-shrink"]
+    const run = (args: ReadonlyArray<string>) =>
+      findingsOf(
+        "schemathesis",
+        ["--config-file", configuration, "run", `${origin}/v1/openapi.json`, "--no-color", ...depth, ...args],
+        { cwd: folder, env: environment },
+      )
+    return [
+      ...await run([`--header=Authorization: Bearer ${key}`]),
+      ...await run(["--phases=examples,fuzzing"]),
+    ]
+  },
+}

@@ -1,0 +1,62 @@
+/** Slow clients (slowhttptest): others get answers meanwhile, and the service closes the connections of slow requests. */
+import { type Judge, runProgram, type Target } from "./Judge.ts"
+
+/** Maximum duration of a request by another client, ms: half of the time after which slow requests are closed. */
+const maxDurationMillis = 5_000
+
+interface Attack {
+  readonly name: string
+  readonly args: ReadonlyArray<string>
+  /** The last line, in which the tool says how the attack ended. */
+  readonly end: string
+}
+
+const closesAll = "No open connections left"
+
+const attack: Attack = { name: "slow headers", args: ["-H", "-c", "100", "-r", "100", "-l", "60"], end: closesAll }
+
+/** The response may take three minutes, so the tool stops first. */
+const fullAttacks: ReadonlyArray<Attack> = [
+  { name: "900 times slow headers", args: ["-H", "-c", "900", "-r", "300", "-l", "60"], end: closesAll },
+  { name: "slow bodies", args: ["-B", "-c", "900", "-r", "300", "-l", "90"], end: closesAll },
+  { name: "slow readers", args: ["-X", "-c", "900", "-r", "300", "-l", "30", "-w", "1", "-y", "2"], end: "Hit test time limit" },
+]
+
+/** Requests a list until `isOver`. Returns the first wrong response. */
+const requestUntil = async ({ key, origin }: Target, isOver: () => boolean): Promise<string | undefined> => {
+  while (!isOver()) {
+    const response = await fetch(`${origin}/v1/news?limit=1`, {
+      headers: { authorization: `Bearer ${key}` },
+      signal: AbortSignal.timeout(maxDurationMillis),
+    }).catch(String)
+    const problem = typeof response === "string" ? response : response.ok ? undefined : `status ${response.status}`
+    if (typeof response !== "string") await response.arrayBuffer()
+    if (problem !== undefined) return problem
+    await new Promise((resolve) => setTimeout(resolve, 100))
+  }
+  return undefined
+}
+
+const runAttack = async ({ args, end, name }: Attack, target: Target) => {
+  let isOver = false
+  // The tool waits in a busy loop, so it runs at the lowest priority.
+  const run = runProgram("nice", ["-n", "19", "slowhttptest", ...args, "-i", "5", "-u", `${target.origin}/v1/news?limit=100`])
+    .finally(() => {
+      isOver = true
+    })
+  const [problem, { output }] = await Promise.all([requestUntil(target, () => isOver), run])
+  return [
+    ...(problem === undefined ? [] : [`${name}: another client got no answer: ${problem}`]),
+    ...(output.includes(end) ? [] : [`${name}: the attack did not end with "${end}":\n${output.slice(-1500)}`]),
+  ]
+}
+
+export const slowhttptest: Judge = {
+  name: "slowhttptest",
+  programs: ["slowhttptest", "nice"],
+  run: async (target) => {
+    const findings: Array<string> = []
+    for (const one of target.isFull ? [attack, ...fullAttacks] : [attack]) findings.push(...await runAttack(one, target))
+    return findings
+  },
+}

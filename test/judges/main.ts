@@ -1,0 +1,79 @@
+/** Runs the judges against one service with the sample data. Exits with 1 if one of them finds something. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
+import { parseArgs } from "node:util"
+import { findFreePort, startOnRuntime } from "../support/RuntimeService.ts"
+import { generatedClients } from "./GeneratedClients.ts"
+import { isInstalled, type Judge, type Target } from "./Judge.ts"
+import { mcpConformance } from "./McpConformance.ts"
+import { openApiLinters } from "./OpenApiLinters.ts"
+import { prism } from "./Prism.ts"
+import { schemathesis } from "./Schemathesis.ts"
+import { slowhttptest } from "./Slowhttptest.ts"
+import { sqlmap } from "./Sqlmap.ts"
+
+const judges: ReadonlyArray<Judge> = [
+  slowhttptest,
+  openApiLinters,
+  generatedClients,
+  prism,
+  mcpConformance,
+  sqlmap,
+  schemathesis,
+]
+
+const { positionals, values } = parseArgs({ options: { full: { type: "boolean" } }, allowPositionals: true })
+const unknownName = positionals.find((name) => judges.every((judge) => judge.name !== name))
+if (unknownName !== undefined) throw new Error(`${unknownName} is not one of ${judges.map(({ name }) => name).join(", ")}`)
+const chosen = judges.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
+
+/** Returns why a judge failed; empty if it did not. */
+const runJudge = async ({ name, programs, run }: Judge, target: Target): Promise<ReadonlyArray<string>> => {
+  const missing = programs.filter((program) => !isInstalled(program))
+  if (missing.length > 0) {
+    const problem = `not installed: ${missing.join(", ")}`
+    if (process.env["REQUIRE_JUDGES"] === "1") return [problem]
+    console.log(`skipped ${name}, because these programs are ${problem}`)
+    return []
+  }
+  const start = Date.now()
+  const findings = await run(target).catch((error: unknown) => [String(error)])
+  const seconds = ((Date.now() - start) / 1000).toFixed(1)
+  console.log(`${findings.length === 0 ? "ok    " : "FAILED"} ${name} (${seconds} s)`)
+  return findings
+}
+
+// The judges send more requests and invalid keys per minute than an account or address may.
+const noLimit = "1000000"
+const limits = { RATE_LIMIT_BASIC: noLimit, RATE_LIMIT_PRO: noLimit, RATE_LIMIT_ULTIMATE: noLimit, WRONG_KEYS_LIMIT: noLimit }
+
+const folder = await mkdtemp(join(tmpdir(), "tickerline-judges-"))
+const port = await findFreePort()
+const allowedOrigin = { origin: `http://localhost:${port}`, port }
+const service = await startOnRuntime("node", join(folder, "home"), { ...limits, CORS_ORIGINS: allowedOrigin.origin })
+try {
+  const text = await fetch(`${service.origin}/v1/openapi.json`).then((response) => response.text())
+  const documentFile = join(folder, "openapi.json")
+  await writeFile(documentFile, text)
+  const { key, origin } = service
+  const document: unknown = JSON.parse(text)
+  const target = { origin, key, allowedOrigin, document, documentFile, folder, isFull: values.full === true }
+  const failures: Array<readonly [string, ReadonlyArray<string>]> = []
+  const runAndCollect = async (judge: Judge) => {
+    const findings = await runJudge(judge, target)
+    if (findings.length > 0) failures.push([judge.name, findings])
+  }
+  // Slow clients mostly wait, so the other judges run at the same time, one after another.
+  const background = chosen.filter((judge) => judge === slowhttptest).map(runAndCollect)
+  for (const judge of chosen) if (judge !== slowhttptest) await runAndCollect(judge)
+  await Promise.all(background)
+  for (const [name, findings] of failures) console.error(`\n== ${name}\n${findings.join("\n")}`)
+  if (failures.length > 0) {
+    console.error(`\nFAILED: ${failures.map(([name]) => name).join(", ")}`)
+    process.exitCode = 1
+  }
+} finally {
+  await service.stop()
+  await rm(folder, { recursive: true, force: true })
+}
