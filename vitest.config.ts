@@ -29,6 +29,8 @@ export default defineConfig({
     }],
     // Evaluates modules once per worker instead of once per file.
     isolate: false,
+    // The next run, such as the next step of `.ci/run`, does not transform unchanged files again.
+    fsModuleCache: true,
     sequence: { sequencer: SlowFilesFirst },
     // More workers than cores, because tests often wait for locks, restarts and processes.
     maxWorkers: 4,

@@ -5,7 +5,7 @@ import { Effect, FileSystem } from "effect"
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
 import * as McpClients from "../support/McpClients.ts"
-import { compileCacheFolder, findFreePort, projectRoot } from "../support/Processes.ts"
+import { commandFile, compileCacheFolder, findFreePort, projectRoot } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const { servicePort, TestKeys, valueAt } = Service
@@ -24,7 +24,7 @@ const environment = (more: Readonly<Record<string, string>>) => ({
 const startRaw = (args: ReadonlyArray<string>, more: Readonly<Record<string, string>>) =>
   Effect.acquireRelease(
     Effect.sync(() => {
-      const child = spawn(process.execPath, ["src/main.ts", "mcp", ...args], {
+      const child = spawn(process.execPath, [commandFile, "mcp", ...args], {
         cwd: projectRoot,
         env: environment(more),
       })
@@ -67,7 +67,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
             await client.connect(
               new StdioClientTransport({
                 command: process.execPath,
-                args: ["src/main.ts", "mcp", "--url", url],
+                args: [commandFile, "mcp", "--url", url],
                 cwd: projectRoot,
                 env: environment({ TICKERLINE_KEY: basic }),
               }),

@@ -65,6 +65,7 @@ describe("preflight", () => {
     const { stdout } = spawnSync(process.execPath, ["--import", "./src/cli/preflight.js", "--eval", script], {
       cwd: projectRoot,
       encoding: "utf8",
+      env: { PATH: process.env["PATH"] },
     })
     assert.include(stdout, join(projectRoot, "node_modules/.cache/tickerline"))
   })

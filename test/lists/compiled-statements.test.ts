@@ -158,7 +158,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("compiled 
       compileFirst()
       compileFirst()
       assert.lengthOf(selected, 1)
-      const names = Object.keys(ScreenerQuery.fields).filter((name) => name.startsWith("min_")).slice(0, 14)
+      const names = Object.keys(ScreenerQuery.fields).filter((name) => name.startsWith("min_")).slice(0, 12)
       for (let subset = 1; subset < 2 ** names.length; subset += 1) {
         const sent = names.filter((_, index) => (subset >> index) % 2 === 1)
         list.compilePage({ ...page, ...Object.fromEntries(sent.map((name) => [name, "1"])) })

@@ -67,9 +67,12 @@ export const startProgram = (command: string, args: ReadonlyArray<string>, envir
     ({ child, ended }) => Effect.andThen(Effect.sync(() => child.kill("SIGKILL")), Effect.promise(() => ended)),
   )
 
+/** The program that tests start: the sources, or a bundle of them (`test/bundle-command.ts`), which starts faster. */
+export const commandFile = process.env["TEST_COMMAND"] ?? "src/main.ts"
+
 /** Starts a command of the service. */
 export const startCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>
-  startProgram(process.execPath, ["src/main.ts", ...args], poolableSettings(environment))
+  startProgram(process.execPath, [commandFile, ...args], poolableSettings(environment))
 
 /** Runs a command to its end. After ninety seconds it is killed, and its code is null. */
 export const runCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>

@@ -5,6 +5,7 @@ import { Effect, FileSystem } from "effect"
 import * as InProcessCommands from "../../support/InProcessCommands.ts"
 import {
   candidatePaths,
+  commandFile,
   isExecutable,
   projectRoot,
   runCommandProcess,
@@ -36,7 +37,7 @@ const needing = (programs: ReadonlyArray<string>, name: string) => {
 const onTerminal = (columns: number, args: string, environment: Readonly<Record<string, string>> = {}) =>
   startProgram("script", [
     "-qefc",
-    `stty cols ${columns} rows 24; echo $$; exec ${process.execPath} src/main.ts ${args}`,
+    `stty cols ${columns} rows 24; echo $$; exec ${process.execPath} ${commandFile} ${args}`,
     "/dev/null",
   ], {
     TERM: "xterm",

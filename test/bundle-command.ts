@@ -1,0 +1,25 @@
+/**
+ * Bundles `src/main.ts` into the folder given as the argument. `TEST_COMMAND=<folder>/main.js` makes tests start this
+ * bundle, which takes half the CPU time of a start from the sources.
+ */
+import process from "node:process"
+import { pathToFileURL } from "node:url"
+import { rolldown } from "rolldown"
+
+const [folder] = process.argv.slice(2)
+if (folder === undefined) throw new Error("Usage: node test/bundle-command.ts FOLDER")
+
+const bundle = await rolldown({
+  input: "src/main.ts",
+  platform: "node",
+  plugins: [{
+    name: "keep-urls",
+    // The modules find files such as migrations and guides by their own URL.
+    transform: (code, id) =>
+      code.includes("import.meta.url")
+        ? code.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href))
+        : undefined,
+  }],
+})
+await bundle.write({ dir: folder, format: "esm", comments: false })
+await bundle.close()
