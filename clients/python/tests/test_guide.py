@@ -3,6 +3,7 @@
 import gc
 import os
 import re
+from pathlib import Path
 
 import pytest
 
@@ -21,8 +22,13 @@ def test_has_examples() -> None:
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.split("\n")[-2])
 def test_example_prints_what_the_guide_shows(
-    program: str, service: Service, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+    program: str,
+    service: Service,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    tmp_path: Path,
 ) -> None:
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("TICKERLINE_URL", service.url)
     monkeypatch.setenv("TICKERLINE_KEY", service.key)
     exec(compile(program, str(GUIDE), "exec"), {"__name__": "__main__"})
