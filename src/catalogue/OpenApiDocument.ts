@@ -457,7 +457,8 @@ const withItems = (object: JsonObject): JsonObject => {
 const withAnnotatedReference = (object: JsonObject): JsonObject => {
   const { allOf, ...rest } = object
   const [reference, annotations, ...others] = Array.isArray(allOf) ? allOf : []
-  const isAnnotated = getIn(reference, "$ref") !== undefined && Object.keys(Object(annotations)).join() === "description"
+  const isAnnotated = getIn(reference, "$ref") !== undefined &&
+    Object.keys(Object(annotations)).join() === "description"
   return isAnnotated && others.length === 0 ? { ...rest, ...Object(reference), ...Object(annotations) } : object
 }
 

@@ -17,7 +17,7 @@ export interface ResolvedMoment {
   readonly moment: string
   /** The highest id that a transaction had drawn when the last transaction before the moment committed. */
   readonly bound: string
-  /** Transactions that committed after the moment began in this month or later, `YYYY-MM-DD`. */
+  /** What transactions replaced after the moment is in the partitions of this month or later. A date in SQL. */
   readonly month: string
   /**
    * The ids up to the bound whose transactions were running at the moment, usually none. Undefined if one of them may
@@ -26,12 +26,14 @@ export interface ResolvedMoment {
   readonly running: ReadonlyArray<string> | undefined
 }
 
-/** SQL for the ids up to the bound whose transactions were running at the moment. */
-export const makeRunningQuery = (bound: string, moment: string) =>
-  `array(
-    select id from history.transactions
-    where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz
-  )`
+/** SQL for the transactions with ids up to the bound that were running at the moment. */
+const makeRunningQuery = (selection: string, bound: string, moment: string) =>
+  `select ${selection} from history.transactions
+    where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz`
+
+/** SQL for an array of their ids. */
+export const makeRunningIds = ({ bound, moment }: Pick<ResolvedMoment, "bound" | "moment">) =>
+  `array(${makeRunningQuery("id", bound, moment)})`
 
 type MomentError = AsOfTooEarly | ValidationError | DataRefreshing | DatabasePoolTimeout
 
@@ -54,7 +56,7 @@ const makeFutureError = () =>
   })
 
 const Bound = Schema.Struct({ bound: Schema.String, month: Schema.String, has_writers: Schema.Boolean })
-const Running = Schema.Struct({ ids: Schema.Array(Schema.String) })
+const Running = Schema.Struct({ ids: Schema.Array(Schema.String), month: Schema.String })
 
 export class Moments extends Context.Service<Moments, {
   /** Waits until all transactions before the moment are visible. Fails with 422 if it is too early or in the future. */
@@ -88,14 +90,14 @@ export class Moments extends Context.Service<Moments, {
         isPrepared: true,
         build: (parameter) =>
           sql`
-            select coalesce(
-              (select highest_id from history.transactions where recorded_at <= at order by recorded_at desc limit 1), 0
-            )::text, (date_trunc('month', at at time zone 'UTC') - interval '1 month')::date::text, exists (
+            select coalesce(highest_id, 0)::text, coalesce(month, '-infinity')::text, exists (
               select from pg_locks
               where locktype = 'relation' and relation = 'history.transactions'::regclass and mode = 'RowExclusiveLock'
                 and database = (select oid from pg_database where datname = current_database())
             )
-            from (select ${parameter((moment) => moment)}::text::timestamptz as at) as requested
+            from (select ${parameter((moment) => moment)}::text::timestamptz as at) as requested left join lateral (
+              select highest_id, month from history.transactions where recorded_at <= at order by recorded_at desc limit 1
+            ) as newest on true
           `,
       })
       const decodeBound = decodePositionalRows(Bound)
@@ -106,15 +108,16 @@ export class Moments extends Context.Service<Moments, {
 
       const find = Effect.fnUntraced(function* (moment: string) {
         const { bound, has_writers, month } = yield* readOne(decodeBound(readValues(compileBound(moment), "history")))
-        if (has_writers) return { moment, bound, month, running: undefined }
+        if (has_writers) return { moment, bound, month: "-infinity", running: undefined }
         // The next statement sees all transactions that had ended when no writer held the lock.
         const statement = {
-          text: `select ${makeRunningQuery(bound, moment)}::text[]`,
+          text: `select ${makeRunningIds({ bound, moment })}::text[],
+            least('${month}'::date, (${makeRunningQuery("min(month)", bound, moment)}))::text`,
           parameters: [],
           isPrepared: false,
         }
-        const { ids: running } = yield* readOne(decodeRunning(readValues(statement, "history")))
-        return { moment, bound, month, running }
+        const { ids, month: firstMonth } = yield* readOne(decodeRunning(readValues(statement, "history")))
+        return { moment, bound, month: firstMonth, running: ids }
       })
 
       const resolve = Effect.fnUntraced(function* (moment: string) {

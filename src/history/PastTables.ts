@@ -7,7 +7,7 @@ import { LRUCache } from "lru-cache"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
 import { Database, type StatementRewriter } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
-import { makeRunningQuery, type ResolvedMoment } from "./Moments.ts"
+import { makeRunningIds, type ResolvedMoment } from "./Moments.ts"
 
 /** What the SQL for a table at a moment depends on. Only the columns affect the result. */
 const TableShape = Schema.Struct({
@@ -34,7 +34,7 @@ const noVersionColumns = "null::bigint as recorded_in, null::bigint as replaced_
 
 /** The conditions that a version is visible at the moment. Their values are from the database and `parseMoment`. */
 const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
-  const ids = running === undefined ? makeRunningQuery(bound, moment) : `'{${running.join(",")}}'::bigint[]`
+  const ids = running === undefined ? makeRunningIds({ bound, moment }) : `'{${running.join(",")}}'::bigint[]`
   const isNotRunning = running?.length === 0 ? "" : ` and (recorded_in is null or recorded_in <> all (${ids}))`
   const isEndedByRunning = running?.length === 0 ? "" : ` or replaced_in = any (${ids})`
   return {

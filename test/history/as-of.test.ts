@@ -355,6 +355,25 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.deepStrictEqual(titles, [[], ["second"], ["second"]])
     }))
 
+  it.effect("finds what was replaced in the partitions of an old month, which no service had ended", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* sql`select history.create_partition(dataset, '2020-01-01') from history.datasets`
+      yield* sql`select history.create_partition('changes', '2020-01-01')`
+      yield* sql`update history.current_month set month = '2020-01-01'`
+      yield* addNews("lag-replaced", "LAG", "first")
+      yield* addNews("lag-ended", "LAG", "ended")
+      const slow = yield* beginTransaction(sql`update news set title = 'second' where id = 'lag-replaced'`)
+      yield* sql`select history.start_month()`
+      yield* addNews("lag-later", "LAG", "later")
+      const between = yield* readClock
+      const current = yield* get("/v1/news?ticker=LAG")
+      yield* slow.commit
+      yield* sql`delete from news where id = 'lag-ended'`
+      assert.sameMembers(titlesOf(current), ["first", "ended", "later"])
+      assert.strictEqual((yield* get(at("/v1/news?ticker=LAG", between))).text, current.text)
+    }))
+
   it.effect("exports the rows of that moment, with their digest", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

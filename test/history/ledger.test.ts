@@ -171,7 +171,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
         )
       let before = yield* readState
       let last = yield* newest
-      for (let step = 0; step < inputs(1_500); step++) {
+      for (let step = 0; step < inputs(600); step++) {
         const at = choose([0, 1, 2])
         const [connection, writer] = [connections[at], writers[at]]
         if (connection === undefined || writer === undefined) continue
