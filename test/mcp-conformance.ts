@@ -9,7 +9,7 @@ import { createServer, request } from "node:http"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { findFreePort, startOnRuntime } from "./support/RuntimeService.ts"
+import { findFreePort, openHome, startOnRuntime } from "./support/RuntimeService.ts"
 
 const suite = fileURLToPath(
   new URL("../.ci/mcp/node_modules/@modelcontextprotocol/conformance/dist/index.js", import.meta.url),
@@ -85,7 +85,8 @@ const port = await findFreePort()
 const folder = await mkdtemp(join(tmpdir(), "tickerline-mcp-"))
 // The suite's valid origin is that of the address that it tests.
 const settings = { CORS_ORIGINS: `http://localhost:${port}` }
-const service = await startOnRuntime("node", join(folder, "home"), settings)
+const { close, home } = await openHome()
+const service = await startOnRuntime("node", home, settings)
 const closeProxy = await startProxy(port, () => service)
 
 try {
@@ -111,5 +112,6 @@ try {
 } finally {
   closeProxy()
   await service.stop()
+  await close()
   await rm(folder, { recursive: true, force: true })
 }
