@@ -2,14 +2,11 @@
  * Compares the service on Node with the service on Deno: both use one database, and every response to the same request
  * must have the same status, headers and bytes. Prints each difference, and exits with 1 if there is one.
  */
-import { mkdtemp, rm } from "node:fs/promises"
 import { request } from "node:http"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
 import process from "node:process"
 import { gunzipSync } from "node:zlib"
 import { pricedPaths } from "../src/catalogue/Endpoints.ts"
-import { type RuntimeService, startOnRuntime } from "./support/RuntimeService.ts"
+import { openHome, type RuntimeService, startOnRuntime } from "./support/RuntimeService.ts"
 
 interface TestRequest {
   readonly target: string
@@ -81,7 +78,7 @@ const compare = (onNode: TestResponse, onDeno: TestResponse) => [
   ...(onNode.body === onDeno.body ? [] : ["the bodies differ"]),
 ]
 
-const home = await mkdtemp(join(tmpdir(), "tickerline-runtimes-"))
+const { close, home } = await openHome()
 // The documents contain the address of the service.
 const settings = { BASE_URL: "https://api.example.com" }
 const onNode = await startOnRuntime("node", home, settings)
@@ -109,7 +106,7 @@ try {
   const exitCodes = [await onDeno.stop(), await onNode.stop()]
   if (exitCodes.some((code) => code !== 0)) failures += 1
   console.log(`Exit codes on Deno and Node: ${exitCodes.join(", ")}`)
-  await rm(home, { recursive: true, force: true })
+  await close()
 }
 
 console.log(`${failures} differences; responses by status: ${JSON.stringify(Object.fromEntries(statuses))}`)

@@ -2,10 +2,7 @@
  * Smoke test, run as `node smoke.ts node` or `node smoke.ts deno`: starts the service with a new home folder, sends
  * requests and stops the service. Prints one line per check, and exits with 1 if a check fails.
  */
-import { mkdtemp, rm } from "node:fs/promises"
-import { tmpdir } from "node:os"
-import { join } from "node:path"
-import { startOnRuntime } from "./support/RuntimeService.ts"
+import { openHome, startOnRuntime } from "./support/RuntimeService.ts"
 
 const [runtime = "node"] = process.argv.slice(2)
 
@@ -22,7 +19,7 @@ const expect = (what: string, found: unknown, wanted: unknown) => {
   if (!same) throw new Error(`${what}: wanted ${JSON.stringify(wanted)}`)
 }
 
-const home = await mkdtemp(join(tmpdir(), "tickerline-smoke-"))
+const { close, home } = await openHome()
 const { exampleUrl, key, stop } = await startOnRuntime(runtime, home)
 let exitCode: number | null | undefined
 
@@ -66,5 +63,5 @@ try {
   expect("an orderly stop", exitCode, 0)
 } finally {
   if (exitCode === undefined) await stop()
-  await rm(home, { recursive: true, force: true })
+  await close()
 }

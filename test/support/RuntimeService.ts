@@ -1,6 +1,9 @@
 /** Starts the service as a separate process on Node or Deno. For programs outside Vitest. */
 import { execFileSync, spawn } from "node:child_process"
+import { mkdtemp, rm } from "node:fs/promises"
 import { createServer } from "node:net"
+import { tmpdir } from "node:os"
+import { join } from "node:path"
 import { fileURLToPath } from "node:url"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
@@ -16,6 +19,14 @@ export const findFreePort = () =>
       server.close(() => resolve(port))
     })
   })
+
+/** A new home folder; with `SERVICE_HOME` that one, so that several programs create the sample data only once. */
+export const openHome = async () => {
+  const shared = process.env["SERVICE_HOME"]
+  if (shared !== undefined) return { home: shared, close: async () => {} }
+  const home = await mkdtemp(join(tmpdir(), "tickerline-home-"))
+  return { home, close: () => rm(home, { recursive: true, force: true }) }
+}
 
 export interface RuntimeService {
   readonly key: string

@@ -12,7 +12,7 @@ class Statements extends Context.Service<Statements, Array<SentStatement>>()("te
 
 /** Background statements: version polls, rate limits, job leases and health probes. */
 const backgroundStatement =
-  /dataset_versions|history\.beginning|rate_limit_buckets|update leases|pg_postmaster_start_time/
+  /dataset_versions|pg_try_advisory_xact_lock_shared|rate_limit_buckets|update leases|pg_postmaster_start_time/
 
 /** The recorder, to provide to both the service and the test. */
 export const layer = Layer.unwrap(Effect.sync(() => {
