@@ -1098,6 +1098,10 @@ AMBIGUOUS_TICKER_LINEAGE_DETAILS = Structure(
     Field("symbols", AMBIGUOUS_SYMBOL, required=False, is_list=True),
 )
 
+AS_OF_TOO_EARLY_DETAILS = Structure(
+    Field("earliest", "text"),
+)
+
 NOT_READY_DETAILS = Structure(
     Field("parts", PARTS),
 )

@@ -1926,6 +1926,11 @@ class AmbiguousTickerLineageDetails(TypedDict):
     """If several symbols were requested: the same details of each ambiguous one."""
 
 
+class AsOfTooEarlyDetails(TypedDict):
+    earliest: str
+    """The earliest moment for `as_of`, in UTC with microseconds."""
+
+
 class NotReadyDetails(TypedDict):
     parts: Parts
 
