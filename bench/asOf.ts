@@ -1,5 +1,5 @@
 /**
- * `npm run as-of` compares past pages (`as_of`) with current ones, over 100,000 runners with ten versions of each.
+ * `npm run past` compares past pages (`as_of`) with current ones, over 100,000 runners with ten versions of each.
  * The data is kept; the caches of the service are off.
  */
 import { existsSync, readFileSync, writeFileSync } from "node:fs"

@@ -24,7 +24,12 @@ export interface ResolvedMoment {
    * still be running, because its id is not visible yet.
    */
   readonly running: ReadonlyArray<string> | undefined
+  /** Whether many requests are for this moment, so that it is worth preparing their statements. */
+  readonly isPopular: boolean
 }
+
+/** Each moment has statements of its own, which must not displace the prepared statements of current requests. */
+const minPopularRequests = 20
 
 /** SQL for the transactions with ids up to the bound that were running at the moment. */
 const makeRunningQuery = (selection: string, bound: string, moment: string) =>
@@ -69,7 +74,7 @@ export class Moments extends Context.Service<Moments, {
       const { readValues } = yield* Database
       const { getLedger, getTimeline, nextPoll } = yield* DatasetVersions
       const now = yield* monotonicClock
-      const resolved = new LRUCache<string, ResolvedMoment>({ max: maxMoments })
+      const resolved = new LRUCache<string, { readonly found: ResolvedMoment; requests: number }>({ max: maxMoments })
 
       /** Overestimates the clock of the database, so that a moment that has passed there is never refused. */
       const estimateClock = ({ clock, polledAt }: LedgerState) => Date.parse(clock) + now() - polledAt
@@ -108,7 +113,7 @@ export class Moments extends Context.Service<Moments, {
 
       const find = Effect.fnUntraced(function* (moment: string) {
         const { bound, has_writers, month } = yield* readOne(decodeBound(readValues(compileBound(moment), "history")))
-        if (has_writers) return { moment, bound, month: "-infinity", running: undefined }
+        if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
         // The next statement sees all transactions that had ended when no writer held the lock.
         const statement = {
           text: `select ${makeRunningIds({ bound, moment })}::text[],
@@ -117,7 +122,7 @@ export class Moments extends Context.Service<Moments, {
           isPrepared: false,
         }
         const { ids, month: firstMonth } = yield* readOne(decodeRunning(readValues(statement, "history")))
-        return { moment, bound, month: firstMonth, running: ids }
+        return { moment, bound, month: firstMonth, running: ids, isPopular: false }
       })
 
       const resolve = Effect.fnUntraced(function* (moment: string) {
@@ -128,9 +133,12 @@ export class Moments extends Context.Service<Moments, {
         // After a failover that lost transactions, the same ids may belong to others.
         const key = `${getTimeline()} ${moment}`
         const known = resolved.get(key)
-        if (known !== undefined) return known
+        if (known !== undefined) {
+          known.requests += 1
+          return { ...known.found, isPopular: known.requests > minPopularRequests }
+        }
         const found: ResolvedMoment = yield* find(moment)
-        if (found.running !== undefined) resolved.set(key, found)
+        if (found.running !== undefined) resolved.set(key, { found, requests: 1 })
         return found
       })
       return Moments.of({ resolve })

@@ -102,12 +102,11 @@ export const makePastTables = Effect.gen(function* () {
   const makeRewriter = (moment: ResolvedMoment, tables: ReadonlyArray<string>): StatementRewriter => {
     const conditions = makeConditions(moment)
     const patterns = tables.map((table) => ({ table, pattern: new RegExp(`\\b${table}\\b`) }))
-    return Effect.fnUntraced(function* ({ parameters, text }: CompiledStatement) {
+    return Effect.fnUntraced(function* ({ isPrepared, parameters, text }: CompiledStatement) {
       const read = patterns.flatMap(({ pattern, table }) => pattern.test(text) ? [table] : [])
-      if (read.length === 0) return { parameters, text, isPrepared: false }
+      if (read.length === 0) return { parameters, text, isPrepared }
       const past = (yield* getShapes(read, moment)).map((shape) => makePastTable(shape, conditions))
-      // PostgreSQL must plan for the moment, for which a table may have all of its rows or none.
-      return { parameters, text: addTables(text, past), isPrepared: false }
+      return { parameters, text: addTables(text, past), isPrepared: isPrepared && moment.isPopular }
     })
   }
   return makeRewriter

@@ -74,6 +74,18 @@ class ApiKeyDisabled(ApiError):
     code = "api_key_disabled"
 
 
+class AsOfTooEarly(ApiError):
+    """The error ``as_of_too_early``."""
+
+    code = "as_of_too_early"
+    details: types.AsOfTooEarlyDetails
+
+    @property
+    def earliest(self) -> str:
+        """The earliest moment for `as_of`, in UTC with microseconds."""
+        return self.details["earliest"]
+
+
 class BadRequest(ApiError):
     """The error ``bad_request``."""
 
@@ -230,6 +242,7 @@ class ValidationError(ApiError):
 ERRORS: dict[str, tuple[tuple[type[ApiError], Structure | None], ...]] = {
     "ambiguous_ticker_lineage": ((AmbiguousTickerLineage, _contract.AMBIGUOUS_TICKER_LINEAGE_DETAILS),),
     "api_key_disabled": ((ApiKeyDisabled, None),),
+    "as_of_too_early": ((AsOfTooEarly, _contract.AS_OF_TOO_EARLY_DETAILS),),
     "bad_request": ((BadRequest, None),),
     "cursor_expired": ((CursorExpired, _contract.CURSOR_EXPIRED_DETAILS),),
     "data_refreshing": ((DataRefreshing, None),),

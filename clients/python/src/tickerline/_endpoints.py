@@ -23,7 +23,9 @@ class Endpoints(ABC):
     @abstractmethod
     def _list(self, endpoint: ListEndpoint[Body, Row], query: Query) -> ListCall[Body, Row]: ...
 
-    def ticker_changes(self, ticker: str, *, cik: str | None = None) -> Call[types.TickerChangesBody]:
+    def ticker_changes(
+        self, ticker: str, *, cik: str | None = None, as_of: str | None = None,
+    ) -> Call[types.TickerChangesBody]:
         """The complete chain of symbol changes of a current or former symbol. A symbol without changes is 200 with
         `has_changes: false`. If the recorded changes are not one unambiguous chain, it is 409 with the reasons; if its
         details list candidates, `cik` selects one of them.
@@ -33,25 +35,29 @@ class Endpoints(ABC):
         Args:
             ticker: One symbol, current or former, 1 to 6 characters, ignoring case.
             cik: Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
         """
-        return self._call(_contract.TICKER_CHANGES_ENDPOINT, {"ticker": ticker, "cik": cik})
+        return self._call(_contract.TICKER_CHANGES_ENDPOINT, {"ticker": ticker, "cik": cik, "as_of": as_of})
 
-    def historical_tickers(self, ticker: str) -> Call[types.HistoricalTickersBody]:
+    def historical_tickers(self, ticker: str, *, as_of: str | None = None) -> Call[types.HistoricalTickersBody]:
         """The former symbols of a ticker, with the date on which each was given up.
 
         ``GET /v1/historical-tickers``, deprecated
 
         Args:
             ticker: One symbol, current or former, 1 to 16 characters, ignoring case.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
         """
-        return self._call(_contract.HISTORICAL_TICKERS_ENDPOINT, {"ticker": ticker})
+        return self._call(_contract.HISTORICAL_TICKERS_ENDPOINT, {"ticker": ticker, "as_of": as_of})
 
     def intraday_runners(
         self, *, ticker: OneOrMore[str] | None = None, date: str | dt.date | None = None,
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         min_gap_percentage: Number | None = None, max_gap_percentage: Number | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.IntradayRunnersPage, types.IntradayRunner]:
         """Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume,
         newest first.
@@ -71,13 +77,15 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.INTRADAY_RUNNERS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
             "min_gap_percentage": min_gap_percentage, "max_gap_percentage": max_gap_percentage,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def dilution_data(
@@ -88,7 +96,8 @@ class Endpoints(ABC):
         filed_at_to: str | dt.date | None = None, expiration_date_from: str | dt.date | None = None,
         maturity_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
         maturity_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.DilutionDataPage, types.DilutionDataRow]:
         """Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a
         convertible, and vice versa.
@@ -116,6 +125,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -125,8 +136,8 @@ class Endpoints(ABC):
             "max_floor_price": max_floor_price, "max_underlying_shares_remaining": max_underlying_shares_remaining,
             "filed_at_from": filed_at_from, "filed_at_to": filed_at_to, "expiration_date_from": expiration_date_from,
             "maturity_date_from": maturity_date_from, "expiration_date_to": expiration_date_to,
-            "maturity_date_to": maturity_date_to, "follow_lineage": follow_lineage, "cik": cik, "page": page,
-            "limit": limit,
+            "maturity_date_to": maturity_date_to, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
+            "page": page, "limit": limit,
         })
 
     def dilution_data_advanced(
@@ -138,8 +149,8 @@ class Endpoints(ABC):
         expiration_date_from: str | dt.date | None = None, maturity_date_from: str | dt.date | None = None,
         expiration_date_to: str | dt.date | None = None, maturity_date_to: str | dt.date | None = None,
         owner: str | None = None, bank: str | None = None, price_protection: str | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.DilutionDataAdvancedPage, types.DilutionDataAdvancedRow]:
         """Dilution data with owners, banks and price protection, also across all tickers.
 
@@ -169,6 +180,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -179,7 +192,7 @@ class Endpoints(ABC):
             "filed_at_from": filed_at_from, "filed_at_to": filed_at_to, "expiration_date_from": expiration_date_from,
             "maturity_date_from": maturity_date_from, "expiration_date_to": expiration_date_to,
             "maturity_date_to": maturity_date_to, "owner": owner, "bank": bank, "price_protection": price_protection,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def registrations(
@@ -193,8 +206,8 @@ class Endpoints(ABC):
         filed_at_from: str | dt.date | None = None, effective_date_from: str | dt.date | None = None,
         filed_at_to: str | dt.date | None = None, effective_date_to: str | dt.date | None = None,
         expiration_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.RegistrationsPage, types.Registration]:
         """Registration statements under which companies can sell shares, and what they have raised, newest filing
         first.
@@ -230,6 +243,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -246,7 +261,7 @@ class Endpoints(ABC):
             "max_calculated_raisable_amount": max_calculated_raisable_amount, "filed_at_from": filed_at_from,
             "effective_date_from": effective_date_from, "filed_at_to": filed_at_to,
             "effective_date_to": effective_date_to, "expiration_date_from": expiration_date_from,
-            "expiration_date_to": expiration_date_to, "follow_lineage": follow_lineage, "cik": cik,
+            "expiration_date_to": expiration_date_to, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
             "provenance": provenance, "page": page, "limit": limit,
         })
 
@@ -270,8 +285,8 @@ class Endpoints(ABC):
         filed_at_to: str | dt.date | None = None, effective_date_to: str | dt.date | None = None,
         ipo_date_to: str | dt.date | None = None, last_liquidation_date_to: str | dt.date | None = None,
         lock_up_expiration_from: str | dt.date | None = None, lock_up_expiration_to: str | dt.date | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.PumpAndDumpTrackerPage, types.PumpAndDumpSuspect]:
         """Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering
         first. `follow_lineage` uses the current symbol only.
@@ -320,6 +335,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -338,8 +355,8 @@ class Endpoints(ABC):
             "last_liquidation_date_from": last_liquidation_date_from, "filed_at_to": filed_at_to,
             "effective_date_to": effective_date_to, "ipo_date_to": ipo_date_to,
             "last_liquidation_date_to": last_liquidation_date_to, "lock_up_expiration_from": lock_up_expiration_from,
-            "lock_up_expiration_to": lock_up_expiration_to, "follow_lineage": follow_lineage, "cik": cik, "page": page,
-            "limit": limit,
+            "lock_up_expiration_to": lock_up_expiration_to, "follow_lineage": follow_lineage, "cik": cik,
+            "as_of": as_of, "page": page, "limit": limit,
         })
 
     def split_status(
@@ -348,7 +365,8 @@ class Endpoints(ABC):
         filed_at_to: str | dt.date | None = None, vote_date_from: str | dt.date | None = None,
         effective_date_from: str | dt.date | None = None, vote_date_to: str | dt.date | None = None,
         effective_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.SplitStatusPage, types.SplitStatus]:
         """Share splits as reported in filings, from the vote to the effective date, newest filing first.
 
@@ -371,6 +389,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -378,7 +398,7 @@ class Endpoints(ABC):
             "ticker": ticker, "action_type": action_type, "executed": executed, "filed_at_from": filed_at_from,
             "filed_at_to": filed_at_to, "vote_date_from": vote_date_from, "effective_date_from": effective_date_from,
             "vote_date_to": vote_date_to, "effective_date_to": effective_date_to, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def nasdaq_compliance(
@@ -390,7 +410,8 @@ class Endpoints(ABC):
         status: OneOrMore[types.NasdaqComplianceStatus] | None = None, added_date_from: str | dt.date | None = None,
         added_date_to: str | dt.date | None = None, compliance_deadline_from: str | dt.date | None = None,
         compliance_deadline_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.NasdaqCompliancePage, types.ComplianceNotice]:
         """Notices about listing requirements that a company does not meet, with the status of each case, newest first.
 
@@ -418,6 +439,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -426,7 +449,7 @@ class Endpoints(ABC):
             "deficiency_type": deficiency_type, "notice_type": notice_type, "risk": risk, "status": status,
             "added_date_from": added_date_from, "added_date_to": added_date_to,
             "compliance_deadline_from": compliance_deadline_from, "compliance_deadline_to": compliance_deadline_to,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def news(
@@ -434,8 +457,8 @@ class Endpoints(ABC):
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.NewsPage, types.NewsItem]:
         """News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in
         `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.
@@ -459,6 +482,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -467,7 +492,8 @@ class Endpoints(ABC):
         return self._list(_contract.NEWS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
-            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
+            "limit": limit,
         })
 
     def news_basic(
@@ -475,8 +501,8 @@ class Endpoints(ABC):
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.NewsBasicPage, types.NewsBasicItem]:
         """The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.
 
@@ -499,6 +525,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -507,7 +535,8 @@ class Endpoints(ABC):
         return self._list(_contract.NEWS_BASIC_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
-            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
+            "limit": limit,
         })
 
     def gap_stats(
@@ -518,7 +547,8 @@ class Endpoints(ABC):
         max_gap_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None, tag: str | None = None,
         filing_type: str | None = None, closed_over_vwap: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.GapStatsPage, types.GapStat]:
         """Sessions that opened with a gap to the previous close, newest first.
 
@@ -546,6 +576,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -555,7 +587,7 @@ class Endpoints(ABC):
             "min_market_cap": min_market_cap, "max_gap_percentage": max_gap_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap, "tag": tag,
             "filing_type": filing_type, "closed_over_vwap": closed_over_vwap, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def gap_stats_advanced(
@@ -566,7 +598,8 @@ class Endpoints(ABC):
         max_gap_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None, tag: str | None = None,
         filing_type: str | None = None, closed_over_vwap: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.GapStatsAdvancedPage, types.GapStatAdvanced]:
         """The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and
         after-hours trading.
@@ -595,6 +628,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -604,7 +639,7 @@ class Endpoints(ABC):
             "min_market_cap": min_market_cap, "max_gap_percentage": max_gap_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap, "tag": tag,
             "filing_type": filing_type, "closed_over_vwap": closed_over_vwap, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def premarket_stats(
@@ -616,7 +651,8 @@ class Endpoints(ABC):
         max_change_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
         max_tradable_float: Number | None = None, tag: str | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.PremarketStatsPage, types.PremarketStat]:
         """Trading before the open: one row per ticker and day, newest first.
 
@@ -646,6 +682,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -657,7 +695,7 @@ class Endpoints(ABC):
             "max_change_percentage": max_change_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap,
             "max_tradable_float": max_tradable_float, "tag": tag, "follow_lineage": follow_lineage, "cik": cik,
-            "page": page, "limit": limit,
+            "as_of": as_of, "page": page, "limit": limit,
         })
 
     def afterhours_stats(
@@ -669,7 +707,8 @@ class Endpoints(ABC):
         max_change_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
         max_tradable_float: Number | None = None, tag: str | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.AfterhoursStatsPage, types.AfterhoursStat]:
         """Trading after the close: one row per ticker and day, newest first.
 
@@ -699,6 +738,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -710,14 +751,15 @@ class Endpoints(ABC):
             "max_change_percentage": max_change_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap,
             "max_tradable_float": max_tradable_float, "tag": tag, "follow_lineage": follow_lineage, "cik": cik,
-            "page": page, "limit": limit,
+            "as_of": as_of, "page": page, "limit": limit,
         })
 
     def research_reports(
         self, *, ticker: OneOrMore[str] | None = None, min_gain_percentage: Number | None = None,
         max_gain_percentage: Number | None = None, created_at_from: str | dt.date | None = None,
         created_at_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.ResearchReportsPage, types.ResearchReport]:
         """Reports on tickers with a large gain, latest first. `created_at_from` and `created_at_to` are days at -05:00,
         the offset of `created_at`.
@@ -736,20 +778,23 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.RESEARCH_REPORTS_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
             "created_at_from": created_at_from, "created_at_to": created_at_to, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def research_reports_tldr(
         self, *, ticker: OneOrMore[str] | None = None, min_gain_percentage: Number | None = None,
         max_gain_percentage: Number | None = None, created_at_from: str | dt.date | None = None,
         created_at_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.ResearchReportsTldrPage, types.ResearchReportTldr]:
         """The reports of `/v1/research-reports` in a few sentences each, with the same filters.
 
@@ -767,13 +812,15 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.RESEARCH_REPORTS_TLDR_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
             "created_at_from": created_at_from, "created_at_to": created_at_to, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def float_outstanding(
@@ -783,8 +830,8 @@ class Endpoints(ABC):
         min_outstanding: Number | None = None, min_tradable_float: Number | None = None,
         min_market_cap: Number | None = None, max_float: Number | None = None, max_outstanding: Number | None = None,
         max_tradable_float: Number | None = None, max_market_cap: Number | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.FloatOutstandingPage, types.FloatOutstanding]:
         """The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership
         figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.
@@ -812,6 +859,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -822,8 +871,8 @@ class Endpoints(ABC):
             "is_adr": is_adr, "min_float": min_float, "min_outstanding": min_outstanding,
             "min_tradable_float": min_tradable_float, "min_market_cap": min_market_cap, "max_float": max_float,
             "max_outstanding": max_outstanding, "max_tradable_float": max_tradable_float,
-            "max_market_cap": max_market_cap, "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance,
-            "page": page, "limit": limit,
+            "max_market_cap": max_market_cap, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
+            "provenance": provenance, "page": page, "limit": limit,
         })
 
     def historical_float_pro(
@@ -834,8 +883,8 @@ class Endpoints(ABC):
         max_market_cap: Number | None = None, filed_at_from: str | dt.date | None = None,
         reported_date_from: str | dt.date | None = None, filed_at_to: str | dt.date | None = None,
         reported_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.HistoricalFloatProPage, types.HistoricalFloat]:
         """Float, shares outstanding and ownership as each filing reported them, newest report first, with the market
         capitalisation of that day.
@@ -864,6 +913,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -875,14 +926,15 @@ class Endpoints(ABC):
             "min_market_cap": min_market_cap, "max_float": max_float, "max_outstanding_shares": max_outstanding_shares,
             "max_tradable_float": max_tradable_float, "max_market_cap": max_market_cap, "filed_at_from": filed_at_from,
             "reported_date_from": reported_date_from, "filed_at_to": filed_at_to, "reported_date_to": reported_date_to,
-            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
+            "limit": limit,
         })
 
     def ownership(
         self, ticker: OneOrMore[str], *, accession_number: str | None = None, owner_name: str | None = None,
         owner_type: OneOrMore[types.OwnershipOwnerType] | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.OwnershipPage, types.Ownership]:
         """The owners of each ticker from its newest filing with a table of holders, or from the filing that
         accession_number names. A ticker without such a filing has no result. owner_name and owner_type select owners
@@ -901,6 +953,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -908,7 +962,8 @@ class Endpoints(ABC):
         """
         return self._list(_contract.OWNERSHIP_ENDPOINT, {
             "ticker": ticker, "accession_number": accession_number, "owner_name": owner_name, "owner_type": owner_type,
-            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
+            "limit": limit,
         })
 
     def screener(
@@ -943,8 +998,8 @@ class Endpoints(ABC):
         max_gain_180_day: Number | None = None, max_gain_365_day: Number | None = None,
         max_num_gaps: Number | None = None, max_num_runners: Number | None = None, max_avg_gap: Number | None = None,
         max_ratio_debt_to_equity: Number | None = None, sort: types.ScreenerSort | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.ScreenerPage, types.ScreenerRow]:
         """Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort
         by. The rows have no date, so `follow_lineage` uses the current symbol only.
@@ -1025,6 +1080,8 @@ class Endpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1057,13 +1114,13 @@ class Endpoints(ABC):
             "max_gain_180_day": max_gain_180_day, "max_gain_365_day": max_gain_365_day, "max_num_gaps": max_num_gaps,
             "max_num_runners": max_num_runners, "max_avg_gap": max_avg_gap,
             "max_ratio_debt_to_equity": max_ratio_debt_to_equity, "sort": sort, "follow_lineage": follow_lineage,
-            "cik": cik, "provenance": provenance, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def timeline(
         self, ticker: str, *, date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         types: OneOrMore[types.TimelineTypes] | None = None, follow_lineage: bool | None = None, cik: str | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> ListCall[types.TimelinePage, types.TimelineEvent]:
         """Everything that happened to one company, newest first: one short row per event, with the request that returns
         the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account or
@@ -1080,12 +1137,14 @@ class Endpoints(ABC):
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.TIMELINE_ENDPOINT, {
             "ticker": ticker, "date_from": date_from, "date_to": date_to, "types": types,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def changes(
@@ -1273,7 +1332,9 @@ class AsyncEndpoints(ABC):
     @abstractmethod
     def _list(self, endpoint: ListEndpoint[Body, Row], query: Query) -> AsyncListCall[Body, Row]: ...
 
-    def ticker_changes(self, ticker: str, *, cik: str | None = None) -> AsyncCall[types.TickerChangesBody]:
+    def ticker_changes(
+        self, ticker: str, *, cik: str | None = None, as_of: str | None = None,
+    ) -> AsyncCall[types.TickerChangesBody]:
         """The complete chain of symbol changes of a current or former symbol. A symbol without changes is 200 with
         `has_changes: false`. If the recorded changes are not one unambiguous chain, it is 409 with the reasons; if its
         details list candidates, `cik` selects one of them.
@@ -1283,25 +1344,29 @@ class AsyncEndpoints(ABC):
         Args:
             ticker: One symbol, current or former, 1 to 6 characters, ignoring case.
             cik: Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
         """
-        return self._call(_contract.TICKER_CHANGES_ENDPOINT, {"ticker": ticker, "cik": cik})
+        return self._call(_contract.TICKER_CHANGES_ENDPOINT, {"ticker": ticker, "cik": cik, "as_of": as_of})
 
-    def historical_tickers(self, ticker: str) -> AsyncCall[types.HistoricalTickersBody]:
+    def historical_tickers(self, ticker: str, *, as_of: str | None = None) -> AsyncCall[types.HistoricalTickersBody]:
         """The former symbols of a ticker, with the date on which each was given up.
 
         ``GET /v1/historical-tickers``, deprecated
 
         Args:
             ticker: One symbol, current or former, 1 to 16 characters, ignoring case.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
         """
-        return self._call(_contract.HISTORICAL_TICKERS_ENDPOINT, {"ticker": ticker})
+        return self._call(_contract.HISTORICAL_TICKERS_ENDPOINT, {"ticker": ticker, "as_of": as_of})
 
     def intraday_runners(
         self, *, ticker: OneOrMore[str] | None = None, date: str | dt.date | None = None,
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         min_gap_percentage: Number | None = None, max_gap_percentage: Number | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.IntradayRunnersPage, types.IntradayRunner]:
         """Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume,
         newest first.
@@ -1321,13 +1386,15 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.INTRADAY_RUNNERS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to,
             "min_gap_percentage": min_gap_percentage, "max_gap_percentage": max_gap_percentage,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def dilution_data(
@@ -1338,7 +1405,8 @@ class AsyncEndpoints(ABC):
         filed_at_to: str | dt.date | None = None, expiration_date_from: str | dt.date | None = None,
         maturity_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
         maturity_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.DilutionDataPage, types.DilutionDataRow]:
         """Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a
         convertible, and vice versa.
@@ -1366,6 +1434,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1375,8 +1445,8 @@ class AsyncEndpoints(ABC):
             "max_floor_price": max_floor_price, "max_underlying_shares_remaining": max_underlying_shares_remaining,
             "filed_at_from": filed_at_from, "filed_at_to": filed_at_to, "expiration_date_from": expiration_date_from,
             "maturity_date_from": maturity_date_from, "expiration_date_to": expiration_date_to,
-            "maturity_date_to": maturity_date_to, "follow_lineage": follow_lineage, "cik": cik, "page": page,
-            "limit": limit,
+            "maturity_date_to": maturity_date_to, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
+            "page": page, "limit": limit,
         })
 
     def dilution_data_advanced(
@@ -1388,8 +1458,8 @@ class AsyncEndpoints(ABC):
         expiration_date_from: str | dt.date | None = None, maturity_date_from: str | dt.date | None = None,
         expiration_date_to: str | dt.date | None = None, maturity_date_to: str | dt.date | None = None,
         owner: str | None = None, bank: str | None = None, price_protection: str | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.DilutionDataAdvancedPage, types.DilutionDataAdvancedRow]:
         """Dilution data with owners, banks and price protection, also across all tickers.
 
@@ -1419,6 +1489,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1429,7 +1501,7 @@ class AsyncEndpoints(ABC):
             "filed_at_from": filed_at_from, "filed_at_to": filed_at_to, "expiration_date_from": expiration_date_from,
             "maturity_date_from": maturity_date_from, "expiration_date_to": expiration_date_to,
             "maturity_date_to": maturity_date_to, "owner": owner, "bank": bank, "price_protection": price_protection,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def registrations(
@@ -1443,8 +1515,8 @@ class AsyncEndpoints(ABC):
         filed_at_from: str | dt.date | None = None, effective_date_from: str | dt.date | None = None,
         filed_at_to: str | dt.date | None = None, effective_date_to: str | dt.date | None = None,
         expiration_date_from: str | dt.date | None = None, expiration_date_to: str | dt.date | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.RegistrationsPage, types.Registration]:
         """Registration statements under which companies can sell shares, and what they have raised, newest filing
         first.
@@ -1480,6 +1552,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1496,7 +1570,7 @@ class AsyncEndpoints(ABC):
             "max_calculated_raisable_amount": max_calculated_raisable_amount, "filed_at_from": filed_at_from,
             "effective_date_from": effective_date_from, "filed_at_to": filed_at_to,
             "effective_date_to": effective_date_to, "expiration_date_from": expiration_date_from,
-            "expiration_date_to": expiration_date_to, "follow_lineage": follow_lineage, "cik": cik,
+            "expiration_date_to": expiration_date_to, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
             "provenance": provenance, "page": page, "limit": limit,
         })
 
@@ -1520,8 +1594,8 @@ class AsyncEndpoints(ABC):
         filed_at_to: str | dt.date | None = None, effective_date_to: str | dt.date | None = None,
         ipo_date_to: str | dt.date | None = None, last_liquidation_date_to: str | dt.date | None = None,
         lock_up_expiration_from: str | dt.date | None = None, lock_up_expiration_to: str | dt.date | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.PumpAndDumpTrackerPage, types.PumpAndDumpSuspect]:
         """Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering
         first. `follow_lineage` uses the current symbol only.
@@ -1570,6 +1644,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1588,8 +1664,8 @@ class AsyncEndpoints(ABC):
             "last_liquidation_date_from": last_liquidation_date_from, "filed_at_to": filed_at_to,
             "effective_date_to": effective_date_to, "ipo_date_to": ipo_date_to,
             "last_liquidation_date_to": last_liquidation_date_to, "lock_up_expiration_from": lock_up_expiration_from,
-            "lock_up_expiration_to": lock_up_expiration_to, "follow_lineage": follow_lineage, "cik": cik, "page": page,
-            "limit": limit,
+            "lock_up_expiration_to": lock_up_expiration_to, "follow_lineage": follow_lineage, "cik": cik,
+            "as_of": as_of, "page": page, "limit": limit,
         })
 
     def split_status(
@@ -1598,7 +1674,8 @@ class AsyncEndpoints(ABC):
         filed_at_to: str | dt.date | None = None, vote_date_from: str | dt.date | None = None,
         effective_date_from: str | dt.date | None = None, vote_date_to: str | dt.date | None = None,
         effective_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.SplitStatusPage, types.SplitStatus]:
         """Share splits as reported in filings, from the vote to the effective date, newest filing first.
 
@@ -1621,6 +1698,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1628,7 +1707,7 @@ class AsyncEndpoints(ABC):
             "ticker": ticker, "action_type": action_type, "executed": executed, "filed_at_from": filed_at_from,
             "filed_at_to": filed_at_to, "vote_date_from": vote_date_from, "effective_date_from": effective_date_from,
             "vote_date_to": vote_date_to, "effective_date_to": effective_date_to, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def nasdaq_compliance(
@@ -1640,7 +1719,8 @@ class AsyncEndpoints(ABC):
         status: OneOrMore[types.NasdaqComplianceStatus] | None = None, added_date_from: str | dt.date | None = None,
         added_date_to: str | dt.date | None = None, compliance_deadline_from: str | dt.date | None = None,
         compliance_deadline_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.NasdaqCompliancePage, types.ComplianceNotice]:
         """Notices about listing requirements that a company does not meet, with the status of each case, newest first.
 
@@ -1668,6 +1748,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1676,7 +1758,7 @@ class AsyncEndpoints(ABC):
             "deficiency_type": deficiency_type, "notice_type": notice_type, "risk": risk, "status": status,
             "added_date_from": added_date_from, "added_date_to": added_date_to,
             "compliance_deadline_from": compliance_deadline_from, "compliance_deadline_to": compliance_deadline_to,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def news(
@@ -1684,8 +1766,8 @@ class AsyncEndpoints(ABC):
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.NewsPage, types.NewsItem]:
         """News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in
         `tickers`. `date`, `date_from` and `date_to` filter by `filed_at`.
@@ -1709,6 +1791,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1717,7 +1801,8 @@ class AsyncEndpoints(ABC):
         return self._list(_contract.NEWS_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
-            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
+            "limit": limit,
         })
 
     def news_basic(
@@ -1725,8 +1810,8 @@ class AsyncEndpoints(ABC):
         date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         form_type: OneOrMore[str] | None = None, tag: str | None = None, query: str | None = None,
         hide_news: bool | None = None, hide_filings: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.NewsBasicPage, types.NewsBasicItem]:
         """The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.
 
@@ -1749,6 +1834,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -1757,7 +1844,8 @@ class AsyncEndpoints(ABC):
         return self._list(_contract.NEWS_BASIC_ENDPOINT, {
             "ticker": ticker, "date": date, "date_from": date_from, "date_to": date_to, "form_type": form_type,
             "tag": tag, "query": query, "hide_news": hide_news, "hide_filings": hide_filings,
-            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
+            "limit": limit,
         })
 
     def gap_stats(
@@ -1768,7 +1856,8 @@ class AsyncEndpoints(ABC):
         max_gap_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None, tag: str | None = None,
         filing_type: str | None = None, closed_over_vwap: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.GapStatsPage, types.GapStat]:
         """Sessions that opened with a gap to the previous close, newest first.
 
@@ -1796,6 +1885,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1805,7 +1896,7 @@ class AsyncEndpoints(ABC):
             "min_market_cap": min_market_cap, "max_gap_percentage": max_gap_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap, "tag": tag,
             "filing_type": filing_type, "closed_over_vwap": closed_over_vwap, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def gap_stats_advanced(
@@ -1816,7 +1907,8 @@ class AsyncEndpoints(ABC):
         max_gap_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None, tag: str | None = None,
         filing_type: str | None = None, closed_over_vwap: bool | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.GapStatsAdvancedPage, types.GapStatAdvanced]:
         """The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and
         after-hours trading.
@@ -1845,6 +1937,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1854,7 +1948,7 @@ class AsyncEndpoints(ABC):
             "min_market_cap": min_market_cap, "max_gap_percentage": max_gap_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap, "tag": tag,
             "filing_type": filing_type, "closed_over_vwap": closed_over_vwap, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def premarket_stats(
@@ -1866,7 +1960,8 @@ class AsyncEndpoints(ABC):
         max_change_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
         max_tradable_float: Number | None = None, tag: str | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.PremarketStatsPage, types.PremarketStat]:
         """Trading before the open: one row per ticker and day, newest first.
 
@@ -1896,6 +1991,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1907,7 +2004,7 @@ class AsyncEndpoints(ABC):
             "max_change_percentage": max_change_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap,
             "max_tradable_float": max_tradable_float, "tag": tag, "follow_lineage": follow_lineage, "cik": cik,
-            "page": page, "limit": limit,
+            "as_of": as_of, "page": page, "limit": limit,
         })
 
     def afterhours_stats(
@@ -1919,7 +2016,8 @@ class AsyncEndpoints(ABC):
         max_change_percentage: Number | None = None, max_volume: Number | None = None,
         max_dollar_volume: Number | None = None, max_market_cap: Number | None = None,
         max_tradable_float: Number | None = None, tag: str | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.AfterhoursStatsPage, types.AfterhoursStat]:
         """Trading after the close: one row per ticker and day, newest first.
 
@@ -1949,6 +2047,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
@@ -1960,14 +2060,15 @@ class AsyncEndpoints(ABC):
             "max_change_percentage": max_change_percentage, "max_volume": max_volume,
             "max_dollar_volume": max_dollar_volume, "max_market_cap": max_market_cap,
             "max_tradable_float": max_tradable_float, "tag": tag, "follow_lineage": follow_lineage, "cik": cik,
-            "page": page, "limit": limit,
+            "as_of": as_of, "page": page, "limit": limit,
         })
 
     def research_reports(
         self, *, ticker: OneOrMore[str] | None = None, min_gain_percentage: Number | None = None,
         max_gain_percentage: Number | None = None, created_at_from: str | dt.date | None = None,
         created_at_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.ResearchReportsPage, types.ResearchReport]:
         """Reports on tickers with a large gain, latest first. `created_at_from` and `created_at_to` are days at -05:00,
         the offset of `created_at`.
@@ -1986,20 +2087,23 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.RESEARCH_REPORTS_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
             "created_at_from": created_at_from, "created_at_to": created_at_to, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def research_reports_tldr(
         self, *, ticker: OneOrMore[str] | None = None, min_gain_percentage: Number | None = None,
         max_gain_percentage: Number | None = None, created_at_from: str | dt.date | None = None,
         created_at_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, page: int | None = None,
+        limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.ResearchReportsTldrPage, types.ResearchReportTldr]:
         """The reports of `/v1/research-reports` in a few sentences each, with the same filters.
 
@@ -2017,13 +2121,15 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.RESEARCH_REPORTS_TLDR_ENDPOINT, {
             "ticker": ticker, "min_gain_percentage": min_gain_percentage, "max_gain_percentage": max_gain_percentage,
             "created_at_from": created_at_from, "created_at_to": created_at_to, "follow_lineage": follow_lineage,
-            "cik": cik, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def float_outstanding(
@@ -2033,8 +2139,8 @@ class AsyncEndpoints(ABC):
         min_outstanding: Number | None = None, min_tradable_float: Number | None = None,
         min_market_cap: Number | None = None, max_float: Number | None = None, max_outstanding: Number | None = None,
         max_tradable_float: Number | None = None, max_market_cap: Number | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.FloatOutstandingPage, types.FloatOutstanding]:
         """The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership
         figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.
@@ -2062,6 +2168,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2072,8 +2180,8 @@ class AsyncEndpoints(ABC):
             "is_adr": is_adr, "min_float": min_float, "min_outstanding": min_outstanding,
             "min_tradable_float": min_tradable_float, "min_market_cap": min_market_cap, "max_float": max_float,
             "max_outstanding": max_outstanding, "max_tradable_float": max_tradable_float,
-            "max_market_cap": max_market_cap, "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance,
-            "page": page, "limit": limit,
+            "max_market_cap": max_market_cap, "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of,
+            "provenance": provenance, "page": page, "limit": limit,
         })
 
     def historical_float_pro(
@@ -2084,8 +2192,8 @@ class AsyncEndpoints(ABC):
         max_market_cap: Number | None = None, filed_at_from: str | dt.date | None = None,
         reported_date_from: str | dt.date | None = None, filed_at_to: str | dt.date | None = None,
         reported_date_to: str | dt.date | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.HistoricalFloatProPage, types.HistoricalFloat]:
         """Float, shares outstanding and ownership as each filing reported them, newest report first, with the market
         capitalisation of that day.
@@ -2114,6 +2222,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2125,14 +2235,15 @@ class AsyncEndpoints(ABC):
             "min_market_cap": min_market_cap, "max_float": max_float, "max_outstanding_shares": max_outstanding_shares,
             "max_tradable_float": max_tradable_float, "max_market_cap": max_market_cap, "filed_at_from": filed_at_from,
             "reported_date_from": reported_date_from, "filed_at_to": filed_at_to, "reported_date_to": reported_date_to,
-            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
+            "limit": limit,
         })
 
     def ownership(
         self, ticker: OneOrMore[str], *, accession_number: str | None = None, owner_name: str | None = None,
         owner_type: OneOrMore[types.OwnershipOwnerType] | None = None, follow_lineage: bool | None = None,
-        cik: OneOrMore[str] | None = None, provenance: bool | None = None, page: int | None = None,
-        limit: int | Literal["all"] | None = None,
+        cik: OneOrMore[str] | None = None, as_of: str | None = None, provenance: bool | None = None,
+        page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.OwnershipPage, types.Ownership]:
         """The owners of each ticker from its newest filing with a table of holders, or from the filing that
         accession_number names. A ticker without such a filing has no result. owner_name and owner_type select owners
@@ -2151,6 +2262,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2158,7 +2271,8 @@ class AsyncEndpoints(ABC):
         """
         return self._list(_contract.OWNERSHIP_ENDPOINT, {
             "ticker": ticker, "accession_number": accession_number, "owner_name": owner_name, "owner_type": owner_type,
-            "follow_lineage": follow_lineage, "cik": cik, "provenance": provenance, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "provenance": provenance, "page": page,
+            "limit": limit,
         })
 
     def screener(
@@ -2193,8 +2307,8 @@ class AsyncEndpoints(ABC):
         max_gain_180_day: Number | None = None, max_gain_365_day: Number | None = None,
         max_num_gaps: Number | None = None, max_num_runners: Number | None = None, max_avg_gap: Number | None = None,
         max_ratio_debt_to_equity: Number | None = None, sort: types.ScreenerSort | None = None,
-        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, provenance: bool | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        follow_lineage: bool | None = None, cik: OneOrMore[str] | None = None, as_of: str | None = None,
+        provenance: bool | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.ScreenerPage, types.ScreenerRow]:
         """Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort
         by. The rows have no date, so `follow_lineage` uses the current symbol only.
@@ -2275,6 +2389,8 @@ class AsyncEndpoints(ABC):
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
                 `ticker` has several symbols: `SYMBOL:CIK`, comma-separated.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             provenance: `true`: rows get the field `source`, a list of links to the documents that they come from, or
                 null.
             page: The page, from 1.
@@ -2307,13 +2423,13 @@ class AsyncEndpoints(ABC):
             "max_gain_180_day": max_gain_180_day, "max_gain_365_day": max_gain_365_day, "max_num_gaps": max_num_gaps,
             "max_num_runners": max_num_runners, "max_avg_gap": max_avg_gap,
             "max_ratio_debt_to_equity": max_ratio_debt_to_equity, "sort": sort, "follow_lineage": follow_lineage,
-            "cik": cik, "provenance": provenance, "page": page, "limit": limit,
+            "cik": cik, "as_of": as_of, "provenance": provenance, "page": page, "limit": limit,
         })
 
     def timeline(
         self, ticker: str, *, date_from: str | dt.date | None = None, date_to: str | dt.date | None = None,
         types: OneOrMore[types.TimelineTypes] | None = None, follow_lineage: bool | None = None, cik: str | None = None,
-        page: int | None = None, limit: int | Literal["all"] | None = None,
+        as_of: str | None = None, page: int | None = None, limit: int | Literal["all"] | None = None,
     ) -> AsyncListCall[types.TimelinePage, types.TimelineEvent]:
         """Everything that happened to one company, newest first: one short row per event, with the request that returns
         the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account or
@@ -2330,12 +2446,14 @@ class AsyncEndpoints(ABC):
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: Selects a candidate of an ambiguous symbol: the CIK of its issuer, ten digits or fewer.
+            as_of: The response that this request would have received at an earlier moment: a date means the end of that
+                day in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.
             page: The page, from 1.
             limit: Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.
         """
         return self._list(_contract.TIMELINE_ENDPOINT, {
             "ticker": ticker, "date_from": date_from, "date_to": date_to, "types": types,
-            "follow_lineage": follow_lineage, "cik": cik, "page": page, "limit": limit,
+            "follow_lineage": follow_lineage, "cik": cik, "as_of": as_of, "page": page, "limit": limit,
         })
 
     def changes(
