@@ -50,7 +50,7 @@ const openEnumsInside = (ast: SchemaAST.AST): SchemaAST.AST => {
 }
 
 const hasPages = (ast: SchemaAST.AST) =>
-  SchemaAST.isObjects(ast) && ast.propertySignatures.some(({ name }) => name === "has_more")
+  SchemaAST.isObjects(ast) && ast.propertySignatures.some(({ name }) => name === "page")
 
 /** A complete response before decoding. */
 export interface RawResponse {

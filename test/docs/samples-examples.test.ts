@@ -15,10 +15,13 @@ interface Example {
 
 const examples: ReadonlyArray<Example> = JSON.parse(readFileSync(file, "utf8"))
 
-/** Replaces request ids, which differ each time. */
+/** Replaces request ids, cursors and the times of changes, which differ each time. */
 const sameId = (response: unknown) =>
   JSON.parse(
-    JSON.stringify(response).replace(/"request_id":"[^"]*"/, `"request_id":"01a1f000-0000-7000-8000-000000000000"`),
+    JSON.stringify(response)
+      .replace(/"request_id":"[^"]*"/, `"request_id":"01a1f000-0000-7000-8000-000000000000"`)
+      .replace(/"cursor":"[^"]*"/g, `"cursor":"4711.2.5b0c7a52d6f24c0e9a3e1f7c8d90ab12"`)
+      .replace(/"recorded_at":"[^"]*"/g, `"recorded_at":"2026-06-01T09:15:02.381246-05:00"`),
   )
 
 /** `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples` writes the current responses into the file. */
