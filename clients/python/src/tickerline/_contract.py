@@ -1116,6 +1116,10 @@ AMBIGUOUS_TICKER_LINEAGE_DETAILS = Structure(
     Field("symbols", AMBIGUOUS_SYMBOL, required=False, is_list=True),
 )
 
+AS_OF_TOO_EARLY_DETAILS = Structure(
+    Field("earliest", "text"),
+)
+
 CURSOR_EXPIRED_DETAILS = Structure(
     Field("earliest", "text"),
     Field("restart", "text"),

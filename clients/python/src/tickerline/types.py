@@ -1969,6 +1969,11 @@ class AmbiguousTickerLineageDetails(TypedDict):
     """If several symbols were requested: the same details of each ambiguous one."""
 
 
+class AsOfTooEarlyDetails(TypedDict):
+    earliest: str
+    """The earliest moment for `as_of`, in UTC with microseconds."""
+
+
 class CursorExpiredDetails(TypedDict):
     earliest: str
     """Later changes are known, in UTC with microseconds. `after` accepts it."""
