@@ -322,13 +322,22 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
           const sql = yield* SqlClient.SqlClient
           const [owner, role] = [yield* createServiceRole(url), yield* createServiceRole(url)]
           const tables = yield* sql<{ readonly name: string }>`
-            select relname as name from pg_class where relnamespace = 'public'::regnamespace and relkind in ('r', 'p')
+            select oid::regclass::text as name from pg_class
+            where relnamespace in ('public'::regnamespace, 'history'::regnamespace) and relkind in ('r', 'p')
           `
           for (const { name } of tables) yield* sql.unsafe(`alter table ${name} owner to "${owner.name}"`)
-          for (const name of ["create_usage_partition", "drop_usage_partitions"]) {
+          for (
+            const name of [
+              "create_usage_partition",
+              "drop_usage_partitions",
+              "history.start_month",
+              "history.drop_before",
+            ]
+          ) {
             yield* sql.unsafe(`alter function ${name} owner to "${owner.name}"`)
           }
           yield* sql.unsafe(`alter schema public owner to "${owner.name}"`)
+          yield* sql.unsafe(`alter schema history owner to "${owner.name}"`)
           const granter = yield* Layer.build(PgClient.layer({ url: owner.url, maxConnections: 1 }))
           yield* Effect.provide(ServiceRole.grantServicePermissions(role.name), granter)
           assert.match(
