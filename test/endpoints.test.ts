@@ -82,8 +82,8 @@ const priced = keyed.filter(({ path }) => !freeEndpointPaths.includes(path))
 /** Endpoints that return a single object instead of a list (§4.1, D23, D28: envelope without pages). */
 const single = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]
 /** Endpoints with a cursor instead of pages. */
-const feeds = ["/v1/changes"]
-const lists = keyed.filter(({ path }) => !single.includes(path) && !feeds.includes(path))
+const feeds = new Set(["/v1/changes"])
+const lists = keyed.filter(({ path }) => !single.includes(path) && !feeds.has(path))
 const parameters = endpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ ...parameter, path: endpoint.path, others: endpoint.parameters }))
 )
@@ -629,7 +629,7 @@ describe("The declaration of the API", () => {
     assert.includeMembers(inEnvelope, ["count", "results", "page", "limit", "has_more"])
   })
 
-  it.each(keyed.filter(({ path }) => feeds.includes(path)))(
+  it.each(keyed.filter(({ path }) => feeds.has(path)))(
     "declares a cursor instead of pages in a feed: $path (D8)",
     ({ parameters, success }) => {
       assert.isTrue(isList(success))
@@ -656,7 +656,7 @@ describe("The declaration of the API", () => {
   it("documents the defaults of page and limit (D8)", () => {
     const undocumented = (wanted: string, value: number) =>
       parameters.filter(({ name, path, required, schema }) =>
-        name === wanted && !feeds.includes(path) && (required || keywordValue(schema, "default") !== value)
+        name === wanted && !feeds.has(path) && (required || keywordValue(schema, "default") !== value)
       ).map(({ path }) => path)
     assert.deepStrictEqual(undocumented("page", 1), [])
     assert.deepStrictEqual(undocumented("limit", 10), [])

@@ -26,7 +26,7 @@ const filled = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(ro
   Layer.provideMerge(ServiceInstances.databaseWithKeys),
 )
 
-const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
+const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
 
 const tickers = Array.from({ length: 100 }, (_, at) => `T${at + 1}`).join(",")
 

@@ -326,7 +326,14 @@ layer(commandServices, { excludeTestServices: true })("Grants", (it) => {
             where relnamespace in ('public'::regnamespace, 'history'::regnamespace) and relkind in ('r', 'p')
           `
           for (const { name } of tables) yield* sql.unsafe(`alter table ${name} owner to "${owner.name}"`)
-          for (const name of ["create_usage_partition", "drop_usage_partitions"]) {
+          for (
+            const name of [
+              "create_usage_partition",
+              "drop_usage_partitions",
+              "history.start_month",
+              "history.drop_before",
+            ]
+          ) {
             yield* sql.unsafe(`alter function ${name} owner to "${owner.name}"`)
           }
           for (const name of ["public", "history"]) yield* sql.unsafe(`alter schema ${name} owner to "${owner.name}"`)
