@@ -85,11 +85,13 @@ type Declarations = ReturnType<typeof readDeclarations>
 // Parameters
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** What the decoded schema of a text, or of each element of a comma-separated list, requires of the text as it is sent. */
-const describeText = (decoded: unknown): JsonObject =>
-  getIn(decoded, "type") === "array"
-    ? { minLength: getIn(decoded, "items", "minLength") }
-    : Object.fromEntries(["minLength", "maxLength", "pattern"].map((name) => [name, getIn(decoded, name)]))
+/** The limits of a text as it is sent: its own, or those of the decoded text or of each element of the decoded list. */
+const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
+  const isList = getIn(decoded, "type") === "array"
+  const names = isList ? ["minLength"] : ["minLength", "maxLength", "pattern"]
+  const limits = isList ? getIn(decoded, "items") : decoded
+  return Object.fromEntries(names.map((name) => [name, getIn(schema, name) ?? getIn(limits, name)]))
+}
 
 /** Documents a parameter by its decoded schema, because every value in a URL is a string. */
 const describeParameter = (parameter: JsonObject, decoded: unknown) => {
@@ -107,7 +109,7 @@ const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   const encoded = getIn(schema, "format") === "decimal"
     ? { type: "number" }
     : getIn(schema, "format") === undefined
-    ? { ...Object(schema), description: undefined, ...describeText(decoded) }
+    ? { ...Object(schema), description: undefined, ...describeLimits(schema, decoded) }
     : { ...Object(schema), description: undefined }
   return { ...parameter, description, schema: encoded }
 }
@@ -445,7 +447,8 @@ const withItems = (object: JsonObject): JsonObject => {
 const withAnnotatedReference = (object: JsonObject): JsonObject => {
   const { allOf, ...rest } = object
   const [reference, annotations, ...others] = Array.isArray(allOf) ? allOf : []
-  const isAnnotated = getIn(reference, "$ref") !== undefined && Object.keys(Object(annotations)).join() === "description"
+  const isAnnotated = getIn(reference, "$ref") !== undefined &&
+    Object.keys(Object(annotations)).join() === "description"
   return isAnnotated && others.length === 0 ? { ...rest, ...Object(reference), ...Object(annotations) } : object
 }
 

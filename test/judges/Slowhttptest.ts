@@ -19,7 +19,11 @@ const attack: Attack = { name: "slow headers", args: ["-H", "-c", "100", "-r", "
 const fullAttacks: ReadonlyArray<Attack> = [
   { name: "900 times slow headers", args: ["-H", "-c", "900", "-r", "300", "-l", "60"], end: closesAll },
   { name: "slow bodies", args: ["-B", "-c", "900", "-r", "300", "-l", "90"], end: closesAll },
-  { name: "slow readers", args: ["-X", "-c", "900", "-r", "300", "-l", "30", "-w", "1", "-y", "2"], end: "Hit test time limit" },
+  {
+    name: "slow readers",
+    args: ["-X", "-c", "900", "-r", "300", "-l", "30", "-w", "1", "-y", "2"],
+    end: "Hit test time limit",
+  },
 ]
 
 /** Requests a list until `isOver`. Returns the first wrong response. */
@@ -40,7 +44,16 @@ const requestUntil = async ({ key, origin }: Target, isOver: () => boolean): Pro
 const runAttack = async ({ args, end, name }: Attack, target: Target) => {
   let isOver = false
   // The tool waits in a busy loop, so it runs at the lowest priority.
-  const run = runProgram("nice", ["-n", "19", "slowhttptest", ...args, "-i", "5", "-u", `${target.origin}/v1/news?limit=100`])
+  const run = runProgram("nice", [
+    "-n",
+    "19",
+    "slowhttptest",
+    ...args,
+    "-i",
+    "5",
+    "-u",
+    `${target.origin}/v1/news?limit=100`,
+  ])
     .finally(() => {
       isOver = true
     })
@@ -56,7 +69,9 @@ export const slowhttptest: Judge = {
   programs: ["slowhttptest", "nice"],
   run: async (target) => {
     const findings: Array<string> = []
-    for (const one of target.isFull ? [attack, ...fullAttacks] : [attack]) findings.push(...await runAttack(one, target))
+    for (const one of target.isFull ? [attack, ...fullAttacks] : [attack]) {
+      findings.push(...await runAttack(one, target))
+    }
     return findings
   },
 }

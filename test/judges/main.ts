@@ -25,7 +25,9 @@ const judges: ReadonlyArray<Judge> = [
 
 const { positionals, values } = parseArgs({ options: { full: { type: "boolean" } }, allowPositionals: true })
 const unknownName = positionals.find((name) => judges.every((judge) => judge.name !== name))
-if (unknownName !== undefined) throw new Error(`${unknownName} is not one of ${judges.map(({ name }) => name).join(", ")}`)
+if (unknownName !== undefined) {
+  throw new Error(`${unknownName} is not one of ${judges.map(({ name }) => name).join(", ")}`)
+}
 const chosen = judges.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
 
 /** Returns why a judge failed; empty if it did not. */
@@ -46,7 +48,12 @@ const runJudge = async ({ name, programs, run }: Judge, target: Target): Promise
 
 // The judges send more requests and invalid keys per minute than an account or address may.
 const noLimit = "1000000"
-const limits = { RATE_LIMIT_BASIC: noLimit, RATE_LIMIT_PRO: noLimit, RATE_LIMIT_ULTIMATE: noLimit, WRONG_KEYS_LIMIT: noLimit }
+const limits = {
+  RATE_LIMIT_BASIC: noLimit,
+  RATE_LIMIT_PRO: noLimit,
+  RATE_LIMIT_ULTIMATE: noLimit,
+  WRONG_KEYS_LIMIT: noLimit,
+}
 
 const folder = await mkdtemp(join(tmpdir(), "tickerline-judges-"))
 const port = await findFreePort()
