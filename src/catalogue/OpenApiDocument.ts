@@ -88,11 +88,13 @@ type Declarations = ReturnType<typeof readDeclarations>
 // Parameters
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** What the decoded schema of a text, or of each element of a comma-separated list, requires of the text as it is sent. */
-const describeText = (decoded: unknown): JsonObject =>
-  getIn(decoded, "type") === "array"
-    ? { minLength: getIn(decoded, "items", "minLength") }
-    : Object.fromEntries(["minLength", "maxLength", "pattern"].map((name) => [name, getIn(decoded, name)]))
+/** The limits of a text as it is sent: its own, or those of the decoded text or of each element of the decoded list. */
+const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
+  const isList = getIn(decoded, "type") === "array"
+  const names = isList ? ["minLength"] : ["minLength", "maxLength", "pattern"]
+  const limits = isList ? getIn(decoded, "items") : decoded
+  return Object.fromEntries(names.map((name) => [name, getIn(schema, name) ?? getIn(limits, name)]))
+}
 
 /** Documents a parameter by its decoded schema, because every value in a URL is a string. */
 const describeParameter = (parameter: JsonObject, decoded: unknown) => {
@@ -110,7 +112,7 @@ const describeParameter = (parameter: JsonObject, decoded: unknown) => {
   const encoded = getIn(schema, "format") === "decimal"
     ? { type: "number" }
     : getIn(schema, "format") === undefined
-    ? { ...Object(schema), description: undefined, ...describeText(decoded) }
+    ? { ...Object(schema), description: undefined, ...describeLimits(schema, decoded) }
     : { ...Object(schema), description: undefined }
   return { ...parameter, description, schema: encoded }
 }

@@ -101,7 +101,8 @@ export class Moments extends Context.Service<Moments, {
                 and database = (select oid from pg_database where datname = current_database())
             )
             from (select ${parameter((moment) => moment)}::text::timestamptz as at) as requested left join lateral (
-              select highest_id, month from history.transactions where recorded_at <= at order by recorded_at desc limit 1
+              select highest_id, month from history.transactions
+              where recorded_at <= at order by recorded_at desc limit 1
             ) as newest on true
           `,
       })

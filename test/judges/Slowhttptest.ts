@@ -1,4 +1,4 @@
-/** Slow clients (slowhttptest): others get answers meanwhile, and the service closes the connections of slow requests. */
+/** Slow clients (slowhttptest): others get answers meanwhile, and the service closes the slow connections. */
 import { type Judge, runProgram, type Target } from "./Judge.ts"
 
 /** Maximum duration of a request by another client, ms: half of the time after which slow requests are closed. */

@@ -57,8 +57,14 @@ const scan = async ({ args, folder, urls }: Scan) => {
   const list = `${folder}.txt`
   await writeFile(list, urls.join("\n"))
   const { output } = await runProgram("sqlmap", [
-    ...["-m", list, "--batch", "--disable-coloring", "--skip-waf", "--flush-session", `--output-dir=${folder}`],
     ...args,
+    "--batch",
+    "--disable-coloring",
+    "--skip-waf",
+    "--flush-session",
+    `--output-dir=${folder}`,
+    "-m",
+    list,
   ])
   const [file] = globSync("results-*.csv", { cwd: folder })
   if (file === undefined) throw new Error(`sqlmap reported nothing:\n${output}`)

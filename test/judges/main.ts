@@ -3,7 +3,7 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { findFreePort, startOnRuntime } from "../support/RuntimeService.ts"
+import { findFreePort, openHome, startOnRuntime } from "../support/RuntimeService.ts"
 import { generatedClients } from "./GeneratedClients.ts"
 import { isInstalled, type Judge, type Target } from "./Judge.ts"
 import { mcpConformance } from "./McpConformance.ts"
@@ -58,7 +58,8 @@ const limits = {
 const folder = await mkdtemp(join(tmpdir(), "tickerline-judges-"))
 const port = await findFreePort()
 const allowedOrigin = { origin: `http://localhost:${port}`, port }
-const service = await startOnRuntime("node", join(folder, "home"), { ...limits, CORS_ORIGINS: allowedOrigin.origin })
+const { close, home } = await openHome()
+const service = await startOnRuntime("node", home, { ...limits, CORS_ORIGINS: allowedOrigin.origin })
 try {
   const text = await fetch(`${service.origin}/v1/openapi.json`).then((response) => response.text())
   const documentFile = join(folder, "openapi.json")
@@ -82,5 +83,6 @@ try {
   }
 } finally {
   await service.stop()
+  await close()
   await rm(folder, { recursive: true, force: true })
 }
