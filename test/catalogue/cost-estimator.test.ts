@@ -96,7 +96,7 @@ const service = Layer.effectDiscard(data).pipe(
 
 type Query = ReadonlyArray<readonly [string, string]>
 
-const priced = DocumentedEndpoints.documentedDatasetEndpoints
+const priced = DocumentedEndpoints.documentedTickerEndpoints
 
 const isList = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
   parameters.some(({ name }) => name === "page")

@@ -472,7 +472,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The reque
       yield* Service.ensureAccountWithKey("difference", "ultimate", { name: "second", endpoints: ["/v1/news"] })
       yield* fillUsage(account_id, key_id)
       const lists = yield* Effect.forEach((yield* referenceLists).values(), (list) => sampleList(list, account_id))
-      const paths = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
+      const paths = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
       assert.sameMembers(lists.map(({ list }) => list.path), paths.map(({ path }) => path))
 
       const metrics = yield* findFreePort

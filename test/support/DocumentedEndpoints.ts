@@ -94,10 +94,13 @@ export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.key
 export const isLineageParameter = ({ name }: Pick<DocumentedParameter, "name">) =>
   name === "follow_lineage" || name === "cik"
 
-/** The endpoints that return rows of a dataset. */
-export const documentedDatasetEndpoints = documentedEndpoints.filter(({ parameters }) =>
+/** The endpoints that return data about symbols. */
+export const documentedTickerEndpoints = documentedEndpoints.filter(({ parameters }) =>
   parameters.some(({ name }) => name === "ticker")
 )
+
+/** The endpoints that return rows of a dataset, as they are now. The change feed returns rows of all datasets. */
+export const documentedDatasetEndpoints = documentedTickerEndpoints.filter(({ path }) => path !== "/v1/changes")
 
 const withoutRequiredParameters = documentedEndpoints.filter(({ parameters }) =>
   parameters.every(({ required }) => !required)
