@@ -231,7 +231,7 @@ const writeTransaction = Effect.fnUntraced(function* (choose: Chooser) {
     yield* Effect.ignore(sql.withTransaction(Effect.andThen(run(first, second), keepsMiddle ? Effect.void : abandon)))
     yield* sql`select pg_sleep(${choose(["0", "0.001", "0.01"])}::text::float8)`
     yield* run(second, statements.length)
-    if (isAbandoned) yield* abandon
+    if (isAbandoned) return yield* abandon
   })).pipe(Effect.catchIf((error) => error === "abandoned", () => Effect.void))
 })
 
