@@ -57,7 +57,8 @@ create table history.datasets (
 -- The earliest time at which the past is known. A retention period moves it.
 create table history.beginning (
   only_one boolean primary key default true check (only_one),
-  earliest timestamptz not null
+  earliest timestamptz not null,
+  moved_at timestamptz not null default now()
 );
 
 insert into history.beginning (earliest) values (clock_timestamp());

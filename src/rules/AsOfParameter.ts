@@ -11,9 +11,8 @@ const timestampPattern =
 
 const millisPerMinute = 60_000
 
-/** Returns the moment in UTC with microseconds. A date is the end of that day in New York. */
-export const parseMoment = (text: string): string | undefined => {
-  if (isDate(text)) return getEndOfDay(text)
+/** Returns the timestamp in UTC with microseconds; undefined if it is invalid or has no offset. */
+export const parseTimestamp = (text: string): string | undefined => {
   const [, date = "", hour, minute, second = "00", fraction = "", sign, offsetHours = 0, offsetMinutes = 0] =
     timestampPattern.exec(text) ?? []
   if (!isDate(date)) return undefined
@@ -22,6 +21,9 @@ export const parseMoment = (text: string): string | undefined => {
   // A year before 0 or after 9999 has a sign and six digits.
   return utc.length === 24 ? `${utc.slice(0, 19)}.${fraction.padEnd(6, "0")}Z` : undefined
 }
+
+/** Like `parseTimestamp`, but also accepts a date, which means the end of that day in New York. */
+export const parseMoment = (text: string) => isDate(text) ? getEndOfDay(text) : parseTimestamp(text)
 
 const reason = "must be a date, or a timestamp with an offset such as 2026-03-02T09:30:00-05:00 and at most " +
   "microseconds"

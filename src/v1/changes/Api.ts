@@ -1,6 +1,7 @@
 /** GET /v1/changes: what each transaction changed in the datasets, oldest first. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { parseTimestamp } from "../../rules/AsOfParameter.ts"
 import {
   type AnnotatedEndpoint,
   describeEndpoint,
@@ -81,7 +82,6 @@ export const datasetEndpoints: Readonly<Record<ChangedDataset, AnnotatedEndpoint
 
 /** The id of a transaction, the position in it (without one: its end), and the mark of the transaction. */
 const cursorPattern = /^(\d{1,18})\.(\d{1,15})?\.([0-9a-f]{32})$/
-const momentPattern = /^\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}(?:\.\d{1,6})?(?:Z|[+-](?:0\d|1[0-5]):[0-5]\d)$/
 
 /** The place in the feed that a request continues from. */
 export type FeedPlace =
@@ -98,24 +98,20 @@ export type FeedPlace =
 export const formatCursor = ({ mark, position = "", transaction }: Omit<FeedPlace & { _tag: "Cursor" }, "_tag">) =>
   `${transaction}.${position}.${mark.replaceAll("-", "")}`
 
-const isMoment = (text: string) => {
-  const date = new Date(text)
-  // JavaScript parses 30 February as 2 March.
-  const isInCalendar = new Date(`${text.slice(0, 10)}T00:00:00Z`).getUTCDate() === Number(text.slice(8, 10))
-  return momentPattern.test(text) && isInCalendar && !Number.isNaN(date.getTime()) && !text.startsWith("0000")
-}
-
 /** Returns the place that `after` names, which must be valid. */
 export const parseFeedPlace = (after: string): FeedPlace => {
   const [, transaction, position, mark] = cursorPattern.exec(after) ?? []
   if (transaction !== undefined && mark !== undefined) return { _tag: "Cursor", transaction, position, mark }
-  return after === "now" ? { _tag: "Now" } : { _tag: "Moment", moment: after }
+  return after === "now" ? { _tag: "Now" } : { _tag: "Moment", moment: parseTimestamp(after) ?? after }
 }
 
 const CursorText = Schema.String.check(
-  Schema.makeFilter((text: string) => cursorPattern.test(text) || text === "now" || isMoment(text), {
-    message: "must be a cursor from a response, a time with its zone such as 2026-06-01T13:30:00Z, or now",
-  }),
+  Schema.makeFilter(
+    (text: string) => cursorPattern.test(text) || text === "now" || parseTimestamp(text) !== undefined,
+    {
+      message: "must be a cursor from a response, a time with its zone such as 2026-06-01T13:30:00Z, or now",
+    },
+  ),
 )
 
 export const ChangesQuery = Schema.Struct({
