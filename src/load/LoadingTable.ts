@@ -61,7 +61,7 @@ const runGenerated = Effect.fnUntraced(
 export const createStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
-    create unlogged table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)} including constraints)
+    create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)} including constraints)
   `
   yield* runGenerated(sql`
     select format('alter table loading.%I alter %I drop not null', ${table}::text, attname) as statement
@@ -82,7 +82,7 @@ export const lineColumn: LoadColumn = {
 /** Like `createStagingTable`, for rows of a file that omits columns: every column accepts null. */
 export const createIncompleteStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
-  yield* sql`create unlogged table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)})`
+  yield* sql`create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)})`
   yield* sql`
     alter table ${sql("loading")}.${sql(table)} add column ${sql(lineColumn.name)} ${sql.literal(lineColumn.type)}
   `
