@@ -40,13 +40,13 @@ const listRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
     return [...examples, ...(isExampleless ? [{ path, query: makeMinimalQuery(operation), status: 200 }] : [])]
   })
 
-/** The requests of each list in its other formats. */
+/** The requests of each list in its other text formats. */
 const listFormatRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
   listRequests(document).filter(({ status }) => status === 200).flatMap(({ path, query, status }) => {
     const parameters = parametersOf(valueAt(document, "paths", path, "get"))
     const format = parameters.find((parameter) => valueAt(parameter, "name") === "format")
     const formats = Object.values(Object(valueAt(format, "schema", "enum"))).map(String)
-    return formats.filter((name) => name !== "json").map((name) => ({
+    return formats.filter((name) => name !== "json" && name !== "parquet").map((name) => ({
       path,
       query: new URLSearchParams([...query, ["format", name]]),
       status,

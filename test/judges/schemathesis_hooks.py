@@ -14,10 +14,15 @@ RULES_OUTSIDE_OF_OPENAPI = {
         r"needs \w+(=\w+)?",
         r"cannot be combined with .*",
         r"can be all only with format=.*",
+        r"can be parquet only with limit=all\. .*",
         r"must not be greater than \w+",
         r"must name its symbol, like .*, unless ticker is one symbol",
     ],
-    "today's date": [r"must be in the past: .*"],
+    "today's date": [r"must be in the past: .*", r"is in the future\. .*", r"must not be in the future"],
+    "moments and cursors, whose form no format or pattern describes": [
+        r"must be a date, or a timestamp with an offset .*",
+        r"must be a cursor from a response, a time with its zone .*",
+    ],
     "the recorded symbol changes": [r"cannot be \d{10}: .*", r"must be a CIK in the history of .*"],
     "elements of comma-separated texts": [
         r"Invalid ticker\(s\): .*",
@@ -25,6 +30,8 @@ RULES_OUTSIDE_OF_OPENAPI = {
         r"must be an HTTP status code, such as 200",
     ],
 }
+# Codes of refusals that depend on how far the history of the service reaches back.
+HISTORY_CODES = {"as_of_too_early", "cursor_expired"}
 REASONS = [re.compile(rule) for rules in RULES_OUTSIDE_OF_OPENAPI.values() for rule in rules]
 
 # The coverage phase makes thousands of requests, most of them for parameters that many endpoints share.
@@ -35,11 +42,14 @@ coverage_cases = count()
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
     """Discards the refusal of a request that only such a rule forbids."""
-    if not isinstance(failure, RejectedPositiveData) or response.status_code != 422:
+    if not isinstance(failure, RejectedPositiveData) or response.status_code not in (410, 422):
         return True
+    error = response.json()["error"]
+    if error["code"] in HISTORY_CODES:
+        return False
     if case.operation.path == "/estimate":  # It validates the parameters of any endpoint.
         return False
-    reasons = [field["reason"] for field in response.json()["error"]["details"]["fields"]]
+    reasons = [field["reason"] for field in error["details"]["fields"]]
     return not any(rule.fullmatch(reason) for rule in REASONS for reason in reasons)
 
 
