@@ -192,8 +192,8 @@ const refuseIncompleteRows = Effect.fnUntraced(
 )
 
 /**
- * The columns of the table that is merged. Null means that the file gives no value: an append keeps the existing value,
- * and a replacement sets the default. Only the time of a load never changes a row that is otherwise the same.
+ * A column of the table that is merged, without its default if null shall mean that the file gives no value. In a
+ * replacement, only the time of the load is such a column; the others get their defaults, as in a new table.
  */
 const toStagedColumn = (column: LoadColumn, { append }: LoadTask): LoadColumn =>
   append || column.default_value === "now()" ? { ...column, default_value: null } : column

@@ -227,8 +227,8 @@ export interface MergeOptions {
 }
 
 /**
- * Merges the rows of `source` into `target` by key. Null in a column with a default means "not given": a new row gets
- * the default, and so does a row that changes in another column, unless the column is omitted.
+ * Merges the rows of `source` into `target` by key. Null in a column with a default means that the file gives no value.
+ * That alone is no difference; new rows, and rows that differ in another column, get the default.
  */
 export const mergeRows = Effect.fnUntraced(
   function* (
