@@ -4,6 +4,9 @@ import { SqlClient, SqlError } from "effect/sql"
 import type { MigrationScript } from "../../src/db/migrations/MigrationScripts.ts"
 import { smallRowCount } from "./MigrationDatabases.ts"
 
+/** A table with fewer rows might hide that a migration touches all of them. */
+const filledRowCount = smallRowCount * 10
+
 /** The tables, columns, indexes, triggers and functions on which a previous release relies, one per entry. */
 const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -53,17 +56,23 @@ const refusals = Effect.gen(function* () {
   `
 })
 
-/** Every relation with the number of rows in its table. */
+/** Every relation with the number of rows in its table, which is counted up to a limit. */
 const relations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<
     { readonly oid: number; readonly name: string; readonly file: number | null; readonly rows: number }
   >`
-    select pg_class.oid::int, relname as name, pg_relation_filenode(pg_class.oid)::int as file,
-      (xpath('/row/c/text()', query_to_xml(format('select count(*) as c from %s', coalesce(indrelid, pg_class.oid)::regclass),
+    with ours as materialized (
+      select oid, relname, relkind from pg_class
+      where relnamespace in ('public'::regnamespace, 'loading'::regnamespace) and relkind in ('r', 'p', 'i', 'I', 'm')
+    ), counted as materialized (
+      select oid, (xpath('/row/c/text()', query_to_xml(
+        format('select count(*) as c from (select from %s limit %s) as limited', oid::regclass, ${filledRowCount}::int),
         false, true, '')))[1]::text::int as rows
-    from pg_class left join pg_index on indexrelid = pg_class.oid
-    where relnamespace in ('public'::regnamespace, 'loading'::regnamespace) and relkind in ('r', 'p', 'i', 'I', 'm')
+      from ours where relkind in ('r', 'p', 'm')
+    )
+    select ours.oid::int, relname as name, pg_relation_filenode(ours.oid)::int as file, rows
+    from ours left join pg_index on indexrelid = ours.oid join counted on counted.oid = coalesce(indrelid, ours.oid)
   `
 })
 
@@ -73,7 +82,7 @@ const small = /^(dataset_versions|announcement_sender|tickerline_migrations)(_|$
 /** Finds tables with too few rows, on which every migration would pass the checks. */
 export const findUnderfilledTables = Effect.map(
   relations,
-  (found) => found.filter(({ name, rows }) => rows < smallRowCount * 10 && !small.test(name)).map(({ name }) => name),
+  (found) => found.filter(({ name, rows }) => rows < filledRowCount && !small.test(name)).map(({ name }) => name),
 )
 
 /** Locks held and rows touched by this transaction so far. */
