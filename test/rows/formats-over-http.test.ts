@@ -1,6 +1,6 @@
 /** Checks every list in every format. The lists come from the OpenAPI document, so new lists are checked as well. */
 import { assert, layer } from "@effect/vitest"
-import { Effect, Layer, Predicate } from "effect"
+import { Context, Effect, Layer, Predicate } from "effect"
 import { SqlClient } from "effect/sql"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
@@ -22,7 +22,12 @@ const hostile = Effect.gen(function* () {
   yield* sql`update ownership set owner_name = ${text} where owner_name like '%a'`
 })
 
-const filled = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(rows), hostile)).pipe(
+class Instance extends Context.Service<Instance, { readonly port: number }>()("test/rows/Instance") {
+  static readonly layer = Layer.effect(Instance, Effect.map(startInstance(), (port) => ({ port })))
+}
+
+const filled = Instance.layer.pipe(
+  Layer.provideMerge(Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(rows), hostile))),
   Layer.provideMerge(ServiceInstances.databaseWithKeys),
 )
 
@@ -100,7 +105,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     (list) =>
       Effect.gen(function* () {
         const { ultimate } = yield* TestKeys
-        const port = yield* startInstance()
+        const { port } = yield* Instance
         const path = pathOf(list)
         const pages: Array<string> = []
         const lines: Array<string> = []
@@ -179,7 +184,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         }
         assert.strictEqual(csv.headers["x-row-count"], String(records.length))
         assert.strictEqual(ndjson.headers["x-row-count"], String(pages.length))
-      }).pipe(Effect.scoped),
+      }),
   )
 
   it.effect.each(lists)(
@@ -187,7 +192,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
     (list) =>
       Effect.gen(function* () {
         const { ultimate } = yield* TestKeys
-        const port = yield* startInstance()
+        const { port } = yield* Instance
         const path = pathOf(list)
         const wrong = [
           ["limit=all", "limit", /format=csv, format=ndjson or format=parquet/],
@@ -221,13 +226,13 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         }
         const refused = yield* requestOverWire(port, `${path}zzz=1`, ultimate, { headers: { Accept: "text/csv" } })
         assert.strictEqual(refused.headers["content-type"], "application/json")
-      }).pipe(Effect.scoped),
+      }),
   )
 
   it.effect("caches each format separately, with its own ETag (D17)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
-      const port = yield* startInstance()
+      const { port } = yield* Instance
       const path = "/v1/intraday-runners?ticker=T1,T2&limit=20"
       const ways: ReadonlyArray<readonly [string, string | undefined, RegExp]> = [
         [path, undefined, /json/],
@@ -260,12 +265,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         }
       }
       assert.strictEqual(new Set(Array.from(bodies.values())).size, 3)
-    }).pipe(Effect.scoped))
+    }))
 
   it.effect("gives HEAD the same headers as GET, for pages and exports (D10)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
-      const port = yield* startInstance()
+      const { port } = yield* Instance
       const queries = [
         "limit=3&format=csv",
         "limit=all&format=csv",
@@ -282,5 +287,5 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         }
         assert.strictEqual(head.headers["x-cost-microdollars"], "0")
       }
-    }).pipe(Effect.scoped))
+    }))
 })
