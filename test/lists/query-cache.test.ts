@@ -106,12 +106,23 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
   it.effect("runs one query for concurrent requests for the same result (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
+      const sql = yield* SqlClient.SqlClient
       const port = yield* startInstance()
-      const { answer, sent } = yield* StatementRecorder.recordStatements(
-        Effect.all(Array.from({ length: 50 }, () => requestOverWire(port, "/v1/screener?limit=100", basic)), {
-          concurrency: "unbounded",
-        }),
+      yield* requestOverWire(port, "/v1/account", basic)
+      const requests = Effect.all(
+        Array.from({ length: 50 }, () => requestOverWire(port, "/v1/screener?limit=100", basic)),
+        { concurrency: "unbounded" },
       )
+      // The lock delays the first query until all requests wait for it. Their key is in the cache, as is that of the
+      // request that follows them.
+      const begin = sql.withTransaction(Effect.gen(function* () {
+        yield* sql`lock table screener`
+        const fiber = yield* Effect.forkScoped(requests)
+        yield* requestOverWire(port, "/v1/datasets", basic)
+        yield* requestOverWire(port, "/v1/account", basic)
+        return fiber
+      }))
+      const { answer, sent } = yield* StatementRecorder.recordStatements(Effect.flatMap(begin, Fiber.join))
       assert.strictEqual(new Set(answer.map(({ text }) => text)).size, 1)
       assert.isTrue(answer.every(({ status }) => status === 200))
       assert.strictEqual(sent.filter(({ text }) => text.includes("from screener")).length, 1)

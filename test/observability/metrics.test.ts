@@ -3,6 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
+import { retryUntil } from "../support/CustomerUsage.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { exchangeText, findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -47,7 +48,10 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitor
       yield* get("/v1/news", "wrong")
       yield* get("/v1/nothing/at/all")
       yield* get(`/v1/${"x".repeat(50)}`)
-      const found = yield* scrape
+      // A response is counted when it has been sent, which the client may notice earlier.
+      const found = yield* retryUntil(scrape, (found) =>
+        counted(found, "other", 404, false) === 2 &&
+        found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`) === 7)
       assert.strictEqual(counted(found, "/v1/news", 200, true) + counted(found, "/v1/news", 200, false), 5)
       assert.isAbove(counted(found, "/v1/news", 200, true), 0)
       assert.strictEqual(counted(found, "/v1/news", 422, false), 1)

@@ -2,7 +2,7 @@
  * D18 (rate limits): this process's share of the token buckets. Requests take tokens that the process holds; a
  * background fiber obtains more from PostgreSQL, for many accounts at once: docs/decisions/0010-rate-limit-buckets.md
  */
-import { Data, Deferred, Duration, Effect, Queue } from "effect"
+import { Context, Data, Deferred, Duration, Effect, Queue } from "effect"
 import { forkUntraced, repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { monotonicClock } from "../../observability/MonotonicTime.ts"
 import { makeTokenBucketStore, type TokenBucketGrant, type TokenBucketRequest } from "./TokenBucketStore.ts"
@@ -13,10 +13,14 @@ const shareTtlMillis = 500
 /** Interval between two queries for an empty bucket, ms. */
 const emptyBucketPollMillis = 100
 
-const queryTimeout = Duration.seconds(1)
-
-/** Time limit for a request to get its token. It also covers hanging connection attempts. */
-const requestTimeout = Duration.millis(1_500)
+/** How long PostgreSQL may take. Tests that count tokens raise it, because a busy machine may be slower. */
+export const TokenStoreTimeouts = Context.Reference("tickerline/accounts/limits/TokenStoreTimeouts", {
+  defaultValue: () => ({
+    query: Duration.seconds(1),
+    /** For a request to get its token. It also covers hanging connection attempts. */
+    request: Duration.millis(1_500),
+  }),
+})
 
 const retryInterval = Duration.seconds(1)
 
@@ -102,6 +106,7 @@ const applyGrant = (share: Share, { granted, used }: TokenBucketGrant, now: numb
 
 /** Makes the shares of all buckets. While PostgreSQL does not respond, `consume` fails without waiting. */
 export const makeSharedTokenBuckets = Effect.gen(function* () {
+  const timeouts = yield* TokenStoreTimeouts
   const requestTokens = yield* makeTokenBucketStore
   const getMillis = yield* monotonicClock
   const shares = new Map<number, Share>()
@@ -128,7 +133,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     const requests = batch.map((share) => makeTokenRequest(share, getMillis()))
     const grants = yield* requestTokens(requests).pipe(
       Effect.catch(() => requestTokens(requests.map((request) => ({ ...request, returned: 0 })))),
-      Effect.timeout(queryTimeout),
+      Effect.timeout(timeouts.query),
     )
     const now = getMillis()
     const byAccount = new Map(grants.map((grant) => [grant.account_id, grant]))
@@ -208,7 +213,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
       share.waiting += 1
       return Deferred.await(nextSync).pipe(
         Effect.timeoutOrElse({
-          duration: requestTimeout,
+          duration: timeouts.request,
           orElse: () => Effect.flip(markUnavailable("no answer in time")),
         }),
         Effect.ensuring(Effect.sync(() => share.waiting -= 1)),

@@ -1,10 +1,10 @@
 /** D18 (rate limits): an account's token bucket, used by several processes that share only PostgreSQL. */
 import { assert, it, layer } from "@effect/vitest"
-import { Array, ConfigProvider, Context, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
+import { Array, ConfigProvider, Context, Duration, Effect, Layer, Logger, Redacted, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient } from "effect/sql"
 import { AccountRateLimiter } from "../../../src/accounts/limits/AccountRateLimiter.ts"
-import { makeSharedTokenBuckets } from "../../../src/accounts/limits/SharedTokenBuckets.ts"
+import { makeSharedTokenBuckets, TokenStoreTimeouts } from "../../../src/accounts/limits/SharedTokenBuckets.ts"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { findKeyIds, retryUntil } from "../../support/CustomerUsage.ts"
@@ -18,7 +18,9 @@ type Process = Effect.Success<typeof startProcess>
 
 const connectTo = (url: Redacted.Redacted) => databaseClientLayer({ url, applicationName: "tickerline-test" })
 
-const database = Layer.unwrap(Effect.map(Service.copyMigratedDatabase, connectTo))
+const patience = Layer.succeed(TokenStoreTimeouts, { query: Duration.minutes(1), request: Duration.minutes(2) })
+
+const database = Layer.merge(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, connectTo)), patience)
 
 /** Sends concurrent requests and returns the number of allowed ones. */
 const countAllowed = (by: Process, account: number, limit: number, requests: number) =>
@@ -283,7 +285,7 @@ it.live(
           assert.strictEqual(headers["x-ratelimit-limit"], "90")
           assert.isBelow(Number(headers["x-ratelimit-remaining"]), 90)
         }
-      }).pipe(Effect.provide(ServiceInstances.databaseWithKeys)),
+      }).pipe(Effect.provide(Layer.merge(ServiceInstances.databaseWithKeys, patience))),
     ),
   60_000,
 )
