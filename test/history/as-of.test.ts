@@ -151,7 +151,7 @@ const checkHistory = (seed: number) =>
       moments.push([moment, new Map(answers)])
     })
     yield* record
-    for (let round = 0; round < inputs(40) / 8; round += 1) {
+    for (let round = 0; round < inputs(24) / 8; round += 1) {
       for (const table of tables) {
         if (choose([true, false, false])) continue
         const statements = makeWrite(table, choose)

@@ -484,7 +484,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The reque
 
       const expectedUsage = new Map<string, object>()
       const expectedCounts: Record<string, number> = {}
-      const count = inputs(600)
+      const count = inputs(300)
       for (let seed = 1; seed <= count; seed += 1) {
         const sampled = lists[seed % lists.length]
         const endpoint = endpoints.get(sampled?.list.path ?? "")

@@ -527,7 +527,7 @@ layer(Service.layer, { excludeTestServices: true })("Random closes and filings",
           assert.deepStrictEqual(yield* detailsOf(`ticker=HPA,HPB&latest=true${query}`), numbers(named), query)
         }
       }),
-    { arbitrary: { runs: inputs(60) } },
+    { arbitrary: { runs: inputs(30) } },
   )
 })
 

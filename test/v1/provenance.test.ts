@@ -92,7 +92,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
     (list) =>
       Effect.gen(function* () {
         let sourced = 0
-        for (let seed = 1; seed <= inputs(15); seed += 1) {
+        for (let seed = 1; seed <= inputs(10); seed += 1) {
           const filters = chooseFilters(list, seed)
           for (const [format, paging] of pages) {
             const target = buildUrl(list.path, [...filters, ...paging])

@@ -264,7 +264,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "180 second
         assert.deepStrictEqual(times, times.toSorted().toReversed(), query)
         assert.isTrue(events.every((event) => valueAt(event, "ticker") === ticker), query)
       }),
-    { arbitrary: { runs: inputs(150) } },
+    { arbitrary: { runs: inputs(80) } },
   )
 
   it.effect("has the request that returns the full row, for every type (§2)", () =>
