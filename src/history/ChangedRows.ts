@@ -79,7 +79,8 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
   const hasKey = (alias: string) =>
     key.map((column) => `${alias}."${column}" ${isNullable(column) ? "is not distinct from" : "="} key."${column}"`)
       .join(" and ")
-  // Hides the column from the planner, which would otherwise read all rows of a large transaction by its index.
+  // The indexes of the history on the key and the transaction have this expression. By an index on the column alone,
+  // the planner would read all rows of a large transaction.
   const isOf = (column: string) => `coalesce(${column}, 0) = change.transaction`
 
   const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
