@@ -50,20 +50,17 @@ const renderTime = (time: string) =>
 
 const maxFields = 10
 
-const renderFields = (fields: DatasetCounts["fields"]) => {
+const renderFields = ({ dataset, fields }: DatasetCounts) => {
   const others = fields.length - maxFields
   return renderTable(
     ["Field", numericColumn("Corrections")],
     fields.slice(0, maxFields).map(({ corrections, field }) => [renderInlineCode(field), formatInteger(corrections)]),
-    { label: "Corrected fields" },
+    { label: `Corrected fields of ${dataset}` },
   ) + (others > 0 ? `<p>And ${others} more, less often.</p>` : "")
 }
 
-const renderDataset = ({ dataset, fields, last_30_days, total }: DatasetCounts) => {
-  const counts = `${formatInteger(total.added)} rows added, ${formatInteger(total.corrected)} corrected and ${
-    formatInteger(total.removed)
-  } removed.`
-  const delays = renderTable(
+const renderDelays = ({ dataset, last_30_days, total }: DatasetCounts) =>
+  renderTable(
     ["Corrected", numericColumn("Last 30 days"), numericColumn("In total"), numericColumn("Share of the total")],
     correctionDelays.map((delay) => [
       delayNames[delay],
@@ -73,16 +70,16 @@ const renderDataset = ({ dataset, fields, last_30_days, total }: DatasetCounts) 
     ]),
     { label: `Delays of corrections in ${dataset}` },
   )
+
+const renderDataset = (counts: DatasetCounts) => {
+  const { dataset, total } = counts
   const query = `/v1/changes?dataset=${dataset}&kind=corrected`
   return `<h2 id="${dataset}">${renderInlineCode(dataset)}</h2>
-<p>${counts}</p>
-${
-    total.corrected === 0
-      ? ""
-      : `${delays}${renderFields(fields)}<p>The corrections: <a href="${escapeMarkup(query)}">${
-        renderInlineCode(query)
-      }</a></p>`
-  }`
+<p>Rows added: ${formatInteger(total.added)}. Corrected: ${formatInteger(total.corrected)}. Removed: ${
+    formatInteger(total.removed)
+  }.</p>
+${total.corrected === 0 ? "" : `${renderDelays(counts)}${renderFields(counts)}`}
+<p class="quiet">The request for its corrections: ${renderInlineCode(query)}</p>`
 }
 
 const renderCounts = ({ counted_until, results, since }: CorrectionCounts) =>
