@@ -9,6 +9,7 @@ import { DeprecationMiddleware } from "./rules/Deprecation.ts"
 import { AccountApiGroup } from "./v1/account/Api.ts"
 import { AfterhoursStatsApiGroup } from "./v1/afterhours-stats/Api.ts"
 import { ChangesApiGroup } from "./v1/changes/Api.ts"
+import { CorrectionsApiGroup } from "./v1/corrections/Api.ts"
 import { DatasetsApiGroup } from "./v1/datasets/Api.ts"
 import { DilutionDataApiGroup } from "./v1/dilution-data/Api.ts"
 import { FloatOutstandingApiGroup } from "./v1/float-outstanding/Api.ts"
@@ -32,7 +33,7 @@ import { UsageApiGroup } from "./v1/usage/Api.ts"
 
 /** The endpoints that the router serves. Only `/estimate` needs a key. */
 export class PublicApi extends HttpApi.make("tickerline-public")
-  .add(CatalogueApiGroup, ChangelogApiGroup)
+  .add(CatalogueApiGroup, ChangelogApiGroup, CorrectionsApiGroup)
   .middleware(ValidationMiddleware)
   .middleware(UnexpectedErrorMiddleware)
   .middleware(DeprecationMiddleware)

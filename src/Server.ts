@@ -24,6 +24,7 @@ import { Database } from "./db/Database.ts"
 import { HealthProbe } from "./db/health/HealthProbe.ts"
 import { ReadRouter } from "./db/replicas/ReadRouter.ts"
 import { ChangeFeed } from "./history/ChangeFeed.ts"
+import { Corrections, correctionsJob } from "./history/Corrections.ts"
 import { historyJob } from "./history/HistoryRetention.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { ingestJob } from "./ingest/edgar/IngestJob.ts"
@@ -42,6 +43,7 @@ import { getSpanName } from "./http/RequestTarget.ts"
 import { accountEndpoints } from "./v1/account/Http.ts"
 import { afterhoursStatsEndpoints } from "./v1/afterhours-stats/Http.ts"
 import { changesEndpoints } from "./v1/changes/Http.ts"
+import { correctionsHandlers } from "./v1/corrections/Http.ts"
 import { datasetsEndpoints } from "./v1/datasets/Http.ts"
 import { dilutionDataEndpoints } from "./v1/dilution-data/Http.ts"
 import { floatOutstandingEndpoints } from "./v1/float-outstanding/Http.ts"
@@ -113,12 +115,15 @@ const lists = Layer.provide(ListEndpoints.layer, ExportCursors.layer)
 /** The documentation pages. The middleware needs their paths to choose between 404 and 405. */
 const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SitePaths).pipe(Layer.provide(Site.layer))
 
+const allJobs = [sendEmailsJob, UsagePartitions.usagePartitionsJob, historyJob, correctionsJob, ingestJob]
+type Preparation = ReturnType<typeof allJobs[number]["prepare"]>
+
 /** Background jobs, each of which runs in one process at a time. */
-export const jobs = Jobs.jobsLayer([sendEmailsJob, UsagePartitions.usagePartitionsJob, historyJob, ingestJob])
+export const jobs = Jobs.jobsLayer<Effect.Error<Preparation>, Effect.Services<Preparation>>(allJobs)
 
 /** All routes outside the request pipeline, with their middleware. */
 const routes = HttpApiBuilder.layer(PublicApi).pipe(
-  Layer.provide(Layer.merge(catalogueHandlers, changelogHandlers)),
+  Layer.provide(Layer.mergeAll(catalogueHandlers, changelogHandlers, correctionsHandlers)),
   Layer.provide(apiMiddleware),
   Layer.merge(Layer.provide(Middleware.layer, documentation)),
   Layer.merge(Mcp.layer),
@@ -127,7 +132,7 @@ const routes = HttpApiBuilder.layer(PublicApi).pipe(
 /** Everything that the routes need, except `SqlClient`. */
 const services = RequestPipeline.layer(pipelineEndpoints).pipe(
   Layer.provideMerge(lists),
-  Layer.provideMerge(ChangeFeed.layer),
+  Layer.provideMerge(Layer.merge(ChangeFeed.layer, Corrections.layer)),
   Layer.provideMerge(ResponseCache.layer),
   Layer.provideMerge(Authenticator.layer),
   Layer.provideMerge(ApiKeyCache.layer),

@@ -5,11 +5,12 @@
 import { Context, Data, Effect, Layer, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { arrayParameter, OID } from "../db/ArrayParameters.ts"
+import type { CompiledStatement } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import { type ChangeKind, changeKinds, type FeedPlace, formatCursor } from "../v1/changes/Api.ts"
-import { type ListedChange, makeChangedRowReaders } from "./ChangedRows.ts"
+import { type ChangedRowReader, type Correction, type ListedChange, makeChangedRowReaders } from "./ChangedRows.ts"
 
 /** Which changes a reader wants. */
 export interface FeedFilter {
@@ -20,14 +21,27 @@ export interface FeedFilter {
   readonly kinds: ReadonlyArray<ChangeKind> | undefined
 }
 
-export interface FeedPage {
-  /** Each change as JSON. */
-  readonly changes: ReadonlyArray<Uint8Array>
+export interface FeedPage<A = Uint8Array> {
+  /** By default, each change as JSON. */
+  readonly changes: ReadonlyArray<A>
   /** Identifies the place after the page. */
   readonly cursor: string
   /** Whether the feed continues after the page, with changes that the reader may want. */
   readonly hasMore: boolean
 }
+
+/** A change without the values of its rows. */
+export interface DescribedChange {
+  readonly dataset: string
+  readonly kind: ChangeKind
+  /** As printed, in microseconds. */
+  readonly recordedAt: string
+  /** Undefined unless the row was corrected. */
+  readonly correction: Correction | undefined
+}
+
+/** The changes of a page, before their rows are read. */
+type FoundChanges = ReadonlyArray<{ readonly dataset: string; readonly change: ListedChange }>
 
 /** The history changed between two statements of a page: old parts were dropped, or another server took over. */
 class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
@@ -85,16 +99,22 @@ const makeFutureError = () => {
   })
 }
 
+type FeedReadError = DatabasePoolTimeout | DataRefreshing
+
+type ReadPage<A> = (
+  place: FeedPlace | undefined,
+  filter: FeedFilter,
+  limit: number,
+) => Effect.Effect<FeedPage<A>, CursorExpired | FeedReadError | ValidationError>
+
 export class ChangeFeed extends Context.Service<ChangeFeed, {
   /**
    * Reads the changes after a place, at most `limit`. Without a place, it begins with the earliest known change.
    * Reads only the primary.
    */
-  readonly readPage: (
-    place: FeedPlace | undefined,
-    filter: FeedFilter,
-    limit: number,
-  ) => Effect.Effect<FeedPage, CursorExpired | DatabasePoolTimeout | DataRefreshing | ValidationError>
+  readonly readPage: ReadPage<Uint8Array>
+  /** Like `readPage`, but returns how late each correction was and which columns it changed. */
+  readonly describePage: ReadPage<DescribedChange>
 }>()("tickerline/history/ChangeFeed") {
   static readonly layer = Layer.effect(
     ChangeFeed,
@@ -265,33 +285,58 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         })
       })
 
-      const encodeChanges = Effect.fnUntraced(function* (
-        found: ReadonlyArray<{ readonly dataset: string; readonly change: ListedChange }>,
+      /** Reads the rows of changes, one statement per dataset. `map` returns undefined if the history lacks them. */
+      const mapRows = Effect.fnUntraced(function* <A>(
+        found: FoundChanges,
+        compile: (reader: ChangedRowReader, changes: ReadonlyArray<ListedChange>) => CompiledStatement,
+        map: (reader: ChangedRowReader, change: ListedChange, values: ReadonlyArray<unknown>) => A | undefined,
       ) {
-        const encoded = new Map<ListedChange, Uint8Array>()
+        const mapped = new Map<ListedChange, A>()
         for (const dataset of new Set(found.map(({ dataset }) => dataset))) {
           const reader = readers.get(dataset)
           if (reader === undefined) return yield* Effect.die(new Error(`There is no dataset ${dataset}`))
           const changes = found.flatMap((one) => one.dataset === dataset ? [one.change] : [])
-          const rows = yield* readValues(reader.compile(changes))
+          const rows = yield* readValues(compile(reader, changes))
           for (const [index, change] of changes.entries()) {
-            const json = reader.encode(change, rows[index] ?? [])
-            if (json === undefined) return yield* new HistoryMoved()
-            encoded.set(change, json)
+            const one = map(reader, change, rows[index] ?? [])
+            if (one === undefined) return yield* new HistoryMoved()
+            mapped.set(change, one)
           }
         }
+        return mapped
+      })
+
+      const encodeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
+        const encoded = yield* mapRows(
+          found,
+          (reader, changes) => reader.compile(changes),
+          (reader, change, values) => reader.encode(change, values),
+        )
         return found.flatMap(({ change }) => encoded.get(change) ?? [])
       })
 
-      const readOnce = Effect.fnUntraced(function* (
+      const describeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
+        const corrections = yield* mapRows(
+          found.filter(({ change }) => change.kind === "corrected"),
+          (reader, changes) => reader.compileWithDelay(changes),
+          (reader, _, values) => reader.describeCorrection(values),
+        )
+        return found.map(({ change, dataset }): DescribedChange => {
+          const { kind, recordedAt } = change
+          return { dataset, kind, recordedAt, correction: corrections.get(change) }
+        })
+      })
+
+      const readOnce = Effect.fnUntraced(function* <A>(
         place: FeedPlace | undefined,
         filter: FeedFilter,
         limit: number,
+        readRows: (found: FoundChanges) => Effect.Effect<ReadonlyArray<A>, HistoryMoved | FeedReadError>,
       ) {
         const bounds = yield* readBounds(place)
         const found = yield* readChanges(place, filter, limit + 1, bounds)
         const shown = found.slice(0, limit)
-        const changes = yield* encodeChanges(shown)
+        const changes = yield* readRows(shown)
         const [last] = shown.slice(-1)
         if (found.length > limit && last !== undefined) return { changes, cursor: last.change.cursor, hasMore: true }
         const { has_more: hasMore, last_id, last_mark, start_id, start_mark, starts_at } = bounds
@@ -301,12 +346,14 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         return { changes, cursor, hasMore }
       })
 
-      const readPage = (place: FeedPlace | undefined, filter: FeedFilter, limit: number) =>
-        readOnce(place, filter, limit).pipe(
-          Effect.retry({ while: (error) => error._tag === "HistoryMoved", times: 3 }),
-          Effect.catchTag("HistoryMoved", () => Effect.die(new Error("The history lacks rows of listed changes"))),
-        )
-      return ChangeFeed.of({ readPage })
+      const readWith =
+        <A>(readRows: (found: FoundChanges) => Effect.Effect<ReadonlyArray<A>, HistoryMoved | FeedReadError>) =>
+        (place: FeedPlace | undefined, filter: FeedFilter, limit: number) =>
+          readOnce(place, filter, limit, readRows).pipe(
+            Effect.retry({ while: (error) => error._tag === "HistoryMoved", times: 3 }),
+            Effect.catchTag("HistoryMoved", () => Effect.die(new Error("The history lacks rows of listed changes"))),
+          )
+      return ChangeFeed.of({ readPage: readWith(encodeChanges), describePage: readWith(describeChanges) })
     }),
   )
 }

@@ -3,7 +3,7 @@
  * column that `load` accepts, as the API prints it, so that a copy of a dataset can be kept from its changes.
  */
 import { Schema } from "effect"
-import type { SqlClient } from "effect/sql"
+import type { SqlClient, Statement } from "effect/sql"
 import { arrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { type LoadableDataset, loadableDatasets } from "../load/Datasets.ts"
@@ -59,6 +59,14 @@ export interface ListedChange {
 const sqlRow = (columns: ReadonlyArray<string>, alias: string) =>
   `row(${columns.map((column) => `${alias}."${column}"`).join(", ")})`
 
+/** What a corrected row says about the quality of its dataset. */
+export interface Correction {
+  /** The columns that differ, as in the feed. */
+  readonly changed: ReadonlyArray<string>
+  /** Time from the record of the replaced version to its replacement. Null if it is older than the history. */
+  readonly delaySeconds: number | null
+}
+
 /** Reads and encodes the changes of one dataset. */
 const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => {
   const { key, row, table } = dataset
@@ -71,16 +79,31 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
   const hasKey = (alias: string) =>
     key.map((column) => `${alias}."${column}" ${isNullable(column) ? "is not distinct from" : "="} key."${column}"`)
       .join(" and ")
-  // Hides the column from the planner, which would otherwise read all rows of a large transaction by its index.
+  // The indexes of the history on the key and the transaction have this expression. By an index on the column alone,
+  // the planner would read all rows of a large transaction.
   const isOf = (column: string) => `coalesce(${column}, 0) = change.transaction`
 
-  const fill = compileStatement<ReadonlyArray<ListedChange>>({
-    isPrepared: true,
-    build: (parameter) => {
-      const array = (read: (change: ListedChange) => string) =>
-        parameter((changes) => arrayParameter(changes.map(read), OID.text))
-      const [live, past] = [sqlRow(columns, "live"), sqlRow(columns, "past")]
-      return sql`
+  const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
+
+  /** A transaction that the retention dropped is at least as old as the beginning of the history. */
+  const delay = `(
+    select extract(epoch from ended.recorded_at - coalesce(recorded.recorded_at, beginning.earliest))::float8
+    from history."${table}" as past
+    join history.transactions as ended on ended.id = change.transaction
+    left join history.transactions as recorded on recorded.id = past.recorded_in
+    cross join history.beginning
+    where ${isEnded} and past.recorded_in > 0
+  )`
+
+  /** The statement selects the key, the row after the change and the row before it. */
+  const compileReader = (more: Statement.Fragment) =>
+    compileStatement<ReadonlyArray<ListedChange>>({
+      isPrepared: true,
+      build: (parameter) => {
+        const array = (read: (change: ListedChange) => string) =>
+          parameter((changes) => arrayParameter(changes.map(read), OID.text))
+        const [live, past] = [sqlRow(columns, "live"), sqlRow(columns, "past")]
+        return sql`
         select ${sql.literal(sqlRow(key, "key"))},
           (
             select version from (
@@ -93,9 +116,8 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
           ),
           (
             select ${sql.literal(past)} from ${sql.literal(`history."${table}"`)} as past
-            where ${sql.literal(`${hasKey("past")} and ${isOf("past.replaced_in")}`)}
-              and past.replaced_month = change.month
-          )
+            where ${sql.literal(isEnded)}
+          )${more}
         from unnest(
           (select ${array(({ transaction }) => String(transaction))}::text[]::bigint[]),
           (select ${array(({ position }) => String(position))}::text[]::bigint[]),
@@ -105,8 +127,8 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
         cross join lateral jsonb_populate_record(${sql.literal(`null::public."${table}"`)}, change.key) as key
         order by place
       `
-    },
-  })
+      },
+    })
 
   const writeRecord = (write: typeof writeRow, record: unknown, position: number) =>
     record instanceof RowRecord ? write(record, position) : output.writeAscii("null", position)
@@ -134,8 +156,21 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
     return output.take(output.writeAscii(`,"changed":${JSON.stringify(listDifferences(row, before))}}`, end))
   }
 
-  return { compile: fill, encode }
+  /** Describes a correction with the values of `compileWithDelay`. Undefined if the history no longer has its rows. */
+  const describeCorrection = ([, row, before, seconds]: ReadonlyArray<unknown>): Correction | undefined =>
+    row instanceof RowRecord && before instanceof RowRecord
+      ? { changed: listDifferences(row, before), delaySeconds: typeof seconds === "number" ? seconds : null }
+      : undefined
+
+  return {
+    compile: compileReader(sql.literal("")),
+    compileWithDelay: compileReader(sql.literal(`, ${delay}`)),
+    encode,
+    describeCorrection,
+  }
 }
+
+export type ChangedRowReader = ReturnType<typeof makeChangedRows>
 
 /** The readers of changed rows, by dataset. */
 export const makeChangedRowReaders = (sql: SqlClient.SqlClient) =>

@@ -2,15 +2,17 @@
  * Serves the documentation. Pages are rendered when they are first requested, then cached with their compressed forms.
  * They load scripts and data only from their own origin.
  */
-import { Context, Effect, FileSystem, Layer, Option, Path } from "effect"
+import { Context, Effect, FileSystem, Function, Layer, Option, Path } from "effect"
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { cacheCompressedForms } from "../http/Compression.ts"
 import { makeStaticBodyResponder } from "../http/ConditionalRequests.ts"
+import { Corrections } from "../history/Corrections.ts"
 import { BaseUrl, getBasePath } from "../http/BaseUrl.ts"
 import { respondNotFound } from "../http/UnroutedResponses.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { escapeMarkup } from "./browser/markup.js"
 import { changelogPage } from "./ChangelogPage.ts"
+import { correctionsPage, makeCorrectionsPage } from "./CorrectionsPage.ts"
 import { loadGuides } from "./Guides.ts"
 import { renderHtmlPage } from "./Layout.ts"
 import { assetPath, pagePath, type SitePage } from "./Page.ts"
@@ -57,6 +59,7 @@ const loadPages = Effect.gen(function* () {
     ...(yield* loadGuides),
     ...toolPages,
     changelogPage,
+    correctionsPage,
     ...(yield* makeReferencePages),
   ]
   return pages
@@ -102,16 +105,32 @@ const searchIndexFile = (pages: ReadonlyArray<SitePage>): SiteFile => ({
   headers: {},
 })
 
-/** Serves a file in the encoding that the client accepts, or a 304 if the client already has it (RFC 9110). */
-const fileRoute = Effect.fnUntraced(function* ({ contentType, headers, path, render }: SiteFile) {
+/** Sends a text in the encoding that the client accepts, or a 304 if the client already has it (RFC 9110). */
+const makeTextResponder = (text: string, { contentType, headers }: Pick<SiteFile, "contentType" | "headers">) => {
   const allHeaders = { "Cache-Control": "no-cache", Vary: "Accept-Encoding", ...headers }
-  const responder = yield* Effect.cached(
-    Effect.map(
-      render,
-      (text) => makeStaticBodyResponder(cacheCompressedForms(new TextEncoder().encode(text)), contentType, allHeaders),
-    ),
+  return makeStaticBodyResponder(cacheCompressedForms(new TextEncoder().encode(text)), contentType, allHeaders)
+}
+
+const fileRoute = Effect.fnUntraced(function* (file: SiteFile) {
+  const responder = yield* Effect.cached(Effect.map(file.render, (text) => makeTextResponder(text, file)))
+  return HttpRouter.route("GET", file.path, (request) => Effect.map(responder, (respond) => respond(request)))
+})
+
+/** The page that shows data, rendered whenever they have been read again. */
+const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SitePage>) {
+  const { read } = yield* Corrections
+  const render = (page: SitePage) =>
+    makeTextResponder(renderHtmlPage(page, pages), { contentType: htmlType, headers: securityHeaders })
+  const responderOf = Function.memoize((counts: Effect.Success<typeof read>) => render(makeCorrectionsPage(counts)))
+  return HttpRouter.route(
+    "GET",
+    correctionsPage.path,
+    (request) =>
+      read.pipe(
+        Effect.match({ onSuccess: responderOf, onFailure: () => render(makeCorrectionsPage(undefined)) }),
+        Effect.map((respond) => respond(request)),
+      ),
   )
-  return HttpRouter.route("GET", path, (request) => Effect.map(responder, (respond) => respond(request)))
 })
 
 /** At most five pages with similar names, the most similar first. */
@@ -180,12 +199,17 @@ export const layer = Layer.effect(
     const router = yield* HttpRouter.HttpRouter
     const redirect = Effect.succeed(redirectToStart(yield* BaseUrl))
     const pages = yield* loadPages
-    const files = [...pages.map((page) => pageFile(page, pages)), ...(yield* loadAssets), searchIndexFile(pages)]
+    const files = [
+      ...pages.flatMap((page) => page === correctionsPage ? [] : [pageFile(page, pages)]),
+      ...(yield* loadAssets),
+      searchIndexFile(pages),
+    ]
     yield* router.addAll([
       ...(yield* Effect.forEach(files, fileRoute)),
+      yield* correctionsRoute(pages),
       ...redirects.map((path) => HttpRouter.route("GET", path, redirect)),
       HttpRouter.route("GET", `${pagePath("index")}/:page/*`, handleUnknownPage(pages)),
     ])
-    return new Set([...files.map(({ path }) => path), ...redirects])
+    return new Set([...files.map(({ path }) => path), correctionsPage.path, ...redirects])
   }),
 )

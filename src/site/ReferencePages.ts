@@ -5,7 +5,9 @@ import { defaultServerUrl, getDefaultOpenApiDocument } from "../catalogue/OpenAp
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
+import { datasetEndpoints } from "../v1/datasets/DatasetEndpoints.ts"
 import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
+import { linkCorrections } from "./CorrectionsPage.ts"
 import { renderHighlightedCode } from "./Markdown.ts"
 import { pagePath, referenceOverviewPath, referencePagePath, type SitePage } from "./Page.ts"
 import { renderEndpointTable } from "./ReferenceTables.ts"
@@ -126,6 +128,14 @@ const renderDeprecation = ({ deprecation, row }: CatalogueEndpoint) => {
   }">${renderInlineCode(successor)}</a>. ${renderProse(note)} ${end}</p></div>`
 }
 
+/** Links to the corrections of the datasets that the endpoint reads. */
+const renderCorrectionLinks = ({ row }: CatalogueEndpoint) => {
+  const links = datasetEndpoints.flatMap(({ dataset, endpoints }) =>
+    endpoints.includes(row.path) ? [linkCorrections(dataset)] : []
+  )
+  return links.length === 0 ? "" : `<p class="quiet">Corrections of its data: ${links.join(", ")}.</p>\n`
+}
+
 const operationOf = ({ row }: CatalogueEndpoint) => getValueAt(getDefaultOpenApiDocument(), "paths", row.path, "get")
 
 const titleOf = ({ row }: CatalogueEndpoint) => row.label.replace("DEPRECATED ", "")
@@ -182,7 +192,7 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
 ${renderDeprecation(endpoint)}
 <p class="endpoint"><span class="badge good">GET</span> ${renderInlineCode(row.path)}</p>
 <p class="quiet">${access} ${price}</p>
-<h2 id="try-it">Try it</h2>
+${renderCorrectionLinks(endpoint)}<h2 id="try-it">Try it</h2>
 ${row.tier === null ? "" : apiKeyForm}
 <p class="quiet" id="without-scripts">Enable JavaScript to send requests from this page.</p>
 <div id="request">${renderHighlightedCode("sh", `curl ${authorization}"${serviceUrl}${request}"`)}</div>

@@ -146,6 +146,8 @@ const datasets: SitePage = {
 <p>The operator of this service loads files into the datasets, or adds rows. A load replaces all rows of a dataset at
  once, so a response never mixes old and new rows. Responses are at most one second older than the data. Send an
  <code>ETag</code> to check whether a response has changed (<a href="${pagePath("caching")}">Caching</a>).</p>
+<p><a href="${pagePath("corrections")}">Corrections</a> shows how often the rows of each dataset were corrected, and how
+ late.</p>
 ${withoutScripts("The column with the last change", "/v1/datasets?limit=100")}
 ${apiKeyForm}
 ${state}

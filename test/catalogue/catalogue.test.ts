@@ -87,7 +87,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   it.effect("catalogue, documentation and health need no key and ignore a wrong one (D2, §4.5)", () =>
     Effect.gen(function* () {
       const paths = ["/endpoints", "/v1/docs", "/v1/openapi.json", "/v1/changelog", "/health/live", "/health/ready"]
-      for (const path of paths) {
+      for (const path of [...paths, "/v1/corrections"]) {
         for (const key of [null, "nonsense"]) assert.strictEqual((yield* requestJson(path, { key })).status, 200, path)
       }
     }))
@@ -246,6 +246,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
         "/v1/timeline": { "409": ["ambiguous_ticker_lineage"] },
         "/v1/historical-tickers": { "404": ["not_found"] },
         "/v1/changes": { "410": ["cursor_expired", "endpoint_removed"] },
+        "/v1/corrections": { "503": ["data_refreshing", "database_pool_timeout"] },
         "/health/ready": { "503": ["database_pool_timeout"] },
       }
       for (const row of listOf(valueAt(body, "results"))) {

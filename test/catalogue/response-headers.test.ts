@@ -319,8 +319,12 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         yield* Effect.gen(function* () {
           assert.deepStrictEqual(Array.from(new Set(yield* statuses(ultimate))), [503])
           assert.deepStrictEqual(Array.from(new Set(yield* statuses(unused))), [503])
-          const ready = yield* ServiceInstances.requestOverWire(port, "/health/ready", ultimate)
-          assert.strictEqual(check("/health/ready", "/health/ready", ready), 503)
+          for (const path of ["/health/ready", "/v1/corrections"]) {
+            assert.strictEqual(check(path, path, yield* ServiceInstances.requestOverWire(port, path, ultimate)), 503)
+          }
+          const page = yield* ServiceInstances.requestOverWire(port, "/v1/docs/corrections", "")
+          assert.strictEqual(page.status, 200)
+          assert.include(page.text, "cannot be read at the moment")
         }).pipe(Effect.ensuring(Effect.orDie(asAdmin(`alter database ${name} with allow_connections true`))))
       }))
 

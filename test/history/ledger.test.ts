@@ -219,14 +219,17 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.isAbove(states.length, 20)
     }).pipe(Effect.scoped))
 
-  it.effect("covers every dataset, with its key and all of its columns (0113)", () =>
+  it.effect("covers every dataset, with its key, all of its columns and its indexes in each month (0113, 0115)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
+      yield* sql`select history.create_partition(dataset, '2019-01-01') from history.datasets`
       const Tracked = Schema.Struct({
         dataset: Schema.String,
         key_columns: Schema.Array(Schema.String),
         missing: Schema.Array(Schema.String),
         triggers: Schema.Int,
+        partitions: Schema.Int,
+        version_indexes: Schema.Int,
       })
       const tracked = yield* decodeRows(Tracked)(sql`
         select dataset, key_columns,
@@ -238,16 +241,24 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
           ) as missing,
           (select count(*)::int from pg_trigger
             where tgrelid = format('public.%I', dataset)::regclass and tgname like 'history%' and tgenabled = 'A')
-            as triggers
+            as triggers,
+          (select count(*)::int from pg_inherits where inhparent = format('history.%I', dataset)::regclass)
+            as partitions,
+          (select count(*)::int from pg_inherits join pg_index on indexrelid = inhrelid and indisvalid
+            where inhparent in (
+              format('history.%I', dataset || '_key_recorded_in_idx')::regclass,
+              format('history.%I', dataset || '_key_replaced_in_idx')::regclass
+            )) as version_indexes
         from history.datasets
       `)
-      const found = tracked.map(({ dataset, key_columns, missing, triggers }) => [
+      const found = tracked.map(({ dataset, key_columns, missing, partitions, triggers, version_indexes }) => [
         dataset,
         key_columns.toSorted(),
         missing,
         triggers,
+        version_indexes / partitions,
       ])
-      const expected = loadableDatasets.map(({ key, table }) => [table, key.toSorted(), [], 5])
+      const expected = loadableDatasets.map(({ key, table }) => [table, key.toSorted(), [], 5, 2])
       assert.deepStrictEqual(found.toSorted(), expected.toSorted())
     }))
 

@@ -2,6 +2,7 @@
 import { assert } from "@effect/vitest"
 import { Context, Data, Effect, FileSystem, Layer } from "effect"
 import { HttpServer } from "effect/http"
+import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { type Browser as Chromium, type BrowserContextOptions, chromium, type Page } from "playwright-core"
@@ -48,6 +49,14 @@ export class Browser extends Context.Service<Browser, {
       const { address } = yield* HttpServer.HttpServer
       const home = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-home-" })
       const demoKey = yield* FirstStart.prepareFirstStart(home)
+      const sql = yield* SqlClient.SqlClient
+      // Counts, so that the page about corrections has all its tables.
+      yield* sql`insert into history.change_counts values ('dilution_data', now(), 'corrected', 'later', 1234567)`
+      yield* sql`
+        insert into history.corrected_fields
+        select 'dilution_data', now(), column_name, 1234567 from information_schema.columns
+        where table_schema = 'public' and table_name = 'dilution_data'
+      `
       const running = yield* Effect.acquireRelease(
         runInBrowser(() =>
           chromium.launch({

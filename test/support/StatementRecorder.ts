@@ -1,6 +1,7 @@
-/** Records the statements that the service sends to PostgreSQL. */
+/** Records the statements that requests send to PostgreSQL. */
 import { Context, Effect, Layer } from "effect"
 import { SqlClient, Statement } from "effect/sql"
+import { RequestContext } from "../../src/http/RequestContext.ts"
 
 export interface SentStatement {
   readonly text: string
@@ -10,17 +11,17 @@ export interface SentStatement {
 /** The statements that the service has sent so far. */
 class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/Statements") {}
 
-/** Background statements: version polls, rate limits, job leases and health probes. */
-const backgroundStatement =
-  /dataset_versions|pg_try_advisory_xact_lock_shared|rate_limit_buckets|update leases|pg_postmaster_start_time/
+/** Statements of requests that are not about their results. */
+const backgroundStatement = /dataset_versions|rate_limit_buckets/
 
 /** The recorder, to provide to both the service and the test. */
 export const layer = Layer.unwrap(Effect.sync(() => {
   const seen: Array<SentStatement> = []
   const record: Statement.Transformer = (statement) =>
-    Effect.sync(() => {
+    Effect.map(RequestContext, ({ id }) => {
       const [text, parameters] = statement.compile()
-      if (!backgroundStatement.test(text)) seen.push({ text, parameters })
+      // Background jobs have no request.
+      if (id !== "" && !backgroundStatement.test(text)) seen.push({ text, parameters })
       return statement
     })
   return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))

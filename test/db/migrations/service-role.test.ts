@@ -4,8 +4,11 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, Option, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient, type SqlError } from "effect/sql"
+import { Database } from "../../../src/db/Database.ts"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as ServiceRole from "../../../src/db/migrations/ServiceRole.ts"
+import { ChangeFeed } from "../../../src/history/ChangeFeed.ts"
+import { countNextChanges } from "../../../src/history/Corrections.ts"
 import { makeOutboxStatements } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
 import { buildUrl, documentedEndpoints, requiredQuery } from "../../support/DocumentedEndpoints.ts"
@@ -163,7 +166,8 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       const may = yield* serving<{ readonly what: string }>`
         with relations as (
           select oid, relname, relispartition from pg_class
-          where relnamespace in ('public'::regnamespace, 'loading'::regnamespace) and relkind in ('r', 'p', 'v', 'm', 'S')
+          where relnamespace = any (array['public', 'loading', 'history']::regnamespace[])
+            and relkind in ('r', 'p', 'v', 'm', 'S')
         )
         select relname || ' ' || privilege as what
         from relations, unnest(array['insert', 'update', 'delete', 'truncate', 'references', 'trigger']) as privilege
@@ -180,7 +184,8 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
           and not has_table_privilege(oid, 'insert')
         union all
         select proname || ' as its owner' from pg_proc
-        where pronamespace = 'public'::regnamespace and prosecdef and has_function_privilege(oid, 'execute')
+        where pronamespace in ('public'::regnamespace, 'history'::regnamespace) and prosecdef
+          and has_function_privilege(oid, 'execute')
         union all
         select nspname || ' create' from pg_namespace where has_schema_privilege(oid, 'create')
         union all
@@ -219,14 +224,40 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
         "wrong_keys insert",
         "wrong_keys update",
         "wrong_keys delete",
+        "change_counts insert",
+        "change_counts update",
+        "corrected_fields insert",
+        "corrected_fields update",
+        "counting_place.cursor update",
+        "counting_place.counted_until update",
         "create_usage_partition as its owner",
         "drop_usage_partitions as its owner",
+        "start_month as its owner",
+        "drop_before as its owner",
         "no select on credits",
         "no select on credits_credit_id_seq",
         "no select on accounts_account_id_seq",
         "no select on api_keys_key_id_seq",
         "no select on edgar_runs_run_id_seq",
+        "no select on transaction_ids",
+        "no select on newest_microsecond",
       ])
+    }))
+
+  it.effect("counts corrections (operations/history)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const serving = yield* Serving
+      yield* Service.insertRows("daily_prices", { ticker: "COUNT", date: "2026-01-02", close: "1" })
+      yield* sql`update daily_prices set close = 2 where ticker = 'COUNT'`
+      yield* Effect.repeat(countNextChanges(), { while: (hasMore) => hasMore }).pipe(
+        Effect.provide(ChangeFeed.layer.pipe(Layer.provide(Database.layer))),
+        Effect.provideService(SqlClient.SqlClient, serving),
+      )
+      const [counted] = yield* sql<{ readonly number: number }>`
+        select corrections::int as number from history.corrected_fields where field = 'close'
+      `
+      assert.strictEqual(counted?.number, 1)
     }))
 
   it.effect("claims, sends and completes announcements (operations/deployment)", () =>

@@ -1075,6 +1075,41 @@ CHANGELOG_BODY = Structure(
     Field("results", CHANGELOG_ENTRY, is_list=True),
 )
 
+CORRECTION_DELAYS = Structure(
+    Field("within_hour", "integer"),
+    Field("within_day", "integer"),
+    Field("within_week", "integer"),
+    Field("within_30_days", "integer"),
+    Field("later", "integer"),
+    Field("unknown", "integer"),
+)
+
+CHANGE_COUNTS = Structure(
+    Field("added", "integer"),
+    Field("corrected", "integer"),
+    Field("removed", "integer"),
+    Field("delays", CORRECTION_DELAYS),
+)
+
+CORRECTED_FIELD = Structure(
+    Field("field", "text"),
+    Field("corrections", "integer"),
+)
+
+DATASET_CORRECTIONS = Structure(
+    Field("dataset", "text"),
+    Field("last_30_days", CHANGE_COUNTS),
+    Field("total", CHANGE_COUNTS),
+    Field("fields", CORRECTED_FIELD, is_list=True),
+)
+
+CORRECTIONS_BODY = Structure(
+    Field("count", "integer"),
+    Field("results", DATASET_CORRECTIONS, is_list=True),
+    Field("since", "datetime"),
+    Field("counted_until", "datetime", nullable=True),
+)
+
 LINEAGE_CANDIDATE = Structure(
     Field("cik", "text"),
     Field("company_name", "text", nullable=True),
@@ -1227,3 +1262,4 @@ OPENAPI_JSON_ENDPOINT = Endpoint[types.JsonValue]("/v1/openapi.json", None)
 HEALTH_LIVE_ENDPOINT = Endpoint[types.HealthLiveBody]("/health/live", HEALTH_LIVE_BODY)
 HEALTH_READY_ENDPOINT = Endpoint[types.HealthReadyBody]("/health/ready", HEALTH_READY_BODY)
 CHANGELOG_ENDPOINT = Endpoint[types.ChangelogBody]("/v1/changelog", CHANGELOG_BODY)
+CORRECTIONS_ENDPOINT = Endpoint[types.CorrectionsBody]("/v1/corrections", CORRECTIONS_BODY)

@@ -1322,6 +1322,16 @@ class Endpoints(ABC):
             "type": type, "breaking": breaking, "since": since, "path": path,
         })
 
+    def corrections(self) -> Call[types.CorrectionsBody]:
+        """How many rows of each dataset were added, corrected and removed, how late they were corrected, and which
+        fields the corrections changed. `total` counts the changes of `/v1/changes` after `since`, and `last_30_days`
+        those of today and the 29 days before, at the offset -05:00. Changes are counted about a minute after they took
+        effect. `counted_until` is the time of the newest counted change; null: none is counted yet.
+
+        ``GET /v1/corrections``
+        """
+        return self._call(_contract.CORRECTIONS_ENDPOINT, {})
+
 
 class AsyncEndpoints(ABC):
     """One method per endpoint. Nothing is sent before a method of the returned object is called."""
@@ -2630,3 +2640,13 @@ class AsyncEndpoints(ABC):
         return self._call(_contract.CHANGELOG_ENDPOINT, {
             "type": type, "breaking": breaking, "since": since, "path": path,
         })
+
+    def corrections(self) -> AsyncCall[types.CorrectionsBody]:
+        """How many rows of each dataset were added, corrected and removed, how late they were corrected, and which
+        fields the corrections changed. `total` counts the changes of `/v1/changes` after `since`, and `last_30_days`
+        those of today and the 29 days before, at the offset -05:00. Changes are counted about a minute after they took
+        effect. `counted_until` is the time of the newest counted change; null: none is counted yet.
+
+        ``GET /v1/corrections``
+        """
+        return self._call(_contract.CORRECTIONS_ENDPOINT, {})

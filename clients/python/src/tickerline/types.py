@@ -83,9 +83,16 @@ EstimateEndpoint = Literal[
     "/v1/premarket-stats", "/v1/afterhours-stats", "/v1/research-reports", "/v1/research-reports-tldr",
     "/v1/float-outstanding", "/v1/historical-float-pro", "/v1/ownership", "/v1/screener", "/v1/timeline", "/v1/changes",
     "/v1/overview", "/v1/account", "/v1/account/api-keys", "/v1/usage", "/v1/usage/daily", "/v1/datasets", "/endpoints",
-    "/estimate", "/v1/openapi.json", "/health/live", "/health/ready", "/v1/changelog", "/v1/changelog.atom", "/v1/docs",
+    "/estimate", "/v1/openapi.json", "/health/live", "/health/ready", "/v1/changelog", "/v1/changelog.atom",
+    "/v1/corrections", "/v1/docs",
 ]
 ChangelogType = Literal["added", "changed", "deprecated", "removed", "fixed"]
+DatasetCorrectionsDataset = Literal[
+    "ticker_changes", "historical_tickers", "intraday_runners", "dilution_data", "registrations",
+    "pump_and_dump_tracker", "split_status", "nasdaq_compliance", "news", "gap_stats", "premarket_stats",
+    "afterhours_stats", "research_reports", "float_outstanding", "historical_float_pro", "daily_prices", "ownership",
+    "screener",
+]
 LineageReason = Literal[
     "multiple_cik_lineages", "same_date_events", "competing_destinations", "broken_chain", "max_hops_exceeded",
 ]
@@ -1901,6 +1908,62 @@ class ChangelogBody(TypedDict):
     """The length of `results`."""
     results: list[ChangelogEntry]
     """The entries, newest first."""
+
+
+class CorrectionDelays(TypedDict):
+    """How late the corrections were. The sum is `corrected`."""
+
+    within_hour: int
+    """Rows that were corrected at most an hour after they had been recorded."""
+    within_day: int
+    """Rows that were corrected more than an hour, but at most 24 hours after they had been recorded."""
+    within_week: int
+    """Rows that were corrected more than 24 hours, but at most 7 days after they had been recorded."""
+    within_30_days: int
+    """Rows that were corrected more than 7 days, but at most 30 days after they had been recorded."""
+    later: int
+    """Rows that were corrected more than 30 days after they had been recorded."""
+    unknown: int
+    """Corrected rows that are older than the history, so that the time of their record is not known."""
+
+
+class ChangeCounts(TypedDict):
+    """The changes of a period."""
+
+    added: int
+    """Rows that were added."""
+    corrected: int
+    """Rows that were replaced by other values. Each correction counts."""
+    removed: int
+    """Rows that were removed."""
+    delays: CorrectionDelays
+
+
+class CorrectedField(TypedDict):
+    field: str
+    """The name of the column."""
+    corrections: int
+    """Number of corrections that changed it."""
+
+
+class DatasetCorrections(TypedDict):
+    dataset: DatasetCorrectionsDataset | str
+    """The name of the dataset."""
+    last_30_days: ChangeCounts
+    total: ChangeCounts
+    fields: list[CorrectedField]
+    """The fields that corrections after `since` changed, the most corrected first."""
+
+
+class CorrectionsBody(TypedDict):
+    count: int
+    """The length of `results`."""
+    results: list[DatasetCorrections]
+    """One object per dataset."""
+    since: dt.datetime
+    """An instant, printed with the fixed offset -05:00."""
+    counted_until: dt.datetime | None
+    """An instant, printed with the fixed offset -05:00."""
 
 
 class LineageCandidate(TypedDict):

@@ -1,0 +1,202 @@
+/**
+ * Counts the changes of the feed per dataset: how many rows were corrected, how late, and in which fields
+ * (docs/decisions/0118-counts-of-corrections.md). A job counts, and requests read the counts.
+ */
+import { Array, Context, Duration, Effect, Exit, Layer, Option, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { Database } from "../db/Database.ts"
+import { decodePositionalRows, decodeRows } from "../db/DecodeRows.ts"
+import type { Job } from "../jobs/Job.ts"
+import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
+import { changedDatasets, changeKinds, parseFeedPlace } from "../v1/changes/Api.ts"
+import { classifyDelay, type CorrectionDelay, correctionDelays, CorrectionsResponse } from "../v1/corrections/Api.ts"
+import { ChangeFeed, type DescribedChange } from "./ChangeFeed.ts"
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Counting
+// ---------------------------------------------------------------------------------------------------------------------
+
+/** The most changes that are counted in one statement. */
+const maxBatch = 1_000
+
+const allChanges = { datasets: changedDatasets, tickers: undefined, kinds: undefined }
+
+const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
+const decodeCounted = decodeRows(Schema.Struct({ counted: Schema.Boolean }))
+
+/** Counts equal keys. The keys are rows of `jsonb_to_recordset`. */
+const countKeys = <A extends object>(keys: ReadonlyArray<A>) => {
+  const groups = Object.values(Array.groupBy(keys, (key) => JSON.stringify(key)))
+  return JSON.stringify(groups.map((group) => ({ ...group[0], number: group.length })))
+}
+
+const countChanges = (changes: ReadonlyArray<DescribedChange>) =>
+  countKeys(changes.map(({ correction, dataset, kind, recordedAt }) => ({
+    dataset,
+    day: recordedAt.slice(0, 10),
+    kind,
+    delay: correction === undefined ? "" : classifyDelay(correction.delaySeconds),
+  })))
+
+const countFields = (changes: ReadonlyArray<DescribedChange>) =>
+  countKeys(
+    changes.flatMap(({ correction, dataset, recordedAt }) =>
+      (correction?.changed ?? []).map((field) => ({ dataset, month: `${recordedAt.slice(0, 7)}-01`, field }))
+    ),
+  )
+
+/**
+ * Counts the next changes of the feed, at most `limit`. Returns whether there may be more.
+ * One statement adds the counts and moves the place, if no other process has moved it in the meantime.
+ */
+export const countNextChanges = Effect.fnUntraced(function* (limit = maxBatch) {
+  const sql = yield* SqlClient.SqlClient
+  const { describePage } = yield* ChangeFeed
+  const [place] = yield* decodePlace(sql`select cursor from history.counting_place`)
+  if (place === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
+  const { cursor } = place
+  const page = yield* describePage(cursor === null ? undefined : parseFeedPlace(cursor), allChanges, limit).pipe(
+    Effect.catchTag("CursorExpired", ({ error }) =>
+      Effect.andThen(
+        Effect.logWarning(`The counts of corrections lack changes before ${error.details.earliest}.`),
+        describePage(undefined, allChanges, limit),
+      )),
+  )
+  if (page.cursor === cursor) return false
+  const [result] = yield* decodeCounted(sql`
+    with place as (
+      update history.counting_place set cursor = ${page.cursor}::text,
+        counted_until = coalesce(${page.changes.at(-1)?.recordedAt ?? null}::text::timestamptz, counted_until)
+      where cursor is not distinct from ${cursor}::text
+      returning true
+    ), changes as (
+      insert into history.change_counts as known (dataset, day, kind, delay, changes)
+      select * from jsonb_to_recordset(${countChanges(page.changes)}::text::jsonb)
+        as found (dataset text, day date, kind text, delay text, number bigint)
+      where exists (select from place)
+      on conflict (dataset, day, kind, delay) do update set changes = known.changes + excluded.changes
+    ), fields as (
+      insert into history.corrected_fields as known (dataset, month, field, corrections)
+      select * from jsonb_to_recordset(${countFields(page.changes)}::text::jsonb)
+        as found (dataset text, month date, field text, number bigint)
+      where exists (select from place)
+      on conflict (dataset, month, field) do update set corrections = known.corrections + excluded.corrections
+    )
+    select exists (select from place) as counted
+  `)
+  return page.hasMore && result?.counted === true
+})
+
+const countAllChanges = Effect.suspend(() => countNextChanges()).pipe(
+  Effect.repeat({ while: (hasMore) => hasMore }),
+  Effect.asVoid,
+  Effect.mapError((error) => ({ message: "error" in error ? error.error.message : error.message })),
+)
+
+/** Continues where any process has stopped, also after a failure. */
+export const correctionsJob = {
+  name: "corrections",
+  every: Duration.minutes(1),
+  prepare: Effect.fnUntraced(function* () {
+    const context = yield* Effect.context<ChangeFeed | SqlClient.SqlClient>()
+    return Option.some(Effect.provide(countAllChanges, context))
+  }),
+} satisfies Job<never, ChangeFeed | SqlClient.SqlClient>
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Reading
+// ---------------------------------------------------------------------------------------------------------------------
+
+const Counts = Schema.Struct({
+  since: CorrectionsResponse.fields.since,
+  counted_until: CorrectionsResponse.fields.counted_until,
+  changes: Schema.Array(Schema.Struct({
+    dataset: Schema.String,
+    kind: Schema.Literals(changeKinds),
+    delay: Schema.Literals(["", ...correctionDelays]),
+    total: Schema.Int,
+    last_30_days: Schema.Int,
+  })),
+  fields: Schema.Array(
+    Schema.Struct({ dataset: Schema.String, field: Schema.String, corrections: Schema.Int }),
+  ),
+})
+
+const decodeCounts = decodePositionalRows(Counts)
+
+const toInstant = (time: string) => `to_char(${time} at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"')`
+
+const countsQuery = `
+  select ${toInstant("since")}, ${toInstant("counted_until")},
+    (
+      select coalesce(jsonb_agg(counted), '[]') from (
+        select dataset, kind, delay, sum(changes) as total, coalesce(sum(changes) filter (
+          where day > (now() at time zone 'Etc/GMT+5')::date - 30
+        ), 0) as last_30_days
+        from history.change_counts group by dataset, kind, delay
+      ) as counted
+    ),
+    (
+      select coalesce(jsonb_agg(counted order by corrections desc, field), '[]') from (
+        select dataset, field, sum(corrections) as corrections from history.corrected_fields group by dataset, field
+      ) as counted
+    )
+  from history.counting_place`
+
+type CorrectionCounts = typeof CorrectionsResponse.Type
+
+/** How long a process uses the counts that it has read. */
+const ttl = Duration.seconds(5)
+
+export class Corrections extends Context.Service<Corrections, {
+  /** The counts of all datasets, at most a few seconds old. */
+  readonly read: Effect.Effect<CorrectionCounts, DataRefreshing | DatabasePoolTimeout>
+}>()("tickerline/history/Corrections") {
+  static readonly layer = Layer.effect(
+    Corrections,
+    Effect.gen(function* () {
+      const { readValues } = yield* Database
+
+      const readCounts = Effect.gen(function* () {
+        const [counts] = yield* decodeCounts(
+          readValues({ text: countsQuery, parameters: [], isPrepared: false }, "corrections"),
+        )
+        if (counts === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
+        const { changes, counted_until, fields, since } = counts
+        const results = changedDatasets.map((dataset) => {
+          const found = changes.filter((change) => change.dataset === dataset)
+          const makeCounts = (period: "last_30_days" | "total") => {
+            const count = (kind: string) =>
+              found.reduce((sum, change) => change.kind === kind ? sum + change[period] : sum, 0)
+            const countDelay = (delay: CorrectionDelay) => found.find((change) => change.delay === delay)?.[period] ?? 0
+            return {
+              added: count("added"),
+              corrected: count("corrected"),
+              removed: count("removed"),
+              delays: {
+                within_hour: countDelay("within_hour"),
+                within_day: countDelay("within_day"),
+                within_week: countDelay("within_week"),
+                within_30_days: countDelay("within_30_days"),
+                later: countDelay("later"),
+                unknown: countDelay("unknown"),
+              },
+            }
+          }
+          return {
+            dataset,
+            last_30_days: makeCounts("last_30_days"),
+            total: makeCounts("total"),
+            fields: fields.flatMap(({ corrections, dataset: of, field }) =>
+              of === dataset ? [{ field, corrections }] : []
+            ),
+          }
+        })
+        return { count: results.length, results, since, counted_until }
+      })
+
+      const read = yield* Effect.cachedWithTTL(readCounts, (exit) => Exit.isSuccess(exit) ? ttl : Duration.zero)
+      return Corrections.of({ read })
+    }),
+  )
+}

@@ -1,0 +1,116 @@
+/** The page about corrections: per dataset, how many rows were corrected, how late, and in which fields. */
+import { type CorrectionDelay, correctionDelays, type CorrectionsResponse } from "../v1/corrections/Api.ts"
+import { escapeMarkup, numericColumn, renderInlineCode, renderTable } from "./browser/markup.js"
+import { formatInteger } from "./browser/number-format.js"
+import { pagePath, referencePagePath, type SitePage } from "./Page.ts"
+
+type CorrectionCounts = typeof CorrectionsResponse.Type
+type DatasetCounts = CorrectionCounts["results"][number]
+
+const path = pagePath("corrections")
+
+const introduction = `<h1>Corrections</h1>
+<p>How often the rows of each dataset were corrected, how late, and in which fields. A correction replaces a row by
+other values under the same key. Programs can request the same from
+<a href="/v1/corrections"><code>/v1/corrections</code></a>, without a key and free of charge.</p>
+<p><a href="${referencePagePath("/v1/changes")}"><code>/v1/changes</code></a> lists every correction with the row before
+and after it, and the names of the changed fields (<a href="${pagePath("changes")}">Keep a copy up to date</a>).</p>
+`
+
+/** The page as it is in the navigation and in the search index. The site serves `makeCorrectionsPage` instead. */
+export const correctionsPage: SitePage = {
+  path,
+  title: "Corrections",
+  section: "Reference",
+  scripts: [],
+  render: () => ({
+    description: "How often the rows of each dataset were corrected, how late, and in which fields.",
+    body: introduction,
+  }),
+}
+
+/** The part of the page about a dataset. */
+export const linkCorrections = (dataset: string) => `<a href="${path}#${dataset}">${renderInlineCode(dataset)}</a>`
+
+const delayNames: Readonly<Record<CorrectionDelay, string>> = {
+  within_hour: "Within an hour",
+  within_day: "Within a day",
+  within_week: "Within a week",
+  within_30_days: "Within 30 days",
+  later: "Later",
+  unknown: "Not known",
+}
+
+const formatShare = (part: number, whole: number) =>
+  whole === 0 ? "–" : `${(100 * part / whole).toLocaleString("en-US", { maximumFractionDigits: 1 })} %`
+
+/** `2026-11-22T18:14:33.000000-05:00` as `2026-11-22 18:14 -05:00`. */
+const renderTime = (time: string) =>
+  `<time datetime="${escapeMarkup(time)}">${escapeMarkup(time.slice(0, 16).replace("T", " "))} -05:00</time>`
+
+const maxFields = 10
+
+const renderFields = ({ dataset, fields }: DatasetCounts) => {
+  const others = fields.length - maxFields
+  return renderTable(
+    ["Field", numericColumn("Corrections")],
+    fields.slice(0, maxFields).map(({ corrections, field }) => [renderInlineCode(field), formatInteger(corrections)]),
+    { label: `Corrected fields of ${dataset}` },
+  ) + (others > 0 ? `<p>And ${others} more, less often.</p>` : "")
+}
+
+const renderDelays = ({ dataset, last_30_days, total }: DatasetCounts) =>
+  renderTable(
+    ["Corrected", numericColumn("Last 30 days"), numericColumn("In total"), numericColumn("Share of the total")],
+    correctionDelays.map((delay) => [
+      delayNames[delay],
+      formatInteger(last_30_days.delays[delay]),
+      formatInteger(total.delays[delay]),
+      formatShare(total.delays[delay], total.corrected),
+    ]),
+    { label: `Delays of corrections in ${dataset}` },
+  )
+
+const renderDataset = (counts: DatasetCounts) => {
+  const { dataset, total } = counts
+  const query = `/v1/changes?dataset=${dataset}&kind=corrected`
+  return `<h2 id="${dataset}">${renderInlineCode(dataset)}</h2>
+<p>Rows added: ${formatInteger(total.added)}. Corrected: ${formatInteger(total.corrected)}. Removed: ${
+    formatInteger(total.removed)
+  }.</p>
+${total.corrected === 0 ? "" : `${renderDelays(counts)}${renderFields(counts)}`}
+<p class="quiet">The request for its corrections: ${renderInlineCode(query)}</p>`
+}
+
+const renderCounts = ({ counted_until, results, since }: CorrectionCounts) =>
+  `<p>Changes are counted since ${renderTime(since)}. ${
+    counted_until === null
+      ? "None has been recorded yet."
+      : `The newest counted one is of ${renderTime(counted_until)}.`
+  } A change appears here about a minute after it took effect.</p>
+<h2 id="overview">Overview</h2>
+${
+    renderTable(
+      ["Dataset", numericColumn("Corrected in the last 30 days"), numericColumn("In total"), "Most corrected fields"],
+      results.map(({ dataset, fields, last_30_days, total }) => [
+        linkCorrections(dataset),
+        formatInteger(last_30_days.corrected),
+        formatInteger(total.corrected),
+        fields.slice(0, 3).map(({ field }) => renderInlineCode(field)).join(", ") || "–",
+      ]),
+      { label: "Corrections by dataset" },
+    )
+  }
+<p>A row that is corrected twice counts twice. The delay of a correction is the time since the replaced row was
+recorded; it is not known for rows that are older than the counts.</p>
+${results.map(renderDataset).join("\n")}`
+
+/** The page with its counts. Undefined: the database cannot be read. */
+export const makeCorrectionsPage = (counts: CorrectionCounts | undefined): SitePage => {
+  const { body, description } = correctionsPage.render()
+  const unavailable = `<div class="notice"><p>The counts cannot be read at the moment. Try again in a minute.</p></div>`
+  return {
+    ...correctionsPage,
+    render: () => ({ description, body: body + (counts === undefined ? unavailable : renderCounts(counts)) }),
+  }
+}

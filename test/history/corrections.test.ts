@@ -1,0 +1,325 @@
+/** The counts of corrections: they equal the change feed, however the job's batches fall (decision 118). */
+import { assert, describe, it, layer } from "@effect/vitest"
+import { Array, Effect, Fiber, Layer, Logger, Schema } from "effect"
+import { SqlClient } from "effect/sql"
+import { Database } from "../../src/db/Database.ts"
+import { ChangeFeed } from "../../src/history/ChangeFeed.ts"
+import { countNextChanges } from "../../src/history/Corrections.ts"
+import { loadableDatasets } from "../../src/load/Datasets.ts"
+import { changedDatasets, changeKinds } from "../../src/v1/changes/Api.ts"
+import { classifyDelay, CorrectionsResponse } from "../../src/v1/corrections/Api.ts"
+import { type Chooser, makeChooser } from "../support/RandomChoices.ts"
+import * as Service from "../support/Service.ts"
+import { inputs } from "../support/Thoroughness.ts"
+
+/** Another process holds the lease of the job, so that only the tests count. */
+const holdLease = Effect.flatMap(
+  SqlClient.SqlClient,
+  (sql) => sql`insert into leases (name, holder, until) values ('corrections', gen_random_uuid(), 'infinity')`,
+)
+
+const database = Layer.effectDiscard(holdLease).pipe(Layer.provideMerge(Service.migratedDatabaseLayer))
+
+const service = ChangeFeed.layer.pipe(
+  Layer.provide(Database.layer),
+  Layer.provideMerge(Service.serviceLayerOver(database)),
+)
+
+// ---------------------------------------------------------------------------------------------------------------------
+// The feed, and what it says
+// ---------------------------------------------------------------------------------------------------------------------
+
+const Page = Schema.Struct({
+  results: Schema.Array(Schema.Struct({
+    recorded_at: Schema.String,
+    dataset: Schema.Literals(changedDatasets),
+    kind: Schema.Literals(changeKinds),
+    key: Schema.Json,
+    changed: Schema.Array(Schema.String),
+  })),
+  cursor: Schema.String,
+  has_more: Schema.Boolean,
+})
+type Change = (typeof Page.Type)["results"][number]
+
+const readFeed = Effect.gen(function* () {
+  const { ultimate } = yield* Service.TestKeys
+  const changes: Array<Change> = []
+  let after = ""
+  while (true) {
+    const { body, status, text } = yield* Service.requestJson(`/v1/changes?limit=1000${after}`, { key: ultimate })
+    assert.strictEqual(status, 200, text)
+    const page = Schema.decodeUnknownSync(Page)(body)
+    changes.push(...page.results)
+    if (!page.has_more) return changes
+    after = `&after=${page.cursor}`
+  }
+})
+
+const secondsBetween = (earlier: string, later: string) => (Date.parse(later) - Date.parse(earlier)) / 1000
+
+/** Adds up the changes in the simplest way. `known` has the time of the current version of each key. */
+const summarize = (changes: ReadonlyArray<Change>) => {
+  const known = new Map<string, string>()
+  const counts = new Map<string, number>()
+  const add = (...key: ReadonlyArray<string>) => counts.set(key.join(" "), (counts.get(key.join(" ")) ?? 0) + 1)
+  for (const { changed, dataset, key, kind, recorded_at } of changes) {
+    const row = `${dataset} ${JSON.stringify(key)}`
+    const recorded = known.get(row)
+    const delay = classifyDelay(recorded === undefined ? null : secondsBetween(recorded, recorded_at))
+    add(dataset, recorded_at.slice(0, 10), kind, kind === "corrected" ? delay : "")
+    for (const field of changed) add(dataset, `${recorded_at.slice(0, 7)}-01`, field)
+    if (kind === "removed") known.delete(row)
+    else known.set(row, recorded_at)
+  }
+  return Object.fromEntries(counts)
+}
+
+const readCounts = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const rows = yield* sql<{ readonly name: string; readonly number: number }>`
+    select concat_ws(' ', dataset, day, kind, delay) as name, changes::int as number from history.change_counts
+    union all
+    select concat_ws(' ', dataset, month, field), corrections::int from history.corrected_fields
+  `
+  return Object.fromEntries(rows.map(({ name, number }) => [name, number]))
+})
+
+const countAll = Effect.repeat(countNextChanges(), { while: (hasMore) => hasMore }).pipe(
+  Effect.provide(Logger.layer([])),
+)
+
+const requestCounts = Effect.gen(function* () {
+  const { body, headers, status, text } = yield* Service.requestJson("/v1/corrections", { key: null })
+  assert.strictEqual(status, 200, text)
+  return { headers, text, counts: Schema.decodeUnknownSync(CorrectionsResponse)(body) }
+})
+
+const requestPage = Effect.map(Service.requestJson("/v1/docs/corrections", { key: null }), ({ status, text }) => {
+  assert.strictEqual(status, 200)
+  return text.replaceAll("<wbr>", "").slice(text.indexOf("<main"))
+})
+
+// ---------------------------------------------------------------------------------------------------------------------
+// Random changes
+// ---------------------------------------------------------------------------------------------------------------------
+
+const chooseStatement = (choose: Chooser, day: number) => {
+  const [ticker, number] = [choose(["AAA", "BBB", "CCC"]), choose([1, 2, 3])]
+  return choose([
+    `insert into daily_prices (ticker, date, close) values ('${ticker}', '2026-01-0${day}', ${number}.5)
+      on conflict (ticker, date) do update set close = excluded.close`,
+    `update daily_prices set close = ${number} where date = '2026-01-0${day}'`,
+    `delete from daily_prices where ticker = '${ticker}' and date = '2026-01-0${day}'`,
+    `insert into split_status (id, ticker, action_type, executed, filed_at, form_type, last_updated)
+      values ('${day}', '${ticker}', 'split_announced', ${number === 1}, '2026-01-01', '8-K', '2026-01-01')
+      on conflict (id) do update set ticker = excluded.ticker, executed = excluded.executed`,
+    `delete from split_status where id = '${day}'`,
+  ])
+}
+
+const writeTransactions = Effect.fnUntraced(function* (seed: number, number: number) {
+  const sql = yield* SqlClient.SqlClient
+  const choose = makeChooser(seed)
+  for (let at = 0; at < number; at++) {
+    const first = choose([0, 1, 2, 3])
+    // Statements of a transaction change different rows. A row that gets its former values back is recorded anew, which
+    // the feed does not show.
+    const statements = Array.makeBy(choose([1, 1, 2, 4]), (index) => chooseStatement(choose, (first + index) % 4 + 1))
+    // Writers that wait for each other's rows may deadlock. Then one of them has written nothing.
+    yield* Effect.ignore(
+      sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })),
+    )
+  }
+})
+
+/** Moves everything that was recorded so far into the past. */
+const age = Effect.fnUntraced(function* (interval: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* sql`update history.beginning set earliest = earliest - ${interval}::text::interval`
+  // In this order, no two transactions have the same time in between.
+  yield* sql`
+    do $$ declare old record; begin
+      for old in select id from history.transactions order by recorded_at loop
+        update history.transactions set recorded_at = recorded_at - interval ${sql.literal(`'${interval}'`)}
+        where id = old.id;
+      end loop;
+    end $$
+  `
+})
+
+const reset = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+  Effect.andThen(
+    sql`truncate history.change_counts, history.corrected_fields`,
+    sql`update history.counting_place set cursor = null, counted_until = null`,
+  ))
+
+layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The counts of corrections", (it) => {
+  it.effect("are empty at first, and say since when changes are counted (§4.5)", () =>
+    Effect.gen(function* () {
+      yield* countAll
+      const { counts } = yield* requestCounts
+      assert.strictEqual(counts.count, changedDatasets.length)
+      assert.deepStrictEqual(counts.results.map(({ dataset }) => dataset), [...changedDatasets])
+      assert.isNull(counts.counted_until)
+      assert.isTrue(counts.results.every(({ fields, total }) => fields.length === 0 && total.corrected === 0))
+      const page = yield* requestPage
+      assert.include(page, "None has been recorded yet.")
+      assert.include(page, `<time datetime="${counts.since}">`)
+    }))
+
+  it.effect("equal the change feed, however the batches fall and although two processes count at once (0118)", () =>
+    Effect.gen(function* () {
+      const intervals = ["30 minutes", "20 hours", "6 days", "29 days", "45 days"]
+      for (const [index, interval] of intervals.entries()) {
+        yield* writeTransactions(index, 30)
+        yield* age(interval)
+      }
+      for (const seed of [1, 2, 3]) {
+        yield* reset
+        const writer = yield* Effect.forkChild(writeTransactions(seed + 10, inputs(40)))
+        const choose = makeChooser(seed)
+        const count = Effect.suspend(() => countNextChanges(choose([1, 2, 3, 7, 50])))
+        while (writer.pollUnsafe() === undefined) yield* Effect.all([count, count], { concurrency: 2 })
+        yield* Fiber.join(writer)
+        yield* Effect.repeat(count, { while: (hasMore) => hasMore })
+        yield* countAll
+        const expected = summarize(yield* readFeed)
+        assert.deepStrictEqual(yield* readCounts, expected)
+        for (const delay of ["within_hour", "within_day", "within_week", "within_30_days", "later"]) {
+          assert.isTrue(Object.keys(expected).some((key) => key.endsWith(` corrected ${delay}`)), delay)
+        }
+      }
+    }))
+})
+
+layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("The corrections", (it) => {
+  it.effect("are shown per dataset with their delays, fields and a link to the changes (§4.5)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const prices = Array.makeBy(4, (index) => ({ ticker: `T${index}`, date: "2026-01-02", close: "1" }))
+      yield* Service.insertRows("daily_prices", ...prices)
+      yield* age("40 days")
+      yield* sql`update daily_prices set close = 2 where ticker in ('T0', 'T1', 'T2')`
+      yield* age("35 days")
+      yield* sql`update daily_prices set close = 3 where ticker = 'T0'`
+      yield* sql`update daily_prices set close = 4 where ticker = 'T0'`
+      yield* sql`delete from daily_prices where ticker = 'T3'`
+      // A row from before the history.
+      yield* sql`alter table float_outstanding disable trigger history_begin`
+      yield* Service.insertRows("float_outstanding", {
+        ticker: "OLD",
+        float: "7",
+        is_adr: false,
+        last_updated: "2026-01-01 00:00:00",
+      })
+      yield* sql`alter table float_outstanding enable always trigger history_begin`
+      yield* sql`update float_outstanding set "float" = 8`
+      yield* sql`update float_outstanding set "float" = 9, is_adr = true`
+      yield* countAll
+      const { counts, headers, text } = yield* requestCounts
+      const find = (name: string) => counts.results.find(({ dataset }) => dataset === name)
+      const none = { within_hour: 0, within_day: 0, within_week: 0, within_30_days: 0, later: 0, unknown: 0 }
+      assert.deepStrictEqual(find("daily_prices"), {
+        dataset: "daily_prices",
+        last_30_days: { added: 0, corrected: 2, removed: 1, delays: { ...none, within_hour: 1, later: 1 } },
+        total: { added: 4, corrected: 5, removed: 1, delays: { ...none, within_hour: 1, later: 4 } },
+        fields: [{ field: "close", corrections: 5 }],
+      })
+      assert.deepStrictEqual(find("float_outstanding")?.total.delays, { ...none, within_hour: 1, unknown: 1 })
+      assert.deepStrictEqual(find("float_outstanding")?.fields, [
+        { field: "float", corrections: 2 },
+        { field: "is_adr", corrections: 1 },
+      ])
+      assert.deepStrictEqual(find("news")?.fields, [])
+      const again = yield* Service.requestJson("/v1/corrections", {
+        key: null,
+        headers: { "If-None-Match": headers["etag"] ?? "" },
+      })
+      assert.strictEqual(again.status, 304, text)
+      const page = yield* requestPage
+      assert.include(page, `<h2 id="daily_prices">`)
+      assert.include(page, "Rows added: 4. Corrected: 5. Removed: 1.")
+      assert.include(page, `<code>/v1/changes?dataset=daily_prices&amp;kind=corrected</code>`)
+      assert.match(page, /Later<\/th><td[^>]*>1<\/td><td[^>]*>4<\/td><td[^>]*>80 %<\/td>/)
+      assert.include(page, `<time datetime="${counts.counted_until ?? ""}">`)
+      const reference = yield* Service.requestJson("/v1/docs/reference/float-outstanding", { key: null })
+      assert.include(reference.text, `href="/v1/docs/corrections#float_outstanding"`)
+    }))
+})
+
+layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("The retention", (it) => {
+  /** Makes everything that was recorded so far part of an earlier month, and drops it. */
+  const dropAll = Effect.gen(function* () {
+    const sql = yield* SqlClient.SqlClient
+    yield* age("400 days")
+    yield* sql`
+      with tables as (select 'changes' as whole union all select dataset from history.datasets)
+      select history.create_partition(whole, '2020-03-01') from tables
+    `
+    yield* sql`update history.transactions set month = '2020-03-01'`
+    yield* sql`update history.changes set month = '2020-03-01'`
+    for (const { table } of loadableDatasets) {
+      yield* sql.unsafe(`update history.${table} set replaced_month = '2020-03-01'`)
+    }
+    const drop = sql<{ readonly month: string }>`
+      select month::text as month from history.drop_before(now() - interval '31 days') as month
+    `
+    assert.deepStrictEqual(yield* drop, [])
+    yield* sql`update history.beginning set moved_at = moved_at - interval '5 minutes'`
+    assert.deepStrictEqual(yield* drop, [{ month: "2020-03-01" }])
+  })
+
+  it.effect("leaves the counts as they are, and counting continues, even if it was far behind (0118)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const close = (value: number) => sql`update daily_prices set close = ${value}`
+      yield* Service.insertRows("daily_prices", { ticker: "KEPT", date: "2026-01-02", close: "1" })
+      yield* close(2)
+      yield* countAll
+      const before = yield* readCounts
+      assert.deepStrictEqual(Object.values(before), [1, 1, 1])
+      yield* dropAll
+      yield* countAll
+      assert.deepStrictEqual(yield* readCounts, before)
+      yield* close(3)
+      yield* countAll
+      const after = yield* readCounts
+      const added = Object.entries(after).filter(([name, number]) => before[name] !== number)
+      // The transaction that recorded the row is no longer known, but it is older than the history.
+      assert.isTrue(added.some(([name, number]) => name.endsWith("corrected later") && number === 1), String(added))
+      yield* close(4)
+      yield* close(5)
+      yield* dropAll
+      yield* close(6)
+      yield* countAll
+      const last = yield* readCounts
+      const sum = (counts: Readonly<Record<string, number>>) =>
+        Object.entries(counts).reduce(
+          (total, [name, number]) => name.includes(" corrected ") ? total + number : total,
+          0,
+        )
+      assert.strictEqual(
+        sum(last),
+        sum(after) + 1,
+        "the changes that were dropped before they were counted are lacking",
+      )
+    }))
+})
+
+describe("The delay of a correction", () => {
+  it("is classified by its longest time, or as unknown", () => {
+    const [hour, day] = [3_600, 86_400]
+    const cases = [
+      [0, "within_hour"],
+      [hour, "within_hour"],
+      [hour + 0.001, "within_day"],
+      [day, "within_day"],
+      [7 * day, "within_week"],
+      [30 * day, "within_30_days"],
+      [30 * day + 1, "later"],
+      [null, "unknown"],
+    ] as const
+    for (const [seconds, delay] of cases) assert.strictEqual(classifyDelay(seconds), delay)
+  })
+})
