@@ -58,22 +58,24 @@ const pollInterval = Duration.millis(200)
 /** How often keys are checked, so that a revoked key ends its streams within a second (D2, API keys). */
 const keyCheckInterval = Duration.millis(500)
 
-/** Silence after which a stream sends a heartbeat. */
-export const heartbeatMillis = Duration.toMillis(Duration.seconds(15))
-
-/** Memory for the newest changes, in bytes. A stream that falls behind them is ended. */
-const maxRecentBytes = 16 * 1024 * 1024
-
 const maxPageChanges = 1_000
 const firstPageChanges = 100
 const targetPageBytes = 524_288
 
-/** How long a client may take to receive the end of its stream before its connection is closed. */
-const closingMillis = Duration.toMillis(Duration.seconds(5))
-
-/** Usage is recorded after this time or size, whichever comes first. */
-const instalmentMillis = Duration.toMillis(Duration.minutes(1))
-const instalmentBytes = 1_000_000
+/** Limits of streams, which tests lower. */
+export const StreamLimits = Context.Reference("tickerline/history/StreamLimits", {
+  defaultValue: () => ({
+    /** Silence after which a stream sends a heartbeat, ms. */
+    heartbeatMillis: 15_000,
+    /** Memory for the newest changes. A stream that falls behind them is ended. */
+    recentBytes: 16 * 1024 * 1024,
+    /** How long a client may take to receive the end of its stream before its connection is closed, ms. */
+    closingMillis: 5_000,
+    /** Usage is recorded after this time or size, whichever comes first. */
+    instalmentMillis: 60_000,
+    instalmentBytes: 1_000_000,
+  }),
+})
 
 const retryDelay = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
 
@@ -189,6 +191,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const { readPage } = yield* ChangeFeed
       const readKeysInUse = yield* makeKeysInUseReader
       const maxStreams = yield* MaxStreamsConfig
+      const limits = yield* StreamLimits
       const clock = yield* Clock.Clock
       const now = yield* monotonicClock
 
@@ -240,7 +243,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         const { bytes, records: sentRecords } = stream.sent
         stream.sent = { bytes: bytes + text.length, records: sentRecords + records }
         stream.sentAt = now()
-        if (stream.sent.bytes - stream.recorded.bytes >= instalmentBytes) recordUsage(stream)
+        if (stream.sent.bytes - stream.recorded.bytes >= limits.instalmentBytes) recordUsage(stream)
         return text
       }
 
@@ -252,7 +255,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const joinRecent = (stream: StreamState) => {
         if (recent === undefined) {
           if (stream.hasMore) return false
-          recent = makeRecentChanges(stream, maxRecentBytes)
+          recent = makeRecentChanges(stream, limits.recentBytes)
           hasLiveStreams.openUnsafe()
         }
         const next = recent.find(stream.end)
@@ -343,7 +346,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           stream.wake.closeUnsafe()
           const text = yield* takeNext(stream)
           if (text !== undefined) return text
-          const silence = heartbeatMillis - (now() - stream.sentAt)
+          const silence = limits.heartbeatMillis - (now() - stream.sentAt)
           if (silence <= 0) return sendHeartbeat(stream)
           yield* Effect.timeoutOption(stream.wake.await, silence)
         }
@@ -423,8 +426,8 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         hasStreams.await,
         Effect.sync(() => {
           for (const stream of streams) {
-            if (clock.currentTimeMillisUnsafe() - stream.recordedAt >= instalmentMillis) recordUsage(stream)
-            if (stream.ending !== undefined && now() - stream.ending.at >= closingMillis) stream.options.disconnect()
+            if (clock.currentTimeMillisUnsafe() - stream.recordedAt >= limits.instalmentMillis) recordUsage(stream)
+            if (stream.ending !== undefined && now() - stream.ending.at >= limits.closingMillis) stream.options.disconnect()
           }
         }),
       )
