@@ -271,7 +271,11 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   "X-RateLimit-Reset": rateLimitPresence,
   // With `limit=all`, the cost is a trailer, so the header of a list is optional.
   "X-Cost-Microdollars": (response) =>
-    response.isEndless && response.status === 200 ? undefined : response.isList && response.status === 200 ? sometimesIf(response.needsKey) : rateLimitPresence(response),
+    response.isEndless && response.status === 200
+      ? undefined
+      : response.isList && response.status === 200
+      ? sometimesIf(response.needsKey)
+      : rateLimitPresence(response),
   // With `limit=all`, there is no ETag, so the header of a list is optional.
   "ETag": ({ hasEtag, isList, status }) =>
     status === 304 ? "always" : status === 200 && hasEtag ? (isList ? "sometimes" : "always") : undefined,
@@ -379,8 +383,8 @@ const sharedResponseNames: Readonly<Record<number, string>> = {
   503: "Unavailable",
 }
 
-const nameSuffix = ({ dropsTickers, hasCursor, needsKey }: EndpointFacts) =>
-  hasCursor ? "OfChanges" : dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
+const nameSuffix = ({ dropsTickers, needsKey }: EndpointFacts) =>
+  dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
 
 /** Names the responses that several operations share, so that the document describes each of them once. */
 const nameSharedResponses = (
@@ -389,11 +393,12 @@ const nameSharedResponses = (
   const groups = Object.values(
     Array.groupBy(responses, ({ response, status }) => `${status} ${JSON.stringify(response)}`),
   ).filter(([{ status }, ...others]) => status !== 200 && others.length > 0)
-  const statuses = groups.map(([{ status }]) => status)
+  const statuses = groups.filter(([{ facts }]) => !facts.hasCursor).map(([{ status }]) => status)
   const named = groups.map((group) => {
     const [{ facts, status }] = group
     const isUnique = statuses.indexOf(status) === statuses.lastIndexOf(status)
-    return { group, name: `${sharedResponseNames[status]}${isUnique ? "" : nameSuffix(facts)}` }
+    const suffix = facts.hasCursor ? "OfChanges" : isUnique ? "" : nameSuffix(facts)
+    return { group, name: `${sharedResponseNames[status]}${suffix}` }
   })
   if (new Set(named.map(({ name }) => name)).size < named.length) {
     throw new Error("Two responses of the OpenAPI document have the same name")

@@ -208,9 +208,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         read: () => streams.size,
       })
 
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
       // Database
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
 
       const queueOptions = { permits: 1, maxPerPartition: 1, timeout: yield* poolWait, onTimeout: makePoolTimeoutError }
       /** All streams together use one connection, which a page of one stream and the reader take in turn. */
@@ -220,9 +220,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const readOwnPage = (place: FeedPlace | undefined, filter: FeedFilter, limit: number) =>
         pages.withPermit("")(connection.withPermit("")(readPage(place, filter, limit)))
 
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
       // Ends and usage
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
 
       const end = (stream: StreamState, reason: EndReason, text = "") => {
         if (stream.ending !== undefined || stream.isEnded) return
@@ -247,9 +247,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         return text
       }
 
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
       // Sending
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
 
       /** Begins to read the recent changes if they reach back to the place of the stream. */
       const joinRecent = (stream: StreamState) => {
@@ -352,9 +352,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         }
       })
 
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
       // Background
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
 
       const forgetRecent = () => {
         recent = undefined
@@ -427,15 +427,17 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         Effect.sync(() => {
           for (const stream of streams) {
             if (clock.currentTimeMillisUnsafe() - stream.recordedAt >= limits.instalmentMillis) recordUsage(stream)
-            if (stream.ending !== undefined && now() - stream.ending.at >= limits.closingMillis) stream.options.disconnect()
+            if (stream.ending !== undefined && now() - stream.ending.at >= limits.closingMillis) {
+              stream.options.disconnect()
+            }
           }
         }),
       )
       yield* repeatInBackground(maintainStreams, keyCheckInterval)
 
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
       // Opening
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
 
       /** The number of streams by account. */
       const counts = new Map<number, number>()

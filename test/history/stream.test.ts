@@ -60,8 +60,8 @@ const untilEnded = Effect.fnUntraced(function* (stream: EventStream, reason: str
 /** Adds rows in one transaction. */
 const insertPrices = Effect.fnUntraced(function* (...tickers: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
-  const rows = tickers.map((ticker): Record<string, unknown> => ({ ticker, date: "2026-01-01", close: "1" }))
-  yield* sql`insert into daily_prices ${sql.insert(rows)}`
+  const rows = tickers.map((ticker) => `('${ticker}', '2026-01-01', 1)`).join(", ")
+  yield* sql.unsafe(`insert into daily_prices (ticker, date, close) values ${rows}`)
 })
 
 /** Writes many changes in one transaction, with `bytes` of text in each. */
@@ -113,7 +113,10 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       const cursors = changes.map((change) => String(valueAt(change, "cursor")))
       const [first = "", second = ""] = cursors
       const read = Effect.fnUntraced(function* (query: string, lastEventId?: string) {
-        const stream = yield* open(query, lastEventId === undefined ? {} : { headers: { "Last-Event-ID": lastEventId } })
+        const stream = yield* open(
+          query,
+          lastEventId === undefined ? {} : { headers: { "Last-Event-ID": lastEventId } },
+        )
         yield* until(`changes after ${query} ${lastEventId}`, () => stream.lastId === cursors[2])
         return tickersOf(stream)
       })
@@ -333,7 +336,9 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("metered", "ultimate")
       const stream = yield* open("after=now", { key })
-      const usage = sql<{ readonly bytes: number; readonly cost: number; readonly rows: number; readonly found: number }>`
+      const usage = sql<
+        { readonly bytes: number; readonly cost: number; readonly rows: number; readonly found: number }
+      >`
         select coalesce(sum(bytes), 0)::int as bytes, coalesce(sum(cost_microdollars), 0)::int as cost,
           coalesce(sum(records_returned), 0)::int as rows, count(*)::int as found
         from usage join accounts using (account_id)
@@ -420,7 +425,10 @@ const readMetric = (name: string, reason?: string) =>
   )
 
 const untilMetric = (expected: number, name: string, reason?: string) =>
-  Effect.repeat(readMetric(name, reason), { until: (value) => value === expected, schedule: Schedule.spaced("10 millis") })
+  Effect.repeat(readMetric(name, reason), {
+    until: (value) => value === expected,
+    schedule: Schedule.spaced("10 millis"),
+  })
 
 layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: true, timeout: "180 seconds" })(
   "A slow client",

@@ -70,7 +70,7 @@ const respondWithEvents = (body: Stream.Stream<Uint8Array>) =>
 const makeFieldError = (field: string, reason: string) =>
   new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
 
-/** The place to continue from. The header wins, because clients repeat it together with the URL of the first request. */
+/** The place to continue from. The header wins, because clients send it together with the URL of the first request. */
 const readPlace = (lastEventId: string | undefined, after: string | undefined) => {
   if (lastEventId !== undefined && lastEventId !== "") {
     return isFeedCursor(lastEventId)
