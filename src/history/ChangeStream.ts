@@ -32,7 +32,7 @@ import { forkUntraced, repeatInBackground } from "../observability/BackgroundFib
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, type ValidationError } from "../rules/Errors.ts"
-import { formatEvent, formatHeartbeat, retryField } from "../rules/ServerSentEvents.ts"
+import { formatEvent, formatHeartbeat, retryField } from "../rules/EventStreamFormat.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import { changedDatasets, type FeedPlace, formatCursor, parseFeedPlace } from "../v1/changes/Api.ts"
 import { ChangeFeed, type FeedFilter, type FeedPage } from "./ChangeFeed.ts"
@@ -120,8 +120,8 @@ export interface StreamOptions {
 
 interface Ending {
   readonly reason: EndReason
-  /** Events to send before the last one. */
-  readonly text: string
+  /** Why changes are missing, if they are. */
+  readonly gap: CursorExpired | undefined
   /** Monotonic ms. */
   readonly at: number
 }
@@ -224,9 +224,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       // Ends and usage
       // ---------------------------------------------------------------------------------------------------------------
 
-      const end = (stream: StreamState, reason: EndReason, text = "") => {
-        if (stream.ending !== undefined || stream.isEnded) return
-        stream.ending = { reason, text, at: now() }
+      const end = (stream: StreamState, reason: EndReason, gap?: CursorExpired) => {
+        if (stream.ending !== undefined) return
+        stream.ending = { reason, gap, at: now() }
         stream.wake.openUnsafe()
       }
 
@@ -303,12 +303,6 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         return send(stream, encodeEvents(page.changes).text, page.changes.length)
       }
 
-      const formatGap = (stream: StreamState, error: CursorExpired) =>
-        Effect.map(
-          Effect.orDie(Effect.provideService(encodeExpiredError(error), RequestContext, stream.context)),
-          (body) => formatEvent("gap", body),
-        )
-
       /** Returns the next events, or undefined if there are none at the moment. */
       const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
         if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
@@ -320,7 +314,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (Exit.isSuccess(exit)) return takePage(stream, exit.value)
         const error = Cause.findErrorOption(exit.cause)
         if (Option.isSome(error) && error.value._tag === "CursorExpired") {
-          end(stream, "gap", yield* formatGap(stream, error.value))
+          end(stream, "gap", error.value)
           return undefined
         }
         yield* logDefectAsInternalError(Cause.squash(exit.cause))
@@ -333,16 +327,27 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         return send(stream, encodeText(formatHeartbeat(id)), 0)
       }
 
-      const sendEnd = (stream: StreamState, { reason, text }: Ending) => {
-        stream.isEnded = true
+      const formatGap = (stream: StreamState, error: CursorExpired) =>
+        Effect.map(
+          Effect.orDie(Effect.provideService(encodeExpiredError(error), RequestContext, stream.context)),
+          (body) => formatEvent("gap", body),
+        )
+
+      const sendEnd = Effect.fnUntraced(function* (stream: StreamState, { gap, reason }: Ending) {
+        const before = gap === undefined ? "" : yield* formatGap(stream, gap)
         const { cursor } = stream
-        return send(stream, encodeText(text + formatEvent("end", { reason, message: endMessages[reason], cursor })), 0)
-      }
+        stream.isEnded = true
+        return send(
+          stream,
+          encodeText(before + formatEvent("end", { reason, message: endMessages[reason], cursor })),
+          0,
+        )
+      })
 
       const pullNext = Effect.fnUntraced(function* (stream: StreamState) {
         for (;;) {
           if (stream.isEnded) return yield* Cause.done()
-          if (stream.ending !== undefined) return sendEnd(stream, stream.ending)
+          if (stream.ending !== undefined) return yield* sendEnd(stream, stream.ending)
           stream.wake.closeUnsafe()
           const text = yield* takeNext(stream)
           if (text !== undefined) return text
@@ -364,14 +369,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const liveStreams = () => Array.from(streams).filter(({ isLive }) => isLive)
 
       const endLiveStreams = (error: CursorExpired) =>
-        Effect.suspend(() => {
-          const ended = liveStreams()
+        Effect.sync(() => {
+          for (const stream of liveStreams()) end(stream, "gap", error)
           forgetRecent()
-          return Effect.forEach(
-            ended,
-            (stream) => Effect.map(formatGap(stream, error), (text) => end(stream, "gap", text)),
-            { discard: true },
-          )
         })
 
       let livePageChanges = maxPageChanges
@@ -412,14 +412,14 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (balance <= unrecorded) end(stream, "out_of_credit")
       }
 
-      /** A failure leaves the streams open: without the database, they have nothing to send. */
+      /** If the database cannot be reached, the streams stay open: they have nothing to send. */
       const checkKeys = Effect.gen(function* () {
         yield* hasStreams.await
         const checked = Array.from(streams)
         const keyIds = Array.from(new Set(checked.map(({ options: { account } }) => account.key_id)))
         const accounts = yield* readKeysInUse(keyIds)
         for (const stream of checked) checkStream(stream, accounts.get(stream.options.account.key_id))
-      }).pipe(Effect.catchCause((cause) => Effect.logWarning("The keys of streams were not checked", cause)))
+      }).pipe(Effect.ignore, Effect.catchDefect(logDefectAsInternalError))
       yield* repeatInBackground(checkKeys, keyCheckInterval)
 
       const maintainStreams = Effect.andThen(

@@ -110,8 +110,8 @@ const listQueryableEndpoints = (): ReadonlyArray<EndpointDetails> => {
 let queryableEndpoints: ReadonlyArray<EndpointDetails> | undefined
 
 /**
- * The endpoints that `query` and `estimate` accept: those that need a key, except `/estimate` and streams. They are listed on first
- * use, because that generates the OpenAPI document.
+ * The endpoints that `query` and `estimate` accept: those that need a key, except `/estimate` and streams. They are
+ * listed on first use, because that generates the OpenAPI document.
  */
 export const getQueryableEndpoints = () => queryableEndpoints ??= listQueryableEndpoints()
 

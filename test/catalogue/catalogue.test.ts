@@ -255,7 +255,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
         "/v1/changes": { "410": ["cursor_expired", "endpoint_removed"] },
         "/v1/changes/stream": {
           "410": ["cursor_expired", "endpoint_removed"],
-          "429": ["rate_limit_exceeded", "too_many_streams"],
+          "429": ["too_many_streams", "rate_limit_exceeded"],
         },
         "/health/ready": { "503": ["database_pool_timeout"] },
       }

@@ -36,7 +36,7 @@ const tickersOf = ({ changes }: EventStream): ReadonlyArray<unknown> =>
 const parseEnd = ({ end }: EventStream): unknown => JSON.parse(end?.data ?? "null")
 
 layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams of changes", (it) => {
-  it.effect("stay open while PostgreSQL is down, and then miss nothing", () =>
+  it.effect("stay open while PostgreSQL is down, and then miss nothing (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { pro, ultimate } = yield* Service.TestKeys
@@ -64,7 +64,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
       ])
     }).pipe(Effect.scoped))
 
-  it.effect("outlive the time limit of responses", () =>
+  it.effect("outlive the time limit of responses (operations/request-limits)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const timeouts = { ...defaultConnectionTimeouts, response: Duration.millis(200) }
@@ -76,7 +76,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
       yield* until("the change", () => stream.changes.length === 1)
     }).pipe(Effect.scoped))
 
-  it.effect("end with their cursor when the process gets SIGTERM, which then exits at once", () =>
+  it.effect("end with their cursor when the process gets SIGTERM, which then exits at once (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
       const { pro, ultimate } = yield* Service.TestKeys

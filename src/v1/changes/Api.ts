@@ -14,7 +14,7 @@ import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../../rules/
 import { literalFilter } from "../../rules/Filters.ts"
 import { makeLimitParameter, ResultCount } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { eventStreamContentType } from "../../rules/ServerSentEvents.ts"
+import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { AfterhoursStatsApiGroup } from "../afterhours-stats/Api.ts"

@@ -11,7 +11,7 @@ import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { respondWithEtag } from "../../lists/QueryCache.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { ValidationError } from "../../rules/Errors.ts"
-import { eventStreamContentType } from "../../rules/ServerSentEvents.ts"
+import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
 import {
   type ChangedDataset,
   changedDatasets,
