@@ -66,7 +66,12 @@ const startWriter = async (url: string) => {
 }
 
 const startClients = (port: number, key: string) => {
-  const child = spawn(process.execPath, [join(import.meta.dirname, "changeFeedClients.ts"), `${port}`, key, `${clients}`], {
+  const child = spawn(process.execPath, [
+    join(import.meta.dirname, "changeFeedClients.ts"),
+    `${port}`,
+    key,
+    `${clients}`,
+  ], {
     stdio: ["ignore", "pipe", "inherit"],
   })
   const reports: Array<ClientReport> = []
@@ -83,7 +88,7 @@ const startClients = (port: number, key: string) => {
 
 const { cleanUp, cleanupSteps } = makeCleanup()
 try {
-  const postgres = await startPostgres({ folder: "feed", settings: { log_min_duration_statement: 15 } })
+  const postgres = await startPostgres({ folder: "feed" })
   cleanupSteps.push(postgres.stop)
   const url = postgres.url("feed")
   await query(postgres.url("postgres"), "drop database if exists feed with (force)")
@@ -131,7 +136,9 @@ try {
   while (!isComplete() && (reports.at(-1)?.ended ?? 0) === 0) await sleep(500)
   const { ended = 0, least = 0, most = 0 } = reports.at(-1) ?? {}
   const { changes: count, transactions } = writer.written
-  console.log(`${count} changes in ${transactions} transactions; ${ended} streams ended, ${least} to ${most} bytes each`)
+  console.log(
+    `${count} changes in ${transactions} transactions; ${ended} streams ended, ${least} to ${most} bytes each`,
+  )
 } finally {
   await cleanUp()
 }
