@@ -38,9 +38,9 @@ const startWriter = async (url: string) => {
   const chance = random(7)
   const began = performance.now()
   const written = { changes: 0, transactions: 0 }
-  let isStopped = false
+  const state = { isStopped: false }
   const write = async () => {
-    for (let number = 0; !isStopped; number += 1) {
+    for (let number = 0; !state.isStopped; number += 1) {
       const size = sizes[Math.floor(chance() * sizes.length)] ?? 1
       const ticker = `F${number}`
       await client.query(
@@ -59,7 +59,7 @@ const startWriter = async (url: string) => {
   return {
     written,
     stop: async () => {
-      isStopped = true
+      state.isStopped = true
       await done
     },
   }
