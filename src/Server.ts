@@ -24,6 +24,7 @@ import { Database } from "./db/Database.ts"
 import { HealthProbe } from "./db/health/HealthProbe.ts"
 import { ReadRouter } from "./db/replicas/ReadRouter.ts"
 import { ChangeFeed } from "./history/ChangeFeed.ts"
+import { ChangeStream } from "./history/ChangeStream.ts"
 import { Corrections, correctionsJob } from "./history/Corrections.ts"
 import { historyJob } from "./history/HistoryRetention.ts"
 import * as Middleware from "./http/Middleware.ts"
@@ -132,7 +133,8 @@ const routes = HttpApiBuilder.layer(PublicApi).pipe(
 /** Everything that the routes need, except `SqlClient`. */
 const services = RequestPipeline.layer(pipelineEndpoints).pipe(
   Layer.provideMerge(lists),
-  Layer.provideMerge(Layer.merge(ChangeFeed.layer, Corrections.layer)),
+  Layer.provideMerge(Layer.merge(ChangeStream.layer, Corrections.layer)),
+  Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(ResponseCache.layer),
   Layer.provideMerge(Authenticator.layer),
   Layer.provideMerge(ApiKeyCache.layer),

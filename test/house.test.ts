@@ -80,6 +80,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
   db: ["observability", "rows/RowRecord.ts", "rules/Errors.ts", "http/RequestContext.ts"],
   jobs: ["db", "observability"],
   history: [
+    "accounts",
     "db",
     "http/RequestContext.ts",
     "jobs/Job.ts",
@@ -130,6 +131,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "lists",
     "db",
     "http/ConditionalRequests.ts",
+    "http/ConnectionLimits.ts",
     "http/RequestPipeline.ts",
     "http/RequestContext.ts",
   ],

@@ -21,11 +21,30 @@ export interface FeedFilter {
   readonly kinds: ReadonlyArray<ChangeKind> | undefined
 }
 
-export interface FeedPage<A = Uint8Array> {
-  /** By default, each change as JSON. */
+/** The order of the feed. */
+export interface FeedPosition {
+  /** Microseconds since 1970, which no two transactions share. */
+  readonly recordedAt: number
+  /** Position in the transaction; infinite after its last change. */
+  readonly position: number
+}
+
+export interface FeedChange extends FeedPosition {
+  readonly dataset: string
+  readonly kind: ChangeKind
+  /** The symbol, and the other one of a ticker change or of a row that had it before. */
+  readonly tickers: ReadonlyArray<string>
+  /** Identifies the place after the change. */
+  readonly cursor: string
+  readonly json: Uint8Array
+}
+
+export interface FeedPage<A = FeedChange> {
   readonly changes: ReadonlyArray<A>
   /** Identifies the place after the page. */
   readonly cursor: string
+  /** The same place, for comparisons. */
+  readonly end: FeedPosition
   /** Whether the feed continues after the page, with changes that the reader may want. */
   readonly hasMore: boolean
 }
@@ -41,7 +60,9 @@ export interface DescribedChange {
 }
 
 /** The changes of a page, before their rows are read. */
-type FoundChanges = ReadonlyArray<{ readonly dataset: string; readonly change: ListedChange }>
+type FoundChanges = ReadonlyArray<
+  { readonly dataset: string; readonly tickers: ReadonlyArray<string>; readonly change: ListedChange }
+>
 
 /** The history changed between two statements of a page: old parts were dropped, or another server took over. */
 class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
@@ -75,7 +96,12 @@ const FoundChange = Schema.Struct({
   recorded_at: Schema.NullOr(Schema.String),
   dataset: Schema.NullOr(Schema.String),
   kind: Schema.NullOr(Schema.Literals(changeKinds)),
+  ticker: Schema.NullOr(Schema.String),
+  other_ticker: Schema.NullOr(Schema.String),
 })
+
+/** Converts a time with microseconds, such as `2026-03-01T15:00:00.123456Z`. */
+const toMicros = (time: string) => Date.parse(time.slice(0, 19) + time.slice(26)) * 1_000 + Number(time.slice(20, 26))
 
 const decodeBounds = decodePositionalRows(Bounds)
 const decodeChanges = decodePositionalRows(FoundChange)
@@ -112,7 +138,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
    * Reads the changes after a place, at most `limit`. Without a place, it begins with the earliest known change.
    * Reads only the primary.
    */
-  readonly readPage: ReadPage<Uint8Array>
+  readonly readPage: ReadPage<FeedChange>
   /** Like `readPage`, but returns how late each correction was and which columns it changed. */
   readonly describePage: ReadPage<DescribedChange>
 }>()("tickerline/history/ChangeFeed") {
@@ -222,7 +248,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         const position = place?._tag === "Cursor" && place.position !== undefined ? place.position : endPosition
         const select = (ticker: ReadonlyArray<Statement.Fragment>) =>
           sql`
-            select position, dataset, kind from history.changes
+            select position, dataset, kind, ticker, other_ticker from history.changes
             where ${
             sql.and([
               sql`transaction = later.id and month = date ${literal(month)}
@@ -261,7 +287,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
               select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint
             ) is not distinct from ${start_mark}::text::uuid,
             id, mark::text, position,
-            to_char(recorded_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"'), dataset, kind
+            to_char(recorded_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"'), dataset, kind,
+            ticker, other_ticker
           from history.beginning left join (
             select later.id, later.mark, later.recorded_at, found.*
             from (
@@ -276,12 +303,13 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           order by page.recorded_at, position
         `))
         if (found.some(({ is_current }) => !is_current)) return yield* new HistoryMoved()
-        return found.flatMap(({ dataset, kind, mark, position, recorded_at, transaction }) => {
+        return found.flatMap(({ dataset, kind, mark, other_ticker, position, recorded_at, ticker, transaction }) => {
           if (transaction === null || mark === null || position === null || recorded_at === null) return []
           if (dataset === null || kind === null) return []
           const cursor = formatCursor({ transaction: String(transaction), position: String(position), mark })
           const change: ListedChange = { transaction, position, month, kind, cursor, recordedAt: recorded_at }
-          return [{ dataset, change }]
+          const tickers = [ticker, other_ticker].filter((symbol) => symbol !== null)
+          return [{ dataset, tickers, change }]
         })
       })
 
@@ -312,7 +340,12 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           (reader, changes) => reader.compile(changes),
           (reader, change, values) => reader.encode(change, values),
         )
-        return found.flatMap(({ change }) => encoded.get(change) ?? [])
+        return found.flatMap(({ change, dataset, tickers }): ReadonlyArray<FeedChange> => {
+          const { cursor, kind, position, recordedAt } = change
+          const json = encoded.get(change)
+          const place = { recordedAt: toMicros(recordedAt), position: Number(position) }
+          return json === undefined ? [] : [{ ...place, dataset, kind, tickers, cursor, json }]
+        })
       })
 
       const describeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
@@ -337,13 +370,16 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         const found = yield* readChanges(place, filter, limit + 1, bounds)
         const shown = found.slice(0, limit)
         const changes = yield* readRows(shown)
-        const [last] = shown.slice(-1)
-        if (found.length > limit && last !== undefined) return { changes, cursor: last.change.cursor, hasMore: true }
-        const { has_more: hasMore, last_id, last_mark, start_id, start_mark, starts_at } = bounds
+        const last = shown.at(-1)?.change
+        if (found.length > limit && last !== undefined) {
+          const end = { recordedAt: toMicros(last.recordedAt), position: Number(last.position) }
+          return { changes, cursor: last.cursor, end, hasMore: true }
+        }
+        const { has_more: hasMore, last_at, last_id, last_mark, start_id, start_mark, starts_at } = bounds
         const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
         // Before the first transaction, a time is the cursor.
         const cursor = mark === null ? starts_at : formatCursor({ transaction: String(id), position: undefined, mark })
-        return { changes, cursor, hasMore }
+        return { changes, cursor, end: { recordedAt: toMicros(last_at ?? starts_at), position: Infinity }, hasMore }
       })
 
       const readWith =

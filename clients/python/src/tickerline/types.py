@@ -2068,6 +2068,10 @@ class InsufficientTierDetails(TypedDict):
     tier: Tier | str
 
 
+class TooManyStreamsDetails(TypedDict):
+    limit: int
+
+
 class FieldError(TypedDict):
     field: str
     """The name of the parameter."""
