@@ -222,8 +222,8 @@ export const findNewLines = Effect.fnUntraced(
 export interface MergeOptions {
   /** Existing rows keep the values of these columns. */
   readonly omitted: ReadonlyArray<string>
-  /** Whether the dataset's `keepsExisting` applies. */
-  readonly mayKeepExisting: boolean
+  /** The dataset's `keepsExisting` applies, and other programs may write to the table at the same time. */
+  readonly isAppend: boolean
 }
 
 /**
@@ -236,7 +236,7 @@ export const mergeRows = Effect.fnUntraced(
     target: string,
     columns: ReadonlyArray<LoadColumn>,
     dataset: LoadableDataset,
-    { mayKeepExisting, omitted }: MergeOptions,
+    { isAppend, omitted }: MergeOptions,
   ) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
@@ -246,10 +246,10 @@ export const mergeRows = Effect.fnUntraced(
     const toComparedValue = ({ default_value, name }: LoadColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", existing."${name}")`
     const match = matchKey(columns, dataset)
-    const isKept = mayKeepExisting && dataset.keepsExisting !== undefined ? dataset.keepsExisting : "false"
+    const isKept = isAppend && dataset.keepsExisting !== undefined ? dataset.keepsExisting : "false"
     const existingValues = qualifyColumns("existing", otherColumns.map(({ name }) => name))
     const comparedValues = otherColumns.map(toComparedValue).join(", ")
-    const updated = Array.isReadonlyArrayEmpty(otherColumns) ? 0 : yield* Effect.map(
+    const update = Array.isReadonlyArrayEmpty(otherColumns) ? Effect.succeed(0) : Effect.map(
       sql.unsafe<{ readonly count: number }>(`with updated as (
         update ${target} as existing
         set ${otherColumns.map((column) => `"${column.name}" = ${toValue(column)}`).join(", ")}
@@ -260,13 +260,22 @@ export const mergeRows = Effect.fnUntraced(
       ) select count(distinct place)::int as count from updated`),
       ([row]) => row?.count ?? 0,
     )
-    const [counts] = yield* sql.unsafe<{ readonly added: number; readonly given: number }>(`with added as (
-        insert into ${target} (${quoteColumns(names)}) select ${columns.map(toValue).join(", ")} from ${source} as given
-        where not exists (select from ${target} as existing where ${match})
+    const missing = `from ${source} as given where not exists (select from ${target} as existing where ${match})`
+    const insert = sql.unsafe<{ readonly added: number; readonly missing: number; readonly given: number }>(`with added as (
+        insert into ${target} (${quoteColumns(names)}) select ${columns.map(toValue).join(", ")} ${missing}
         on conflict do nothing returning 1
-      ) select (select count(*)::int from added) as added, count(*)::int as given from ${source}`)
-    const added = counts?.added ?? 0
-    return { added, updated, unchanged: (counts?.given ?? 0) - added - updated }
+      ) select (select count(*)::int from added) as added, count(*)::int as given,
+        ${isAppend ? `(select count(*)::int ${missing})` : "0"} as missing from ${source}`)
+    let [updated, added] = [0, 0]
+    for (let isRepeated = false;; isRepeated = true) {
+      const updatedNow = yield* update
+      const { added: addedNow = 0, given = 0, missing = 0 } = (yield* insert)[0] ?? {}
+      updated += updatedNow
+      added += addedNow
+      // Another program may have added a key since the update. The next update changes its row.
+      if (missing > addedNow && (!isRepeated || updatedNow + addedNow > 0)) continue
+      return { added, updated, unchanged: given - added - updated }
+    }
   },
 )
 
