@@ -226,6 +226,9 @@ export interface MergeOptions {
   readonly isAppend: boolean
 }
 
+/** Enough for any number of concurrent writers, and an end if a constraint prevents completion. */
+const maxMergePasses = 10
+
 /**
  * Merges the rows of `source` into `target` by key. Null in a column with a default means that the file gives no value.
  * That alone is no difference; new rows, and rows that differ in another column, get the default.
@@ -260,20 +263,28 @@ export const mergeRows = Effect.fnUntraced(
       ) select count(distinct place)::int as count from updated`),
       ([row]) => row?.count ?? 0,
     )
-    const missing = `from ${source} as given where not exists (select from ${target} as existing where ${match})`
-    const insert = sql.unsafe<{ readonly added: number; readonly missing: number; readonly given: number }>(`with added as (
-        insert into ${target} (${quoteColumns(names)}) select ${columns.map(toValue).join(", ")} ${missing}
+    const insert = sql.unsafe<{ readonly added: number; readonly given: number }>(`with added as (
+        insert into ${target} (${quoteColumns(names)}) select ${columns.map(toValue).join(", ")} from ${source} as given
+        where not exists (select from ${target} as existing where ${match})
         on conflict do nothing returning 1
-      ) select (select count(*)::int from added) as added, count(*)::int as given,
-        ${isAppend ? `(select count(*)::int ${missing})` : "0"} as missing from ${source}`)
+      ) select (select count(*)::int from added) as added, count(*)::int as given from ${source}`)
+    const isSame = Array.isReadonlyArrayEmpty(otherColumns)
+      ? "true"
+      : `${isKept} or (${existingValues}) is not distinct from (${comparedValues})`
+    const isIncomplete = Effect.map(
+      sql.unsafe<{ readonly is_incomplete: boolean }>(`select exists (
+        select from ${source} as given
+        where not exists (select from ${target} as existing where ${match} and (${isSame}))
+      ) as is_incomplete`),
+      ([row]) => row?.is_incomplete ?? false,
+    )
     let [updated, added] = [0, 0]
-    for (let isRepeated = false;; isRepeated = true) {
-      const updatedNow = yield* update
-      const { added: addedNow = 0, given = 0, missing = 0 } = (yield* insert)[0] ?? {}
-      updated += updatedNow
-      added += addedNow
-      // Another program may have added a key since the update. The next update changes its row.
-      if (missing > addedNow && (!isRepeated || updatedNow + addedNow > 0)) continue
+    for (let pass = 1;; pass += 1) {
+      updated += yield* update
+      const { added: newlyAdded = 0, given = 0 } = (yield* insert)[0] ?? {}
+      added += newlyAdded
+      // Another program may have added a row between the two statements.
+      if (isAppend && pass < maxMergePasses && (yield* isIncomplete)) continue
       return { added, updated, unchanged: given - added - updated }
     }
   },
