@@ -18,7 +18,7 @@ import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { inputs } from "../support/Thoroughness.ts"
 
-const { insertRows, valueAt } = Service
+const { insertRows, readClock, valueAt } = Service
 
 /** The endpoints that read datasets, with their tables. */
 const datasetEndpoints: Array<{ readonly path: string; readonly tables: ReadonlyArray<string> }> = []
@@ -38,14 +38,6 @@ const get = Effect.fnUntraced(function* (target: string, headers: Readonly<Recor
 
 const at = (target: string, moment: string) =>
   `${target}${target.includes("?") ? "&" : "?"}as_of=${encodeURIComponent(moment)}`
-
-/** The clock of the database, in UTC with microseconds. */
-const readClock = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ readonly now: string }>`
-    select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now`
-  return row?.now ?? ""
-})
 
 /** Lets the ledger begin earlier, so that the state without its transactions can be requested. */
 const beginLedger = (earliest: string) =>

@@ -57,21 +57,21 @@ export class DedicatedPostgres extends Context.Service<DedicatedPostgres, Postgr
   )
 }
 
+const clientLayer = Layer.unwrap(
+  Effect.map(
+    DedicatedPostgres,
+    ({ url }) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
+  ),
+).pipe(Layer.provideMerge(DedicatedPostgres.layer), Layer.provideMerge(NodeServices.layer))
+
+/** A client of the server, with a migrated database without rows. */
+export const migratedDedicatedLayer = Layer.effectDiscard(Migrations.runMigrations).pipe(
+  Layer.provide(Logger.layer([])),
+  Layer.provideMerge(clientLayer),
+)
+
 /** A client of the server, with a migrated database that holds the sample market. */
 export const sampleDatabaseLayer = Layer.effectDiscard(Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
-  yield* Migrations.runMigrations
   yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
-})).pipe(
-  Layer.provide(Logger.layer([])),
-  Layer.provideMerge(
-    Layer.unwrap(
-      Effect.map(
-        DedicatedPostgres,
-        ({ url }) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
-      ),
-    ),
-  ),
-  Layer.provideMerge(DedicatedPostgres.layer),
-  Layer.provideMerge(NodeServices.layer),
-)
+})).pipe(Layer.provide(Logger.layer([])), Layer.provideMerge(migratedDedicatedLayer))
