@@ -80,7 +80,7 @@ const transactionOf = (token: string) => Number(token.slice(1, token.indexOf("."
 
 const describeChange = ({ dataset, key, kind, moment }: ObservedChange) => `${dataset} ${kind} ${key} at ${moment}`
 
-const isWanted = ({ dataset, kind, ticker }: ConsumerFilter, change: ObservedChange) =>
+export const isWanted = ({ dataset, kind, ticker }: ConsumerFilter, change: ObservedChange) =>
   (dataset?.includes(change.dataset) ?? true) && (kind?.includes(change.kind) ?? true) &&
   (ticker === undefined || change.symbols.some((symbol) => ticker.includes(symbol)))
 

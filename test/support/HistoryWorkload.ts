@@ -15,13 +15,16 @@ import * as CustomerUsage from "./CustomerUsage.ts"
 import { DedicatedPostgres, type PostgresServer } from "./DedicatedPostgres.ts"
 import {
   type ConsumerFilter,
+  type ConsumerRecord,
   findTokens,
   findViolations,
   formatToken,
+  isWanted,
   type ObservedChange,
   type PastAnswer,
   type WrittenTransaction,
 } from "./HistoryChecker.ts"
+import { openEventStream } from "./EventStreams.ts"
 import * as HistoryTables from "./HistoryTables.ts"
 import { combinedOutput, endProcess, findFreePort, type RunningProcess, startCommandProcess } from "./Processes.ts"
 import { type Chooser, makeChooser } from "./RandomChoices.ts"
@@ -240,6 +243,9 @@ const runLoader = Effect.fnUntraced(function* (
 // ---------------------------------------------------------------------------------------------------------------------
 
 interface Client {
+  /** Ports of the services. */
+  readonly ports: ReadonlyArray<number>
+  readonly key: string
   /** Sends a request to one of the services. Undefined if none answered or it refused with 503. */
   readonly request: (choose: Chooser, target: string) => Effect.Effect<WireResponse | undefined>
 }
@@ -331,17 +337,18 @@ const directlyBefore = (moment: string) => {
 }
 
 const Values = Schema.Record(Schema.String, Schema.Unknown)
+const FeedChange = Schema.Struct({
+  cursor: Schema.String,
+  recorded_at: Schema.String,
+  dataset: Schema.String,
+  kind: Schema.String,
+  key: Values,
+  row: Schema.NullOr(Values),
+  before: Schema.NullOr(Values),
+  changed: Schema.Array(Schema.String),
+})
 const FeedPage = Schema.Struct({
-  results: Schema.Array(Schema.Struct({
-    cursor: Schema.String,
-    recorded_at: Schema.String,
-    dataset: Schema.String,
-    kind: Schema.String,
-    key: Values,
-    row: Schema.NullOr(Values),
-    before: Schema.NullOr(Values),
-    changed: Schema.Array(Schema.String),
-  })),
+  results: Schema.Array(FeedChange),
   cursor: Schema.String,
   has_more: Schema.Boolean,
 })
@@ -349,7 +356,7 @@ const decodePage = Schema.decodeUnknownSync(Schema.fromJsonString(FeedPage))
 
 const symbolColumns = ["ticker", "old_ticker", "new_ticker"]
 
-const toObservedChange = (change: typeof FeedPage.Type["results"][number]): ObservedChange => {
+const toObservedChange = (change: typeof FeedChange.Type): ObservedChange => {
   const { before, cursor, dataset, key, kind, recorded_at, row } = change
   const column = HistoryTables.historyTables.find(({ name }) => name === dataset)?.token ?? ""
   const tokenOf = (values: typeof row) => values === null ? undefined : String(values[column])
@@ -366,14 +373,15 @@ const toObservedChange = (change: typeof FeedPage.Type["results"][number]): Obse
   }
 }
 
-const makeFeedTarget = (filter: ConsumerFilter, limit: number, cursor: string | undefined) => {
-  const parameters = Object.entries({ ...filter, limit: [limit], after: cursor === undefined ? undefined : [cursor] })
-  return `/v1/changes?${
-    parameters.flatMap(([name, values]: [string, ReadonlyArray<string | number> | undefined]) =>
-      values === undefined ? [] : `${name}=${values.join(",")}`
-    ).join("&")
+const formatFilter = (filter: ConsumerFilter) =>
+  Object.entries(filter).map(([name, values]: [string, ReadonlyArray<string>]) => `${name}=${values.join(",")}`)
+
+const makeFeedTarget = (filter: ConsumerFilter, limit: number, cursor: string | undefined) =>
+  `/v1/changes?${
+    [...formatFilter(filter), `limit=${limit}`, ...(cursor === undefined ? [] : [`after=${cursor}`])].join("&")
   }`
-}
+
+const followerFilters: ReadonlyArray<ConsumerFilter> = [{}, { dataset: ["news"], ticker: ["TA", "TB"] }]
 
 const consumerFilters: ReadonlyArray<ConsumerFilter> = [
   {},
@@ -384,19 +392,8 @@ const consumerFilters: ReadonlyArray<ConsumerFilter> = [
   { ticker: ["TC"], dataset: ["split_status"], kind: ["added", "removed"] },
 ]
 
-/**
- * Consumes the feed from its beginning until `isStopping` and everything was received. Stores a cursor only after some
- * pages, and continues with the stored one after each failure, as a program does that was killed.
- */
-const runConsumer = Effect.fnUntraced(function* (
-  { request }: Client,
-  record: HistoryRecord,
-  choose: Chooser,
-  name: string,
-  filter: ConsumerFilter,
-  isStopping: () => boolean,
-  onChange: (change: ObservedChange) => void,
-) {
+/** What a consumer has received. After a failure it continues with the cursor that it stored last. */
+const makeReceipts = (record: HistoryRecord, name: string, filter: ConsumerFilter) => {
   const segments: Array<{ readonly from: number; readonly identities: Array<string> }> = []
   let place: { readonly cursor: string | undefined; readonly count: number } = { cursor: undefined, count: 0 }
   let stored = place
@@ -407,9 +404,35 @@ const runConsumer = Effect.fnUntraced(function* (
     segments.push({ from: place.count, identities: [] })
   }
   restart()
+  return {
+    consumer: { name, filter, segments } satisfies ConsumerRecord,
+    getPlace: () => place,
+    receive: (changes: ReadonlyArray<ObservedChange>, cursor: string) => {
+      segments.at(-1)?.identities.push(...changes.map(({ identity }) => identity))
+      place = { cursor, count: place.count + changes.length }
+      record.log("received", { consumer: name, changes: changes.length, cursor })
+    },
+    store: () => {
+      stored = place
+    },
+    restart,
+  }
+}
+
+/** Polls the feed from its beginning until `isStopping` and everything was received. */
+const runConsumer = Effect.fnUntraced(function* (
+  { request }: Client,
+  record: HistoryRecord,
+  choose: Chooser,
+  name: string,
+  filter: ConsumerFilter,
+  isStopping: () => boolean,
+  onChange: (change: ObservedChange) => void,
+) {
+  const { consumer, getPlace, receive, restart, store } = makeReceipts(record, name, filter)
   while (true) {
     const isLast = isStopping()
-    const target = makeFeedTarget(filter, choose([1, 3, 10, 100, 1000]), place.cursor)
+    const target = makeFeedTarget(filter, choose([1, 3, 10, 100, 1000]), getPlace().cursor)
     const response = yield* request(choose, target)
     if (response?.status !== 200) {
       if (response !== undefined) record.addUnexpected(`${target}: ${response.status} ${response.text}`)
@@ -420,15 +443,60 @@ const runConsumer = Effect.fnUntraced(function* (
     const { cursor, has_more, results } = decodePage(response.text)
     const changes = results.map(toObservedChange)
     changes.forEach(onChange)
-    segments.at(-1)?.identities.push(...changes.map(({ identity }) => identity))
-    place = { cursor, count: place.count + changes.length }
+    receive(changes, cursor)
     record.counts.pages += 1
-    record.log("page", { consumer: name, target, changes: changes.length, cursor })
-    if (isLast && !has_more && changes.length === 0) return { name, filter, segments }
-    if (isChosen(choose, 0.6)) stored = place
+    if (isLast && !has_more && changes.length === 0) return consumer
+    if (isChosen(choose, 0.6)) store()
     if (!isLast && isChosen(choose, 0.02)) restart()
     if (!has_more) yield* Effect.sleep(isLast ? 10 : 100 + chooseInteger(choose, 500))
   }
+})
+
+const decodeChange = Schema.decodeUnknownSync(Schema.fromJsonString(FeedChange))
+
+/** Follows the stream of changes until it has received the expected number, which is known in the end. */
+const runFollower = Effect.fnUntraced(function* (
+  { key, ports }: Client,
+  record: HistoryRecord,
+  choose: Chooser,
+  name: string,
+  filter: ConsumerFilter,
+  getExpectedCount: () => number | undefined,
+) {
+  const { consumer, getPlace, receive, restart, store } = makeReceipts(record, name, filter)
+  const isComplete = () => getPlace().count >= (getExpectedCount() ?? Infinity)
+  const follow = Effect.scoped(Effect.gen(function* () {
+    const { cursor } = getPlace()
+    const headers = cursor === undefined ? {} : { "Last-Event-ID": cursor }
+    const port = ports[chooseInteger(choose, ports.length)] ?? 0
+    const stream = yield* openEventStream(port, formatFilter(filter).join("&"), { key, headers })
+    if (stream.status !== 200) {
+      if (![0, 429, 503].includes(stream.status)) record.addUnexpected(`${name}: ${stream.status} ${stream.text}`)
+      return
+    }
+    let taken = 0
+    while (!isComplete()) {
+      const isClosed = stream.isClosed
+      const events = stream.events.slice(taken)
+      taken += events.length
+      for (const { data, event, id } of events) {
+        if (event === "change") receive([toObservedChange(decodeChange(data))], id)
+        else if (event !== "end" || !/"(server_stopping|slow_client)"/.test(data)) {
+          record.addUnexpected(`${name}: ${event} ${data}`)
+        }
+      }
+      if (stream.lastId !== "" && stream.lastId !== getPlace().cursor) receive([], stream.lastId)
+      if (isChosen(choose, 0.6)) store()
+      if (isClosed || (getExpectedCount() === undefined && isChosen(choose, 0.01))) return
+      yield* Effect.sleep("50 millis")
+    }
+  }))
+  yield* Effect.exit(follow).pipe(
+    Effect.andThen(Effect.suspend(() => isComplete() ? Effect.void : Effect.sleep("200 millis"))),
+    Effect.tap(() => Effect.sync(() => isComplete() || restart())),
+    Effect.repeat({ until: isComplete }),
+  )
+  return consumer
 })
 
 const readFeed = Effect.fnUntraced(function* ({ request }: Client, choose: Chooser) {
@@ -508,6 +576,8 @@ const makeServices = Effect.fnUntraced(function* (url: string, key: string, coun
     services[at] = yield* start(service.port)
   })
   const client: Client = {
+    ports,
+    key,
     request: (choose, target) =>
       Effect.suspend(() => requestOverWire(ports[chooseInteger(choose, ports.length)] ?? 0, target, key)).pipe(
         Effect.timeout("30 seconds"),
@@ -570,6 +640,14 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
     return runConsumer(services.client, record, nextChooser(), name, filter, () => !flags.consuming, onChange)
   })
 
+  let allChanges: ReadonlyArray<ObservedChange> | undefined
+  const following = yield* many(followerFilters.length, (index) => {
+    const filter = followerFilters[index] ?? {}
+    const name = `follower ${index + 1} ${JSON.stringify(filter)}`
+    const getExpectedCount = () => allChanges?.filter((change) => isWanted(filter, change)).length
+    return runFollower(services.client, record, nextChooser(), name, filter, getExpectedCount)
+  })
+
   const progress = Effect.suspend(() => {
     const { committed, pages } = record.counts
     const [answers, count] = [record.answers.length, transactionsPerFault]
@@ -617,6 +695,15 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
   yield* Effect.forEach(reading, (fiber) => Fiber.join(fiber))
   flags.consuming = false
   const consumers = yield* Effect.forEach(consuming, (fiber) => Fiber.join(fiber))
+  allChanges = yield* readFeed(services.client, choose)
+  const followers = yield* Effect.timeoutOrElse(Effect.forEach(following, (fiber) => Fiber.join(fiber)), {
+    duration: "1 minute",
+    orElse: () =>
+      Effect.sync((): ReadonlyArray<ConsumerRecord> => {
+        record.addUnexpected("A follower of the stream did not receive all changes within a minute")
+        return []
+      }),
+  })
 
   // The last answers come from services that have none in memory.
   yield* Effect.forEach(Array.from({ length: serviceCount }), (_, at) => services.killOne(at))
@@ -643,7 +730,11 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
       (rows) => [table.name, new Map(rows.map(({ key, token }) => [key, token]))] as const,
     ))
   const { answers, transactions } = record
-  return { history: { transactions, changes, consumers, answers, tables: new Map(tables) }, requests: requests.size }
+  const received = [...consumers, ...followers]
+  return {
+    history: { transactions, changes, consumers: received, answers, tables: new Map(tables) },
+    requests: requests.size,
+  }
 })
 
 /** Runs the workload and fails if it contradicts a promise. Returns numbers about it. */
