@@ -17,7 +17,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("The hist
   it.effect("stays the same for readers and complete for consumers while servers are killed (0113, 0114, 0115)", () =>
     Effect.gen(function* () {
       const summary = yield* checkHistory({
-        seed: Number(process.env["HISTORY_SEED"] ?? 20_261_122),
+        seed: Number(process.env["HISTORY_SEED"] ?? 113),
         services: 1,
         writers: 4,
         readers: 2,
@@ -25,9 +25,11 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("The hist
         transactionsPerFault: 25,
         maxLoadedRows: 40,
         pause: 100,
-        loadPause: 12_000,
+        loadPause: 6_000,
       })
+      assert.containsAllKeys(summary.faults, ["load killed", "service killed", "PostgreSQL killed", "failover"])
       assert.isAbove(summary.changes, summary.committed)
+      assert.isAbove(summary.pastRequests, 2 * summary.pastAnswers)
       yield* recordFaultSummary("History: load, service and PostgreSQL killed, and a failover", summary)
     }))
 })

@@ -83,7 +83,9 @@ const valid: ObservedHistory = {
   tables: new Map([["news", new Map([["b", "t1.2"], ["c", "t4.1"]])]]),
 }
 
-const received = (...segments: ReadonlyArray<{ readonly from: number; readonly identities: ReadonlyArray<string> }>) => ({
+const received = (
+  ...segments: ReadonlyArray<{ readonly from: number; readonly identities: ReadonlyArray<string> }>
+) => ({
   consumers: [{ name: "consumer", filter: {}, segments }],
 })
 

@@ -284,7 +284,9 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       for (const isolation of ["repeatable read", "serializable"]) {
         yield* other.unsafe(`begin isolation level ${isolation}`)
         yield* other`select from daily_prices`
-        yield* sql`insert into daily_prices (ticker, date, close) values (${isolation === "serializable" ? "SER" : "REP"}, '2024-02-01', 1)`
+        yield* sql`insert into daily_prices (ticker, date, close) values (${
+          isolation === "serializable" ? "SER" : "REP"
+        }, '2024-02-01', 1)`
         const refused = yield* Effect.flip(other`truncate daily_prices`)
         assert.strictEqual(refused.reason._tag, "SerializationError")
         yield* other`rollback`

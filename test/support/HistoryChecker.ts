@@ -1,5 +1,5 @@
 /**
- * Checks what clients observed of the history while processes and servers were killed (decisions 0113, 0114, 0115).
+ * Checks what clients observed of the history while processes and servers were killed (decisions 0113, 0114, 0115 and 0117).
  * Each version of a row has a token that no other version has, so each observation belongs to one transaction.
  * All moments are UTC with microseconds, such as `2026-03-01T15:00:00.123456Z`, and sort as text.
  */
@@ -124,7 +124,9 @@ const checkConsumer = ({ filter, name, segments }: ConsumerRecord, changes: Read
     }
     reached = from + identities.length
   }
-  if (reached < wanted.length) violations.push(`0115: ${name} did not receive the last ${wanted.length - reached} changes`)
+  if (reached < wanted.length) {
+    violations.push(`0115: ${name} did not receive the last ${wanted.length - reached} changes`)
+  }
   return violations
 }
 

@@ -1,6 +1,6 @@
 /** Random statements and files for datasets whose rows have a token in a text column (see HistoryChecker). */
 import { formatToken } from "./HistoryChecker.ts"
-import type { Chooser, Choices } from "./RandomChoices.ts"
+import type { Choices, Chooser } from "./RandomChoices.ts"
 
 const thousandths: Choices<number> = [0, ...Array.from({ length: 999 }, (_, index) => (index + 1) / 1000)]
 
@@ -76,7 +76,8 @@ export const historyTables: Choices<HistoryTable> = [
     name: "ticker_changes",
     key: ["old_ticker", "new_ticker", "effective_date", "cik"],
     token: "company_name",
-    chooseKey: (choose) => `${choose(["OA", "OB", "OC", "TA"])} ${choose(["TB", "TC", "TD"])} 2025-0${choose([1, 2])}-01`,
+    chooseKey: (choose) =>
+      `${choose(["OA", "OB", "OC", "TA"])} ${choose(["TB", "TC", "TD"])} 2025-0${choose([1, 2])}-01`,
     makeRow: (key, _, company_name) => {
       const [old_ticker = "", new_ticker = "", effective_date = ""] = key.split(" ")
       return { old_ticker, new_ticker, effective_date, company_name, status: "confirmed" }

@@ -1,5 +1,5 @@
 /**
- * Writes, loads, reads the past and consumes the change feed at random, while the service, loads and PostgreSQL are
+ * Writes, loads, reads the past and consumes the change feed and its stream at random, while the service, loads and PostgreSQL are
  * killed and a standby takes over. Returns what clients observed, for HistoryChecker.
  */
 import { PgConnection } from "@effect/sql-pg"
@@ -206,7 +206,7 @@ const runWriter = (
   )
 }
 
-/** Loads random files with the command, and kills some of the loads. */
+/** Loads random files with the command, and kills the first load and some of the others. */
 const runLoader = Effect.fnUntraced(function* (
   url: string,
   record: HistoryRecord,
@@ -216,7 +216,7 @@ const runLoader = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-loads-" })
-  while (!isStopping()) {
+  for (let isFirst = true; !isStopping(); isFirst = false) {
     const id = record.nextTransaction()
     const { content, dataset, tokens } = HistoryTables.chooseFile(choose, id, maxLoadedRows)
     const file = `${folder}/${id}.csv`
@@ -224,7 +224,7 @@ const runLoader = Effect.fnUntraced(function* (
     const earliest = formatMoment(Date.now())
     const append = choose([["--append"], []])
     const loading = yield* startCommandProcess(["load", dataset, file, ...append], { DATABASE_URL: url })
-    if (isChosen(choose, 0.3)) {
+    if (isFirst || isChosen(choose, 0.3)) {
       yield* Effect.timeoutOption(Effect.promise(() => loading.ended), 300 + chooseInteger(choose, 1_200))
       if (loading.child.exitCode === null) record.addFault("load killed")
       yield* endProcess(loading, "SIGKILL")
@@ -288,7 +288,7 @@ const requestPast = Effect.fnUntraced(function* (
   const response = yield* request(choose, `${target}&as_of=${encodeURIComponent(moment)}`)
   if (response === undefined) return undefined
   const { headers, status } = response
-  if (!stableStatuses.has(status)) record.addUnexpected(`${target} at ${moment}: ${status} ${response.text}`)
+  if (!stableStatuses.has(status)) record.addUnexpected(`0114: ${target} at ${moment}: ${status} ${response.text}`)
   const text = response.text.replace(/"request_id":"[^"]*"/, "")
   const dataset = status === 200 ? completeTargets[target] : undefined
   // Links have the address of the service that answered.
@@ -435,7 +435,7 @@ const runConsumer = Effect.fnUntraced(function* (
     const target = makeFeedTarget(filter, choose([1, 3, 10, 100, 1000]), getPlace().cursor)
     const response = yield* request(choose, target)
     if (response?.status !== 200) {
-      if (response !== undefined) record.addUnexpected(`${target}: ${response.status} ${response.text}`)
+      if (response !== undefined) record.addUnexpected(`0115: ${target}: ${response.status} ${response.text}`)
       restart()
       yield* Effect.sleep("200 millis")
       continue
@@ -471,7 +471,7 @@ const runFollower = Effect.fnUntraced(function* (
     const port = ports[chooseInteger(choose, ports.length)] ?? 0
     const stream = yield* openEventStream(port, formatFilter(filter).join("&"), { key, headers })
     if (stream.status !== 200) {
-      if (![0, 429, 503].includes(stream.status)) record.addUnexpected(`${name}: ${stream.status} ${stream.text}`)
+      if (![0, 429, 503].includes(stream.status)) record.addUnexpected(`0117: ${name}: ${stream.status} ${stream.text}`)
       return
     }
     let taken = 0
@@ -482,7 +482,7 @@ const runFollower = Effect.fnUntraced(function* (
       for (const { data, event, id } of events) {
         if (event === "change") receive([toObservedChange(decodeChange(data))], id)
         else if (event !== "end" || !/"(server_stopping|slow_client)"/.test(data)) {
-          record.addUnexpected(`${name}: ${event} ${data}`)
+          record.addUnexpected(`0117: ${name}: ${event} ${data}`)
         }
       }
       if (stream.lastId !== "" && stream.lastId !== getPlace().cursor) receive([], stream.lastId)
@@ -700,7 +700,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
     duration: "1 minute",
     orElse: () =>
       Effect.sync((): ReadonlyArray<ConsumerRecord> => {
-        record.addUnexpected("A follower of the stream did not receive all changes within a minute")
+        record.addUnexpected("0117: A follower of the stream did not receive all changes within a minute")
         return []
       }),
   })

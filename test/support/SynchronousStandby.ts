@@ -65,8 +65,10 @@ export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServe
   )
   /** Waits until the standby has everything that is visible on the primary, also after the primary's restart. */
   const waitUntilComplete = Effect.asVoid(
-    waitUntilReplicating("that it is complete", ({ is_complete, sync_state }) =>
-      sync_state === "sync" && is_complete === true),
+    waitUntilReplicating(
+      "that it is complete",
+      ({ is_complete, sync_state }) => sync_state === "sync" && is_complete === true,
+    ),
   )
   const promote = Effect.asVoid(queryServer(server.url, "select pg_promote(true, 30)"))
   return { ...server, link, synchronous, waitUntilComplete, promote }

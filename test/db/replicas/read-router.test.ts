@@ -247,10 +247,17 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const answers: Array<{ readonly target: string; readonly moment: string; readonly answer: unknown }> = []
       const askAgain = (port: number) =>
         Effect.forEach(answers, ({ answer, moment, target }) =>
-          Effect.map(ask(port, target, moment), (again) => assert.deepStrictEqual(again, answer, `${target} ${moment}`)))
+          Effect.map(ask(port, target, moment), (again) =>
+            assert.deepStrictEqual(again, answer, `${target} ${moment}`)))
       yield* waitUntilCaughtUp
       yield* bothUsed
-      const lags: ReadonlyArray<Effect.Effect<void>> = [Effect.void, first.pause, Effect.void, second.pause, Effect.void]
+      const lags: ReadonlyArray<Effect.Effect<void>> = [
+        Effect.void,
+        first.pause,
+        Effect.void,
+        second.pause,
+        Effect.void,
+      ]
       for (const [index, lag] of lags.entries()) {
         yield* lag
         yield* set(index + 1)
@@ -258,7 +265,9 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         for (const target of targets) {
           const answer = yield* ask(port, target, moment)
           assert.strictEqual(answer.status, 200, answer.text)
-          if (target.startsWith(path)) assert.strictEqual(price(answer.text), index + 1)
+          if (target.startsWith(path)) {
+            assert.strictEqual(price(answer.text), index + 1)
+          }
           answers.push({ target, moment, answer })
         }
         yield* askAgain(port)
@@ -267,7 +276,8 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* Effect.all([first.resume, second.resume])
       yield* waitUntilCaughtUp
       const before = yield* total
-      yield* waitUntilFound(Effect.andThen(askAgain(port), total), (now) => now >= before + answers.length)
+      yield* waitUntilFound(Effect.andThen(askAgain(port), total), (now) =>
+        now >= before + answers.length)
       yield* sql`delete from screener where ticker = 'PAST'`
     }).pipe(Effect.scoped))
 
