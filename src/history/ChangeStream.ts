@@ -87,7 +87,7 @@ const endMessages = {
   out_of_credit: "The account's prepaid balance is used up. Add credit, and continue after the cursor.",
   gap: "The changes after the cursor are not known. Download the datasets again, and continue from there.",
 }
-export type EndReason = keyof typeof endMessages
+type EndReason = keyof typeof endMessages
 
 const makeEndedCounter = (reason: EndReason | "disconnected") =>
   Metric.counter("tickerline_change_streams_ended_total", {
@@ -374,7 +374,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           forgetRecent()
         })
 
-      let livePageChanges = maxPageChanges
+      let livePageChanges = firstPageChanges
 
       /** Reads one page for all live streams. */
       const followFeed = Effect.gen(function* () {
@@ -506,8 +506,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (isStopping) end(stream, "server_stopping")
         const beginning = Stream.sync(() => {
           const events = takePage(stream, page)
-          const retry = send(stream, encodeText(retryField), 0)
-          return Buffer.concat([retry, events ?? sendHeartbeat(stream)])
+          const heartbeat = events === undefined ? "" : formatHeartbeat(undefined)
+          const start = send(stream, encodeText(retryField + heartbeat), 0)
+          return Buffer.concat([start, events ?? sendHeartbeat(stream)])
         })
         const following = Effect.map(pullNext(stream), (text) => [text] as const)
         return Stream.concat(beginning, Stream.fromPull(Effect.succeed(following)))
