@@ -32,7 +32,7 @@ layer(database, { excludeTestServices: true, timeout: "10 minutes" })("The histo
           pause: 150,
           loadPause: 6_000,
         })
-        assert.containsAllKeys(summary.faults, ["load killed", "PostgreSQL killed", "failover"])
+        assert.containsAllKeys(summary.faults, ["load killed", "service killed", "PostgreSQL killed", "failover"])
         assert.isAbove(summary.changes, summary.committed)
         yield* recordFaultSummary(`History for ${Duration.toMinutes(duration)} minutes`, summary)
       }),

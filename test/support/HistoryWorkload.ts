@@ -680,7 +680,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
     ["PostgreSQL killed", "failover", "service killed"],
     ["failover", "service killed", "PostgreSQL killed"],
     ["PostgreSQL killed", "service killed", "PostgreSQL restarted", "failover"],
-    ["failover", "PostgreSQL killed", "PostgreSQL killed"],
+    ["failover", "PostgreSQL killed", "PostgreSQL killed", "service killed"],
   ]
   const end = Date.now() + Duration.toMillis(duration)
   yield* runRound(choose(orders))
