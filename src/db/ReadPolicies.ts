@@ -53,7 +53,7 @@ const isReadFailure = (error: unknown): error is DatabaseReadError =>
   SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
 /** Errors that a later retry may resolve become 503 responses. All others are bugs. */
-const toApiError = (error: DatabaseReadError) =>
+export const toApiError = (error: DatabaseReadError): Effect.Effect<never, DataRefreshing | DatabasePoolTimeout> =>
   isLockTimeout(error) || isStatementTimeout(error)
     ? Effect.fail(makeDataRefreshingError())
     : SqlError.isSqlError(error) && isConnectionLost(error)

@@ -1,7 +1,9 @@
 /** Exports (`limit=all`): streams a complete list as a file, one chunk at a time, so that memory use stays constant. */
 import { Clock, Data, Duration, Effect, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
+import type { SqlError } from "effect/sql"
 import { createHash, hash as computeHash } from "node:crypto"
+import { toApiError } from "../db/ReadPolicies.ts"
 import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
 import {
   digestHeaderName,
@@ -129,7 +131,11 @@ const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: Exp
     total.results += chunk.results
   }
   return total
-}, Effect.orDie)
+})
+
+/** Before the response begins, a lost connection is 503. */
+const failWithoutResponse = <A, R>(read: Effect.Effect<A, SqlError.SqlError | ExportAborted, R>) =>
+  Effect.catch(read, (error) => error._tag === "ExportAborted" ? Effect.die(error) : toApiError(error))
 
 /** Splits a chunk that is larger than the target size, so that the socket can signal backpressure in between. */
 const splitChunk = ({ bytes, results }: ExportChunk): ReadonlyArray<ExportChunk> =>
@@ -160,7 +166,7 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
   const { format, results } = options
   const context = yield* RequestContext
   if (context.purpose === "estimate") {
-    const total = yield* measure(options, cursor, context)
+    const total = yield* failWithoutResponse(measure(options, cursor, context))
     context.response.bytes = total.bytes
     context.response.records = total.results
     context.response.totalRecords = total.results
@@ -168,16 +174,16 @@ export const sendExport = Effect.fnUntraced(function* (options: ExportOptions, c
   }
   const startedAt = yield* Clock.currentTimeMillis
   const isGrouped = format === "ndjson" && results.isSameResult !== undefined
-  const rowCount = isGrouped ? yield* Effect.orDie(countResults(results, cursor)) : cursor.rows
+  const rowCount = isGrouped ? yield* failWithoutResponse(countResults(results, cursor)) : cursor.rows
   const readChunk = makeChunkReader(options, cursor, context)
-  const firstChunk = yield* Effect.orDie(readChunk)
+  const firstChunk = yield* failWithoutResponse(readChunk)
   const fetched = firstChunk?.fetched ?? { rows: 0, bytes: 0 }
   const streamedExport: StreamedExport = {
     expectedBytes: Math.ceil((fetched.bytes * cursor.rows) / Math.max(1, fetched.rows)),
-    measureBytes: Effect.andThen(
+    measureBytes: Effect.orDie(Effect.andThen(
       measure(options, cursor, context),
-      ({ bytes }) => Effect.as(Effect.orDie(cursor.seek(fetched.rows)), bytes),
-    ),
+      ({ bytes }) => Effect.as(cursor.seek(fetched.rows), bytes),
+    )),
     maxBytes: Infinity,
     trailers: {},
     endListeners: [],

@@ -219,7 +219,7 @@ const loadRows = Effect.fnUntraced(
     const merge = Effect.gen(function* () {
       if (!task.append) yield* lockAgainstWriters(table)
       const removed = task.append ? 0 : yield* deleteOtherRows(source, target, columns, dataset)
-      const merged = yield* mergeRows(source, target, columns, dataset, { omitted, mayKeepExisting: task.append })
+      const merged = yield* mergeRows(source, target, columns, dataset, { omitted, isAppend: task.append })
       const changes = merged.added + merged.updated + removed
       return changes > 0 ? { merged, changes } : yield* new MergeUnneeded({ merged })
     })

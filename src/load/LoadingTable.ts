@@ -222,9 +222,12 @@ export const findNewLines = Effect.fnUntraced(
 export interface MergeOptions {
   /** Existing rows keep the values of these columns. */
   readonly omitted: ReadonlyArray<string>
-  /** Whether the dataset's `keepsExisting` applies. */
-  readonly mayKeepExisting: boolean
+  /** The dataset's `keepsExisting` applies, and other programs may write to the table at the same time. */
+  readonly isAppend: boolean
 }
+
+/** Enough for any number of concurrent writers, and an end if a constraint prevents completion. */
+const maxMergePasses = 10
 
 /**
  * Merges the rows of `source` into `target` by key. Null in a column with a default means that the file gives no value.
@@ -236,7 +239,7 @@ export const mergeRows = Effect.fnUntraced(
     target: string,
     columns: ReadonlyArray<LoadColumn>,
     dataset: LoadableDataset,
-    { mayKeepExisting, omitted }: MergeOptions,
+    { isAppend, omitted }: MergeOptions,
   ) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
@@ -246,10 +249,10 @@ export const mergeRows = Effect.fnUntraced(
     const toComparedValue = ({ default_value, name }: LoadColumn) =>
       default_value === null ? `given."${name}"` : `coalesce(given."${name}", existing."${name}")`
     const match = matchKey(columns, dataset)
-    const isKept = mayKeepExisting && dataset.keepsExisting !== undefined ? dataset.keepsExisting : "false"
+    const isKept = isAppend && dataset.keepsExisting !== undefined ? dataset.keepsExisting : "false"
     const existingValues = qualifyColumns("existing", otherColumns.map(({ name }) => name))
     const comparedValues = otherColumns.map(toComparedValue).join(", ")
-    const updated = Array.isReadonlyArrayEmpty(otherColumns) ? 0 : yield* Effect.map(
+    const update = Array.isReadonlyArrayEmpty(otherColumns) ? Effect.succeed(0) : Effect.map(
       sql.unsafe<{ readonly count: number }>(`with updated as (
         update ${target} as existing
         set ${otherColumns.map((column) => `"${column.name}" = ${toValue(column)}`).join(", ")}
@@ -260,13 +263,30 @@ export const mergeRows = Effect.fnUntraced(
       ) select count(distinct place)::int as count from updated`),
       ([row]) => row?.count ?? 0,
     )
-    const [counts] = yield* sql.unsafe<{ readonly added: number; readonly given: number }>(`with added as (
+    const insert = sql.unsafe<{ readonly added: number; readonly given: number }>(`with added as (
         insert into ${target} (${quoteColumns(names)}) select ${columns.map(toValue).join(", ")} from ${source} as given
         where not exists (select from ${target} as existing where ${match})
         on conflict do nothing returning 1
       ) select (select count(*)::int from added) as added, count(*)::int as given from ${source}`)
-    const added = counts?.added ?? 0
-    return { added, updated, unchanged: (counts?.given ?? 0) - added - updated }
+    const isSame = Array.isReadonlyArrayEmpty(otherColumns)
+      ? "true"
+      : `${isKept} or (${existingValues}) is not distinct from (${comparedValues})`
+    const isIncomplete = Effect.map(
+      sql.unsafe<{ readonly is_incomplete: boolean }>(`select exists (
+        select from ${source} as given
+        where not exists (select from ${target} as existing where ${match} and (${isSame}))
+      ) as is_incomplete`),
+      ([row]) => row?.is_incomplete ?? false,
+    )
+    let [updated, added] = [0, 0]
+    for (let pass = 1;; pass += 1) {
+      updated += yield* update
+      const { added: newlyAdded = 0, given = 0 } = (yield* insert)[0] ?? {}
+      added += newlyAdded
+      // Another program may have added a row between the two statements.
+      if (isAppend && pass < maxMergePasses && (yield* isIncomplete)) continue
+      return { added, updated, unchanged: given - added - updated }
+    }
   },
 )
 

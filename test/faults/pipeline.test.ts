@@ -231,6 +231,18 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       assert.deepStrictEqual(costs.map(({ is_free }) => is_free), [false, true])
     }).pipe(Effect.scoped))
 
+  it.effect("is refused with 503 if the connection of an export is cut in its first row (§7.2, D29)", () =>
+    Effect.gen(function* () {
+      const { proxy } = yield* DatabaseAccess
+      const { assertRecorded, send } = yield* startService("cut first row")
+      const whole = yield* send("/v1/news?limit=all&format=ndjson", "a")
+      const first: unknown = JSON.parse(whole.text.split("\n")[0] ?? "")
+      yield* proxy.cutBefore(String(valueAt(first, "title")))
+      const response = yield* send("/v1/news?limit=all&format=ndjson", "b")
+      assertError(response, 503, "database_pool_timeout", "b")
+      yield* assertRecorded(["a 200 1", "b 503 1"])
+    }).pipe(Effect.scoped))
+
   it.effect("is repeated for the others that wait for the same result when its client leaves (D17, §7.2, D29)", () =>
     Effect.gen(function* () {
       const { assertRecorded, countLockWaits, lockNews, readUsage, send } = yield* startService("followed")

@@ -3,10 +3,10 @@ import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
-import { requestOverWire } from "../support/ServiceInstances.ts"
+import { requestOverWire, startServiceProcess } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
-import { endProcess, type Environment, findFreePort, startCommandProcess } from "../support/Processes.ts"
+import { endProcess, type Environment, startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
@@ -18,23 +18,9 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** Starts the service as a process and waits until it is ready. */
 const startServing = Effect.fnUntraced(function* (more: Environment = {}) {
   const { url } = yield* DedicatedPostgres
-  const port = yield* findFreePort
-  const running = yield* startCommandProcess(["serve"], {
-    DATABASE_URL: url,
-    PORT: String(port),
-    RATE_LIMIT_ULTIMATE: "1000000",
-    ...more,
-  })
-  yield* Effect.retry(
-    Effect.flatMap(
-      requestOverWire(port, "/health/ready", ""),
-      ({ status }) => status === 200 ? Effect.void : Effect.fail("not yet"),
-    ),
-    { schedule: Schedule.spaced("50 millis"), times: 400 },
-  )
+  const { port, running } = yield* startServiceProcess(url, more)
   return { ...running, running, port }
 })
 

@@ -1,6 +1,6 @@
 /** `as_of`: the answers of the past, over HTTP (decision 0114). */
 import { assert, describe, it, layer } from "@effect/vitest"
-import { Context, Deferred, Effect, Fiber, Layer } from "effect"
+import { Context, Effect, Fiber, Layer } from "effect"
 import { HttpApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
 import { Api } from "../../src/Api.ts"
@@ -12,12 +12,13 @@ import { documentedEndpoints, getParameterNames, requiredQuery } from "../suppor
 import { contentDigest, type Download, download } from "../support/Downloads.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { makeChooser } from "../support/RandomChoices.ts"
+import { beginTransaction } from "../support/OpenTransactions.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { inputs } from "../support/Thoroughness.ts"
 
-const { insertRows, valueAt } = Service
+const { insertRows, readClock, valueAt } = Service
 
 /** The endpoints that read datasets, with their tables. */
 const datasetEndpoints: Array<{ readonly path: string; readonly tables: ReadonlyArray<string> }> = []
@@ -37,14 +38,6 @@ const get = Effect.fnUntraced(function* (target: string, headers: Readonly<Recor
 
 const at = (target: string, moment: string) =>
   `${target}${target.includes("?") ? "&" : "?"}as_of=${encodeURIComponent(moment)}`
-
-/** The clock of the database, in UTC with microseconds. */
-const readClock = Effect.gen(function* () {
-  const sql = yield* SqlClient.SqlClient
-  const [row] = yield* sql<{ readonly now: string }>`
-    select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now`
-  return row?.now ?? ""
-})
 
 /** Lets the ledger begin earlier, so that the state without its transactions can be requested. */
 const beginLedger = (earliest: string) =>
@@ -242,20 +235,6 @@ const titlesOf = ({ text }: { readonly text: string }) => {
   const results = valueAt(JSON.parse(text), "results")
   return Array.isArray(results) ? results.map((row) => valueAt(row, "title")) : []
 }
-
-/** Begins a transaction that runs `write`, and commits when `commit` is called, which waits for the commit. */
-const beginTransaction = Effect.fnUntraced(function* <E>(write: Effect.Effect<unknown, E, SqlClient.SqlClient>) {
-  const sql = yield* SqlClient.SqlClient
-  const [written, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-  const transaction = Effect.gen(function* () {
-    yield* write
-    yield* Deferred.succeed(written, undefined)
-    yield* Deferred.await(released)
-  })
-  const fiber = yield* Effect.forkChild(sql.withTransaction(transaction))
-  yield* Effect.raceFirst(Deferred.await(written), Effect.asVoid(Fiber.join(fiber)))
-  return { commit: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(fiber)) }
-})
 
 layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_of", (it) => {
   const refused = Effect.fnUntraced(function* (target: string) {

@@ -286,6 +286,33 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.deepStrictEqual(order, [{ ticker: "EARLY", is_older: null }, { ticker: "LATE", is_older: true }])
     }).pipe(Effect.scoped))
 
+  it.effect("refuses a truncation that would remove rows that its transaction does not see (0113)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { config } = yield* PgClient.PgClient
+      const other = yield* PgClient.make({ ...config, maxConnections: 1 })
+      yield* sql`insert into daily_prices (ticker, date, close) values ('SEEN', '2024-02-01', 1)`
+      for (const isolation of ["repeatable read", "serializable"]) {
+        yield* other.unsafe(`begin isolation level ${isolation}`)
+        yield* other`select from daily_prices`
+        yield* sql`insert into daily_prices (ticker, date, close) values (${
+          isolation === "serializable" ? "SER" : "REP"
+        }, '2024-02-01', 1)`
+        const refused = yield* Effect.flip(other`truncate daily_prices`)
+        assert.strictEqual(refused.reason._tag, "SerializationError")
+        yield* other`rollback`
+      }
+      const before = yield* newest
+      yield* other`begin isolation level repeatable read`
+      yield* other`truncate daily_prices`
+      yield* other`commit`
+      const after = yield* newest
+      assert.notStrictEqual(after?.id, before?.id)
+      const changes = yield* readChanges(after?.id ?? "")
+      const found = changes.filter((change) => /SEEN|SER|REP/.test(change))
+      assert.strictEqual(found.length, 3)
+    }).pipe(Effect.scoped))
+
   it.effect("records the differences of a load, and unchanged rows keep their time (0113, 0116)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

@@ -23,6 +23,7 @@ import { databaseClientLayer } from "../../src/db/Database.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { describeDatasetFormat } from "../../src/load/DatasetDescription.ts"
 import { loadFile } from "../../src/load/Load.ts"
+import { beginTransaction, waitUntilBlocked } from "../support/OpenTransactions.ts"
 import { compileCacheFolder } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
@@ -850,6 +851,21 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         yield* appendText("ticker_changes", "c.csv", toCsv([{ ...change, cik, status: "confirmed" }]))
         assert.deepStrictEqual(yield* named, ["blocked b", "confirmed", "confirmed c", "confirmed d"])
         assert.deepStrictEqual(yield* findLeftoverTables, [])
+      }))
+
+    it.effect("updates a row on --append that another program adds while the load runs (D22)", () =>
+      Effect.gen(function* () {
+        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, company_name: "old" }]))
+        const other = yield* beginTransaction(
+          Service.insertRows("ticker_changes", { ...change, old_ticker: "CCC", company_name: "other" }),
+        )
+        const rows = [{ ...change, company_name: "new" }, { ...change, old_ticker: "CCC", company_name: "new" }]
+        const loading = yield* Effect.forkChild(appendText("ticker_changes", "b.csv", toCsv(rows)))
+        yield* waitUntilBlocked
+        yield* other.commit
+        const { merged } = yield* Fiber.join(loading)
+        assert.deepStrictEqual(merged, { added: 0, updated: 2, unchanged: 0 })
+        assert.deepStrictEqual(yield* named, ["confirmed new", "confirmed new"])
       }))
 
     it.effect("does not follow an event after --append has reverted it (D22, D17, §4.1)", () =>

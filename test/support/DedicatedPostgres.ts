@@ -8,7 +8,8 @@ import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { makePostgresCluster } from "./PostgresCluster.ts"
 
-export class DedicatedPostgres extends Context.Service<DedicatedPostgres, {
+/** A server on a fixed port, with a superuser. */
+export interface PostgresServer {
   readonly url: string
   readonly port: number
   /** Path of the server's log file. */
@@ -20,52 +21,57 @@ export class DedicatedPostgres extends Context.Service<DedicatedPostgres, {
   readonly stop: (signal: "SIGINT" | "SIGKILL") => Effect.Effect<void>
   /** Starts the server again on the same port. */
   readonly start: Effect.Effect<void>
-}>()("test/OwnServer") {
+}
+
+/** Controls the server with this data, which the scope stops. Does not start it. */
+export const controlServer = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
+  const services = yield* Effect.context<FileSystem.FileSystem>()
+  const found = Effect.provide(findRunningPostgres(cluster), services)
+  const gone = Effect.repeat(found, {
+    until: (server) => server === undefined,
+    schedule: Schedule.spaced("10 millis"),
+  })
+  const pid = Effect.map(found, (server) => server?.pid ?? 0)
+  const end = (signal: NodeJS.Signals) =>
+    Effect.flatMap(pid, (pid) => pid === 0 ? Effect.void : Effect.sync(() => process.kill(pid, signal))).pipe(
+      Effect.andThen(gone),
+      Effect.asVoid,
+    )
+  yield* Effect.addFinalizer(() => end("SIGINT"))
+  const url = `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
+  const start = ensurePostgresRuns(cluster, port).pipe(Effect.orDie, Effect.asVoid, Effect.provide(services))
+  const server: PostgresServer = { url, port, logFile: cluster.logFile, cluster, pid, stop: end, start }
+  return server
+})
+
+export class DedicatedPostgres extends Context.Service<DedicatedPostgres, PostgresServer>()("test/OwnServer") {
   static readonly layer = Layer.effect(
     DedicatedPostgres,
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
       yield* fs.chmod(folder, 0o755)
-      const services = yield* Effect.context<FileSystem.FileSystem>()
       const cluster = yield* makePostgresCluster(`${folder}/home`)
-      const port = yield* ensurePostgresRuns(cluster, undefined)
-
-      const found = Effect.provide(findRunningPostgres(cluster), services)
-      const gone = Effect.repeat(found, {
-        until: (server) => server === undefined,
-        schedule: Schedule.spaced("10 millis"),
-      })
-      const pid = Effect.map(found, (server) => server?.pid ?? 0)
-      const end = (signal: NodeJS.Signals) =>
-        Effect.flatMap(pid, (pid) => pid === 0 ? Effect.void : Effect.sync(() => process.kill(pid, signal))).pipe(
-          Effect.andThen(gone),
-          Effect.asVoid,
-        )
-      yield* Effect.addFinalizer(() => end("SIGINT"))
-
-      const url = `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
-      const start = ensurePostgresRuns(cluster, port).pipe(Effect.orDie, Effect.asVoid, Effect.provide(services))
-      return DedicatedPostgres.of({ url, port, logFile: cluster.logFile, cluster, pid, stop: end, start })
+      return DedicatedPostgres.of(yield* controlServer(cluster, yield* ensurePostgresRuns(cluster, undefined)))
     }),
   )
 }
 
+const clientLayer = Layer.unwrap(
+  Effect.map(
+    DedicatedPostgres,
+    ({ url }) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
+  ),
+).pipe(Layer.provideMerge(DedicatedPostgres.layer), Layer.provideMerge(NodeServices.layer))
+
+/** A client of the server, with a migrated database without rows. */
+export const migratedDedicatedLayer = Layer.effectDiscard(Migrations.runMigrations).pipe(
+  Layer.provide(Logger.layer([])),
+  Layer.provideMerge(clientLayer),
+)
+
 /** A client of the server, with a migrated database that holds the sample market. */
 export const sampleDatabaseLayer = Layer.effectDiscard(Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
-  yield* Migrations.runMigrations
   yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
-})).pipe(
-  Layer.provide(Logger.layer([])),
-  Layer.provideMerge(
-    Layer.unwrap(
-      Effect.map(
-        DedicatedPostgres,
-        ({ url }) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
-      ),
-    ),
-  ),
-  Layer.provideMerge(DedicatedPostgres.layer),
-  Layer.provideMerge(NodeServices.layer),
-)
+})).pipe(Layer.provide(Logger.layer([])), Layer.provideMerge(migratedDedicatedLayer))

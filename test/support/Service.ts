@@ -171,3 +171,11 @@ export const insertRows = Effect.fnUntraced(
     yield* Effect.forEach(rows, (row) => sql`insert into ${sql(table)} ${sql.insert(row)}`, { discard: true })
   },
 )
+
+/** The clock of the database, in UTC with microseconds. */
+export const readClock = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly now: string }>`
+    select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now`
+  return row?.now ?? ""
+})

@@ -1,11 +1,12 @@
 /** Starts instances of the service like `serve` does, over one database, and sends them requests. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
-import { ConfigProvider, Context, Effect, Layer, Logger } from "effect"
+import { ConfigProvider, Context, Effect, Layer, Logger, Schedule } from "effect"
 import { HttpServer } from "effect/http"
 import { request } from "node:http"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import * as ServeCommand from "../../src/cli/ServeCommand.ts"
 import type { ConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
+import { type Environment, findFreePort, startCommandProcess } from "./Processes.ts"
 import { TestKeys } from "./Service.ts"
 import * as Service from "./Service.ts"
 
@@ -87,6 +88,25 @@ export const startInstance = Effect.fnUntraced(function* (
   )
   const { address } = Context.get(services, HttpServer.HttpServer)
   return "port" in address ? address.port : 0
+})
+
+/** Starts the service as a process and waits until it is ready. */
+export const startServiceProcess = Effect.fnUntraced(function* (databaseUrl: string, more: Environment = {}) {
+  const port = more["PORT"] === undefined ? yield* findFreePort : Number(more["PORT"])
+  const running = yield* startCommandProcess(["serve"], {
+    DATABASE_URL: databaseUrl,
+    RATE_LIMIT_ULTIMATE: "1000000",
+    ...more,
+    PORT: String(port),
+  })
+  yield* Effect.retry(
+    Effect.flatMap(
+      requestOverWire(port, "/health/ready", ""),
+      ({ status }) => status === 200 ? Effect.void : Effect.fail("not yet"),
+    ),
+    { schedule: Schedule.spaced("50 millis"), times: 400 },
+  )
+  return { running, port }
 })
 
 /** A database with API keys, without a running service. */

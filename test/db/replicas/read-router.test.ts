@@ -230,6 +230,57 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.isAbove(yield* total, 0)
     }).pipe(Effect.scoped))
 
+  it.effect("that lag give the same answers about the past as the primary (0114)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { first, second, waitUntilCaughtUp } = yield* StandbyPair
+      const { ultimate } = yield* Service.TestKeys
+      const { bothUsed, port, total } = yield* startReplicaReader({ CACHE_MEGABYTES: "0" })
+      const withoutReplicas = yield* ServiceInstances.startInstance({ CACHE_MEGABYTES: "0" })
+      const { path, set } = yield* addPricedRow("PAST")
+      const targets = [path, `${path}&limit=all&format=ndjson`, "/v1/news?limit=3"]
+      const ask = (port: number, target: string, moment: string) =>
+        Effect.map(
+          requestOverWire(port, `${target}&as_of=${moment}`, ultimate),
+          ({ headers, status, text }) => ({ status, etag: headers["etag"], text }),
+        )
+      const answers: Array<{ readonly target: string; readonly moment: string; readonly answer: unknown }> = []
+      const askAgain = (port: number) =>
+        Effect.forEach(answers, ({ answer, moment, target }) =>
+          Effect.map(ask(port, target, moment), (again) =>
+            assert.deepStrictEqual(again, answer, `${target} ${moment}`)))
+      yield* waitUntilCaughtUp
+      yield* bothUsed
+      const lags: ReadonlyArray<Effect.Effect<void>> = [
+        Effect.void,
+        first.pause,
+        Effect.void,
+        second.pause,
+        Effect.void,
+      ]
+      for (const [index, lag] of lags.entries()) {
+        yield* lag
+        yield* set(index + 1)
+        const moment = yield* Service.readClock
+        for (const target of targets) {
+          const answer = yield* ask(port, target, moment)
+          assert.strictEqual(answer.status, 200, answer.text)
+          if (target.startsWith(path)) {
+            assert.strictEqual(price(answer.text), index + 1)
+          }
+          answers.push({ target, moment, answer })
+        }
+        yield* askAgain(port)
+      }
+      yield* askAgain(withoutReplicas)
+      yield* Effect.all([first.resume, second.resume])
+      yield* waitUntilCaughtUp
+      const before = yield* total
+      yield* waitUntilFound(Effect.andThen(askAgain(port), total), (now) =>
+        now >= before + answers.length)
+      yield* sql`delete from screener where ticker = 'PAST'`
+    }).pipe(Effect.scoped))
+
   it.effect("may be killed and restarted under load without an effect on clients (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { bothUsed, port, total, used } = yield* startReplicaReader({ CACHE_MEGABYTES: "0" })

@@ -1,0 +1,35 @@
+/**
+ * Whatever is killed, past answers stay as they were and the feed is complete and in order (decisions 0113, 0114 and
+ * 0115). `HISTORY_SEED` sets the random choices. `test/soak/history.test.ts` does the same for longer.
+ */
+import { NodeCrypto } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Layer } from "effect"
+import { migratedDedicatedLayer } from "../support/DedicatedPostgres.ts"
+import { recordFaultSummary } from "../support/FaultSummaries.ts"
+import { checkHistory } from "../support/HistoryWorkload.ts"
+
+// @module-tag slow
+
+const database = Layer.provideMerge(migratedDedicatedLayer, NodeCrypto.layer)
+
+layer(database, { excludeTestServices: true, timeout: "180 seconds" })("The history", (it) => {
+  it.effect("stays the same for readers and complete for consumers while servers are killed (0113, 0114, 0115)", () =>
+    Effect.gen(function* () {
+      const summary = yield* checkHistory({
+        seed: Number(process.env["HISTORY_SEED"] ?? 113),
+        services: 1,
+        writers: 4,
+        readers: 2,
+        duration: Duration.zero,
+        transactionsPerFault: 25,
+        maxLoadedRows: 40,
+        pause: 100,
+        loadPause: 6_000,
+      })
+      assert.containsAllKeys(summary.faults, ["load killed", "service killed", "PostgreSQL killed", "failover"])
+      assert.isAbove(summary.changes, summary.committed)
+      assert.isAbove(summary.pastRequests, 2 * summary.pastAnswers)
+      yield* recordFaultSummary("History: load, service and PostgreSQL killed, and a failover", summary)
+    }))
+})

@@ -1,0 +1,41 @@
+/**
+ * Like `test/faults/history.test.ts`, but for half an hour, with two service processes and repeated failovers
+ * (RELIABILITY.md). `SOAK_MINUTES` sets another time, `HISTORY_SEED` the random choices.
+ */
+import { NodeCrypto } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Layer } from "effect"
+import { migratedDedicatedLayer } from "../support/DedicatedPostgres.ts"
+import { recordFaultSummary } from "../support/FaultSummaries.ts"
+import { checkHistory } from "../support/HistoryWorkload.ts"
+
+const duration = Duration.minutes(Number(process.env["SOAK_MINUTES"] ?? "30"))
+
+/** The last round of faults, and all past answers once more. */
+const timeout = Duration.toMillis(duration) * 2 + 600_000
+
+const database = Layer.provideMerge(migratedDedicatedLayer, NodeCrypto.layer)
+
+layer(database, { excludeTestServices: true, timeout: "10 minutes" })("The history", (it) => {
+  it.effect(
+    "stays the same for readers and complete for consumers during many faults (RELIABILITY.md, 0113, 0114, 0115)",
+    () =>
+      Effect.gen(function* () {
+        const summary = yield* checkHistory({
+          seed: Number(process.env["HISTORY_SEED"] ?? Date.now() % 1_000_000_000),
+          services: 2,
+          writers: 6,
+          readers: 3,
+          duration,
+          transactionsPerFault: 100,
+          maxLoadedRows: 60,
+          pause: 150,
+          loadPause: 6_000,
+        })
+        assert.containsAllKeys(summary.faults, ["load killed", "service killed", "PostgreSQL killed", "failover"])
+        assert.isAbove(summary.changes, summary.committed)
+        yield* recordFaultSummary(`History for ${Duration.toMinutes(duration)} minutes`, summary)
+      }),
+    timeout,
+  )
+})

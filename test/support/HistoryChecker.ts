@@ -1,0 +1,239 @@
+/**
+ * Checks what clients observed of the history while processes and servers were killed (decisions 0113, 0114, 0115 and 0117).
+ * Each version of a row has a token that no other version has, so each observation belongs to one transaction.
+ * All moments are UTC with microseconds, such as `2026-03-01T15:00:00.123456Z`, and sort as text.
+ */
+
+export interface WrittenTransaction {
+  readonly id: number
+  /** Unknown if the connection or the process was lost before the commit was confirmed. */
+  readonly outcome: "committed" | "aborted" | "unknown"
+  /** Tokens of the versions that it leaves. Those that it replaced itself or took back are not included. */
+  readonly tokens: ReadonlyArray<string>
+  /** If it committed, then not before this moment. */
+  readonly earliest: string
+  /** If it committed, then not after this moment. */
+  readonly latest: string
+}
+
+/** A change, as a read of the whole feed returned it in the end. */
+export interface ObservedChange {
+  /** Equal for two deliveries only if all of their fields are equal, including the cursor. */
+  readonly identity: string
+  readonly moment: string
+  readonly dataset: string
+  readonly kind: string
+  readonly key: string
+  /** Symbols by which a reader finds the change. */
+  readonly symbols: ReadonlyArray<string>
+  /** Token of the version that the change added. */
+  readonly token: string | undefined
+  /** Token of the version that it ended. */
+  readonly before: string | undefined
+}
+
+export interface ConsumerFilter {
+  readonly dataset?: ReadonlyArray<string>
+  readonly kind?: ReadonlyArray<string>
+  readonly ticker?: ReadonlyArray<string>
+}
+
+/** What a consumer of the feed received, from the first change to the last. */
+export interface ConsumerRecord {
+  readonly name: string
+  readonly filter: ConsumerFilter
+  /** A segment begins at a stored cursor. `from`: number of changes that the consumer had received up to that cursor. */
+  readonly segments: ReadonlyArray<{ readonly from: number; readonly identities: ReadonlyArray<string> }>
+}
+
+export interface PastAnswer {
+  /** Path and query, without `as_of`. */
+  readonly target: string
+  readonly moment: string
+  readonly status: number
+  readonly etag: string | undefined
+  readonly digest: string
+  /** The tokens in the body. */
+  readonly tokens: ReadonlyArray<string>
+  /** The dataset of which the answer has all rows. Undefined if it has only some. */
+  readonly dataset: string | undefined
+}
+
+export interface ObservedHistory {
+  readonly transactions: ReadonlyArray<WrittenTransaction>
+  /** The whole feed. */
+  readonly changes: ReadonlyArray<ObservedChange>
+  readonly consumers: ReadonlyArray<ConsumerRecord>
+  /** Answers during the run, and to the same requests in the end. */
+  readonly answers: ReadonlyArray<PastAnswer>
+  /** The token of each row in the end, by dataset and key. */
+  readonly tables: ReadonlyMap<string, ReadonlyMap<string, string>>
+}
+
+const tokenPattern = /\bt(\d+)\.\d+\b/g
+
+export const formatToken = (transaction: number, row: number) => `t${transaction}.${row}`
+
+export const findTokens = (text: string): ReadonlyArray<string> => text.match(tokenPattern) ?? []
+
+const transactionOf = (token: string) => Number(token.slice(1, token.indexOf(".")))
+
+const describeChange = ({ dataset, key, kind, moment }: ObservedChange) => `${dataset} ${kind} ${key} at ${moment}`
+
+export const isWanted = ({ dataset, kind, ticker }: ConsumerFilter, change: ObservedChange) =>
+  (dataset?.includes(change.dataset) ?? true) && (kind?.includes(change.kind) ?? true) &&
+  (ticker === undefined || change.symbols.some((symbol) => ticker.includes(symbol)))
+
+const differenceOf = (wanted: Iterable<string>, found: Iterable<string>) => {
+  const [left, right] = [new Set(wanted), new Set(found)]
+  return { missing: Array.from(left.difference(right)), unexpected: Array.from(right.difference(left)) }
+}
+
+/** Every answer to the same request for the same moment is the same (0114). */
+const checkAnswers = ({ answers }: ObservedHistory) => {
+  const first = new Map<string, PastAnswer>()
+  return answers.flatMap((answer) => {
+    const request = `${answer.target} at ${answer.moment}`
+    const known = first.get(request) ?? answer
+    first.set(request, known)
+    const summaries = [known, answer].map(({ digest, etag, status }) => `${status}, ETag ${etag}, digest ${digest}`)
+    return summaries[0] === summaries[1] ? [] : [`0114: ${request} was ${summaries[0]}, and later ${summaries[1]}`]
+  })
+}
+
+/** Each consumer received every change that it wants, in the order of the feed, again only after a restart (0115). */
+const checkConsumer = ({ filter, name, segments }: ConsumerRecord, changes: ReadonlyArray<ObservedChange>) => {
+  const wanted = changes.filter((change) => isWanted(filter, change))
+  const places = new Map(wanted.map(({ identity }, place) => [identity, place]))
+  const violations: Array<string> = []
+  let reached = 0
+  for (const { from, identities } of segments) {
+    if (from > reached) violations.push(`0115: ${name} continued at change ${from}, but had received only ${reached}`)
+    for (const [index, identity] of identities.entries()) {
+      const [place, expected] = [places.get(identity), from + index]
+      if (place === expected) continue
+      const change = wanted[place ?? -1]
+      violations.push(
+        change === undefined || place === undefined
+          ? `0115: ${name} received a change that the feed does not have, or has with other values: ${identity}`
+          : place > expected
+          ? `0115: ${name} missed ${place - expected} changes before ${describeChange(change)}`
+          : `0115: ${name} received again or too late: ${describeChange(change)}`,
+      )
+      break
+    }
+    reached = from + identities.length
+  }
+  if (reached < wanted.length) {
+    violations.push(`0115: ${name} did not receive the last ${wanted.length - reached} changes`)
+  }
+  return violations
+}
+
+/** The changes with each `recorded_at`, in the order of the feed. */
+const groupByMoment = (changes: ReadonlyArray<ObservedChange>) => {
+  const groups: Array<{ readonly moment: string; readonly changes: Array<ObservedChange> }> = []
+  for (const change of changes) {
+    const last = groups.at(-1)
+    if (last?.moment === change.moment) last.changes.push(change)
+    else groups.push({ moment: change.moment, changes: [change] })
+  }
+  return groups
+}
+
+/** The feed has each committed transaction once, whole, at one moment during its commit, and no other (0113). */
+const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
+  const written = new Map(transactions.map((transaction) => [transaction.id, transaction]))
+  const recorded = new Map<number, string>()
+  const violations: Array<string> = []
+  let last = ""
+  for (const { changes: group, moment } of groupByMoment(changes)) {
+    if (moment <= last) violations.push(`0113: ${moment} follows ${last} in the feed`)
+    last = moment
+    const tokens = group.flatMap(({ token }) => token ?? [])
+    const ids = Array.from(new Set(tokens.map(transactionOf)))
+    const [id] = ids
+    const transaction = id === undefined ? undefined : written.get(id)
+    if (transaction === undefined || ids.length > 1) {
+      violations.push(`0113: the changes at ${moment} belong to the transactions ${ids.join(", ") || "of nobody"}`)
+      continue
+    }
+    const name = `transaction ${transaction.id} (${transaction.outcome})`
+    if (transaction.outcome === "aborted") violations.push(`0113: ${name} is in the feed at ${moment}`)
+    const earlier = recorded.get(transaction.id)
+    if (earlier !== undefined) violations.push(`0113: ${name} is in the feed at ${earlier} and at ${moment}`)
+    recorded.set(transaction.id, moment)
+    const { missing, unexpected } = differenceOf(transaction.tokens, tokens)
+    if (missing.length > 0) violations.push(`0113: the feed lacks ${missing.join(", ")} of ${name}`)
+    if (unexpected.length > 0) violations.push(`0113: the feed has ${unexpected.join(", ")}, which ${name} took back`)
+    if (moment < transaction.earliest || (transaction.outcome === "committed" && moment > transaction.latest)) {
+      violations.push(`0113: ${name} is recorded at ${moment}, not in ${transaction.earliest} – ${transaction.latest}`)
+    }
+  }
+  for (const { id, outcome } of transactions) {
+    if (outcome === "committed" && !recorded.has(id)) {
+      violations.push(`0113: transaction ${id} was confirmed but is not in the feed`)
+    }
+  }
+  return violations
+}
+
+/** Applying the changes in order gives each past answer at its moment, and in the end the tables (0114, 0115). */
+const checkReplay = ({ answers, changes, tables }: ObservedHistory) => {
+  const violations: Array<string> = []
+  const copies = new Map(Array.from(tables.keys(), (dataset) => [dataset, new Map<string, string>()]))
+  const compare = (what: string, dataset: string, tokens: Iterable<string>) => {
+    const { missing, unexpected } = differenceOf(copies.get(dataset)?.values() ?? [], tokens)
+    if (missing.length > 0) violations.push(`${what} lacks ${missing.join(", ")}, according to the feed`)
+    if (unexpected.length > 0) violations.push(`${what} has ${unexpected.join(", ")}, contrary to the feed`)
+  }
+  const pending = answers.filter(({ dataset }) => dataset !== undefined)
+    .toSorted((left, right) => left.moment < right.moment ? -1 : Number(left.moment > right.moment))
+  let next = 0
+  const compareBefore = (moment: string | undefined) => {
+    for (let answer = pending[next]; answer !== undefined; answer = pending[next]) {
+      if (moment !== undefined && answer.moment >= moment) return
+      compare(`0114: ${answer.target} at ${answer.moment}`, answer.dataset ?? "", answer.tokens)
+      next += 1
+    }
+  }
+  for (const { changes: group, moment } of groupByMoment(changes)) {
+    compareBefore(moment)
+    for (const change of group) {
+      const copy = copies.get(change.dataset) ?? new Map<string, string>()
+      copies.set(change.dataset, copy)
+      const current = copy.get(change.key)
+      if (current !== change.before) {
+        violations.push(`0115: ${describeChange(change)} replaces ${change.before}, but the row was ${current}`)
+      }
+      if (change.token === undefined) copy.delete(change.key)
+      else copy.set(change.key, change.token)
+    }
+  }
+  compareBefore(undefined)
+  for (const [dataset, rows] of tables) {
+    compare(`0115: the table ${dataset}`, dataset, rows.values())
+    for (const [key, token] of copies.get(dataset) ?? []) {
+      if (rows.get(key) !== token) violations.push(`0115: ${dataset} ${key} is ${rows.get(key)}, in the feed ${token}`)
+    }
+  }
+  return violations
+}
+
+/** Whatever a reader saw is in the feed, so a transaction made it that committed (0114). */
+const checkOrigins = ({ answers, changes }: ObservedHistory) => {
+  const recorded = new Set(changes.flatMap(({ token }) => token ?? []))
+  return answers.flatMap(({ moment, target, tokens }) => {
+    const unknown = tokens.filter((token) => !recorded.has(token))
+    return unknown.length === 0 ? [] : [`0114: ${target} at ${moment} has ${unknown.join(", ")}, never in the feed`]
+  })
+}
+
+/** Returns a sentence for each broken promise, which begins with the number of the decision that it contradicts. */
+export const findViolations = (history: ObservedHistory): ReadonlyArray<string> => [
+  ...checkAnswers(history),
+  ...history.consumers.flatMap((consumer) => checkConsumer(consumer, history.changes)),
+  ...checkTransactions(history),
+  ...checkReplay(history),
+  ...checkOrigins(history),
+]

@@ -1,0 +1,159 @@
+/** Random statements and files for datasets whose rows have a token in a text column (see HistoryChecker). */
+import { formatToken } from "./HistoryChecker.ts"
+import type { Choices, Chooser } from "./RandomChoices.ts"
+
+const thousandths: Choices<number> = [0, ...Array.from({ length: 999 }, (_, index) => (index + 1) / 1000)]
+
+/** A random number in [0, 1). */
+export const chooseNumber = (choose: Chooser) => choose(thousandths)
+
+export const isChosen = (choose: Chooser, probability: number) => chooseNumber(choose) < probability
+
+export const chooseInteger = (choose: Chooser, limit: number) => Math.floor(chooseNumber(choose) * limit)
+
+export const symbols: Choices<string> = ["TA", "TB", "TC", "TD", "TE", "TF"]
+
+interface HistoryTable {
+  readonly name: string
+  readonly key: ReadonlyArray<string>
+  /** The column with the token. */
+  readonly token: string
+  readonly chooseKey: (choose: Chooser) => string
+  /** The cells of a row. `key` has the key columns, separated by spaces. */
+  readonly makeRow: (key: string, symbol: string, token: string) => Readonly<Record<string, string>>
+}
+
+const news: HistoryTable = {
+  name: "news",
+  key: ["id"],
+  token: "title",
+  chooseKey: (choose) => `news-${chooseInteger(choose, 60)}`,
+  makeRow: (id, ticker, title) => ({
+    id,
+    ticker,
+    form_type: "news",
+    title,
+    filed_at: "2026-01-02",
+    created_at: "2026-01-02 10:00:00",
+    last_updated: "2026-01-02 10:00:00",
+  }),
+}
+
+export const historyTables: Choices<HistoryTable> = [
+  news,
+  {
+    name: "research_reports",
+    key: ["report_id"],
+    token: "report_text",
+    chooseKey: (choose) => `report-${chooseInteger(choose, 40)}`,
+    makeRow: (report_id, ticker, report_text) => ({
+      report_id,
+      ticker,
+      gain_percentage: "50",
+      report_text,
+      tldr_text: "Summary",
+      created_at: "2026-01-02T15:00:00Z",
+      last_updated: "2026-01-02T15:00:00Z",
+    }),
+  },
+  {
+    name: "split_status",
+    key: ["id"],
+    token: "details",
+    chooseKey: (choose) => `split-${chooseInteger(choose, 40)}`,
+    makeRow: (id, ticker, details) => ({
+      id,
+      ticker,
+      action_type: "split_announced",
+      executed: "false",
+      details,
+      filed_at: "2026-01-02",
+      form_type: "8-K",
+      last_updated: "2026-01-02 10:00:00",
+    }),
+  },
+  {
+    name: "ticker_changes",
+    key: ["old_ticker", "new_ticker", "effective_date", "cik"],
+    token: "company_name",
+    chooseKey: (choose) =>
+      `${choose(["OA", "OB", "OC", "TA"])} ${choose(["TB", "TC", "TD"])} 2025-0${choose([1, 2])}-01`,
+    makeRow: (key, _, company_name) => {
+      const [old_ticker = "", new_ticker = "", effective_date = ""] = key.split(" ")
+      return { old_ticker, new_ticker, effective_date, company_name, status: "confirmed" }
+    },
+  },
+]
+
+const quote = (text: string) => `'${text}'`
+
+const keyOf = ({ key }: HistoryTable) => `concat_ws(' ', ${key.join(", ")})`
+
+export interface HistoryStatement {
+  readonly text: string
+  readonly table: string
+  /** What the transaction leaves after the statement: the returned rows, without the returned rows, or no row. */
+  readonly effect: "writes" | "removes" | "truncates"
+}
+
+const chooseKeys = ({ chooseKey }: HistoryTable, choose: Chooser, count: number) =>
+  Array.from(new Set(Array.from({ length: count }, () => chooseKey(choose))))
+
+const makeUpsert = (table: HistoryTable, rows: ReadonlyArray<Readonly<Record<string, string>>>): HistoryStatement => {
+  const columns = Object.keys(rows[0] ?? {})
+  const values = rows.map((row) => `(${columns.map((column) => quote(row[column] ?? "")).join(", ")})`)
+  const updated = columns.filter((column) => !table.key.includes(column))
+  return {
+    text: `insert into ${table.name} (${columns.join(", ")}) values ${values.join(", ")}
+      on conflict (${table.key.join(", ")}) do update set ${
+      updated.map((column) => `${column} = excluded.${column}`).join(", ")
+    } returning ${keyOf(table)} as key, ${table.token} as token`,
+    table: table.name,
+    effect: "writes",
+  }
+}
+
+/** A statement that leaves a row of the transaction in any case, so that its removals are attributable to it. */
+export const makeMarkerStatement = (writer: number, token: string) =>
+  makeUpsert(news, [news.makeRow(`writer-${writer}`, "TA", token)])
+
+/** `makeToken` returns another token for each call. */
+export const chooseStatement = (choose: Chooser, makeToken: () => string): HistoryStatement => {
+  const table = choose(historyTables)
+  const kind = choose(["upsert", "upsert", "upsert", "update", "update", "delete", "same"])
+  if (isChosen(choose, 0.02)) return { text: `truncate ${table.name}`, table: table.name, effect: "truncates" }
+  const keys = chooseKeys(table, choose, choose([1, 1, 2, 3, 5, 20]))
+  const listed = keys.map(quote).join(", ")
+  const returned = `returning ${keyOf(table)} as key, ${table.token} as token`
+  if (kind === "upsert") {
+    return makeUpsert(table, keys.map((key) => table.makeRow(key, choose(symbols), makeToken())))
+  }
+  if (kind === "update") {
+    const values = keys.map((key) => `(${quote(key)}, ${quote(makeToken())})`).join(", ")
+    const text = `update ${table.name} set ${table.token} = given.value from (values ${values}) as given (name, value)
+      where ${keyOf(table)} = given.name ${returned}`
+    return { text, table: table.name, effect: "writes" }
+  }
+  const text = kind === "delete"
+    ? `delete from ${table.name} where ${keyOf(table)} in (${listed}) ${returned}`
+    : `update ${table.name} set ${table.token} = ${table.token} where ${keyOf(table)} in (${listed})`
+  return { text, table: table.name, effect: "removes" }
+}
+
+/** A file for `load`, with the tokens of its rows. */
+export const chooseFile = (choose: Chooser, transaction: number, maxRows: number) => {
+  const table = choose(historyTables)
+  const keys = chooseKeys(table, choose, 1 + chooseInteger(choose, maxRows))
+  const rows = keys.map((key, index) => table.makeRow(key, choose(symbols), formatToken(transaction, index)))
+  const header = Object.keys(rows[0] ?? {})
+  const lines = [header, ...rows.map((row) => Object.values(row))].map((cells) => cells.join(","))
+  return {
+    dataset: table.name,
+    content: `${lines.join("\n")}\n`,
+    tokens: rows.map((row) => row[table.token] ?? ""),
+  }
+}
+
+/** SQL for the key and the token of each row. */
+export const makeTableQuery = (table: HistoryTable) =>
+  `select ${keyOf(table)} as key, ${table.token} as token from ${table.name}`

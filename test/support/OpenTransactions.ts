@@ -1,0 +1,26 @@
+/** Transactions that stay open until a test commits them. */
+import { Deferred, Effect, Fiber } from "effect"
+import { SqlClient } from "effect/sql"
+
+/** Begins a transaction that runs `write`, and commits when `commit` is called, which waits for the commit. */
+export const beginTransaction = Effect.fnUntraced(function* <E>(write: Effect.Effect<unknown, E, SqlClient.SqlClient>) {
+  const sql = yield* SqlClient.SqlClient
+  const [written, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const transaction = Effect.gen(function* () {
+    yield* write
+    yield* Deferred.succeed(written, undefined)
+    yield* Deferred.await(released)
+  })
+  const fiber = yield* Effect.forkChild(sql.withTransaction(transaction))
+  yield* Effect.raceFirst(Deferred.await(written), Effect.asVoid(Fiber.join(fiber)))
+  return { commit: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(fiber)) }
+})
+
+/** Waits until a session waits for the end of another transaction. */
+export const waitUntilBlocked = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const blocked = sql`
+    select from pg_stat_activity where datname = current_database() and cardinality(pg_blocking_pids(pid)) > 0
+  `
+  yield* Effect.repeat(blocked, { until: (rows) => rows.length > 0 })
+})
