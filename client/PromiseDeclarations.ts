@@ -100,7 +100,11 @@ export const renderPromiseContract = (): string => {
       const body = SchemaAST.toType(success.ast)
       types.push(`export type ${typePrefix}Query = ${queryType(endpoint.query?.ast)}`)
       types.push(`export type ${typePrefix}Body = ${responseType(body)}`)
-      const resource = fieldOf(body, "page") === undefined ? "Resource" : "List"
+      const resource = fieldOf(body, "page") !== undefined
+        ? "List"
+        : fieldOf(body, "cursor") !== undefined
+        ? "ChangeFeed"
+        : "Resource"
       endpoints.push(
         `/** \`GET ${endpoint.path}\` */\nreadonly ${name}: ${resource}<${typePrefix}Query, ${typePrefix}Body>`,
       )
@@ -120,7 +124,7 @@ export const renderPromiseContract = (): string => {
   const detailsByCode = Array.from(details, ([code, variants]) => `readonly ${code}: ${[...variants].join(" | ")}`)
   return [
     "/** The contract of the API as types, generated from its schemas. */",
-    `import type { List, Resource } from "./PromiseResource.js"`,
+    `import type { ChangeFeed, List, Resource } from "./PromiseResource.js"`,
     "type Json = null | string | number | boolean | ReadonlyArray<Json> | { readonly [name: string]: Json }",
     ...types,
     "/** Every endpoint, named after its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */",

@@ -82,3 +82,12 @@ export interface ResultPage {
   readonly page: number
   readonly has_more: boolean
 }
+
+/** The body of a response that lists changes. */
+export interface ChangePage<Change> {
+  readonly results: ReadonlyArray<Change>
+  /** Continues after the last change. */
+  readonly cursor: string
+  /** Whether more changes may be known already. */
+  readonly has_more: boolean
+}

@@ -3,6 +3,7 @@
  * `client/PromiseDeclarations.ts`; `test/client` compares the two.
  */
 import type {
+  ChangePage,
   EndpointName,
   ErrorOf,
   JsonEndpoint,
@@ -12,9 +13,11 @@ import type {
   ResponseBodyOf,
   ResultPage,
 } from "./EndpointTypes.ts"
-import type { List, Resource } from "./PromiseResource.ts"
+import type { ChangeFeed, List, Resource } from "./PromiseResource.ts"
 
-type EndpointResource<Query, Body> = [Body] extends [ResultPage] ? List<Query, Body> : Resource<Query, Body>
+type EndpointResource<Query, Body> = [Body] extends [ResultPage] ? List<Query, Body>
+  : [Body] extends [ChangePage<unknown>] ? ChangeFeed<Query, Body>
+  : Resource<Query, Body>
 
 /** Every endpoint, named after its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
 export type TickerlineClient = {

@@ -3,6 +3,7 @@ import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
 import type { Headers } from "effect/http"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
 import { Api } from "../Api.ts"
+import { Change } from "../v1/changes/Api.ts"
 import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
@@ -49,8 +50,8 @@ const openEnumsInside = (ast: SchemaAST.AST): SchemaAST.AST => {
   return new SchemaAST.Objects(fields, ast.indexSignatures)
 }
 
-const hasPages = (ast: SchemaAST.AST) =>
-  SchemaAST.isObjects(ast) && ast.propertySignatures.some(({ name }) => name === "page")
+const hasField = (ast: SchemaAST.AST, field: string) =>
+  SchemaAST.isObjects(ast) && ast.propertySignatures.some(({ name }) => name === field)
 
 /** A complete response before decoding. */
 export interface RawResponse {
@@ -81,6 +82,8 @@ const unknownError = (response: RawResponse, path: string, body: unknown) => {
 export interface EndpointDecoder {
   readonly path: string
   readonly hasPages: boolean
+  /** Whether the endpoint lists changes, which can be followed. */
+  readonly hasChanges: boolean
   /** Succeeds with the body of a 200. Fails with an error from the contract, `UnknownCode` or `UnreadableAnswer`. */
   readonly decode: (response: RawResponse) => Effect.Effect<unknown, unknown>
 }
@@ -114,8 +117,21 @@ const makeEndpointDecoder = (
     const declared = Option.flatMap(Option.fromUndefinedOr(decodeErrors.get(status)), (decode) => decode(body.value))
     return Effect.fail(Option.getOrElse(declared, () => unknownError(response, path, body.value)))
   }
-  return { path, hasPages: hasPages(success.ast), decode }
+  return { path, hasPages: hasField(success.ast, "page"), hasChanges: hasField(success.ast, "cursor"), decode }
 }
+
+const decodeChangeValue = Schema.decodeUnknownEffect(codecOf(openEnums(Change.ast)))
+
+/** Decodes a change that a stream sends on its own. Fails with `UnreadableAnswer`. */
+export const decodeChange = (response: RawResponse) =>
+  Option.match(parseJson(response.text), {
+    onNone: () => Effect.fail(unreadableAnswer(response, "The stream of changes sent a change that is not JSON")),
+    onSome: (value) =>
+      Effect.mapError(
+        decodeChangeValue(value),
+        ({ message }) => unreadableAnswer(response, `A change of the stream does not match this client: ${message}`),
+      ),
+  })
 
 /** One decoder for each endpoint that returns JSON. */
 export const endpointDecoders: ReadonlyArray<EndpointDecoder> = (() => {
