@@ -24,6 +24,7 @@ import { Database } from "./db/Database.ts"
 import { HealthProbe } from "./db/health/HealthProbe.ts"
 import { ReadRouter } from "./db/replicas/ReadRouter.ts"
 import { ChangeFeed } from "./history/ChangeFeed.ts"
+import { ChangeStream } from "./history/ChangeStream.ts"
 import { historyJob } from "./history/HistoryRetention.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { ingestJob } from "./ingest/edgar/IngestJob.ts"
@@ -127,6 +128,7 @@ const routes = HttpApiBuilder.layer(PublicApi).pipe(
 /** Everything that the routes need, except `SqlClient`. */
 const services = RequestPipeline.layer(pipelineEndpoints).pipe(
   Layer.provideMerge(lists),
+  Layer.provideMerge(ChangeStream.layer),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(ResponseCache.layer),
   Layer.provideMerge(Authenticator.layer),

@@ -64,3 +64,12 @@ export class RateLimitExceeded extends Schema.Error<RateLimitExceeded>("RateLimi
   readonly _tag = "RateLimitExceeded"
   override readonly [ErrorReporter.ignore] = true
 }
+
+/** 429: the account has too many open streams. */
+export class TooManyStreams extends Schema.Error<TooManyStreams>("TooManyStreams")(
+  makeErrorFieldsWithDetails("too_many_streams", Schema.Struct({ limit: Schema.Int })),
+  { httpApiStatus: 429, description: "The account has too many open streams; close one of them." },
+) {
+  readonly _tag = "TooManyStreams"
+  override readonly [ErrorReporter.ignore] = true
+}

@@ -3,7 +3,7 @@ import { Clock, Context, Effect, Layer } from "effect"
 import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"
 import { type EndpointAccess, isTierSufficient, RequiredTier } from "../rules/EndpointAnnotations.ts"
-import { RequestContext, type StreamedExport } from "../http/RequestContext.ts"
+import { type EndlessStream, RequestContext, type StreamedExport } from "../http/RequestContext.ts"
 import { Authorization } from "./Authorization.ts"
 import { canKeyAccessPath, CurrentAccount, hasCredit } from "./keys/Authentication.ts"
 import type { DatabasePoolTimeout } from "../rules/Errors.ts"
@@ -53,9 +53,15 @@ export const makeAuthorizer = Effect.gen(function* () {
     { account_id, key_id }: typeof CurrentAccount.Service,
     endpoint: string,
   ): HttpEffect.PreResponseHandler => {
-    const record = (status_code: number, bytes: number, cost_microdollars: number, records_returned: number) =>
+    const record = (
+      status_code: number,
+      bytes: number,
+      cost_microdollars: number,
+      records_returned: number,
+      requested_at = context.startedAt,
+    ) =>
       metering.record({
-        requested_at: context.startedAt,
+        requested_at,
         account_id,
         key_id,
         request_id: context.id,
@@ -64,7 +70,7 @@ export const makeAuthorizer = Effect.gen(function* () {
         records_returned,
         bytes,
         cost_microdollars,
-        duration_ms: clock.currentTimeMillisUnsafe() - context.startedAt,
+        duration_ms: clock.currentTimeMillisUnsafe() - requested_at,
         cached: context.response.cached,
         deprecated: "Deprecation" in context.response.headers,
         via: context.via,
@@ -79,7 +85,20 @@ export const makeAuthorizer = Effect.gen(function* () {
       })
     }
 
+    /** The costs of all instalments add up to the cost of the stream. */
+    const recordInstalments = (stream: EndlessStream) => {
+      const { price } = context.response
+      stream.recordUsage = ({ from, startedAt, to }) => {
+        const cost = computeDataCost(to.bytes, price) - computeDataCost(from.bytes, price)
+        record(200, to.bytes - from.bytes, cost, to.records - from.records, startedAt)
+      }
+    }
+
     return (request, response) => {
+      if (context.response.endlessStream !== undefined && response.status === 200) {
+        recordInstalments(context.response.endlessStream)
+        return Effect.succeed(response)
+      }
       if (context.response.streamedExport !== undefined && response.status === 200) {
         recordAtEnd(context.response.streamedExport)
         return Effect.succeed(response)

@@ -37,6 +37,8 @@ interface EndpointFacts {
   readonly followsLineages: boolean
   /** Whether the endpoint can answer for an earlier moment. */
   readonly answersPast: boolean
+  /** Whether the endpoint continues after a cursor. */
+  readonly hasCursor: boolean
   /** Whether events of some types may be omitted because the account may not use their endpoint. */
   readonly omitsTypes: boolean
   /** Whether the endpoint accepts the parameters of other endpoints: D28 (estimates). */
@@ -72,6 +74,7 @@ const readDeclarations = () => {
         dropsTickers: getIn(parameters, "ticker", "type") === "array",
         followsLineages: getIn(parameters, "follow_lineage") !== undefined,
         answersPast: getIn(parameters, "as_of") !== undefined,
+        hasCursor: getIn(parameters, "after") !== undefined,
         omitsTypes: getIn(parameters, "types") !== undefined,
         takesAnyParameter: takesAnyParameter(endpoint),
         deprecation: getDeprecation(endpoint.annotations),
@@ -372,8 +375,8 @@ const sharedResponseNames: Readonly<Record<number, string>> = {
   503: "Unavailable",
 }
 
-const nameSuffix = ({ dropsTickers, needsKey }: EndpointFacts) =>
-  dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
+const nameSuffix = ({ dropsTickers, hasCursor, needsKey }: EndpointFacts) =>
+  hasCursor ? "OfChanges" : dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
 
 /** Names the responses that several operations share, so that the document describes each of them once. */
 const nameSharedResponses = (

@@ -3,6 +3,7 @@ import * as NodeHttpServer from "@effect/platform-node/NodeHttpServer"
 import { Console, Context, Effect, Layer, Option } from "effect"
 import { HttpServer } from "effect/http"
 import type { ListenOptions } from "node:net"
+import { ChangeStream } from "../history/ChangeStream.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { defaultConnectionTimeouts, makeHttpServer } from "../http/ConnectionLimits.ts"
 import { ShutdownState } from "../catalogue/Readiness.ts"
@@ -28,6 +29,7 @@ export const startServer = Effect.fnUntraced(
     const { closeConnections, server } = makeHttpServer(timeouts, Context.get(services, RequestListener))
     const httpServer = yield* NodeHttpServer.make(() => server, options)
     yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
+    yield* Effect.addFinalizer(() => Context.get(services, ChangeStream).stop)
     // Starts the jobs last, because a process that cannot listen must not run jobs.
     yield* Effect.provide(Layer.build(Layer.fresh(jobs)), services)
     return Context.add(services, HttpServer.HttpServer, httpServer)

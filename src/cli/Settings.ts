@@ -5,6 +5,7 @@
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 import { UsageBufferConfig } from "../accounts/billing/UsageMetering.ts"
 import { UsageRetentionConfig } from "../accounts/billing/UsagePartitions.ts"
+import { MaxStreamsConfig } from "../history/ChangeStream.ts"
 import { HistoryRetentionConfig } from "../history/HistoryRetention.ts"
 import { WrongKeysLimitConfig } from "../accounts/keys/BruteForceGuard.ts"
 import {
@@ -99,6 +100,7 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
   DATABASE_POOL_SIZE: { read: PoolSizeConfig, expected: "an integer between 1 and 1000", example: "10" },
   DATABASE_POOL_TIMEOUT: { read: poolWait, expected: duration, example: "5 seconds" },
   WHOLE_LISTS: { read: MaxExportsConfig, expected: "an integer between 1 and 100", example: "4" },
+  MAX_STREAMS_PER_ACCOUNT: { read: MaxStreamsConfig, expected: "an integer between 1 and 10000", example: "10" },
   CACHE_MEGABYTES: {
     read: CacheBytesConfig,
     expected: "a whole number of MiB, or 0 for no cache",

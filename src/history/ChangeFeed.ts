@@ -20,11 +20,30 @@ export interface FeedFilter {
   readonly kinds: ReadonlyArray<ChangeKind> | undefined
 }
 
+/** The order of the feed. */
+export interface FeedPosition {
+  /** Microseconds since 1970, which no two transactions share. */
+  readonly recordedAt: number
+  /** Position in the transaction; infinite after its last change. */
+  readonly position: number
+}
+
+export interface FeedChange extends FeedPosition {
+  readonly dataset: string
+  readonly kind: ChangeKind
+  /** The symbol, and the other one of a ticker change or of a row that had it before. */
+  readonly tickers: ReadonlyArray<string>
+  /** Identifies the place after the change. */
+  readonly cursor: string
+  readonly json: Uint8Array
+}
+
 export interface FeedPage {
-  /** Each change as JSON. */
-  readonly changes: ReadonlyArray<Uint8Array>
+  readonly changes: ReadonlyArray<FeedChange>
   /** Identifies the place after the page. */
   readonly cursor: string
+  /** The same place, for comparisons. */
+  readonly end: FeedPosition
   /** Whether the feed continues after the page, with changes that the reader may want. */
   readonly hasMore: boolean
 }
@@ -61,7 +80,12 @@ const FoundChange = Schema.Struct({
   recorded_at: Schema.NullOr(Schema.String),
   dataset: Schema.NullOr(Schema.String),
   kind: Schema.NullOr(Schema.Literals(changeKinds)),
+  ticker: Schema.NullOr(Schema.String),
+  other_ticker: Schema.NullOr(Schema.String),
 })
+
+/** Converts a time with microseconds, such as `2026-03-01T15:00:00.123456Z`. */
+const toMicros = (time: string) => Date.parse(time.slice(0, 19) + time.slice(26)) * 1_000 + Number(time.slice(20, 26))
 
 const decodeBounds = decodePositionalRows(Bounds)
 const decodeChanges = decodePositionalRows(FoundChange)
@@ -202,7 +226,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         const position = place?._tag === "Cursor" && place.position !== undefined ? place.position : endPosition
         const select = (ticker: ReadonlyArray<Statement.Fragment>) =>
           sql`
-            select position, dataset, kind from history.changes
+            select position, dataset, kind, ticker, other_ticker from history.changes
             where ${
             sql.and([
               sql`transaction = later.id and month = date ${literal(month)}
@@ -241,7 +265,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
               select mark from history.transactions where transactions.id = ${String(start_id)}::text::bigint
             ) is not distinct from ${start_mark}::text::uuid,
             id, mark::text, position,
-            to_char(recorded_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"'), dataset, kind
+            to_char(recorded_at at time zone 'Etc/GMT+5', 'YYYY-MM-DD"T"HH24:MI:SS.US"-05:00"'), dataset, kind,
+            ticker, other_ticker
           from history.beginning left join (
             select later.id, later.mark, later.recorded_at, found.*
             from (
@@ -256,18 +281,19 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           order by page.recorded_at, position
         `))
         if (found.some(({ is_current }) => !is_current)) return yield* new HistoryMoved()
-        return found.flatMap(({ dataset, kind, mark, position, recorded_at, transaction }) => {
+        return found.flatMap(({ dataset, kind, mark, other_ticker, position, recorded_at, ticker, transaction }) => {
           if (transaction === null || mark === null || position === null || recorded_at === null) return []
           if (dataset === null || kind === null) return []
           const cursor = formatCursor({ transaction: String(transaction), position: String(position), mark })
           const change: ListedChange = { transaction, position, month, kind, cursor, recordedAt: recorded_at }
-          return [{ dataset, change }]
+          const tickers = [ticker, other_ticker].filter((symbol) => symbol !== null)
+          return [{ dataset, tickers, change }]
         })
       })
 
-      const encodeChanges = Effect.fnUntraced(function* (
-        found: ReadonlyArray<{ readonly dataset: string; readonly change: ListedChange }>,
-      ) {
+      type FoundChanges = Effect.Success<ReturnType<typeof readChanges>>
+
+      const encodeChanges = Effect.fnUntraced(function* (found: FoundChanges) {
         const encoded = new Map<ListedChange, Uint8Array>()
         for (const dataset of new Set(found.map(({ dataset }) => dataset))) {
           const reader = readers.get(dataset)
@@ -280,7 +306,12 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
             encoded.set(change, json)
           }
         }
-        return found.flatMap(({ change }) => encoded.get(change) ?? [])
+        return found.flatMap(({ change, dataset, tickers }): ReadonlyArray<FeedChange> => {
+          const { cursor, kind, position, recordedAt } = change
+          const json = encoded.get(change)
+          const place = { recordedAt: toMicros(recordedAt), position: Number(position) }
+          return json === undefined ? [] : [{ ...place, dataset, kind, tickers, cursor, json }]
+        })
       })
 
       const readOnce = Effect.fnUntraced(function* (
@@ -290,15 +321,16 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
       ) {
         const bounds = yield* readBounds(place)
         const found = yield* readChanges(place, filter, limit + 1, bounds)
-        const shown = found.slice(0, limit)
-        const changes = yield* encodeChanges(shown)
-        const [last] = shown.slice(-1)
-        if (found.length > limit && last !== undefined) return { changes, cursor: last.change.cursor, hasMore: true }
-        const { has_more: hasMore, last_id, last_mark, start_id, start_mark, starts_at } = bounds
+        const changes = yield* encodeChanges(found.slice(0, limit))
+        const last = changes.at(-1)
+        if (found.length > limit && last !== undefined) {
+          return { changes, cursor: last.cursor, end: last, hasMore: true }
+        }
+        const { has_more: hasMore, last_at, last_id, last_mark, start_id, start_mark, starts_at } = bounds
         const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
         // Before the first transaction, a time is the cursor.
         const cursor = mark === null ? starts_at : formatCursor({ transaction: String(id), position: undefined, mark })
-        return { changes, cursor, hasMore }
+        return { changes, cursor, end: { recordedAt: toMicros(last_at ?? starts_at), position: Infinity }, hasMore }
       })
 
       const readPage = (place: FeedPlace | undefined, filter: FeedFilter, limit: number) =>

@@ -10,7 +10,7 @@ const compress = HttpMiddleware.compression({
   algorithms: ["zstd", "br", "gzip"],
   minSize: 1024,
   compressible: (type) =>
-    /^(text\/|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type),
+    /^(text\/(?!event-stream)|application\/(json|javascript|xml|x-ndjson|[\w.-]+\+(json|xml))|image\/svg)/.test(type),
   levels: { zstd: 1, br: 3, gzip: 4 },
 })
 

@@ -37,6 +37,13 @@ export const defaultConnectionTimeouts: ConnectionTimeouts = {
 
 const minProgressBytes = 65_536
 
+const endlessResponses = new WeakSet<object>()
+
+/** Exempts a response from the time limit for as long as the client receives what is written, however little. */
+export const allowEndlessResponse = (response: object) => {
+  endlessResponses.add(response)
+}
+
 /** Maximum number of pipelined requests per connection. Above it, the service stops reading until it has responded. */
 const maxQueuedRequests = 32
 
@@ -186,7 +193,9 @@ export const makeHttpServer = (
     const isProgressing = (response: ServerResponse | undefined) => {
       const before = receivedBytes
       receivedBytes = socket.bytesWritten - socket.writableLength
-      return response?.headersSent === true && !response.writableEnded && receivedBytes - before >= minProgressBytes
+      if (response?.headersSent !== true || response.writableEnded) return false
+      if (!endlessResponses.has(response)) return receivedBytes - before >= minProgressBytes
+      return socket.writableLength === 0 || receivedBytes > before
     }
     const connection: Connection = {
       queue,

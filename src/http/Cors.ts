@@ -28,7 +28,7 @@ export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
 
 const apiHeaders = {
   "Access-Control-Allow-Methods": allowedMethods,
-  "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match",
+  "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match, Last-Event-ID",
 }
 
 const mcpHeaders = {

@@ -23,6 +23,7 @@ const errorClasses = {
   MissingApiKey: AccountErrors.MissingApiKey,
   NotFound: Errors.NotFound,
   RateLimitExceeded: AccountErrors.RateLimitExceeded,
+  TooManyStreams: AccountErrors.TooManyStreams,
   ValidationError: Errors.ValidationError,
 }
 

@@ -15,6 +15,20 @@ export interface StreamedExport {
   readonly endListeners: Array<(status: number) => void>
 }
 
+/** What was sent of a stream, since its beginning. */
+export interface StreamedAmount {
+  readonly bytes: number
+  readonly records: number
+}
+
+/** A stream without an end. Its usage is recorded in instalments, so that a crash loses little of it. */
+export interface EndlessStream {
+  /** Records what was sent since the last call, which was at `startedAt` (Unix ms). */
+  recordUsage: (
+    instalment: { readonly startedAt: number; readonly from: StreamedAmount; readonly to: StreamedAmount },
+  ) => void
+}
+
 /** What the pipeline steps record about a request and its response. The rest of the context never changes. */
 export interface ResponseBuilder {
   /** For the `Link` header: next page (D8), successor and documentation (§9.4, lifecycle). Paths start with `/`. */
@@ -40,6 +54,8 @@ export interface ResponseBuilder {
   sources: ReadonlyArray<EndpointAccess>
   /** Undefined if the response is not an export. */
   streamedExport: StreamedExport | undefined
+  /** Undefined if the response ends. */
+  endlessStream: EndlessStream | undefined
   /** Microdollars per gigabyte (D27, billing). */
   price: number
 }
@@ -72,6 +88,7 @@ const makeResponseBuilder = (): ResponseBuilder => ({
   endpoint: undefined,
   sources: [],
   streamedExport: undefined,
+  endlessStream: undefined,
   price: 0,
 })
 

@@ -1,7 +1,9 @@
-/** D2 (API keys): reads a key and its account from the database, by the key's digest. */
-import { Clock, Effect, FiberSet, Option, Schema } from "effect"
-import { SqlClient, SqlSchema } from "effect/sql"
+/** D2 (API keys): reads keys and their accounts from the database. */
+import { Clock, Effect, FiberSet, Schema } from "effect"
+import { SqlClient, type Statement } from "effect/sql"
+import { arrayParameter, OID } from "../../db/ArrayParameters.ts"
 import { Database } from "../../db/Database.ts"
+import { decodeRows } from "../../db/DecodeRows.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { Tier } from "../../rules/EndpointAnnotations.ts"
 import { ApiKeyDisabled, InvalidApiKey } from "../AccountErrors.ts"
@@ -30,24 +32,20 @@ const disabledKey = new ApiKeyDisabled({
 /** Key lookups have their own partition of the connection pool, because requests to several endpoints share them. */
 const poolPartition = "keys"
 
-export const makeApiKeyLookup = Effect.gen(function* () {
-  const clock = yield* Clock.Clock
+/** The account of a usable key. */
+const toAccount = ({ account_id, balance_microdollars, endpoints, key_id, tier }: typeof KeyRow.Type) =>
+  CurrentAccount.of({
+    account_id: Number(account_id),
+    key_id: Number(key_id),
+    tier,
+    endpoints,
+    balance_microdollars: balance_microdollars === null ? null : Number(balance_microdollars),
+  })
+
+const makeKeyReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const database = yield* Database
   const background = yield* FiberSet.make()
-
-  const findRow = SqlSchema.findOneOption({
-    Request: Schema.String,
-    Result: KeyRow,
-    execute: (digest) =>
-      sql`
-        select account_id, tier, balance_microdollars, key_id, endpoints,
-          revoked_at is null and disabled_at is null and (expires_at is null or expires_at > now()) as is_usable,
-          last_used_at is null or last_used_at <= now() - interval '1 minute' as is_use_due
-        from api_keys join accounts using (account_id)
-        where key_hash = decode(${digest}, 'hex')
-      `,
-  })
 
   /** Updates `last_used_at` in the background, at most once a minute across all processes (§2.5, account). */
   const recordUse = (key_id: bigint) =>
@@ -59,21 +57,48 @@ export const makeApiKeyLookup = Effect.gen(function* () {
       FiberSet.run(background),
     )
 
+  /** Reads keys, and records the use of those that are usable. */
+  return Effect.fnUntraced(function* (condition: Statement.Fragment) {
+    const rows = yield* decodeRows(KeyRow)(database.read(
+      sql`
+        select account_id, tier, balance_microdollars, key_id, endpoints,
+          revoked_at is null and disabled_at is null and (expires_at is null or expires_at > now()) as is_usable,
+          last_used_at is null or last_used_at <= now() - interval '1 minute' as is_use_due
+        from api_keys join accounts using (account_id)
+        where ${condition}
+      `,
+      poolPartition,
+    ))
+    yield* Effect.forEach(
+      rows.filter(({ is_usable, is_use_due }) => is_usable && is_use_due),
+      ({ key_id }) => recordUse(key_id),
+      { discard: true },
+    )
+    return rows
+  })
+})
+
+export const makeApiKeyLookup = Effect.gen(function* () {
+  const clock = yield* Clock.Clock
+  const sql = yield* SqlClient.SqlClient
+  const readKeys = yield* makeKeyReader
+
   /** Finds an account by the hexadecimal SHA-256 of a key. Fails with a 401, or with a 503 if the database fails. */
   return Effect.fnUntraced(function* (digest: string) {
     const asOf = getMonotonicMillis(clock)
-    const row = yield* database.read(findRow(digest), poolPartition)
-    if (Option.isNone(row)) return yield* unknownApiKeyError
-    const { account_id, balance_microdollars, endpoints, is_usable, is_use_due, key_id, tier } = row.value
-    if (!is_usable) return yield* disabledKey
-    if (is_use_due) yield* recordUse(key_id)
-    const account = CurrentAccount.of({
-      account_id: Number(account_id),
-      key_id: Number(key_id),
-      tier,
-      endpoints,
-      balance_microdollars: balance_microdollars === null ? null : Number(balance_microdollars),
-    })
-    return { account, asOf } satisfies CachedApiKey
+    const [row] = yield* readKeys(sql`key_hash = decode(${digest}, 'hex')`)
+    if (row === undefined) return yield* unknownApiKeyError
+    if (!row.is_usable) return yield* disabledKey
+    return { account: toAccount(row), asOf } satisfies CachedApiKey
+  })
+})
+
+/** Makes the function that reads the accounts of keys that are in use. Unusable keys are missing from the result. */
+export const makeKeysInUseReader = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const readKeys = yield* makeKeyReader
+  return Effect.fnUntraced(function* (keyIds: ReadonlyArray<number>) {
+    const rows = yield* readKeys(sql`key_id = any(${arrayParameter(keyIds, OID.float8)}::bigint[])`)
+    return new Map(rows.filter(({ is_usable }) => is_usable).map((row) => [Number(row.key_id), toAccount(row)]))
   })
 })

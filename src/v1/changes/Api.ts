@@ -1,6 +1,7 @@
-/** GET /v1/changes: what each transaction changed in the datasets, oldest first. */
+/** GET /v1/changes and /v1/changes/stream: what each transaction changed in the datasets, oldest first. */
 import { Schema } from "effect"
-import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
+import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
+import { TooManyStreams } from "../../accounts/AccountErrors.ts"
 import { parseTimestamp } from "../../rules/AsOfParameter.ts"
 import {
   type AnnotatedEndpoint,
@@ -12,6 +13,7 @@ import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../../rules/
 import { literalFilter } from "../../rules/Filters.ts"
 import { makeLimitParameter, ResultCount } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
+import { eventStreamContentType } from "../../rules/ServerSentEvents.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { AfterhoursStatsApiGroup } from "../afterhours-stats/Api.ts"
@@ -114,7 +116,7 @@ const CursorText = Schema.String.check(
   ),
 )
 
-export const ChangesQuery = Schema.Struct({
+const changeFilters = {
   dataset: literalFilter(changedDatasets).annotate({ filter: { operator: "statement" } }),
   ticker: Schema.optionalKey(TickerListParameter.annotate({ filter: { operator: "statement" } })),
   kind: literalFilter(changeKinds).annotate({ filter: { operator: "statement" } }),
@@ -124,8 +126,17 @@ export const ChangesQuery = Schema.Struct({
         "Without it, the response has the earliest known changes.",
     }).pipe(Schema.decodeTo(CursorText)).annotate({ filter: { operator: "statement" } }),
   ),
+}
+
+export const ChangesQuery = Schema.Struct({
+  ...changeFilters,
   limit: makeLimitParameter(1000, 100, "Changes per response, at most 1000."),
 }).check(checkParameterCombinations)
+
+export const ChangeStreamQuery = Schema.Struct(changeFilters).check(checkParameterCombinations)
+
+/** Whether the text is the `id` of an event. */
+export const isFeedCursor = (text: string) => Schema.is(CursorText)(text)
 
 const Values = Schema.Record(Schema.String, Schema.Json)
 
@@ -168,5 +179,16 @@ export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
       "the changes took effect. Continue with `after`, also after a response without changes. `ticker` finds changes " +
       "of either symbol of a ticker change, and of the symbol that a row had before a correction. Datasets whose " +
       "endpoint the account or the key may not use are omitted.",
+  )),
+  HttpApiEndpoint.get("stream", "/changes/stream", {
+    query: ChangeStreamQuery,
+    success: Schema.String.pipe(HttpApiSchema.asText({ contentType: eventStreamContentType })),
+    error: [CursorExpired, DataRefreshing, DatabasePoolTimeout, TooManyStreams],
+  }).annotate(ThirdPartyText, ["row", "before"]).annotateMerge(describeEndpoint(
+    "Change stream",
+    "The changes of `/v1/changes` as Server-Sent Events, as soon as they took effect. `id` is the cursor: send the " +
+      "last one as `Last-Event-ID` or `after` to continue. The data of a `change` event is a change. An `end` event " +
+      "says why the server ended the stream, and a `gap` event before it that changes are missing; a connection that " +
+      "closes without it was broken. A comment is sent after 15 seconds without events.",
   )),
 ).annotateMerge(describeGroup("Changes", "What changed in the datasets, and when.")) {}

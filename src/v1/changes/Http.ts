@@ -1,29 +1,51 @@
-import { Effect } from "effect"
+import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
+import { Effect, Equivalence, Stream } from "effect"
+import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { checkAccess } from "../../accounts/AuthorizationMiddleware.ts"
 import { canUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
 import { ChangeFeed, type FeedPage } from "../../history/ChangeFeed.ts"
+import { ChangeStream } from "../../history/ChangeStream.ts"
+import { allowEndlessResponse } from "../../http/ConnectionLimits.ts"
+import { RequestContext } from "../../http/RequestContext.ts"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { respondWithEtag } from "../../lists/QueryCache.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
+import { ValidationError } from "../../rules/Errors.ts"
+import { eventStreamContentType } from "../../rules/ServerSentEvents.ts"
 import {
   type ChangedDataset,
   changedDatasets,
   ChangesApiGroup,
   ChangesQuery,
+  ChangeStreamQuery,
   datasetEndpoints,
+  isFeedCursor,
   parseFeedPlace,
 } from "./Api.ts"
 
 type Account = typeof CurrentAccount.Service
+
+const streamAccess = getEndpointAccess(ChangesApiGroup.endpoints.stream)
+
+const isEqual = Equivalence.Array(Equivalence.strictEqual<ChangedDataset>())
 
 const textEncoder = new TextEncoder()
 
 const makeContent = ({ changes, cursor, hasMore }: FeedPage) => {
   const [comma, start] = [textEncoder.encode(","), textEncoder.encode(`{"count":${changes.length},"results":[`)]
   const end = textEncoder.encode(`],"cursor":"${cursor}","has_more":${hasMore}}`)
-  const parts = changes.flatMap((change, index) => index === 0 ? [change] : [comma, change])
+  const parts = changes.flatMap(({ json }, index) => index === 0 ? [json] : [comma, json])
   return { body: Buffer.concat([start, ...parts, end]), records: changes.length, nextPage: undefined }
 }
+
+const accessOf = (dataset: ChangedDataset, endpoints = datasetEndpoints) => getEndpointAccess(endpoints[dataset])
+
+/** The datasets that the account may read, of the requested or of all. */
+const listUsableDatasets = (
+  account: Account,
+  requested: ReadonlyArray<ChangedDataset> = changedDatasets,
+  endpoints = datasetEndpoints,
+) => requested.filter((dataset) => canUseEndpoint(account, accessOf(dataset, endpoints)))
 
 /** The requested datasets, or all that the account may read. Fails with 403 if one was requested that it may not. */
 export const selectDatasets = Effect.fnUntraced(function* (
@@ -31,16 +53,36 @@ export const selectDatasets = Effect.fnUntraced(function* (
   requested: ReadonlyArray<ChangedDataset> | undefined,
   endpoints = datasetEndpoints,
 ) {
-  const accessOf = (dataset: ChangedDataset) => getEndpointAccess(endpoints[dataset])
-  if (requested === undefined) {
-    return changedDatasets.filter((dataset) => canUseEndpoint(account, accessOf(dataset)))
-  }
-  yield* Effect.forEach(requested, (dataset) => checkAccess(account, accessOf(dataset)), { discard: true })
+  if (requested === undefined) return listUsableDatasets(account, undefined, endpoints)
+  yield* Effect.forEach(requested, (dataset) => checkAccess(account, accessOf(dataset, endpoints)), { discard: true })
   return requested
 })
 
+const streamHeaders = {
+  "Cache-Control": "no-store",
+  // Asks proxies such as nginx to pass each event on at once.
+  "X-Accel-Buffering": "no",
+}
+
+const respondWithEvents = (body: Stream.Stream<Uint8Array>) =>
+  HttpServerResponse.stream(body, { contentType: eventStreamContentType, headers: streamHeaders })
+
+const makeFieldError = (field: string, reason: string) =>
+  new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
+
+/** The place to continue from. The header wins, because clients repeat it together with the URL of the first request. */
+const readPlace = (lastEventId: string | undefined, after: string | undefined) => {
+  if (lastEventId !== undefined && lastEventId !== "") {
+    return isFeedCursor(lastEventId)
+      ? Effect.succeed(parseFeedPlace(lastEventId))
+      : Effect.fail(makeFieldError("Last-Event-ID", "must be the id of an event"))
+  }
+  return Effect.succeed(after === undefined ? undefined : parseFeedPlace(after))
+}
+
 export const changesEndpoints = Effect.gen(function* () {
   const { readPage } = yield* ChangeFeed
+  const { open: openStream } = yield* ChangeStream
 
   const respond = Effect.fnUntraced(function* (query: typeof ChangesQuery.Type, account: Account) {
     const { after, dataset, kind, limit, ticker } = query
@@ -50,5 +92,31 @@ export const changesEndpoints = Effect.gen(function* () {
     return yield* respondWithEtag(makeContent(page))
   })
 
-  return [makePipelineEndpoint(ChangesApiGroup.endpoints.list, ChangesQuery, respond)]
+  const respondWithStream = Effect.fnUntraced(function* (query: typeof ChangeStreamQuery.Type, account: Account) {
+    const { after, dataset, kind, ticker } = query
+    const request = yield* HttpServerRequest.HttpServerRequest
+    const { purpose, via } = yield* RequestContext
+    if (purpose === "estimate" || via !== null) {
+      return yield* makeFieldError("endpoint", "is a stream, whose size is unknown. Use /v1/changes instead.")
+    }
+    const datasets = yield* selectDatasets(account, dataset)
+    const place = yield* readPlace(request.headers["last-event-id"], after)
+    if (request.method === "HEAD") return respondWithEvents(Stream.empty)
+    const response = NodeHttpServerRequest.toServerResponse(request)
+    const body = yield* openStream({
+      account,
+      filter: { datasets, tickers: ticker, kinds: kind },
+      place,
+      hasSameAccess: (current) =>
+        canUseEndpoint(current, streamAccess) && isEqual(listUsableDatasets(current, dataset), datasets),
+      disconnect: () => response.destroy(),
+    })
+    allowEndlessResponse(response)
+    return respondWithEvents(body)
+  })
+
+  return [
+    makePipelineEndpoint(ChangesApiGroup.endpoints.list, ChangesQuery, respond),
+    makePipelineEndpoint(ChangesApiGroup.endpoints.stream, ChangeStreamQuery, respondWithStream),
+  ]
 })

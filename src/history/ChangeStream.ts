@@ -1,0 +1,514 @@
+/**
+ * Streams of changes. One reader per process follows the feed and keeps the newest changes, which every stream sends
+ * at its own pace. A stream that begins earlier first reads pages of its own: docs/decisions/0117-change-stream.md.
+ */
+import {
+  Cause,
+  Clock,
+  Config,
+  Context,
+  Duration,
+  Effect,
+  Exit,
+  type Fiber,
+  Function,
+  Latch,
+  Layer,
+  Metric,
+  Option,
+  Schedule,
+  Schema,
+  type Scope,
+  Stream,
+} from "effect"
+import { TooManyStreams } from "../accounts/AccountErrors.ts"
+import { computeDataCost } from "../accounts/billing/Pricing.ts"
+import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
+import { makeKeysInUseReader } from "../accounts/keys/KeyLookup.ts"
+import { makePoolQueue } from "../db/pool/PoolQueue.ts"
+import { makePoolTimeoutError, poolWait } from "../db/ReadPolicies.ts"
+import { type EndlessStream, RequestContext, type StreamedAmount } from "../http/RequestContext.ts"
+import { forkUntraced, repeatInBackground } from "../observability/BackgroundFibers.ts"
+import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
+import { monotonicClock } from "../observability/MonotonicTime.ts"
+import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, type ValidationError } from "../rules/Errors.ts"
+import { formatEvent, formatHeartbeat, retryField } from "../rules/ServerSentEvents.ts"
+import { logDefectAsInternalError } from "../rules/Validation.ts"
+import { changedDatasets, type FeedPlace, formatCursor, parseFeedPlace } from "../v1/changes/Api.ts"
+import { ChangeFeed, type FeedFilter, type FeedPage } from "./ChangeFeed.ts"
+import {
+  type ChangeMatcher,
+  encodeEvents,
+  makeChangeMatcher,
+  makeRecentChanges,
+  type RecentChanges,
+  type RecentPlace,
+} from "./RecentChanges.ts"
+
+type Account = typeof CurrentAccount.Service
+
+export const MaxStreamsConfig = Config.schema(
+  Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 })),
+  "MAX_STREAMS_PER_ACCOUNT",
+).pipe(Config.withDefault(10))
+
+/** How often the reader looks for changes while there are none. */
+const pollInterval = Duration.millis(200)
+
+/** How often keys are checked, so that a revoked key ends its streams within a second (D2, API keys). */
+const keyCheckInterval = Duration.millis(500)
+
+/** Silence after which a stream sends a heartbeat. */
+export const heartbeatMillis = Duration.toMillis(Duration.seconds(15))
+
+/** Memory for the newest changes, in bytes. A stream that falls behind them is ended. */
+const maxRecentBytes = 16 * 1024 * 1024
+
+const maxPageChanges = 1_000
+const firstPageChanges = 100
+const targetPageBytes = 524_288
+
+/** How long a client may take to receive the end of its stream before its connection is closed. */
+const closingMillis = Duration.toMillis(Duration.seconds(5))
+
+/** Usage is recorded after this time or size, whichever comes first. */
+const instalmentMillis = Duration.toMillis(Duration.minutes(1))
+const instalmentBytes = 1_000_000
+
+const retryDelay = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
+
+const endMessages = {
+  server_stopping: "The server is stopping. Reconnect and continue after the cursor.",
+  slow_client: "The client received the changes too slowly. Reconnect and continue after the cursor.",
+  key_revoked: "The API key was revoked or disabled, or has expired. Use another one.",
+  access_changed: "The account or the key may no longer use a dataset of this stream. Reconnect to learn more.",
+  out_of_credit: "The account's prepaid balance is used up. Add credit, and continue after the cursor.",
+  gap: "The changes after the cursor are not known. Download the datasets again, and continue from there.",
+}
+export type EndReason = keyof typeof endMessages
+
+const makeEndedCounter = (reason: EndReason | "disconnected") =>
+  Metric.counter("tickerline_change_streams_ended_total", {
+    description: "Streams of changes that ended, by reason. The reason disconnected means that the client closed the " +
+      "connection, or that it broke.",
+    attributes: { reason },
+    incremental: true,
+  })
+
+const endedCounters = {
+  server_stopping: makeEndedCounter("server_stopping"),
+  slow_client: makeEndedCounter("slow_client"),
+  key_revoked: makeEndedCounter("key_revoked"),
+  access_changed: makeEndedCounter("access_changed"),
+  out_of_credit: makeEndedCounter("out_of_credit"),
+  gap: makeEndedCounter("gap"),
+  disconnected: makeEndedCounter("disconnected"),
+}
+
+export interface StreamOptions {
+  readonly account: Account
+  readonly filter: FeedFilter
+  /** Where to begin. Undefined: with the earliest known change. */
+  readonly place: FeedPlace | undefined
+  /** Whether the account, as it is now, may still read everything that the stream sends, and nothing more. */
+  readonly hasSameAccess: (account: Account) => boolean
+  /** Closes the connection of a client that does not receive the end of the stream. */
+  readonly disconnect: () => void
+}
+
+interface Ending {
+  readonly reason: EndReason
+  /** Events to send before the last one. */
+  readonly text: string
+  /** Monotonic ms. */
+  readonly at: number
+}
+
+interface StreamState extends RecentPlace {
+  readonly options: StreamOptions
+  readonly context: RequestContext
+  readonly scope: Scope.Scope
+  readonly matcher: ChangeMatcher
+  readonly endless: EndlessStream
+  /** Opened when the stream may have something to do. */
+  readonly wake: Latch.Latch
+  /** Whether the stream sends the recent changes; otherwise it reads pages of its own. */
+  isLive: boolean
+  /** Whether the feed had more changes after the page that the stream read last. */
+  hasMore: boolean
+  /** The number of changes of the next page. */
+  pageChanges: number
+  reading: Fiber.Fiber<FeedPage, ReadError> | undefined
+  /** The newest cursor that the client knows. */
+  sentCursor: string | undefined
+  /** Time of the last event or heartbeat, monotonic ms. */
+  sentAt: number
+  sent: StreamedAmount
+  recorded: StreamedAmount
+  /** Time of the last record of usage, Unix ms. */
+  recordedAt: number
+  ending: Ending | undefined
+  isEnded: boolean
+}
+
+type ReadError = CursorExpired | DatabasePoolTimeout | DataRefreshing | ValidationError
+type OpenError = ReadError | TooManyStreams
+
+const isUnavailable = ({ _tag }: ReadError) => _tag === "DatabasePoolTimeout" || _tag === "DataRefreshing"
+
+const encodeText = (text: string): Uint8Array => Buffer.from(text)
+
+const everything: FeedFilter = { datasets: changedDatasets, tickers: undefined, kinds: undefined }
+
+/** The number of changes that make a page of the target size. */
+const choosePageChanges = ({ changes }: FeedPage) => {
+  const bytes = changes.reduce((sum, { json }) => sum + json.length, 0)
+  return Math.max(1, Math.min(maxPageChanges, Math.floor((targetPageBytes * changes.length) / Math.max(1, bytes)) || 1))
+}
+
+const encodeExpiredError = Schema.encodeEffect(CursorExpired)
+
+const makeTooManyError = (limit: number) =>
+  new TooManyStreams({
+    error: {
+      message: `The account already has ${limit} open streams on this server. Close one of them, or read several ` +
+        "datasets or symbols with one stream.",
+      details: { limit },
+    },
+  })
+
+export class ChangeStream extends Context.Service<ChangeStream, {
+  /** Opens a stream of Server-Sent Events. Reads its first page before it succeeds. The scope ends the stream. */
+  readonly open: (options: StreamOptions) => Effect.Effect<Stream.Stream<Uint8Array>, OpenError, Scope.Scope>
+  /** Ends all streams, and from then on each stream right after it was opened. */
+  readonly stop: Effect.Effect<void>
+}>()("tickerline/history/ChangeStream") {
+  static readonly layer = Layer.effect(
+    ChangeStream,
+    Effect.gen(function* () {
+      const { readPage } = yield* ChangeFeed
+      const readKeysInUse = yield* makeKeysInUseReader
+      const maxStreams = yield* MaxStreamsConfig
+      const clock = yield* Clock.Clock
+      const now = yield* monotonicClock
+
+      const streams = new Set<StreamState>()
+      const hasStreams = yield* Latch.make()
+      const hasLiveStreams = yield* Latch.make()
+      let recent: RecentChanges | undefined
+      let isStopping = false
+
+      yield* initializeCounters(...Object.values(endedCounters))
+      yield* registerGauge({
+        name: "tickerline_change_streams",
+        description: "Open streams of changes.",
+        read: () => streams.size,
+      })
+
+      // -----------------------------------------------------------------------------------------------------------------
+      // Database
+      // -----------------------------------------------------------------------------------------------------------------
+
+      const queueOptions = { permits: 1, maxPerPartition: 1, timeout: yield* poolWait, onTimeout: makePoolTimeoutError }
+      /** All streams together use one connection, which a page of one stream and the reader take in turn. */
+      const connection = yield* makePoolQueue(queueOptions)
+      const pages = yield* makePoolQueue(queueOptions)
+
+      const readOwnPage = (place: FeedPlace | undefined, filter: FeedFilter, limit: number) =>
+        pages.withPermit("")(connection.withPermit("")(readPage(place, filter, limit)))
+
+      // -----------------------------------------------------------------------------------------------------------------
+      // Ends and usage
+      // -----------------------------------------------------------------------------------------------------------------
+
+      const end = (stream: StreamState, reason: EndReason, text = "") => {
+        if (stream.ending !== undefined || stream.isEnded) return
+        stream.ending = { reason, text, at: now() }
+        stream.wake.openUnsafe()
+      }
+
+      const recordUsage = (stream: StreamState) => {
+        const { recorded: from, recordedAt: startedAt, sent: to } = stream
+        stream.recordedAt = clock.currentTimeMillisUnsafe()
+        if (to.bytes === from.bytes) return
+        stream.recorded = to
+        stream.endless.recordUsage({ startedAt, from, to })
+      }
+
+      /** Counts what is sent. */
+      const send = (stream: StreamState, text: Uint8Array, records: number) => {
+        const { bytes, records: sentRecords } = stream.sent
+        stream.sent = { bytes: bytes + text.length, records: sentRecords + records }
+        stream.sentAt = now()
+        if (stream.sent.bytes - stream.recorded.bytes >= instalmentBytes) recordUsage(stream)
+        return text
+      }
+
+      // -----------------------------------------------------------------------------------------------------------------
+      // Sending
+      // -----------------------------------------------------------------------------------------------------------------
+
+      /** Begins to read the recent changes if they reach back to the place of the stream. */
+      const joinRecent = (stream: StreamState) => {
+        if (recent === undefined) {
+          if (stream.hasMore) return false
+          recent = makeRecentChanges(stream, maxRecentBytes)
+          hasLiveStreams.openUnsafe()
+        }
+        const next = recent.find(stream.end)
+        if (next === undefined) return false
+        stream.next = next
+        stream.isLive = true
+        return true
+      }
+
+      const takeRecent = (stream: StreamState) => {
+        for (;;) {
+          if (recent === undefined || recent.isBehind(stream)) {
+            end(stream, "slow_client")
+            return undefined
+          }
+          const selection = recent.take(stream, stream.matcher)
+          if (selection === undefined) return undefined
+          if (selection.count === 0) continue
+          stream.sentCursor = selection.cursor
+          return send(stream, selection.text, selection.count)
+        }
+      }
+
+      /** Continues to read until the database answers. */
+      const startReading = Effect.fnUntraced(function* (stream: StreamState) {
+        const { options: { filter }, pageChanges, scope } = stream
+        const reading = yield* Effect.forkIn(
+          Effect.retry(readOwnPage(parseFeedPlace(stream.cursor), filter, pageChanges), {
+            schedule: retryDelay,
+            while: isUnavailable,
+          }),
+          scope,
+        )
+        stream.reading = reading
+        reading.addObserver(() => stream.wake.openUnsafe())
+      })
+
+      const takePage = (stream: StreamState, page: FeedPage) => {
+        stream.cursor = page.cursor
+        stream.end = page.end
+        stream.hasMore = page.hasMore
+        if (page.changes.length === 0) return undefined
+        stream.pageChanges = choosePageChanges(page)
+        stream.sentCursor = page.changes.at(-1)?.cursor
+        return send(stream, encodeEvents(page.changes).text, page.changes.length)
+      }
+
+      const formatGap = (stream: StreamState, error: CursorExpired) =>
+        Effect.map(
+          Effect.orDie(Effect.provideService(encodeExpiredError(error), RequestContext, stream.context)),
+          (body) => formatEvent("gap", body),
+        )
+
+      /** Returns the next events, or undefined if there are none at the moment. */
+      const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
+        if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
+        const exit = stream.reading?.pollUnsafe()
+        if (stream.reading === undefined) yield* startReading(stream)
+        if (exit === undefined) return undefined
+        stream.reading = undefined
+        stream.wake.openUnsafe()
+        if (Exit.isSuccess(exit)) return takePage(stream, exit.value)
+        const error = Cause.findErrorOption(exit.cause)
+        if (Option.isSome(error) && error.value._tag === "CursorExpired") {
+          end(stream, "gap", yield* formatGap(stream, error.value))
+          return undefined
+        }
+        yield* logDefectAsInternalError(Cause.squash(exit.cause))
+        return yield* Effect.die(new Error("A stream of changes cannot read the feed"))
+      })
+
+      const sendHeartbeat = (stream: StreamState) => {
+        const id = stream.cursor === stream.sentCursor ? undefined : stream.cursor
+        stream.sentCursor = stream.cursor
+        return send(stream, encodeText(formatHeartbeat(id)), 0)
+      }
+
+      const sendEnd = (stream: StreamState, { reason, text }: Ending) => {
+        stream.isEnded = true
+        const { cursor } = stream
+        return send(stream, encodeText(text + formatEvent("end", { reason, message: endMessages[reason], cursor })), 0)
+      }
+
+      const pullNext = Effect.fnUntraced(function* (stream: StreamState) {
+        for (;;) {
+          if (stream.isEnded) return yield* Cause.done()
+          if (stream.ending !== undefined) return sendEnd(stream, stream.ending)
+          stream.wake.closeUnsafe()
+          const text = yield* takeNext(stream)
+          if (text !== undefined) return text
+          const silence = heartbeatMillis - (now() - stream.sentAt)
+          if (silence <= 0) return sendHeartbeat(stream)
+          yield* Effect.timeoutOption(stream.wake.await, silence)
+        }
+      })
+
+      // -----------------------------------------------------------------------------------------------------------------
+      // Background
+      // -----------------------------------------------------------------------------------------------------------------
+
+      const forgetRecent = () => {
+        recent = undefined
+        hasLiveStreams.closeUnsafe()
+      }
+
+      const liveStreams = () => Array.from(streams).filter(({ isLive }) => isLive)
+
+      const endLiveStreams = (error: CursorExpired) =>
+        Effect.suspend(() => {
+          const ended = liveStreams()
+          forgetRecent()
+          return Effect.forEach(
+            ended,
+            (stream) => Effect.map(formatGap(stream, error), (text) => end(stream, "gap", text)),
+            { discard: true },
+          )
+        })
+
+      let livePageChanges = maxPageChanges
+
+      /** Reads one page for all live streams. */
+      const followFeed = Effect.gen(function* () {
+        yield* hasLiveStreams.await
+        const followed = recent
+        if (followed === undefined) return
+        const place = parseFeedPlace(followed.getCursor())
+        const page = yield* connection.withPermit("")(readPage(place, everything, livePageChanges))
+        // All streams may have ended meanwhile, and others may have begun elsewhere.
+        if (followed !== recent) return
+        followed.append(page)
+        for (const stream of liveStreams()) {
+          if (followed.isBehind(stream)) end(stream, "slow_client")
+          else if (page.changes.length > 0) stream.wake.openUnsafe()
+        }
+        if (page.changes.length > 0) livePageChanges = choosePageChanges(page)
+        if (!page.hasMore) yield* Effect.sleep(pollInterval)
+      })
+
+      const followForever = followFeed.pipe(
+        Effect.catchTag("CursorExpired", endLiveStreams),
+        Effect.catchDefect((defect) => Effect.flatMap(logDefectAsInternalError(defect), Effect.fail)),
+        Effect.retry(retryDelay),
+        Effect.forever,
+      )
+      yield* forkUntraced(followForever)
+
+      const checkStream = (stream: StreamState, account: Account | undefined) => {
+        const { context: { response: { price } } } = stream
+        if (account === undefined) return end(stream, "key_revoked")
+        if (!stream.options.hasSameAccess(account)) return end(stream, "access_changed")
+        const balance = account.balance_microdollars
+        if (balance === null) return
+        const unrecorded = computeDataCost(stream.sent.bytes, price) - computeDataCost(stream.recorded.bytes, price)
+        if (balance <= unrecorded) end(stream, "out_of_credit")
+      }
+
+      /** A failure leaves the streams open: without the database, they have nothing to send. */
+      const checkKeys = Effect.gen(function* () {
+        yield* hasStreams.await
+        const checked = Array.from(streams)
+        const keyIds = Array.from(new Set(checked.map(({ options: { account } }) => account.key_id)))
+        const accounts = yield* readKeysInUse(keyIds)
+        for (const stream of checked) checkStream(stream, accounts.get(stream.options.account.key_id))
+      }).pipe(Effect.catchCause((cause) => Effect.logWarning("The keys of streams were not checked", cause)))
+      yield* repeatInBackground(checkKeys, keyCheckInterval)
+
+      const maintainStreams = Effect.andThen(
+        hasStreams.await,
+        Effect.sync(() => {
+          for (const stream of streams) {
+            if (clock.currentTimeMillisUnsafe() - stream.recordedAt >= instalmentMillis) recordUsage(stream)
+            if (stream.ending !== undefined && now() - stream.ending.at >= closingMillis) stream.options.disconnect()
+          }
+        }),
+      )
+      yield* repeatInBackground(maintainStreams, keyCheckInterval)
+
+      // -----------------------------------------------------------------------------------------------------------------
+      // Opening
+      // -----------------------------------------------------------------------------------------------------------------
+
+      /** The number of streams by account. */
+      const counts = new Map<number, number>()
+
+      const takeSlot = (account_id: number) =>
+        Effect.suspend(() => {
+          const count = counts.get(account_id) ?? 0
+          if (count >= maxStreams) return Effect.fail(makeTooManyError(maxStreams))
+          counts.set(account_id, count + 1)
+          return Effect.void
+        })
+
+      const releaseSlot = (account_id: number) =>
+        Effect.sync(() => {
+          const count = counts.get(account_id) ?? 0
+          if (count > 1) counts.set(account_id, count - 1)
+          else counts.delete(account_id)
+        })
+
+      const close = (stream: StreamState) =>
+        Effect.suspend(() => {
+          streams.delete(stream)
+          if (streams.size === 0) hasStreams.closeUnsafe()
+          if (liveStreams().length === 0) forgetRecent()
+          recordUsage(stream)
+          const reason = stream.isEnded ? stream.ending?.reason : undefined
+          return Metric.update(endedCounters[reason ?? "disconnected"], 1)
+        })
+
+      const open = Effect.fnUntraced(function* (options: StreamOptions) {
+        const { account: { account_id }, filter, place } = options
+        const context = yield* RequestContext
+        yield* Effect.acquireRelease(takeSlot(account_id), () => releaseSlot(account_id))
+        const page = yield* readOwnPage(place, filter, firstPageChanges)
+        const endless: EndlessStream = { recordUsage: Function.constVoid }
+        context.response.endlessStream = endless
+        const stream: StreamState = {
+          options,
+          context,
+          scope: yield* Effect.scope,
+          matcher: makeChangeMatcher(filter),
+          endless,
+          wake: Latch.makeUnsafe(),
+          isLive: false,
+          hasMore: true,
+          pageChanges: firstPageChanges,
+          reading: undefined,
+          next: 0,
+          cursor: page.cursor,
+          end: page.end,
+          sentCursor: place?._tag === "Cursor" ? formatCursor(place) : undefined,
+          sentAt: now(),
+          sent: { bytes: 0, records: 0 },
+          recorded: { bytes: 0, records: 0 },
+          recordedAt: context.startedAt,
+          ending: undefined,
+          isEnded: false,
+        }
+        streams.add(stream)
+        hasStreams.openUnsafe()
+        yield* Effect.addFinalizer(() => close(stream))
+        if (isStopping) end(stream, "server_stopping")
+        const beginning = Stream.sync(() => {
+          const events = takePage(stream, page)
+          const retry = send(stream, encodeText(retryField), 0)
+          return Buffer.concat([retry, events ?? sendHeartbeat(stream)])
+        })
+        const following = Effect.map(pullNext(stream), (text) => [text] as const)
+        return Stream.concat(beginning, Stream.fromPull(Effect.succeed(following)))
+      })
+
+      const stop = Effect.sync(() => {
+        isStopping = true
+        for (const stream of streams) end(stream, "server_stopping")
+      })
+      return ChangeStream.of({ open, stop })
+    }),
+  )
+}

@@ -1,0 +1,155 @@
+/** The newest changes of the feed as Server-Sent Events, which all streams of the process share. */
+import type { FeedChange, FeedFilter, FeedPage, FeedPosition } from "./ChangeFeed.ts"
+
+const textEncoder = new TextEncoder()
+
+/** Memory of a change in addition to its text, in bytes, roughly. */
+const changeOverhead = 512
+
+export const isAfter = (left: FeedPosition, right: FeedPosition) =>
+  left.recordedAt > right.recordedAt || (left.recordedAt === right.recordedAt && left.position > right.position)
+
+/** Encodes changes as events. */
+export const encodeEvents = (changes: ReadonlyArray<FeedChange>): Pick<Batch, "text" | "ends"> => {
+  const newline = textEncoder.encode("\n\n")
+  const ends: Array<number> = []
+  let length = 0
+  const parts = changes.flatMap(({ cursor, json }) => {
+    const head = textEncoder.encode(`id: ${cursor}\nevent: change\ndata: `)
+    length += head.length + json.length + newline.length
+    ends.push(length)
+    return [head, json, newline]
+  })
+  return { text: Buffer.concat(parts, length), ends }
+}
+
+/** A filter in the form in which the process applies it itself. */
+export interface ChangeMatcher {
+  /** Equal for equal filters. */
+  readonly key: string
+  readonly matches: (change: FeedChange) => boolean
+}
+
+export const makeChangeMatcher = ({ datasets, kinds, tickers }: FeedFilter): ChangeMatcher => {
+  const wantedDatasets = new Set(datasets)
+  const wantedKinds = kinds === undefined ? undefined : new Set(kinds)
+  const wantedTickers = tickers === undefined ? undefined : new Set(tickers)
+  return {
+    key: JSON.stringify([datasets, kinds, tickers]),
+    matches: ({ dataset, kind, tickers: symbols }) =>
+      wantedDatasets.has(dataset) && wantedKinds?.has(kind) !== false &&
+      (wantedTickers === undefined || symbols.some((symbol) => wantedTickers.has(symbol))),
+  }
+}
+
+/** The events that a stream sends for a batch. */
+export interface Selection {
+  readonly text: Uint8Array
+  readonly count: number
+  /** The cursor of the last event; undefined if there is none. */
+  readonly cursor: string | undefined
+}
+
+const nothing: Selection = { text: new Uint8Array(), count: 0, cursor: undefined }
+
+interface Batch {
+  readonly changes: ReadonlyArray<FeedChange>
+  readonly text: Uint8Array
+  /** Where each event ends in the text. */
+  readonly ends: ReadonlyArray<number>
+  readonly cursor: string
+  readonly end: FeedPosition
+  /** The selections of streams by filter. Kept only for the newest batch, which most streams send at once. */
+  readonly selections: Map<string, Selection>
+}
+
+const select = ({ changes, ends, text }: Batch, isSelected: (change: FeedChange) => boolean): Selection => {
+  const parts: Array<Uint8Array> = []
+  let cursor: string | undefined
+  for (const [index, change] of changes.entries()) {
+    if (!isSelected(change)) continue
+    parts.push(text.subarray(ends[index - 1] ?? 0, ends[index]))
+    cursor = change.cursor
+  }
+  if (parts.length === 0) return nothing
+  return { text: parts.length === changes.length ? text : Buffer.concat(parts), count: parts.length, cursor }
+}
+
+/** The place of a stream that reads the recent changes. */
+export interface RecentPlace {
+  /** Number of the next batch. */
+  next: number
+  /** The place in the feed after which the stream continues. */
+  cursor: string
+  end: FeedPosition
+}
+
+const sizeOf = ({ changes, text }: Batch) => text.length + changeOverhead * (changes.length + 1)
+
+/** Keeps the pages that follow a place, up to `maxBytes`. */
+export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxBytes: number) => {
+  const batches: Array<Batch> = []
+  let firstNumber = 0
+  let bytes = 0
+  let start = from.end
+  let { cursor, end } = from
+
+  const dropOldest = () => {
+    const oldest = batches.shift()
+    if (oldest === undefined) return
+    firstNumber += 1
+    bytes -= sizeOf(oldest)
+    start = oldest.end
+  }
+
+  /** Adds the next page, and drops the oldest ones above the limit, but never the newest one. */
+  const append = ({ changes, ...page }: FeedPage) => {
+    if (!isAfter(page.end, end)) return
+    batches.at(-1)?.selections.clear()
+    cursor = page.cursor
+    end = page.end
+    const batch: Batch = { ...encodeEvents(changes), changes, cursor, end, selections: new Map() }
+    batches.push(batch)
+    bytes += sizeOf(batch)
+    while (bytes > maxBytes && batches.length > 1) dropOldest()
+  }
+
+  /** The number of the batch with which a stream at this place continues; undefined if it was dropped. */
+  const find = (place: FeedPosition) => {
+    if (isAfter(start, place)) return undefined
+    const index = batches.findIndex((batch) => isAfter(batch.end, place))
+    return firstNumber + (index < 0 ? batches.length : index)
+  }
+
+  /** Moves the place past one batch. Returns the wanted events of it; undefined if there is no further batch. */
+  const take = (place: RecentPlace, { key, matches }: ChangeMatcher): Selection | undefined => {
+    const batch = batches[place.next - firstNumber]
+    if (batch === undefined) return undefined
+    const previous = place.end
+    place.next += 1
+    if (!isAfter(batch.end, previous)) return nothing
+    place.end = batch.end
+    place.cursor = batch.cursor
+    const [first] = batch.changes
+    // The stream may have read the beginning of the batch from the database.
+    if (first !== undefined && !isAfter(first, previous)) {
+      return select(batch, (change) => isAfter(change, previous) && matches(change))
+    }
+    const known = batch.selections.get(key)
+    if (known !== undefined) return known
+    const selection = select(batch, matches)
+    if (batch === batches.at(-1)) batch.selections.set(key, selection)
+    return selection
+  }
+
+  return {
+    append,
+    find,
+    take,
+    /** Whether the batch that the place continues with was dropped. */
+    isBehind: ({ next }: RecentPlace) => next < firstNumber,
+    getCursor: () => cursor,
+  }
+}
+
+export type RecentChanges = ReturnType<typeof makeRecentChanges>

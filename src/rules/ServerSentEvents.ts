@@ -1,0 +1,13 @@
+/** Formats Server-Sent Events (WHATWG HTML, 9.2). */
+
+export const eventStreamContentType = "text/event-stream"
+
+/** Asks the client to reconnect after one second. */
+export const retryField = "retry: 1000\n\n"
+
+/** A comment. The id applies although there is no event. */
+export const formatHeartbeat = (id: string | undefined) =>
+  id === undefined ? ": heartbeat\n\n" : `: heartbeat\nid: ${id}\n\n`
+
+/** `data` is encoded as JSON, which has no line breaks. */
+export const formatEvent = (event: string, data: unknown) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`
