@@ -93,7 +93,18 @@ export const renderPromiseContract = (): string => {
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, errors, successes }) => {
+      for (const { ast } of Array.from(errors.values()).flat()) {
+        const error = fieldOf(SchemaAST.toEncoded(ast), "error")
+        const code = fieldOf(error, "code")
+        if (code === undefined || !SchemaAST.isLiteral(code)) continue
+        codes.add(String(code.literal))
+        const detailsSchema = fieldOf(error, "details")
+        if (detailsSchema === undefined) continue
+        const variants = details.get(String(code.literal)) ?? new Set()
+        details.set(String(code.literal), variants.add(responseType(detailsSchema)))
+      }
       const [success] = successes.get(200) ?? []
+      // A stream of events has errors, but no method.
       if (success === undefined || SchemaAST.isString(success.ast)) return
       const name = toEndpointName(endpoint.path)
       const typePrefix = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
@@ -108,16 +119,6 @@ export const renderPromiseContract = (): string => {
       endpoints.push(
         `/** \`GET ${endpoint.path}\` */\nreadonly ${name}: ${resource}<${typePrefix}Query, ${typePrefix}Body>`,
       )
-      for (const { ast } of Array.from(errors.values()).flat()) {
-        const error = fieldOf(SchemaAST.toEncoded(ast), "error")
-        const code = fieldOf(error, "code")
-        if (code === undefined || !SchemaAST.isLiteral(code)) continue
-        codes.add(String(code.literal))
-        const detailsSchema = fieldOf(error, "details")
-        if (detailsSchema === undefined) continue
-        const variants = details.get(String(code.literal)) ?? new Set()
-        details.set(String(code.literal), variants.add(responseType(detailsSchema)))
-      }
     },
   })
   const allCodes = [...codes, "no_answer", "unreadable_answer", "invalid_options"].map((code) => JSON.stringify(code))

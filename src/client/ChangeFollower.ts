@@ -7,7 +7,7 @@ import { Sse } from "effect/encoding"
 import { NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
 import type { EndpointCaller, EventsResponse } from "./EndpointCaller.ts"
 import type { AnyQuery, ChangePage } from "./EndpointTypes.ts"
-import { decodeChange, type EndpointDecoder, type RawResponse } from "./ResponseDecoder.ts"
+import { changeStreamDecoder, decodeChange, type EndpointDecoder, type RawResponse } from "./ResponseDecoder.ts"
 import { toAttemptResult } from "./RetryPolicy.ts"
 
 export interface FollowOptions {
@@ -151,13 +151,13 @@ export const followChanges = <Change, Error>(
 const isChangePage = (body: unknown): body is ChangePage<unknown> =>
   typeof body === "object" && body !== null && "cursor" in body && "has_more" in body
 
-type ToError = (failure: unknown, metadata: RawResponse["metadata"]) => unknown
-
-/** Reads responses according to the contract. */
+/** Reads responses according to the contract. `toError` converts the errors. */
 export const makeChangeReader = (
-  { decode, path }: EndpointDecoder,
-  toError: ToError = (failure) => failure,
+  endpoint: EndpointDecoder,
+  via: FollowOptions["via"],
+  toError: (failure: unknown, metadata: RawResponse["metadata"]) => unknown = (failure) => failure,
 ): ChangeReader<unknown, unknown> => {
+  const { decode, path } = via === "polling" ? endpoint : changeStreamDecoder ?? endpoint
   const convert = <Value>(read: (response: RawResponse) => Effect.Effect<Value, unknown>) => (response: RawResponse) =>
     Effect.mapError(read(response), (failure) => toError(failure, response.metadata))
   const readError = (response: RawResponse) => {

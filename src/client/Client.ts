@@ -24,6 +24,7 @@ import type { CallFailure, InvalidOptions } from "./ClientErrors.ts"
 import {
   type AnyQuery,
   type ChangePage,
+  type ChangeStreamEndpoint,
   type EndpointName,
   type ErrorOf,
   type JsonEndpoint,
@@ -87,7 +88,7 @@ export interface ChangeFeed<Query, Body extends ChangePage<unknown>, Error> exte
   readonly follow: (
     query?: Omit<Query, "limit">,
     options?: FollowOptions,
-  ) => Stream.Stream<Body["results"][number], Error | CallFailure>
+  ) => Stream.Stream<Body["results"][number], Error | ErrorOf<ChangeStreamEndpoint> | CallFailure>
 }
 
 type EndpointResource<Query, Body, Error> = Body extends ResultPage ? List<Query, Body, Error>
@@ -126,7 +127,7 @@ const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): Untype
   const get = (query?: AnyQuery) => Effect.map(getWithHeaders(query), ({ answer }) => answer)
   if (endpoint.hasChanges) {
     const follow = (query: AnyQuery = {}, options: FollowOptions = {}) =>
-      followChanges(caller, makeChangeReader(endpoint), endpoint.path, query, options)
+      followChanges(caller, makeChangeReader(endpoint, options.via), endpoint.path, query, options)
     return { get, getWithHeaders, follow }
   }
   if (!endpoint.hasPages) return { get, getWithHeaders }

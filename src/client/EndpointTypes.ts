@@ -15,6 +15,9 @@ type RespondsWithJson<Endpoint> = Endpoint extends HttpApiEndpoint.ConstraintReq
 /** Every endpoint except those that respond with text, such as feeds. */
 export type JsonEndpoint = RespondsWithJson<HttpApiGroup.Endpoints<Groups>>
 
+/** The event stream, which `follow` of `/v1/changes` reads. */
+export type ChangeStreamEndpoint = Extract<HttpApiGroup.Endpoints<Groups>, { readonly path: "/v1/changes/stream" }>
+
 type CamelCase<Text extends string> = Text extends `${infer Left}/${infer Right}`
   ? `${CamelCase<Left>}${Capitalize<CamelCase<Right>>}`
   : Text extends `${infer Left}-${infer Right}` ? `${CamelCase<Left>}${Capitalize<CamelCase<Right>>}`

@@ -163,7 +163,7 @@ const makeResource = (
     readChanges(
       followChanges(
         { openEvents: (path, query) => prepare(openEvents(path, query)), retryPolicy },
-        makeChangeReader(endpoint, toTickerlineError),
+        makeChangeReader(endpoint, via, toTickerlineError),
         endpoint.path,
         query,
         { via, interval: intervalMs },

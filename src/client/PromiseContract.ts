@@ -4,6 +4,7 @@
  */
 import type {
   ChangePage,
+  ChangeStreamEndpoint,
   EndpointName,
   ErrorOf,
   JsonEndpoint,
@@ -27,7 +28,7 @@ export type TickerlineClient = {
   >
 }
 
-type ErrorBody = ErrorOf<JsonEndpoint>["error"]
+type ErrorBody = ErrorOf<JsonEndpoint | ChangeStreamEndpoint>["error"]
 
 /** The API's error codes (§7.2, D13: errors), and three codes for errors that the client itself detects. */
 export type ErrorCode = ErrorBody["code"] | "no_answer" | "unreadable_answer" | "invalid_options"

@@ -133,15 +133,20 @@ export const decodeChange = (response: RawResponse) =>
       ),
   })
 
-/** One decoder for each endpoint that returns JSON. */
-export const endpointDecoders: ReadonlyArray<EndpointDecoder> = (() => {
+const makeDecoders = (isIncluded: (endpoint: { readonly path: string; readonly isText: boolean }) => boolean) => {
   const decoders: Array<EndpointDecoder> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, errors, successes }) => {
       const isText = (successes.get(200) ?? []).some(({ ast }) => SchemaAST.isString(ast))
-      if (!isText) decoders.push(makeEndpointDecoder(endpoint, successes, errors))
+      if (isIncluded({ path: endpoint.path, isText })) decoders.push(makeEndpointDecoder(endpoint, successes, errors))
     },
   })
   return decoders
-})()
+}
+
+/** One decoder for each endpoint that returns JSON. */
+export const endpointDecoders: ReadonlyArray<EndpointDecoder> = makeDecoders(({ isText }) => !isText)
+
+/** Decodes the errors of the stream of changes. */
+export const [changeStreamDecoder] = makeDecoders(({ path }) => path === "/v1/changes/stream")

@@ -21,7 +21,7 @@ import { waitUntil } from "../support/RawSockets.ts"
 import { inputs } from "../support/Thoroughness.ts"
 
 /** As many retries of the first connection as the longest script has refusals. */
-const retries = { times: 9, longestWait: "1 millis" }
+const retries: ClientOptions["retries"] = { times: 9, longestWait: "1 millis" }
 
 const makeFetchClient = (baseUrl: string, options: Partial<ClientOptions> = {}) =>
   Effect.provide(makeClient({ baseUrl, apiKey: Redacted.make("key"), retries, ...options }), FetchHttpClient.layer)
@@ -58,7 +58,7 @@ type Connection = typeof Connection.Type
 const refuse = (refusal: Connection["refusal"]): StubReply | undefined => {
   if (refusal === "429") return { status: 429, body: makeError("rate_limit_exceeded") }
   if (refusal === "503") return { status: 503, body: makeError("data_refreshing") }
-  return refusal === "lost" ? { events: (response) => response.socket?.destroy(), then: "open" } : undefined
+  return refusal === "lost" ? "lost" : undefined
 }
 
 /** Returns the bytes of a connection, and the newest place that they name completely. */
@@ -207,7 +207,11 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
   const refusals: ReadonlyArray<readonly [string, string, StubReply]> = [
     ["CursorExpired", "a 410", { status: 410, body: expiredError }],
     ["CursorExpired", "a gap", { events: formatGap(), then: "end" }],
-    ["CursorExpired", "a gap without a request id", { events: formatGap({ error: expiredError.error }), then: "end" }],
+    ["TooManyStreams", "a 429 with a long Retry-After", {
+      status: 429,
+      body: makeError("too_many_streams", { limit: 10 }),
+      headers: { "retry-after": "30" },
+    }],
     ["InvalidApiKey", "a 401", { status: 401, body: makeError("invalid_api_key") }],
     ["InsufficientCredits", "a 402", {
       status: 402,
@@ -326,26 +330,27 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     }))
 })
 
+type Controller = ReadableStreamDefaultController<Uint8Array>
+type ScriptedReply = Extract<StubReply, { readonly status: number }> | ((stream: Controller) => void)
+
+/** Sends the events, and then either ends or stays open. */
+const events = (text: string, then: "end" | "open"): ScriptedReply => (stream) => {
+  stream.enqueue(Buffer.from(text))
+  if (then === "end") stream.close()
+}
+
 /** An HTTP client whose responses are scripted by the number of the request. */
-const scripted = (answer: (index: number) => StubReply) => {
+const scripted = (answer: (index: number) => ScriptedReply) => {
   const urls: Array<string> = []
+  const respond = (reply: ScriptedReply) => {
+    if (typeof reply !== "function") return new Response(JSON.stringify(reply.body), reply)
+    const headers = { "content-type": "text/event-stream; charset=utf-8" }
+    return new Response(new ReadableStream({ start: reply }), { headers })
+  }
   const client = HttpClient.make((request) =>
     Effect.sync(() => {
-      const reply = answer(urls.length)
       urls.push(request.url)
-      if ("status" in reply) {
-        const { body, headers = {}, status } = reply
-        return HttpClientResponse.fromWeb(request, new Response(JSON.stringify(body), { status, headers }))
-      }
-      const bytes = Buffer.from(typeof reply.events === "string" ? reply.events : "")
-      const body = new ReadableStream({
-        start: (controller) => {
-          controller.enqueue(bytes)
-          if (reply.then === "end") controller.close()
-        },
-      })
-      const headers = { "content-type": "text/event-stream; charset=utf-8" }
-      return HttpClientResponse.fromWeb(request, new Response(body, { status: 200, headers }))
+      return HttpClientResponse.fromWeb(request, respond(answer(urls.length - 1)))
     })
   )
   return { urls, layer: Layer.succeed(HttpClient.HttpClient, client) }
@@ -373,7 +378,7 @@ const advance = (duration: Parameters<typeof TestClock.adjust>[0]) =>
 describe("Waits of a follower", () => {
   it.effect("takes a connection for lost after 45 seconds of silence, not earlier (guides/changes)", () =>
     Effect.gen(function* () {
-      const script = scripted(() => ({ events: formatChange(1), then: "open" }))
+      const script = scripted(() => (events(formatChange(1), "open")))
       const { fiber, found } = yield* followScript(script)
       yield* advance("44 seconds")
       assert.deepStrictEqual([script.urls.length, found], [1, [cursorOf(1)]])
@@ -384,13 +389,13 @@ describe("Waits of a follower", () => {
 
   it.effect("waits for Retry-After, and fails if it exceeds longestWait (D18)", () =>
     Effect.gen(function* () {
-      const limited = (after: string): StubReply => ({
+      const limited = (after: string): ScriptedReply => ({
         status: 429,
         body: makeError("rate_limit_exceeded"),
         headers: { "retry-after": after },
       })
       const script = scripted((index) =>
-        index === 0 ? { events: formatChange(1), then: "end" } : limited(index === 1 ? "20" : "31")
+        index === 0 ? events(formatChange(1), "end") : limited(index === 1 ? "20" : "31")
       )
       const { fiber } = yield* followScript(script)
       yield* advance("250 millis")
@@ -417,15 +422,11 @@ describe("Waits of a follower", () => {
     "gives up after ten failures in a row: %s (guides/changes)",
     (failure) =>
       Effect.gen(function* () {
-        const lost: StubReply = { events: formatHeartbeat(), then: "end" }
-        const refused: StubReply = { status: 503, body: makeError("data_refreshing") }
+        const lost = events(formatHeartbeat(), "end")
+        const refused: ScriptedReply = { status: 503, body: makeError("data_refreshing") }
         // Two series of failures, with a change in between.
         const script = scripted((index) =>
-          index === 0 || index === 8
-            ? { events: formatChange(index + 1), then: "end" }
-            : failure === "cut"
-            ? lost
-            : refused
+          index === 0 || index === 8 ? events(formatChange(index + 1), "end") : failure === "cut" ? lost : refused
         )
         const { fiber, found } = yield* followScript(script)
         let minutes = 0
@@ -440,15 +441,29 @@ describe("Waits of a follower", () => {
       }),
   )
 
-  it.effect("connects again without a limit if each connection works for a while (guides/changes)", () =>
+  it.effect("never gives up while connections work for some time without changes (guides/changes)", () =>
     Effect.gen(function* () {
-      const script = scripted(() => ({ events: "", then: "open" }))
-      assert.strictEqual(script.urls.length, 0)
+      let sendHeartbeat = () => {}
+      const script = scripted(() => (stream) => {
+        sendHeartbeat = () => {
+          stream.enqueue(Buffer.from(formatHeartbeat()))
+          stream.close()
+        }
+      })
+      const { fiber } = yield* followScript(script)
+      yield* settle
+      for (const connections of numbersTo(15)) {
+        assert.strictEqual(script.urls.length, connections)
+        yield* advance("15 seconds")
+        sendHeartbeat()
+        yield* advance("250 millis")
+      }
+      yield* Fiber.interrupt(fiber)
     }))
 
   it.effect("polls after the interval, and at once if there are more changes (guides/changes)", () =>
     Effect.gen(function* () {
-      const page = (number: number, has_more: boolean): StubReply => ({
+      const page = (number: number, has_more: boolean): ScriptedReply => ({
         status: 200,
         body: { count: 1, results: [makeChange(number)], cursor: cursorOf(number), has_more },
       })

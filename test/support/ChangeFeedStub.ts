@@ -11,6 +11,7 @@ export interface StubRequest {
 }
 
 export type StubReply =
+  | "lost"
   | { readonly status: number; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
   | {
     /** The body of an event stream, or a function that writes it. */
@@ -20,6 +21,7 @@ export type StubReply =
   }
 
 const send = (response: ServerResponse, reply: StubReply) => {
+  if (reply === "lost") return response.socket?.destroy()
   if ("status" in reply) {
     const body = typeof reply.body === "string" ? reply.body : JSON.stringify(reply.body)
     response.writeHead(reply.status, { "content-type": "application/json", ...reply.headers }).end(body)
