@@ -27,7 +27,7 @@ export interface ChangeReader<Change, Error> {
 }
 
 /** Changes per request when polling, the maximum of the API. */
-const pollLimit = 1000
+export const pollLimit = 1000
 
 /** The service sends a heartbeat every 15 seconds, so a connection that is silent for this long is broken. */
 const maxSilence: Duration.Input = "45 seconds"
