@@ -29,6 +29,7 @@ from ._api_errors import (
     ValidationError,
 )
 from ._calls import AsyncCall, AsyncListCall, AsyncRows, Call, ListCall, Rows
+from ._changes import AsyncChanges, Changes
 from ._client import AsyncTickerline, Tickerline
 from ._errors import (
     ApiError,
@@ -50,11 +51,13 @@ __all__ = [
     "ApiKeyDisabled",
     "AsOfTooEarly",
     "AsyncCall",
+    "AsyncChanges",
     "AsyncListCall",
     "AsyncRows",
     "AsyncTickerline",
     "BadRequest",
     "Call",
+    "Changes",
     "CursorExpired",
     "DataRefreshing",
     "DatabasePoolTimeout",
