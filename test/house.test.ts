@@ -80,6 +80,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
   db: ["observability", "rows/RowRecord.ts", "rules/Errors.ts", "http/RequestContext.ts"],
   jobs: ["db", "observability"],
   history: [
+    "accounts",
     "db",
     "http/RequestContext.ts",
     "jobs/Job.ts",
@@ -129,6 +130,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "lineage",
     "lists",
     "db",
+    "http/ConnectionLimits.ts",
     "http/RequestPipeline.ts",
     "http/RequestContext.ts",
   ],

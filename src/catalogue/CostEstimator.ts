@@ -20,6 +20,13 @@ const makeUnknownEndpointError = (path: string) => {
   })
 }
 
+const makeEndlessError = () => {
+  const reason = "is a stream, whose cost is not known in advance. It is charged by the byte, as /v1/changes is"
+  return new ValidationError({
+    error: { message: `endpoint ${reason}`, details: { fields: [{ field: "endpoint", reason }] } },
+  })
+}
+
 const getQueryString = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
 
 /** The query string without `endpoint`, otherwise unchanged. */
@@ -61,6 +68,7 @@ export const makeCostEstimator = Effect.gen(function* () {
   return Effect.fnUntraced(function* (path: string, request: HttpServerRequest.HttpServerRequest) {
     const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
     if (endpoint.row.path === estimatePath) return yield* Effect.as(setRecordCount(1), selfEstimate)
+    if (endpoint.isEndless) return yield* makeEndlessError()
     const { id, startedAt } = yield* RequestContext
     const target = `${endpoint.row.path}?${removeEndpointParameter(request.url)}`
     const context = makeRequestContext({ id, target, startedAt, purpose: "estimate" })

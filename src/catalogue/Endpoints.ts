@@ -4,7 +4,7 @@ import { HttpApi, OpenApi } from "effect/http-api"
 import { Billing } from "../accounts/Authorization.ts"
 import { Authentication } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
-import { RequiredTier } from "../rules/EndpointAnnotations.ts"
+import { IsEndless, RequiredTier } from "../rules/EndpointAnnotations.ts"
 import { type Deprecation, documentationPath, getDeprecation } from "../rules/Deprecation.ts"
 import { findNearestName, formatSuggestion } from "../rules/Suggestions.ts"
 import { ResultUnit } from "../rules/Paging.ts"
@@ -15,6 +15,8 @@ export interface CatalogueEndpoint {
   readonly deprecation: Option.Option<Deprecation>
   /** Whether responses cost money: D27 (prices). */
   readonly isPriced: boolean
+  /** Whether it responds with a stream without an end. */
+  readonly isEndless: boolean
   /** The unit of its results: D28 (estimates). */
   readonly unit: typeof ResultUnit.Service
 }
@@ -32,6 +34,7 @@ const documentationPage: CatalogueEndpoint = {
   },
   deprecation: Option.none(),
   isPriced: false,
+  isEndless: false,
   unit: "row",
 }
 
@@ -55,6 +58,7 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
         },
         deprecation,
         isPriced: middlewareKeys.has(Billing.key),
+        isEndless: Context.get(mergedAnnotations, IsEndless),
         unit: Context.get(mergedAnnotations, ResultUnit),
       })
     },

@@ -9,7 +9,7 @@ import { Billing } from "../accounts/Authorization.ts"
 import { Authentication } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
 import { listContentTypes } from "../rows/ListFormats.ts"
-import { HasEtag } from "../rules/EndpointAnnotations.ts"
+import { HasEtag, IsEndless } from "../rules/EndpointAnnotations.ts"
 import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
 import { type Deprecation, documentationPath, getDeprecation } from "../rules/Deprecation.ts"
 import { openApiResponseHeaders, type ResponseHeaderName } from "../rules/ResponseHeaders.ts"
@@ -29,6 +29,8 @@ const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
 interface EndpointFacts {
   readonly needsKey: boolean
   readonly hasEtag: boolean
+  /** Whether the endpoint responds with a stream without an end. */
+  readonly isEndless: boolean
   /** Whether the endpoint returns a list, with pages and file formats. */
   readonly isList: boolean
   /** Whether invalid symbols in `ticker` are dropped: D5 (ticker lists). */
@@ -67,9 +69,11 @@ const readDeclarations = () => {
         : Schema.toJsonSchemaDocument(Schema.toType(endpoint.query)).schema
       const parameters = getIn(query, "properties")
       const middlewareKeys = new Set(Array.fromIterable(middleware).map(({ key }) => key))
+      const isEndless = Context.get(mergedAnnotations, IsEndless)
       const facts = {
         needsKey: middlewareKeys.has(Authentication.key),
-        hasEtag: middlewareKeys.has(Billing.key) || Context.get(mergedAnnotations, HasEtag),
+        hasEtag: !isEndless && (middlewareKeys.has(Billing.key) || Context.get(mergedAnnotations, HasEtag)),
+        isEndless,
         isList: getIn(parameters, "format") !== undefined,
         dropsTickers: getIn(parameters, "ticker", "type") === "array",
         followsLineages: getIn(parameters, "follow_lineage") !== undefined,
@@ -138,7 +142,7 @@ const describeEstimateParameters = (spec: JsonObject) => {
   const operation = getIn(spec, "paths", "/estimate", "get")
   const parameters = getIn(operation, "parameters")
   if (!Predicate.isObject(operation) || !Array.isArray(parameters)) return
-  const paths = catalogueEndpoints.map(({ row }) => row.path)
+  const paths = catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path)
   Object.assign(operation, {
     parameters: [
       ...parameters.map((parameter) => ({ ...Object(parameter), schema: { type: "string", enum: paths } })),
@@ -267,12 +271,16 @@ const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKin
   "X-RateLimit-Reset": rateLimitPresence,
   // With `limit=all`, the cost is a trailer, so the header of a list is optional.
   "X-Cost-Microdollars": (response) =>
-    response.isList && response.status === 200 ? sometimesIf(response.needsKey) : rateLimitPresence(response),
+    response.isEndless && response.status === 200
+      ? undefined
+      : response.isList && response.status === 200
+      ? sometimesIf(response.needsKey)
+      : rateLimitPresence(response),
   // With `limit=all`, there is no ETag, so the header of a list is optional.
   "ETag": ({ hasEtag, isList, status }) =>
     status === 304 ? "always" : status === 200 && hasEtag ? (isList ? "sometimes" : "always") : undefined,
-  "Cache-Control": ({ hasEtag, isList, status }) =>
-    status === 304 || (status === 200 && hasEtag) ? "always" : sometimesIf(status === 200 && isList),
+  "Cache-Control": ({ hasEtag, isEndless, isList, status }) =>
+    status === 304 || (status === 200 && (hasEtag || isEndless)) ? "always" : sometimesIf(status === 200 && isList),
   "X-Dropped-Tickers": ({ dropsTickers, status, takesAnyParameter }) =>
     sometimesIf(
       dropsTickers
@@ -375,8 +383,8 @@ const sharedResponseNames: Readonly<Record<number, string>> = {
   503: "Unavailable",
 }
 
-const nameSuffix = ({ dropsTickers, hasCursor, needsKey }: EndpointFacts) =>
-  hasCursor ? "OfChanges" : dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
+const nameSuffix = ({ dropsTickers, needsKey }: EndpointFacts) =>
+  dropsTickers ? "OfTickers" : needsKey ? "" : "WithoutKey"
 
 /** Names the responses that several operations share, so that the document describes each of them once. */
 const nameSharedResponses = (
@@ -385,11 +393,12 @@ const nameSharedResponses = (
   const groups = Object.values(
     Array.groupBy(responses, ({ response, status }) => `${status} ${JSON.stringify(response)}`),
   ).filter(([{ status }, ...others]) => status !== 200 && others.length > 0)
-  const statuses = groups.map(([{ status }]) => status)
+  const statuses = groups.filter(([{ facts }]) => !facts.hasCursor).map(([{ status }]) => status)
   const named = groups.map((group) => {
     const [{ facts, status }] = group
     const isUnique = statuses.indexOf(status) === statuses.lastIndexOf(status)
-    return { group, name: `${sharedResponseNames[status]}${isUnique ? "" : nameSuffix(facts)}` }
+    const suffix = facts.hasCursor ? "OfChanges" : isUnique ? "" : nameSuffix(facts)
+    return { group, name: `${sharedResponseNames[status]}${suffix}` }
   })
   if (new Set(named.map(({ name }) => name)).size < named.length) {
     throw new Error("Two responses of the OpenAPI document have the same name")

@@ -71,7 +71,7 @@ const openapiCommand = Command.make(
   Command.withExamples([makeSilentExample("openapi > openapi.json", "Write the document to a file")]),
 )
 
-const paths = catalogueEndpoints.map(({ row }) => row.path)
+const paths = catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path)
 const keyedPaths = catalogueEndpoints.filter(({ row }) => row.tier !== null).map(({ row }) => row.path)
 
 /** Warns about misspelled settings before the command runs. */

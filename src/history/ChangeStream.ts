@@ -32,7 +32,7 @@ import { forkUntraced, repeatInBackground } from "../observability/BackgroundFib
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, type ValidationError } from "../rules/Errors.ts"
-import { formatEvent, formatHeartbeat, retryField } from "../rules/ServerSentEvents.ts"
+import { formatEvent, formatHeartbeat, retryField } from "../rules/EventStreamFormat.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import { changedDatasets, type FeedPlace, formatCursor, parseFeedPlace } from "../v1/changes/Api.ts"
 import { ChangeFeed, type FeedFilter, type FeedPage } from "./ChangeFeed.ts"
@@ -58,22 +58,24 @@ const pollInterval = Duration.millis(200)
 /** How often keys are checked, so that a revoked key ends its streams within a second (D2, API keys). */
 const keyCheckInterval = Duration.millis(500)
 
-/** Silence after which a stream sends a heartbeat. */
-export const heartbeatMillis = Duration.toMillis(Duration.seconds(15))
-
-/** Memory for the newest changes, in bytes. A stream that falls behind them is ended. */
-const maxRecentBytes = 16 * 1024 * 1024
-
 const maxPageChanges = 1_000
 const firstPageChanges = 100
 const targetPageBytes = 524_288
 
-/** How long a client may take to receive the end of its stream before its connection is closed. */
-const closingMillis = Duration.toMillis(Duration.seconds(5))
-
-/** Usage is recorded after this time or size, whichever comes first. */
-const instalmentMillis = Duration.toMillis(Duration.minutes(1))
-const instalmentBytes = 1_000_000
+/** Limits of streams, which tests lower. */
+export const StreamLimits = Context.Reference("tickerline/history/StreamLimits", {
+  defaultValue: () => ({
+    /** Silence after which a stream sends a heartbeat, ms. */
+    heartbeatMillis: 15_000,
+    /** Memory for the newest changes. A stream that falls behind them is ended. */
+    recentBytes: 16 * 1024 * 1024,
+    /** How long a client may take to receive the end of its stream before its connection is closed, ms. */
+    closingMillis: 5_000,
+    /** Usage is recorded after this time or size, whichever comes first. */
+    instalmentMillis: 60_000,
+    instalmentBytes: 1_000_000,
+  }),
+})
 
 const retryDelay = Schedule.min([Schedule.exponential("100 millis"), Schedule.spaced("5 seconds")])
 
@@ -118,8 +120,8 @@ export interface StreamOptions {
 
 interface Ending {
   readonly reason: EndReason
-  /** Events to send before the last one. */
-  readonly text: string
+  /** Why changes are missing, if they are. */
+  readonly gap: CursorExpired | undefined
   /** Monotonic ms. */
   readonly at: number
 }
@@ -189,6 +191,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const { readPage } = yield* ChangeFeed
       const readKeysInUse = yield* makeKeysInUseReader
       const maxStreams = yield* MaxStreamsConfig
+      const limits = yield* StreamLimits
       const clock = yield* Clock.Clock
       const now = yield* monotonicClock
 
@@ -205,9 +208,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         read: () => streams.size,
       })
 
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
       // Database
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
 
       const queueOptions = { permits: 1, maxPerPartition: 1, timeout: yield* poolWait, onTimeout: makePoolTimeoutError }
       /** All streams together use one connection, which a page of one stream and the reader take in turn. */
@@ -217,13 +220,13 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const readOwnPage = (place: FeedPlace | undefined, filter: FeedFilter, limit: number) =>
         pages.withPermit("")(connection.withPermit("")(readPage(place, filter, limit)))
 
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
       // Ends and usage
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
 
-      const end = (stream: StreamState, reason: EndReason, text = "") => {
-        if (stream.ending !== undefined || stream.isEnded) return
-        stream.ending = { reason, text, at: now() }
+      const end = (stream: StreamState, reason: EndReason, gap?: CursorExpired) => {
+        if (stream.ending !== undefined) return
+        stream.ending = { reason, gap, at: now() }
         stream.wake.openUnsafe()
       }
 
@@ -240,19 +243,19 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         const { bytes, records: sentRecords } = stream.sent
         stream.sent = { bytes: bytes + text.length, records: sentRecords + records }
         stream.sentAt = now()
-        if (stream.sent.bytes - stream.recorded.bytes >= instalmentBytes) recordUsage(stream)
+        if (stream.sent.bytes - stream.recorded.bytes >= limits.instalmentBytes) recordUsage(stream)
         return text
       }
 
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
       // Sending
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
 
       /** Begins to read the recent changes if they reach back to the place of the stream. */
       const joinRecent = (stream: StreamState) => {
         if (recent === undefined) {
           if (stream.hasMore) return false
-          recent = makeRecentChanges(stream, maxRecentBytes)
+          recent = makeRecentChanges(stream, limits.recentBytes)
           hasLiveStreams.openUnsafe()
         }
         const next = recent.find(stream.end)
@@ -300,12 +303,6 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         return send(stream, encodeEvents(page.changes).text, page.changes.length)
       }
 
-      const formatGap = (stream: StreamState, error: CursorExpired) =>
-        Effect.map(
-          Effect.orDie(Effect.provideService(encodeExpiredError(error), RequestContext, stream.context)),
-          (body) => formatEvent("gap", body),
-        )
-
       /** Returns the next events, or undefined if there are none at the moment. */
       const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
         if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
@@ -317,7 +314,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (Exit.isSuccess(exit)) return takePage(stream, exit.value)
         const error = Cause.findErrorOption(exit.cause)
         if (Option.isSome(error) && error.value._tag === "CursorExpired") {
-          end(stream, "gap", yield* formatGap(stream, error.value))
+          end(stream, "gap", error.value)
           return undefined
         }
         yield* logDefectAsInternalError(Cause.squash(exit.cause))
@@ -330,28 +327,39 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         return send(stream, encodeText(formatHeartbeat(id)), 0)
       }
 
-      const sendEnd = (stream: StreamState, { reason, text }: Ending) => {
-        stream.isEnded = true
+      const formatGap = (stream: StreamState, error: CursorExpired) =>
+        Effect.map(
+          Effect.orDie(Effect.provideService(encodeExpiredError(error), RequestContext, stream.context)),
+          (body) => formatEvent("gap", body),
+        )
+
+      const sendEnd = Effect.fnUntraced(function* (stream: StreamState, { gap, reason }: Ending) {
+        const before = gap === undefined ? "" : yield* formatGap(stream, gap)
         const { cursor } = stream
-        return send(stream, encodeText(text + formatEvent("end", { reason, message: endMessages[reason], cursor })), 0)
-      }
+        stream.isEnded = true
+        return send(
+          stream,
+          encodeText(before + formatEvent("end", { reason, message: endMessages[reason], cursor })),
+          0,
+        )
+      })
 
       const pullNext = Effect.fnUntraced(function* (stream: StreamState) {
         for (;;) {
           if (stream.isEnded) return yield* Cause.done()
-          if (stream.ending !== undefined) return sendEnd(stream, stream.ending)
+          if (stream.ending !== undefined) return yield* sendEnd(stream, stream.ending)
           stream.wake.closeUnsafe()
           const text = yield* takeNext(stream)
           if (text !== undefined) return text
-          const silence = heartbeatMillis - (now() - stream.sentAt)
+          const silence = limits.heartbeatMillis - (now() - stream.sentAt)
           if (silence <= 0) return sendHeartbeat(stream)
           yield* Effect.timeoutOption(stream.wake.await, silence)
         }
       })
 
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
       // Background
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
 
       const forgetRecent = () => {
         recent = undefined
@@ -361,14 +369,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const liveStreams = () => Array.from(streams).filter(({ isLive }) => isLive)
 
       const endLiveStreams = (error: CursorExpired) =>
-        Effect.suspend(() => {
-          const ended = liveStreams()
+        Effect.sync(() => {
+          for (const stream of liveStreams()) end(stream, "gap", error)
           forgetRecent()
-          return Effect.forEach(
-            ended,
-            (stream) => Effect.map(formatGap(stream, error), (text) => end(stream, "gap", text)),
-            { discard: true },
-          )
         })
 
       let livePageChanges = maxPageChanges
@@ -409,30 +412,32 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (balance <= unrecorded) end(stream, "out_of_credit")
       }
 
-      /** A failure leaves the streams open: without the database, they have nothing to send. */
+      /** If the database cannot be reached, the streams stay open: they have nothing to send. */
       const checkKeys = Effect.gen(function* () {
         yield* hasStreams.await
         const checked = Array.from(streams)
         const keyIds = Array.from(new Set(checked.map(({ options: { account } }) => account.key_id)))
         const accounts = yield* readKeysInUse(keyIds)
         for (const stream of checked) checkStream(stream, accounts.get(stream.options.account.key_id))
-      }).pipe(Effect.catchCause((cause) => Effect.logWarning("The keys of streams were not checked", cause)))
+      }).pipe(Effect.ignore, Effect.catchDefect(logDefectAsInternalError))
       yield* repeatInBackground(checkKeys, keyCheckInterval)
 
       const maintainStreams = Effect.andThen(
         hasStreams.await,
         Effect.sync(() => {
           for (const stream of streams) {
-            if (clock.currentTimeMillisUnsafe() - stream.recordedAt >= instalmentMillis) recordUsage(stream)
-            if (stream.ending !== undefined && now() - stream.ending.at >= closingMillis) stream.options.disconnect()
+            if (clock.currentTimeMillisUnsafe() - stream.recordedAt >= limits.instalmentMillis) recordUsage(stream)
+            if (stream.ending !== undefined && now() - stream.ending.at >= limits.closingMillis) {
+              stream.options.disconnect()
+            }
           }
         }),
       )
       yield* repeatInBackground(maintainStreams, keyCheckInterval)
 
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
       // Opening
-      // -----------------------------------------------------------------------------------------------------------------
+      // ---------------------------------------------------------------------------------------------------------------
 
       /** The number of streams by account. */
       const counts = new Map<number, number>()

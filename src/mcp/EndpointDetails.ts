@@ -90,7 +90,7 @@ const listQueryableEndpoints = (): ReadonlyArray<EndpointDetails> => {
   const annotations = readAnnotations()
   return catalogueEndpoints.flatMap((endpoint) => {
     const { path, tier } = endpoint.row
-    if (tier === null || path === "/estimate") return []
+    if (tier === null || path === "/estimate" || endpoint.isEndless) return []
     const operation = getValueAt(document, "paths", path, "get")
     const parameters = listParameters(operation)
     return [{
@@ -110,8 +110,8 @@ const listQueryableEndpoints = (): ReadonlyArray<EndpointDetails> => {
 let queryableEndpoints: ReadonlyArray<EndpointDetails> | undefined
 
 /**
- * The endpoints that `query` and `estimate` accept: those that need a key, except `/estimate`. They are listed on first
- * use, because that generates the OpenAPI document.
+ * The endpoints that `query` and `estimate` accept: those that need a key, except `/estimate` and streams. They are
+ * listed on first use, because that generates the OpenAPI document.
  */
 export const getQueryableEndpoints = () => queryableEndpoints ??= listQueryableEndpoints()
 

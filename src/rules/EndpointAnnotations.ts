@@ -24,6 +24,9 @@ export interface EndpointAccess {
 /** Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints always do. */
 export const HasEtag = Context.Reference<boolean>("tickerline/rules/HasEtag", { defaultValue: () => false })
 
+/** Whether the endpoint responds with a stream without an end, so that its size, cost and `ETag` are unknown. */
+export const IsEndless = Context.Reference<boolean>("tickerline/rules/IsEndless", { defaultValue: () => false })
+
 /** The tables that the endpoint reads. They determine when its cached results expire, and appear in `/v1/datasets`. */
 export const ReadsTables = Context.Reference<ReadonlyArray<string>>("tickerline/rules/ReadsTables", {
   defaultValue: () => [],

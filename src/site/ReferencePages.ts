@@ -130,8 +130,21 @@ const operationOf = ({ row }: CatalogueEndpoint) => getValueAt(getDefaultOpenApi
 
 const titleOf = ({ row }: CatalogueEndpoint) => row.label.replace("DEPRECATED ", "")
 
+/** The form that sends the request and shows its response, for responses that end. */
+const renderRequestForm = ({ row }: CatalogueEndpoint, hasParameters: boolean, request: string, response: string) =>
+  `<h2 id="try-it">Try it</h2>
+${row.tier === null ? "" : apiKeyForm}
+<p class="quiet" id="without-scripts">Enable JavaScript to send requests from this page.</p>
+<div id="request">${request}</div>
+<form id="try" data-path="${escapeMarkup(row.path)}" data-key="${row.tier === null ? "no" : "yes"}" hidden>
+<p class="field"><button class="main">Send</button>${
+    hasParameters ? ` <a href="#parameters">Change the parameters</a>` : ""
+  }</p></form>
+<div id="state" class="state" role="status"></div>
+<div id="response">${response}</div>`
+
 const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => {
-  const { isPriced, row } = endpoint
+  const { isEndless, isPriced, row } = endpoint
   const title = titleOf(endpoint)
   const operation = operationOf(endpoint)
   const success = resolveSchemaReference(getValueAt(operation, "responses", "200"))
@@ -140,11 +153,15 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
   const firstExample = examples.find(({ status }) => status === 200)
   const request = firstExample?.request ?? row.path
   const parameters = renderParameters(operation, new URL(request, defaultServerUrl).searchParams)
-  const authorization = row.tier === null ? "" : `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  `
+  // Without `-N`, curl prints events only once many have arrived.
+  const flags = isEndless ? "-N " : ""
+  const authorization = row.tier === null ? "" : `${flags}-H "Authorization: Bearer $TICKERLINE_KEY" \
+  `
   const access = row.tier === null
     ? "No API key required."
     : `Requires an API key of tier <b>${row.tier}</b> or higher.`
   const price = isPriced ? `<a href="${pagePath("cost")}">Charged</a> by the size of the response.` : "Free of charge."
+  const curl = renderHighlightedCode("sh", `curl ${authorization}"${serviceUrl}${request}"`)
   const exampleResponse = firstExample === undefined
     ? ""
     : `<p>Example response from the sample data: <span class="badge good">200</span></p>\n${firstExample.body}`
@@ -182,16 +199,7 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
 ${renderDeprecation(endpoint)}
 <p class="endpoint"><span class="badge good">GET</span> ${renderInlineCode(row.path)}</p>
 <p class="quiet">${access} ${price}</p>
-<h2 id="try-it">Try it</h2>
-${row.tier === null ? "" : apiKeyForm}
-<p class="quiet" id="without-scripts">Enable JavaScript to send requests from this page.</p>
-<div id="request">${renderHighlightedCode("sh", `curl ${authorization}"${serviceUrl}${request}"`)}</div>
-<form id="try" data-path="${escapeMarkup(row.path)}" data-key="${row.tier === null ? "no" : "yes"}" hidden>
-<p class="field"><button class="main">Send</button>${
-      parameters === "" ? "" : ` <a href="#parameters">Change the parameters</a>`
-    }</p></form>
-<div id="state" class="state" role="status"></div>
-<div id="response">${exampleResponse}</div>
+${isEndless ? curl : renderRequestForm(endpoint, parameters !== "", curl, exampleResponse)}
 ${sections.join("")}`,
   }
 }
@@ -222,7 +230,7 @@ export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<S
     path: referencePagePath(endpoint.row.path),
     title: titleOf(endpoint),
     section: "Endpoints",
-    scripts: ["try-request.js"],
+    scripts: endpoint.isEndless ? [] : ["try-request.js"],
     render: () => renderEndpointPage(endpoint, baseUrl === "" ? defaultServerUrl : baseUrl),
   }))
   if (new Set(pages.map(({ path }) => path)).size < pages.length) {

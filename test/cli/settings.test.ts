@@ -36,6 +36,7 @@ const invalidValues: Environment = {
   DATABASE_POOL_SIZE: "0",
   DATABASE_POOL_TIMEOUT: "soon",
   WHOLE_LISTS: "101",
+  MAX_STREAMS_PER_ACCOUNT: "0",
   CACHE_MEGABYTES: "-1",
   REUSE_PORT: "perhaps",
   SHUTDOWN_DELAY: "3days",

@@ -10,7 +10,8 @@ import { RequiredTier } from "../../src/rules/EndpointAnnotations.ts"
 import { changedDatasets, changeKinds, datasetEndpoints } from "../../src/v1/changes/Api.ts"
 import { selectDatasets } from "../../src/v1/changes/Http.ts"
 import { fillTable } from "../support/GeneratedRows.ts"
-import { type Chooser, makeChooser } from "../support/RandomChoices.ts"
+import { makeChooser } from "../support/RandomChoices.ts"
+import { range, writeTransaction } from "../support/RandomTransactions.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { inputs } from "../support/Thoroughness.ts"
@@ -151,89 +152,8 @@ const assertCopies = Effect.fnUntraced(function* (copy: Copy, datasets: Readonly
 })
 
 // ---------------------------------------------------------------------------------------------------------------------
-// Random transactions
+// Tests
 // ---------------------------------------------------------------------------------------------------------------------
-
-const range = (length: number) => Array.from({ length }, (_, index) => index)
-
-/** One statement, and the key by which transactions order their statements so that they do not deadlock. */
-const chooseStatement = (choose: Chooser) => {
-  const ticker = choose(["AAA", "BBB", "CCC"])
-  const day = `2026-01-0${choose([1, 2, 3, 4])}`
-  const number = choose([1, 2, 3])
-  const statement = choose([
-    "price",
-    "price",
-    "removal",
-    "move",
-    "former",
-    "former removal",
-    "rename",
-    "rename removal",
-  ])
-  const order = `${statement.split(" ")[0]} ${ticker} ${day}`
-  switch (statement) {
-    case "price":
-      return {
-        order: `price ${ticker} ${day}`,
-        text: `insert into daily_prices (ticker, date, close) values ('${ticker}', '${day}', ${number}.5)
-          on conflict (ticker, date) do update set close = excluded.close`,
-      }
-    case "removal":
-      return {
-        order: `price ${ticker} ${day}`,
-        text: `delete from daily_prices where ticker = '${ticker}' and date = '${day}'`,
-      }
-    case "move":
-      return {
-        order: `price ${ticker} ${day}`,
-        text: `update daily_prices set date = date + 10 where ticker = '${ticker}' and date = '${day}'
-          and not exists (select from daily_prices as other
-            where other.ticker = daily_prices.ticker and other.date = daily_prices.date + 10)`,
-      }
-    case "former":
-      return {
-        order,
-        text: `insert into historical_tickers (ticker, former_ticker, date)
-          select '${ticker}', 'OLD${number}', ${number === 1 ? "null" : `date '${day}'`} on conflict do nothing`,
-      }
-    case "former removal":
-      return {
-        order,
-        text: `delete from historical_tickers where ticker = '${ticker}' and date is not distinct from null`,
-      }
-    case "rename":
-      return {
-        order,
-        text: `insert into ticker_changes (old_ticker, new_ticker, effective_date, cik, status, company_name)
-          select 'OLD${number}', '${ticker}', '${day}', ${number === 1 ? "null" : "'0000000001'"}, 'confirmed', '${day}'
-          on conflict (old_ticker, new_ticker, effective_date, cik) do update set status = 'estimated'`,
-      }
-    default:
-      return { order, text: `delete from ticker_changes where new_ticker = '${ticker}' and effective_date = '${day}'` }
-  }
-}
-
-const abandon = Effect.fail("abandoned" as const)
-
-/** A transaction with one to eight statements. Some of them, or all, may be rolled back. */
-const writeTransaction = Effect.fnUntraced(function* (choose: Chooser) {
-  const sql = yield* SqlClient.SqlClient
-  const statements = range(choose([1, 2, 4, 8])).map(() => chooseStatement(choose))
-    .toSorted((left, right) => left.order < right.order ? -1 : 1)
-  const [first, second] = [choose([0, 1, 2]), choose([2, 3, 8])]
-  const isAbandoned = choose([true, false, false, false])
-  const keepsMiddle = choose([true, false])
-  const run = (from: number, to: number) =>
-    Effect.forEach(statements.slice(from, to), ({ text }) => sql.unsafe(text), { discard: true })
-  yield* sql.withTransaction(Effect.gen(function* () {
-    yield* run(0, first)
-    yield* Effect.ignore(sql.withTransaction(Effect.andThen(run(first, second), keepsMiddle ? Effect.void : abandon)))
-    yield* sql`select pg_sleep(${choose(["0", "0.001", "0.01"])}::text::float8)`
-    yield* run(second, statements.length)
-    if (isAbandoned) return yield* abandon
-  })).pipe(Effect.catchIf((error) => error === "abandoned", () => Effect.void))
-})
 
 const writtenTables = ["daily_prices", "historical_tickers", "ticker_changes"] as const
 

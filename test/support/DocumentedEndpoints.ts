@@ -1,5 +1,6 @@
 /** The endpoints and parameters, read from the OpenAPI document. */
 import { Predicate } from "effect"
+import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 
 /** Reads a value inside JSON by keys and indexes: `valueAt(body, "error", "code")`. */
@@ -78,8 +79,14 @@ export const getParameterNames = (path: string) =>
 /** Excludes `format` and `as_of`, which `test/rows` and `test/history` test; all other tests expect current JSON. */
 const isFilter = ({ name }: DocumentedParameter) => name !== "format" && name !== "as_of"
 
+/** The endpoints whose responses have no end. `test/history/stream.test.ts` tests them. */
+export const endlessPaths: ReadonlySet<string> = new Set(
+  catalogueEndpoints.filter(({ isEndless }) => isEndless).map(({ row }) => row.path),
+)
+
+/** Every endpoint whose response has an end. */
 export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.keys(getDefaultOpenApiDocument().paths)
-  .map((
+  .filter((path) => !endlessPaths.has(path)).map((
     path,
   ) => ({
     path,

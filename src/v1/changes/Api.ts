@@ -7,13 +7,14 @@ import {
   type AnnotatedEndpoint,
   describeEndpoint,
   describeGroup,
+  IsEndless,
   ThirdPartyText,
 } from "../../rules/EndpointAnnotations.ts"
 import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { literalFilter } from "../../rules/Filters.ts"
 import { makeLimitParameter, ResultCount } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { eventStreamContentType } from "../../rules/ServerSentEvents.ts"
+import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
 import { AfterhoursStatsApiGroup } from "../afterhours-stats/Api.ts"
@@ -184,7 +185,7 @@ export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
     query: ChangeStreamQuery,
     success: Schema.String.pipe(HttpApiSchema.asText({ contentType: eventStreamContentType })),
     error: [CursorExpired, DataRefreshing, DatabasePoolTimeout, TooManyStreams],
-  }).annotate(ThirdPartyText, ["row", "before"]).annotateMerge(describeEndpoint(
+  }).annotate(IsEndless, true).annotate(ThirdPartyText, ["row", "before"]).annotateMerge(describeEndpoint(
     "Change stream",
     "The changes of `/v1/changes` as Server-Sent Events, as soon as they took effect. `id` is the cursor: send the " +
       "last one as `Last-Event-ID` or `after` to continue. The data of a `change` event is a change. An `end` event " +

@@ -6,12 +6,12 @@ import { canUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authent
 import { ChangeFeed, type FeedPage } from "../../history/ChangeFeed.ts"
 import { ChangeStream } from "../../history/ChangeStream.ts"
 import { allowEndlessResponse } from "../../http/ConnectionLimits.ts"
-import { RequestContext } from "../../http/RequestContext.ts"
+import { setResponseHeaders } from "../../http/RequestContext.ts"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { respondWithEtag } from "../../lists/QueryCache.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { ValidationError } from "../../rules/Errors.ts"
-import { eventStreamContentType } from "../../rules/ServerSentEvents.ts"
+import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
 import {
   type ChangedDataset,
   changedDatasets,
@@ -70,7 +70,7 @@ const respondWithEvents = (body: Stream.Stream<Uint8Array>) =>
 const makeFieldError = (field: string, reason: string) =>
   new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
 
-/** The place to continue from. The header wins, because clients repeat it together with the URL of the first request. */
+/** The place to continue from. The header wins, because clients send it together with the URL of the first request. */
 const readPlace = (lastEventId: string | undefined, after: string | undefined) => {
   if (lastEventId !== undefined && lastEventId !== "") {
     return isFeedCursor(lastEventId)
@@ -95,10 +95,6 @@ export const changesEndpoints = Effect.gen(function* () {
   const respondWithStream = Effect.fnUntraced(function* (query: typeof ChangeStreamQuery.Type, account: Account) {
     const { after, dataset, kind, ticker } = query
     const request = yield* HttpServerRequest.HttpServerRequest
-    const { purpose, via } = yield* RequestContext
-    if (purpose === "estimate" || via !== null) {
-      return yield* makeFieldError("endpoint", "is a stream, whose size is unknown. Use /v1/changes instead.")
-    }
     const datasets = yield* selectDatasets(account, dataset)
     const place = yield* readPlace(request.headers["last-event-id"], after)
     if (request.method === "HEAD") return respondWithEvents(Stream.empty)
@@ -110,7 +106,7 @@ export const changesEndpoints = Effect.gen(function* () {
       hasSameAccess: (current) =>
         canUseEndpoint(current, streamAccess) && isEqual(listUsableDatasets(current, dataset), datasets),
       disconnect: () => response.destroy(),
-    })
+    }).pipe(Effect.tapErrorTag("TooManyStreams", () => setResponseHeaders({ "Retry-After": "30" })))
     allowEndlessResponse(response)
     return respondWithEvents(body)
   })

@@ -11,7 +11,8 @@ import * as Service from "../../support/Service.ts"
 
 const { valueAt: at, insertRows, TestKeys } = Service
 
-const priced = Endpoints.catalogueEndpoints.filter(({ isPriced: charged }) => charged).map(({ row }) => row.path)
+const priced = Endpoints.catalogueEndpoints.filter(({ isEndless, isPriced }) => isPriced && !isEndless)
+  .map(({ row }) => row.path)
 const free = Endpoints.catalogueEndpoints.filter(({ isPriced: charged }) => !charged).map(({ row }) => row.path)
 
 const gigabyte = 1_000_000_000n

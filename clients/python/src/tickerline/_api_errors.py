@@ -228,6 +228,17 @@ class RateLimitExceeded(ApiError):
     code = "rate_limit_exceeded"
 
 
+class TooManyStreams(ApiError):
+    """The error ``too_many_streams``."""
+
+    code = "too_many_streams"
+    details: types.TooManyStreamsDetails
+
+    @property
+    def limit(self) -> int:
+        return self.details["limit"]
+
+
 class ValidationError(ApiError):
     """The error ``validation_error``."""
 
@@ -257,5 +268,6 @@ ERRORS: dict[str, tuple[tuple[type[ApiError], Structure | None], ...]] = {
     "missing_api_key": ((MissingApiKey, None),),
     "not_found": ((NotFound, None),),
     "rate_limit_exceeded": ((RateLimitExceeded, None),),
+    "too_many_streams": ((TooManyStreams, _contract.TOO_MANY_STREAMS_DETAILS),),
     "validation_error": ((ValidationError, _contract.VALIDATION_ERROR_DETAILS),),
 }

@@ -1149,6 +1149,10 @@ INSUFFICIENT_TIER_DETAILS = Structure(
     Field("tier", "text"),
 )
 
+TOO_MANY_STREAMS_DETAILS = Structure(
+    Field("limit", "integer"),
+)
+
 FIELD_ERROR = Structure(
     Field("field", "text"),
     Field("reason", "text"),

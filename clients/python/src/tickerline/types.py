@@ -2005,6 +2005,10 @@ class InsufficientTierDetails(TypedDict):
     tier: Tier | str
 
 
+class TooManyStreamsDetails(TypedDict):
+    limit: int
+
+
 class FieldError(TypedDict):
     field: str
     """The name of the parameter."""

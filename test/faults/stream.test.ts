@@ -1,0 +1,126 @@
+/** Streams of changes while PostgreSQL or the process stops (decision 0117). */
+import { NodeCrypto } from "@effect/platform-node"
+import { assert, layer } from "@effect/vitest"
+import { Duration, Effect, Layer, Schedule } from "effect"
+import { SqlClient } from "effect/sql"
+import { StreamLimits } from "../../src/history/ChangeStream.ts"
+import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
+import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
+import { type EventStream, openEventStream, until } from "../support/EventStreams.ts"
+import { endProcess, findFreePort, startCommandProcess } from "../support/Processes.ts"
+import * as Service from "../support/Service.ts"
+import { requestOverWire, startInstance } from "../support/ServiceInstances.ts"
+
+// @module-tag slow
+
+const limits = Layer.succeed(StreamLimits, { ...StreamLimits.defaultValue(), heartbeatMillis: 100 })
+
+const database = Service.TestKeys.layer.pipe(
+  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(NodeCrypto.layer),
+  Layer.provideMerge(limits),
+)
+
+/** Retried, because the connections of the test may have ended with the server. */
+const insertPrice = Effect.fnUntraced(function* (ticker: string) {
+  const sql = yield* SqlClient.SqlClient
+  yield* Effect.retry(
+    sql`insert into daily_prices (ticker, date, close) values (${ticker}, '2026-01-01', 1)`,
+    { schedule: Schedule.spaced("50 millis"), times: 200 },
+  )
+})
+
+const tickersOf = ({ changes }: EventStream): ReadonlyArray<unknown> =>
+  changes.map(({ data }) => Service.valueAt(JSON.parse(data), "key", "ticker"))
+
+const parseEnd = ({ end }: EventStream): unknown => JSON.parse(end?.data ?? "null")
+
+layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams of changes", (it) => {
+  it.effect("stay open while PostgreSQL is down, and then miss nothing (RELIABILITY.md)", () =>
+    Effect.gen(function* () {
+      const server = yield* DedicatedPostgres
+      const { pro, ultimate } = yield* Service.TestKeys
+      const port = yield* startInstance()
+      const live = yield* openEventStream(port, "after=now&dataset=daily_prices", { key: ultimate })
+      const filtered = yield* openEventStream(port, "after=now&ticker=DOWN2", { key: pro })
+      yield* insertPrice("DOWN1")
+      yield* until("the first change", () => live.changes.length === 1)
+      for (const ticker of ["DOWN2", "DOWN3"]) {
+        yield* server.stop("SIGKILL")
+        const heartbeats = [live.comments, filtered.comments]
+        yield* until("heartbeats", () => live.comments > (heartbeats[0] ?? 0) + 5)
+        yield* until("heartbeats", () => filtered.comments > (heartbeats[1] ?? 0) + 5)
+        yield* server.start
+        yield* insertPrice(ticker)
+        yield* until(ticker, () => tickersOf(live).includes(ticker))
+      }
+      yield* until("filtered", () => filtered.changes.length === 1)
+      assert.deepStrictEqual([tickersOf(live), tickersOf(filtered)], [["DOWN1", "DOWN2", "DOWN3"], ["DOWN2"]])
+      assert.deepStrictEqual([live.end, filtered.end, live.isClosed, filtered.isClosed], [
+        undefined,
+        undefined,
+        false,
+        false,
+      ])
+    }).pipe(Effect.scoped))
+
+  it.effect("outlive the time limit of responses (operations/request-limits)", () =>
+    Effect.gen(function* () {
+      const { ultimate } = yield* Service.TestKeys
+      const timeouts = { ...defaultConnectionTimeouts, response: Duration.millis(200) }
+      const port = yield* startInstance({}, { port: 0 }, { timeouts })
+      const stream = yield* openEventStream(port, "after=now", { key: ultimate })
+      yield* until("heartbeats", () => stream.comments > 12 || stream.isClosed)
+      assert.isFalse(stream.isClosed)
+      yield* insertPrice("LATE")
+      yield* until("the change", () => stream.changes.length === 1)
+    }).pipe(Effect.scoped))
+
+  it.effect("end with their cursor when the process gets SIGTERM, which then exits at once (RELIABILITY.md)", () =>
+    Effect.gen(function* () {
+      const { url } = yield* DedicatedPostgres
+      const { pro, ultimate } = yield* Service.TestKeys
+      const port = yield* findFreePort
+      const running = yield* startCommandProcess(["serve"], { DATABASE_URL: url, PORT: String(port) })
+      yield* Effect.retry(
+        Effect.flatMap(
+          requestOverWire(port, "/health/ready", ""),
+          ({ status }) => status === 200 ? Effect.void : Effect.fail("not yet"),
+        ),
+        { schedule: Schedule.spaced("50 millis"), times: 400 },
+      )
+      const streams = yield* Effect.forEach(
+        [ultimate, ultimate, pro],
+        (key) => openEventStream(port, "after=now&dataset=daily_prices", { key }),
+      )
+      yield* insertPrice("TERM")
+      yield* until("changes", () => streams.every(({ changes }) => changes.length === 1))
+      const startedAt = performance.now()
+      const ended = yield* Effect.timeout(endProcess(running, "SIGTERM"), "30 seconds")
+      assert.strictEqual(ended.code, 0, ended.err)
+      assert.isBelow(performance.now() - startedAt, Duration.toMillis(defaultConnectionTimeouts.shutdown) / 2)
+      yield* insertPrice("AFTER")
+      const other = yield* startInstance()
+      for (const stream of streams) {
+        yield* until("closed", () => stream.isClosed)
+        assert.strictEqual(Service.valueAt(parseEnd(stream), "reason"), "server_stopping")
+        const resumed = yield* openEventStream(
+          other,
+          `dataset=daily_prices&after=${String(Service.valueAt(parseEnd(stream), "cursor"))}`,
+          { key: ultimate },
+        )
+        yield* until("resumed", () => resumed.changes.length === 1)
+        assert.deepStrictEqual(tickersOf(resumed), ["AFTER"])
+      }
+      const sql = yield* SqlClient.SqlClient
+      const [usage] = yield* sql<{ readonly rows: number; readonly bytes: number }>`
+        select coalesce(sum(records_returned), 0)::int as rows, coalesce(sum(bytes), 0)::int as bytes
+        from usage where endpoint = '/v1/changes/stream' and requested_at > now() - interval '1 minute'
+          and request_id = any(${streams.map(({ headers }) => String(headers["x-request-id"]))})
+      `
+      assert.deepStrictEqual(usage, {
+        rows: 3,
+        bytes: streams.reduce((sum, { bytes }) => sum + bytes, 0),
+      })
+    }).pipe(Effect.scoped))
+})

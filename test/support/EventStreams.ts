@@ -1,0 +1,112 @@
+/** A client of Server-Sent Events that reads from a socket, as the WHATWG standard says. */
+import { Data, Effect, Schedule } from "effect"
+import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
+
+export interface ReceivedEvent {
+  readonly event: string
+  readonly id: string
+  readonly data: string
+}
+
+class StreamFailure extends Data.TaggedError("StreamFailure")<{ readonly message: string }> {}
+
+/** The state of one connection. */
+export class EventStream {
+  status = 0
+  headers: IncomingHttpHeaders = {}
+  /** The body as received. */
+  text = ""
+  readonly events: Array<ReceivedEvent> = []
+  /** The id that a reconnect sends. */
+  lastId = ""
+  comments = 0
+  bytes = 0
+  isClosed = false
+  private unparsed = ""
+
+  private readonly outgoing: ClientRequest
+  private response: IncomingMessage | undefined
+
+  constructor(port: number, path: string, headers: Readonly<Record<string, string>>, isReading: boolean) {
+    this.outgoing = request({ port, host: "127.0.0.1", path, headers, agent: false }, (response) => {
+      this.response = response
+      this.status = response.statusCode ?? 0
+      this.headers = response.headers
+      response.setEncoding("utf8")
+      response.on("error", () => {})
+      response.on("close", () => this.isClosed = true)
+      if (isReading) this.read()
+    })
+    this.outgoing.on("error", () => this.isClosed = true)
+    this.outgoing.on("close", () => this.isClosed = true)
+    this.outgoing.end()
+  }
+
+  /** Begins or continues to read. */
+  read() {
+    if (this.response?.listenerCount("data") === 0) this.response.on("data", (text: string) => this.receive(text))
+    this.response?.resume()
+  }
+
+  pause() {
+    this.response?.pause()
+  }
+
+  close() {
+    this.outgoing.destroy()
+  }
+
+  get end(): ReceivedEvent | undefined {
+    return this.events.find(({ event }) => event === "end")
+  }
+
+  get changes(): ReadonlyArray<ReceivedEvent> {
+    return this.events.filter(({ event }) => event === "change")
+  }
+
+  private receive(text: string) {
+    this.text += text
+    this.bytes += Buffer.byteLength(text)
+    const blocks = (this.unparsed + text).split("\n\n")
+    this.unparsed = blocks.pop() ?? ""
+    for (const block of blocks) this.parse(block)
+  }
+
+  private parse(block: string) {
+    let [event, data] = ["message", ""]
+    for (const line of block.split("\n")) {
+      const [, field = "", value = ""] = /^([^:]*): ?(.*)$/.exec(line) ?? []
+      if (field === "") this.comments += 1
+      if (field === "id") this.lastId = value
+      if (field === "event") event = value
+      if (field === "data") data = value
+    }
+    if (data !== "") this.events.push({ event, id: this.lastId, data })
+  }
+}
+
+/** Waits until the condition holds. */
+export const until = (what: string, condition: () => boolean) =>
+  Effect.suspend(() => condition() ? Effect.void : Effect.fail(new StreamFailure({ message: `${what}: never` }))).pipe(
+    Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 4_000 }),
+  )
+
+export interface StreamOptions {
+  readonly key: string
+  readonly headers?: Readonly<Record<string, string>>
+  /** False: receives nothing until `read` is called. */
+  readonly isReading?: boolean
+}
+
+/** Opens a stream and waits for the headers. The scope closes the connection. */
+export const openEventStream = Effect.fnUntraced(
+  function* (port: number, query: string, { headers = {}, isReading = true, key }: StreamOptions) {
+    const all = { Authorization: `Bearer ${key}`, "Accept-Encoding": "gzip", ...headers }
+    const stream = yield* Effect.acquireRelease(
+      Effect.sync(() => new EventStream(port, `/v1/changes/stream?${query}`, all, isReading)),
+      (stream) => Effect.sync(() => stream.close()),
+    )
+    yield* until("headers", () => stream.status !== 0 || stream.isClosed)
+    return stream
+  },
+)
