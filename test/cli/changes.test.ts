@@ -35,7 +35,7 @@ const Line = Schema.fromJsonString(Schema.Struct({
   dataset: Schema.String,
   row: Schema.NullOr(Schema.Record(Schema.String, Schema.Json)),
 }))
-const parseLines = (out: string) => out.trimEnd().split("\n").map(Schema.decodeSync(Line))
+const parseLines = (out: string) => out.trimEnd().split("\n").map((line) => Schema.decodeSync(Line)(line))
 
 layer(Service.sampleDataLayer, { excludeTestServices: true })("changes", (it) => {
   it.effect("prints the known changes as NDJSON, and where to continue (operations/command-line)", () =>
