@@ -26,6 +26,7 @@ from ._api_errors import (
     NotFound,
     NotReady,
     RateLimitExceeded,
+    TooManyStreams,
     ValidationError,
 )
 from ._calls import AsyncCall, AsyncListCall, AsyncRows, Call, ListCall, Rows
@@ -86,6 +87,7 @@ __all__ = [
     "Rows",
     "Tickerline",
     "TickerlineError",
+    "TooManyStreams",
     "UnknownCode",
     "UnreadableAnswer",
     "ValidationError",
