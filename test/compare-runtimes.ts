@@ -5,7 +5,7 @@
 import { request } from "node:http"
 import process from "node:process"
 import { gunzipSync } from "node:zlib"
-import { pricedPaths } from "../src/catalogue/Endpoints.ts"
+import { catalogueEndpoints } from "../src/catalogue/Endpoints.ts"
 import { openHome, type RuntimeService, startOnRuntime } from "./support/RuntimeService.ts"
 
 interface TestRequest {
@@ -13,7 +13,9 @@ interface TestRequest {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-const targets = pricedPaths.flatMap((path) => [
+const pricedPaths = catalogueEndpoints.filter(({ isEndless, isPriced }) => isPriced && !isEndless)
+
+const targets = pricedPaths.flatMap(({ row: { path } }) => [
   `${path}?ticker=NXH&limit=3`,
   `${path}?limit=5&page=2`,
   `${path}?ticker=NXH,IMNN,META&limit=100&format=csv`,
@@ -78,6 +80,14 @@ const compare = (onNode: TestResponse, onDeno: TestResponse) => [
   ...(onNode.body === onDeno.body ? [] : ["the bodies differ"]),
 ]
 
+const heartbeats = /: heartbeat\n(id: .*\n)?\n/g
+
+/** Both services send heartbeats at their own times. */
+const withoutHeartbeats = ({ body, ...response }: TestResponse) => ({
+  ...response,
+  body: Buffer.from(body, "base64").toString("utf8").replaceAll(heartbeats, ""),
+})
+
 const { close, home } = await openHome()
 // The documents contain the address of the service.
 const settings = { BASE_URL: "https://api.example.com" }
@@ -85,16 +95,23 @@ const onNode = await startOnRuntime("node", home, settings)
 const onDeno = await startOnRuntime("deno", home, settings)
 let failures = 0
 const statuses = new Map<number, number>()
+/** Ends when the services stop. */
+const streams = Promise.all(
+  [onNode, onDeno].map((service) => send(service, { target: "/v1/changes/stream?ticker=NXH" })),
+)
+
+const report = (response: TestResponse, differences: ReadonlyArray<string>, sent: TestRequest) => {
+  statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
+  if (differences.length > 0) failures += 1
+  for (const difference of differences) {
+    console.log(`${sent.target} ${JSON.stringify(sent.headers ?? {})}: ${difference}`)
+  }
+}
 
 try {
   const check = async (sent: TestRequest) => {
     const response = await send(onNode, sent)
-    const differences = compare(response, await send(onDeno, sent))
-    statuses.set(response.status, (statuses.get(response.status) ?? 0) + 1)
-    if (differences.length > 0) failures += 1
-    for (const difference of differences) {
-      console.log(`${sent.target} ${JSON.stringify(sent.headers ?? {})}: ${difference}`)
-    }
+    report(response, compare(response, await send(onDeno, sent)), sent)
     return response
   }
   for (const sent of requests) {
@@ -105,6 +122,12 @@ try {
 } finally {
   const exitCodes = [await onDeno.stop(), await onNode.stop()]
   if (exitCodes.some((code) => code !== 0)) failures += 1
+  const [streamOnNode, streamOnDeno] = (await streams).map(withoutHeartbeats)
+  if (streamOnNode !== undefined && streamOnDeno !== undefined) {
+    const hasEnded = streamOnNode.body.includes(`event: end\ndata: {"reason":"server_stopping"`)
+    const differences = [...compare(streamOnNode, streamOnDeno), ...(hasEnded ? [] : ["it has no end"])]
+    report(streamOnNode, differences, { target: "a stream of changes" })
+  }
   console.log(`Exit codes on Deno and Node: ${exitCodes.join(", ")}`)
   await close()
 }

@@ -457,6 +457,12 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           else counts.delete(account_id)
         })
 
+      const register = (stream: StreamState) =>
+        Effect.sync(() => {
+          streams.add(stream)
+          hasStreams.openUnsafe()
+        })
+
       const close = (stream: StreamState) =>
         Effect.suspend(() => {
           streams.delete(stream)
@@ -496,9 +502,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           ending: undefined,
           isEnded: false,
         }
-        streams.add(stream)
-        hasStreams.openUnsafe()
-        yield* Effect.addFinalizer(() => close(stream))
+        yield* Effect.acquireRelease(register(stream), () => close(stream))
         if (isStopping) end(stream, "server_stopping")
         const beginning = Stream.sync(() => {
           const events = takePage(stream, page)

@@ -94,6 +94,8 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
   let start = from.end
   let { cursor, end } = from
 
+  const isTooLarge = () => bytes > maxBytes
+
   const dropOldest = () => {
     const oldest = batches.shift()
     if (oldest === undefined) return
@@ -111,7 +113,7 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
     const batch: Batch = { ...encodeEvents(changes), changes, cursor, end, selections: new Map() }
     batches.push(batch)
     bytes += sizeOf(batch)
-    while (bytes > maxBytes && batches.length > 1) dropOldest()
+    while (isTooLarge() && batches.length > 1) dropOldest()
   }
 
   /** The number of the batch with which a stream at this place continues; undefined if it was dropped. */

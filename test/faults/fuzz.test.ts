@@ -119,7 +119,7 @@ const chooser = (choices: ReadonlyArray<number>) => {
 
 type Chooser = ReturnType<typeof chooser>
 
-const paths = all.map(({ row }) => row.path)
+const paths = all.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path)
 
 /** A random target: an endpoint with known and unknown parameters, hostile values and repetitions. */
 const target = ({ number, of }: Chooser) => {

@@ -87,7 +87,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
           requestOverWire(port, "/health/ready", ""),
           ({ status }) => status === 200 ? Effect.void : Effect.fail("not yet"),
         ),
-        { schedule: Schedule.spaced("50 millis"), times: 400 },
+        { schedule: Schedule.spaced("50 millis"), times: 1_600 },
       )
       const streams = yield* Effect.forEach(
         [ultimate, ultimate, pro],

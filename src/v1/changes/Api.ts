@@ -187,9 +187,9 @@ export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
     error: [CursorExpired, DataRefreshing, DatabasePoolTimeout, TooManyStreams],
   }).annotate(IsEndless, true).annotate(ThirdPartyText, ["row", "before"]).annotateMerge(describeEndpoint(
     "Change stream",
-    "The changes of `/v1/changes` as Server-Sent Events, as soon as they took effect. `id` is the cursor: send the " +
-      "last one as `Last-Event-ID` or `after` to continue. The data of a `change` event is a change. An `end` event " +
-      "says why the server ended the stream, and a `gap` event before it that changes are missing; a connection that " +
-      "closes without it was broken. A comment is sent after 15 seconds without events.",
+    "The same changes as Server-Sent Events, as soon as they took effect. `id` is the cursor: send the last one as " +
+      "`Last-Event-ID` or `after` to continue. The data of a `change` event is a change. An `end` event says why the " +
+      "server ended the stream, and a `gap` event before it that changes are missing; a connection that closes " +
+      "without it was broken. A comment is sent after 15 seconds without events.",
   )),
 ).annotateMerge(describeGroup("Changes", "What changed in the datasets, and when.")) {}
