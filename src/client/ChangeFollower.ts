@@ -7,7 +7,7 @@ import { Sse } from "effect/encoding"
 import { NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
 import type { EndpointCaller, EventsResponse } from "./EndpointCaller.ts"
 import type { AnyQuery, ChangePage } from "./EndpointTypes.ts"
-import { changeStreamDecoder, decodeChange, type EndpointDecoder, type RawResponse } from "./ResponseDecoder.ts"
+import { changeStreamDecoder, type EndpointDecoder, type RawResponse } from "./ResponseDecoder.ts"
 import { toAttemptResult } from "./RetryPolicy.ts"
 
 export interface FollowOptions {
@@ -167,7 +167,7 @@ export const makeChangeReader = (
     return Effect.andThen(status === 200 ? Effect.void : decode(response), Effect.fail(unreadable))
   }
   return {
-    readChange: convert(decodeChange),
+    readChange: convert(endpoint.decodeChange ?? readError),
     readPage: convert((response) =>
       Effect.flatMap(decode(response), (body) => isChangePage(body) ? Effect.succeed(body) : readError(response))
     ),

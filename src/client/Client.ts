@@ -125,7 +125,7 @@ const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): Untype
     return { answer: yield* Effect.fromResult(result), told: metadata }
   })
   const get = (query?: AnyQuery) => Effect.map(getWithHeaders(query), ({ answer }) => answer)
-  if (endpoint.hasChanges) {
+  if (endpoint.decodeChange !== undefined) {
     const follow = (query: AnyQuery = {}, options: FollowOptions = {}) =>
       followChanges(caller, makeChangeReader(endpoint, options.via), endpoint.path, query, options)
     return { get, getWithHeaders, follow }

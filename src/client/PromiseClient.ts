@@ -170,7 +170,7 @@ const makeResource = (
       ),
       signal,
     )
-  if (endpoint.hasChanges) return { get, getWithHeaders, follow }
+  if (endpoint.decodeChange !== undefined) return { get, getWithHeaders, follow }
   return endpoint.hasPages ? { get, getWithHeaders, pages, rows, download } : { get, getWithHeaders }
 }
 

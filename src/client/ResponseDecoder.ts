@@ -3,7 +3,6 @@ import { Effect, Option, Predicate, Schema, SchemaAST } from "effect"
 import type { Headers } from "effect/http"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
 import { Api } from "../Api.ts"
-import { Change } from "../v1/changes/Api.ts"
 import { UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
@@ -50,8 +49,8 @@ const openEnumsInside = (ast: SchemaAST.AST): SchemaAST.AST => {
   return new SchemaAST.Objects(fields, ast.indexSignatures)
 }
 
-const hasField = (ast: SchemaAST.AST, field: string) =>
-  SchemaAST.isObjects(ast) && ast.propertySignatures.some(({ name }) => name === field)
+const fieldOf = (ast: SchemaAST.AST, field: string) =>
+  SchemaAST.isObjects(ast) ? ast.propertySignatures.find(({ name }) => name === field)?.type : undefined
 
 /** A complete response before decoding. */
 export interface RawResponse {
@@ -82,10 +81,28 @@ const unknownError = (response: RawResponse, path: string, body: unknown) => {
 export interface EndpointDecoder {
   readonly path: string
   readonly hasPages: boolean
-  /** Whether the endpoint lists changes, which can be followed. */
-  readonly hasChanges: boolean
+  /** Decodes one of the changes that the endpoint lists, as a stream sends it; undefined for other endpoints. */
+  readonly decodeChange: ((response: RawResponse) => Effect.Effect<unknown, UnreadableAnswer>) | undefined
   /** Succeeds with the body of a 200. Fails with an error from the contract, `UnknownCode` or `UnreadableAnswer`. */
   readonly decode: (response: RawResponse) => Effect.Effect<unknown, unknown>
+}
+
+const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChange"] => {
+  const results = fieldOf(success, "results")
+  if (fieldOf(success, "cursor") === undefined || results === undefined || !SchemaAST.isArrays(results)) {
+    return undefined
+  }
+  const [change = SchemaAST.unknown] = results.rest
+  const decodeChange = Schema.decodeUnknownEffect(codecOf(openEnums(change)))
+  return (response) =>
+    Option.match(parseJson(response.text), {
+      onNone: () => Effect.fail(unreadableAnswer(response, "The stream of changes sent a change that is not JSON")),
+      onSome: (value) =>
+        Effect.mapError(
+          decodeChange(value),
+          ({ message }) => unreadableAnswer(response, `A change of the stream does not match this client: ${message}`),
+        ),
+    })
 }
 
 const makeEndpointDecoder = (
@@ -117,21 +134,9 @@ const makeEndpointDecoder = (
     const declared = Option.flatMap(Option.fromUndefinedOr(decodeErrors.get(status)), (decode) => decode(body.value))
     return Effect.fail(Option.getOrElse(declared, () => unknownError(response, path, body.value)))
   }
-  return { path, hasPages: hasField(success.ast, "page"), hasChanges: hasField(success.ast, "cursor"), decode }
+  const hasPages = fieldOf(success.ast, "page") !== undefined
+  return { path, hasPages, decodeChange: makeChangeDecoder(success.ast), decode }
 }
-
-const decodeChangeValue = Schema.decodeUnknownEffect(codecOf(openEnums(Change.ast)))
-
-/** Decodes a change that a stream sends on its own. Fails with `UnreadableAnswer`. */
-export const decodeChange = (response: RawResponse) =>
-  Option.match(parseJson(response.text), {
-    onNone: () => Effect.fail(unreadableAnswer(response, "The stream of changes sent a change that is not JSON")),
-    onSome: (value) =>
-      Effect.mapError(
-        decodeChangeValue(value),
-        ({ message }) => unreadableAnswer(response, `A change of the stream does not match this client: ${message}`),
-      ),
-  })
 
 const makeDecoders = (isIncluded: (endpoint: { readonly path: string; readonly isText: boolean }) => boolean) => {
   const decoders: Array<EndpointDecoder> = []

@@ -82,8 +82,8 @@ layer(Layer.empty, { excludeTestServices: true })("changes of a stub", (it) => {
         const number = Number.parseInt(query.get("after") ?? "0", 10) + 1
         if (path !== "/v1/changes") {
           return number > 2
-            ? { events: formatGap(), then: "end" }
-            : { events: formatChange(number).replace("0.5", "12345678901234567890.250"), then: "end" }
+            ? { events: formatGap(), ending: "end" }
+            : { events: formatChange(number).replace("0.5", "12345678901234567890.250"), ending: "end" }
         }
         const body = `{"results":[${exact(number)}],"cursor":"${cursorOf(number)}","has_more":${number < 2}}`
         return { status: 200, body }
@@ -144,7 +144,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes of a stub", (it) => {
         streams.push(response)
         response.write(formatChange(1) + formatHeartbeat())
       },
-      then: "open",
+      ending: "open",
     }))
     const running = yield* startCommandProcess(["changes", "--follow", "--url", url], environment)
     yield* waitForOutput(running, /"cursor"/)
@@ -195,7 +195,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes of a stub", (it) => {
     Effect.gen(function* () {
       const { url } = yield* startFeedStub((_, index) =>
         index === 0
-          ? { events: formatChange(1), then: "reset" }
+          ? { events: formatChange(1), ending: "reset" }
           : { status: 402, body: makeError("insufficient_credits", { balance_microdollars: 0 }) }
       )
       const { code, err, out } = yield* changes(["--url", url, "--follow"])

@@ -17,7 +17,7 @@ export type StubReply =
     /** The body of an event stream, or a function that writes it. */
     readonly events: string | Uint8Array | ((response: ServerResponse) => void)
     /** What follows the events: the response ends, the connection is lost, or it stays open. */
-    readonly then: "end" | "reset" | "open"
+    readonly ending: "end" | "reset" | "open"
   }
 
 const send = (response: ServerResponse, reply: StubReply) => {
@@ -29,12 +29,12 @@ const send = (response: ServerResponse, reply: StubReply) => {
   }
   response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" })
   response.flushHeaders()
-  const { events, then } = reply
+  const { events, ending } = reply
   if (typeof events === "function") return events(response)
   const finish = () => {
-    if (then === "end") response.end()
+    if (ending === "end") response.end()
     // Half-closes the connection after the bytes, without the last chunk of the body.
-    else if (then === "reset") response.socket?.end()
+    else if (ending === "reset") response.socket?.end()
   }
   if (events.length === 0) finish()
   else response.write(events, finish)
