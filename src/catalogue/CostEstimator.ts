@@ -13,19 +13,15 @@ import { findEndpoint, suggestEndpoint } from "./Endpoints.ts"
 
 const estimatePath = "/estimate"
 
-const makeUnknownEndpointError = (path: string) => {
-  const reason = `is not in the catalogue.${suggestEndpoint(path)} GET /endpoints lists all paths.`
-  return new ValidationError({
+const makeEndpointError = (reason: string) =>
+  new ValidationError({
     error: { message: `endpoint ${reason}`, details: { fields: [{ field: "endpoint", reason }] } },
   })
-}
 
-const makeEndlessError = () => {
-  const reason = "is a stream, whose cost is not known in advance. It is charged by the byte, as /v1/changes is"
-  return new ValidationError({
-    error: { message: `endpoint ${reason}`, details: { fields: [{ field: "endpoint", reason }] } },
-  })
-}
+const makeUnknownEndpointError = (path: string) =>
+  makeEndpointError(`is not in the catalogue.${suggestEndpoint(path)} GET /endpoints lists all paths.`)
+
+const endlessReason = "is a stream, whose cost is not known in advance. It is charged by the byte, as /v1/changes is"
 
 const getQueryString = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
 
@@ -68,7 +64,7 @@ export const makeCostEstimator = Effect.gen(function* () {
   return Effect.fnUntraced(function* (path: string, request: HttpServerRequest.HttpServerRequest) {
     const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
     if (endpoint.row.path === estimatePath) return yield* Effect.as(setRecordCount(1), selfEstimate)
-    if (endpoint.isEndless) return yield* makeEndlessError()
+    if (endpoint.isEndless) return yield* makeEndpointError(endlessReason)
     const { id, startedAt } = yield* RequestContext
     const target = `${endpoint.row.path}?${removeEndpointParameter(request.url)}`
     const context = makeRequestContext({ id, target, startedAt, purpose: "estimate" })

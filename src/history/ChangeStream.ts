@@ -374,7 +374,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           forgetRecent()
         })
 
-      let livePageChanges = maxPageChanges
+      let livePageChanges = firstPageChanges
 
       /** Reads one page for all live streams. */
       const followFeed = Effect.gen(function* () {

