@@ -2,7 +2,7 @@
  * Follows the change feed (docs/guides/changes.md) over any number of connections. Each continues from the newest
  * cursor, so no change is skipped or repeated.
  */
-import { Clock, type Duration, Effect, Result, Stream } from "effect"
+import { Clock, type Duration, Effect, Option, Result, Stream } from "effect"
 import { Sse } from "effect/encoding"
 import { NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
 import type { EndpointCaller, EventsResponse } from "./EndpointCaller.ts"
@@ -105,7 +105,8 @@ export const followChanges = <Change, Error>(
         if (event === "gap") {
           return yield* reader.readError({ text: data, headers, metadata: { ...metadata, status: 410 } })
         }
-        return event === "change" ? [yield* reader.readChange({ text: data, headers, metadata })] : []
+        if (event !== "change") return Option.none()
+        return Option.some(yield* reader.readChange({ text: data, headers, metadata }))
       },
     )
 
@@ -126,7 +127,8 @@ export const followChanges = <Change, Error>(
       })
       return readEvents(body).pipe(
         Stream.mapEffect((event) => readEvent(event, attempt.success, openedAt)),
-        Stream.flattenIterable,
+        Stream.filter(Option.isSome),
+        Stream.map(({ value }) => value),
         Stream.concat(Stream.fromEffectDrain(reconnect)),
       )
     })

@@ -321,9 +321,10 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
 
   it.effect("the Promise client rejects with the error of the service (guides/changes)", () =>
     Effect.gen(function* () {
-      const { url } = yield* startFeedStub(() => ({ events: formatGap(), ending: "end" }))
+      const { url } = yield* startFeedStub(() => ({ events: formatChange(1) + formatGap(), ending: "end" }))
       const tickerline = createClient({ baseUrl: url, apiKey: "key" })
       const changes = tickerline.changes.follow()[Symbol.asyncIterator]()
+      assert.deepStrictEqual(yield* Effect.promise(() => changes.next()), { done: false, value: makeChange(1) })
       const error = yield* Effect.flip(Effect.tryPromise({ try: () => changes.next(), catch: (error) => error }))
       if (!TickerlineError.is(error, "cursor_expired")) return assert.fail(String(error))
       assert.deepStrictEqual([error.status, error.details.earliest], [410, expiredError.error.details.earliest])
