@@ -506,8 +506,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (isStopping) end(stream, "server_stopping")
         const beginning = Stream.sync(() => {
           const events = takePage(stream, page)
-          const retry = send(stream, encodeText(retryField), 0)
-          return Buffer.concat([retry, events ?? sendHeartbeat(stream)])
+          const heartbeat = events === undefined ? "" : formatHeartbeat(undefined)
+          const start = send(stream, encodeText(retryField + heartbeat), 0)
+          return Buffer.concat([start, events ?? sendHeartbeat(stream)])
         })
         const following = Effect.map(pullNext(stream), (text) => [text] as const)
         return Stream.concat(beginning, Stream.fromPull(Effect.succeed(following)))

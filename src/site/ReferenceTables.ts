@@ -32,6 +32,7 @@ const advice = [
   [Errors.CursorExpired, "Download the datasets again, and continue with the cursor from `details.restart`.", "no"],
   [Errors.ValidationError, "Correct every field in `details.fields`.", "no"],
   [AccountErrors.RateLimitExceeded, "Wait for `Retry-After` seconds.", "yes, after `Retry-After`"],
+  [AccountErrors.TooManyStreams, "Close a stream, or read several datasets with one.", "once a stream has ended"],
   [Errors.InternalError, "Send the `request_id` to support.", "once"],
   [Errors.DataRefreshing, "A dataset is being replaced. Wait for `Retry-After` seconds.", "yes, after `Retry-After`"],
   [Errors.DatabasePoolTimeout, "The service is busy. Wait for `Retry-After` seconds.", "yes, after `Retry-After`"],
