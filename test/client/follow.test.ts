@@ -403,7 +403,7 @@ describe("Waits of a follower", () => {
       assert.strictEqual(script.urls.length, 2)
       yield* advance("19749 millis")
       assert.strictEqual(script.urls.length, 2)
-      yield* advance("2 seconds")
+      yield* advance("3 seconds")
       const result = yield* Fiber.join(fiber)
       assert.strictEqual(Result.isFailure(result) ? result.failure._tag : "none", "RateLimitExceeded")
       assert.strictEqual(script.urls.length, 3)
