@@ -87,7 +87,7 @@ const endMessages = {
   out_of_credit: "The account's prepaid balance is used up. Add credit, and continue after the cursor.",
   gap: "The changes after the cursor are not known. Download the datasets again, and continue from there.",
 }
-export type EndReason = keyof typeof endMessages
+type EndReason = keyof typeof endMessages
 
 const makeEndedCounter = (reason: EndReason | "disconnected") =>
   Metric.counter("tickerline_change_streams_ended_total", {
