@@ -93,17 +93,6 @@ export const renderPromiseContract = (): string => {
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, errors, successes }) => {
-      const [success] = successes.get(200) ?? []
-      if (success === undefined || SchemaAST.isString(success.ast)) return
-      const name = toEndpointName(endpoint.path)
-      const typePrefix = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
-      const body = SchemaAST.toType(success.ast)
-      types.push(`export type ${typePrefix}Query = ${queryType(endpoint.query?.ast)}`)
-      types.push(`export type ${typePrefix}Body = ${responseType(body)}`)
-      const resource = fieldOf(body, "page") === undefined ? "Resource" : "List"
-      endpoints.push(
-        `/** \`GET ${endpoint.path}\` */\nreadonly ${name}: ${resource}<${typePrefix}Query, ${typePrefix}Body>`,
-      )
       for (const { ast } of Array.from(errors.values()).flat()) {
         const error = fieldOf(SchemaAST.toEncoded(ast), "error")
         const code = fieldOf(error, "code")
@@ -114,13 +103,29 @@ export const renderPromiseContract = (): string => {
         const variants = details.get(String(code.literal)) ?? new Set()
         details.set(String(code.literal), variants.add(responseType(detailsSchema)))
       }
+      const [success] = successes.get(200) ?? []
+      // A stream of events has errors, but no method.
+      if (success === undefined || SchemaAST.isString(success.ast)) return
+      const name = toEndpointName(endpoint.path)
+      const typePrefix = `${name.charAt(0).toUpperCase()}${name.slice(1)}`
+      const body = SchemaAST.toType(success.ast)
+      types.push(`export type ${typePrefix}Query = ${queryType(endpoint.query?.ast)}`)
+      types.push(`export type ${typePrefix}Body = ${responseType(body)}`)
+      const resource = fieldOf(body, "page") !== undefined
+        ? "List"
+        : fieldOf(body, "cursor") !== undefined
+        ? "ChangeFeed"
+        : "Resource"
+      endpoints.push(
+        `/** \`GET ${endpoint.path}\` */\nreadonly ${name}: ${resource}<${typePrefix}Query, ${typePrefix}Body>`,
+      )
     },
   })
   const allCodes = [...codes, "no_answer", "unreadable_answer", "invalid_options"].map((code) => JSON.stringify(code))
   const detailsByCode = Array.from(details, ([code, variants]) => `readonly ${code}: ${[...variants].join(" | ")}`)
   return [
     "/** The contract of the API as types, generated from its schemas. */",
-    `import type { List, Resource } from "./PromiseResource.js"`,
+    `import type { ChangeFeed, List, Resource } from "./PromiseResource.js"`,
     "type Json = null | string | number | boolean | ReadonlyArray<Json> | { readonly [name: string]: Json }",
     ...types,
     "/** Every endpoint, named after its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */",

@@ -27,6 +27,7 @@ import { ingestCommand } from "./IngestCommand.ts"
 import { loggingLayer } from "./Logging.ts"
 import { grantCommand, migrateCommand } from "./DatabaseCommands.ts"
 import { makeMcpCommand } from "./McpCommand.ts"
+import { makeChangesCommand } from "./query/ChangesCommand.ts"
 import { makeQueryCommand } from "./query/QueryCommand.ts"
 import { apiBaseUrl } from "./ServeSettings.ts"
 import { findInvalidSettings, formatSettingProblems, warnOfMisspeltSettings } from "./Settings.ts"
@@ -95,6 +96,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
       // No warnings on standard error: `doctor` lists misspelled settings among its findings.
       makeDoctorCommand(packageJson.version),
       makeQueryCommand(apiBaseUrl, paths).pipe(withWarnings),
+      makeChangesCommand(apiBaseUrl).pipe(withWarnings),
       makeMcpCommand(apiBaseUrl).pipe(withWarnings),
       announceCommand.pipe(withWarnings),
       announcementsCommand.pipe(withWarnings),

@@ -1,6 +1,7 @@
-/** Parts shared by several commands: names, flags, and help examples. */
-import { Schema } from "effect"
-import { Flag } from "effect/cli"
+/** Parts shared by several commands: names, flags, usage errors, and help examples. */
+import { Effect, Schema } from "effect"
+import { CliError, Flag } from "effect/cli"
+import { redactKeys } from "../rules/Errors.ts"
 
 /** The name of an account or a key, or the reference of a payment. */
 export const TrimmedName = Schema.String.check(
@@ -12,6 +13,46 @@ export const TrimmedName = Schema.String.check(
 /** A flag that takes no value and is false by default. */
 export const makeBooleanFlag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
+
+/** The flags of a command that calls a service. */
+export const serviceFlags = {
+  url: Flag.String("url").pipe(
+    Flag.withDescription("Address of a different service than the configured one"),
+    Flag.optional,
+  ),
+  keyFile: Flag.File("key-file").pipe(
+    Flag.withDescription("File that contains the API key (default: TICKERLINE_KEY, then the demo key)"),
+    Flag.optional,
+  ),
+}
+
+/** The command line is invalid; prints the usage of the command. */
+export const makeUsageError = (command: string, message: string) =>
+  new CliError.ShowHelp({
+    commandPath: ["tickerline", command],
+    errors: [new CliError.ValidationError({ message })],
+  })
+
+/** Fails if one of the addresses is not an HTTP URL. */
+export const checkUrls = (command: string, addresses: ReadonlyArray<string>) => {
+  const invalid = addresses.find((address) => !/^https?:\/\/./i.test(address) || !URL.canParse(address))
+  return invalid === undefined ? Effect.void : Effect.fail(
+    makeUsageError(command, `${invalid} is not a URL. Expected a URL such as https://api.example.com.`),
+  )
+}
+
+/** Finds API keys, which must not be arguments: the shell history and the process list show all arguments. */
+export const containsApiKey = (text: string) => redactKeys(text) !== text
+
+/** Fails if one of the arguments contains an API key. */
+export const checkForKeys = (command: string, values: ReadonlyArray<string>) =>
+  values.some(containsApiKey)
+    ? Effect.fail(makeUsageError(
+      command,
+      "Do not put an API key into an argument, where other users of this machine can read it. " +
+        "Use TICKERLINE_KEY or --key-file.",
+    ))
+    : Effect.void
 
 export const makeExample = (args: string, description: string) => ({
   command: `npm run tickerline -- ${args}`,

@@ -3,10 +3,10 @@
  * message and its reply, one per line; standard output contains nothing else.
  */
 import { Console, Duration, Effect, FiberMap, Option, Redacted, Schema, Stdio, Stream } from "effect"
-import { CliError, Command, Flag } from "effect/cli"
+import { Command } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { mcpPath } from "../http/RequestTarget.ts"
-import { makeSilentExample } from "./CommandParts.ts"
+import { checkUrls, makeSilentExample, serviceFlags } from "./CommandParts.ts"
 import { findApiKey } from "./query/QueryRequest.ts"
 
 /** Longer than the slowest query of the API. */
@@ -144,27 +144,9 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
 export const makeMcpCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
   Command.make(
     "mcp",
-    {
-      url: Flag.String("url").pipe(
-        Flag.withDescription("Address of a different service than the configured one"),
-        Flag.optional,
-      ),
-      keyFile: Flag.File("key-file").pipe(
-        Flag.withDescription("File that contains the API key (default: TICKERLINE_KEY, then the demo key)"),
-        Flag.optional,
-      ),
-    },
+    serviceFlags,
     Effect.fnUntraced(function* ({ keyFile, url }) {
-      if (Option.isSome(url) && (!/^https?:\/\/./i.test(url.value) || !URL.canParse(url.value))) {
-        return yield* new CliError.ShowHelp({
-          commandPath: ["tickerline", "mcp"],
-          errors: [
-            new CliError.ValidationError({
-              message: `${url.value} is not a URL. Expected a URL such as https://api.example.com.`,
-            }),
-          ],
-        })
-      }
+      yield* checkUrls("mcp", Option.toArray(url))
       const key = yield* findApiKey(keyFile, Option.isNone(url))
       const baseUrl = Option.isSome(url) ? url.value : yield* apiBaseUrl
       yield* Effect.scoped(forwardMessages(baseUrl, key))

@@ -19,9 +19,12 @@ import {
   makeEndpointCaller,
   nextPageQuery,
 } from "./EndpointCaller.ts"
+import { followChanges, type FollowOptions, makeChangeReader } from "./ChangeFollower.ts"
 import type { CallFailure, InvalidOptions } from "./ClientErrors.ts"
 import {
   type AnyQuery,
+  type ChangePage,
+  type ChangeStreamEndpoint,
   type EndpointName,
   type ErrorOf,
   type JsonEndpoint,
@@ -35,6 +38,7 @@ import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 export * from "../accounts/AccountErrors.ts"
 export * from "../rules/Errors.ts"
+export type { FollowOptions } from "./ChangeFollower.ts"
 export type { ClientOptions, DownloadedFile } from "./EndpointCaller.ts"
 export { type CallFailure, InvalidOptions, NoAnswer, UnknownCode, UnreadableAnswer } from "./ClientErrors.ts"
 export type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
@@ -74,7 +78,21 @@ export interface List<Query, Body extends ResultPage, Error> extends Resource<Qu
   ) => Effect.Effect<DownloadedFile & { readonly told: ResponseMetadata }, Error | CallFailure>
 }
 
+/** The endpoint that lists changes. */
+export interface ChangeFeed<Query, Body extends ChangePage<unknown>, Error> extends Resource<Query, Body, Error> {
+  /**
+   * The changes from the query's `after` on, without end, each exactly once. Connects again after a lost connection
+   * and after 429, 502, 503 and 504, from the last change. Fails with the error of the service if that cannot help,
+   * such as `CursorExpired`, and with `NoAnswer` after ten failures in a row.
+   */
+  readonly follow: (
+    query?: Omit<Query, "limit">,
+    options?: FollowOptions,
+  ) => Stream.Stream<Body["results"][number], Error | ErrorOf<ChangeStreamEndpoint> | CallFailure>
+}
+
 type EndpointResource<Query, Body, Error> = Body extends ResultPage ? List<Query, Body, Error>
+  : Body extends ChangePage<unknown> ? ChangeFeed<Query, Body, Error>
   : Resource<Query, Body, Error>
 
 /** Every endpoint, named after its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
@@ -97,14 +115,21 @@ interface UntypedResource {
   readonly download?: (
     query: never,
   ) => Effect.Effect<DownloadedFile & { readonly told: ResponseMetadata }, unknown>
+  readonly follow?: (query: never, options?: FollowOptions) => Stream.Stream<unknown, unknown>
 }
 
-const makeResource = (endpoint: EndpointDecoder, { call, openFile }: EndpointCaller): UntypedResource => {
+const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): UntypedResource => {
+  const { call, openFile } = caller
   const getWithHeaders = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {
     const { metadata, result } = yield* call(endpoint, query)
     return { answer: yield* Effect.fromResult(result), told: metadata }
   })
   const get = (query?: AnyQuery) => Effect.map(getWithHeaders(query), ({ answer }) => answer)
+  if (endpoint.decodeChange !== undefined) {
+    const follow = (query: AnyQuery = {}, options: FollowOptions = {}) =>
+      followChanges(caller, makeChangeReader(endpoint, options.via), endpoint.path, query, options)
+    return { get, getWithHeaders, follow }
+  }
   if (!endpoint.hasPages) return { get, getWithHeaders }
   const pages = (query: AnyQuery = {}) =>
     Stream.paginate(

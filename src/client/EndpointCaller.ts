@@ -6,13 +6,8 @@ import { makeRequestId } from "../rules/RequestIds.ts"
 import { InvalidOptions, NoAnswer, UnreadableAnswer } from "./ClientErrors.ts"
 import type { AnyQuery, QueryValue, ResultPage } from "./EndpointTypes.ts"
 import type { EndpointDecoder, RawResponse } from "./ResponseDecoder.ts"
-import {
-  type DeprecationNotice,
-  parseRetryAfterMillis,
-  readResponseMetadata,
-  type ResponseMetadata,
-} from "./ResponseMetadata.ts"
-import { makeRetryPolicy, type RetryOptions } from "./RetryPolicy.ts"
+import { type DeprecationNotice, readResponseMetadata, type ResponseMetadata } from "./ResponseMetadata.ts"
+import { makeRetryPolicy, type RetryOptions, type RetryPolicy, toAttemptResult } from "./RetryPolicy.ts"
 
 /** The version in `client/package.json`. */
 export const clientVersion = "0.2.0"
@@ -96,7 +91,12 @@ interface FileResponse extends Omit<RawResponse, "text"> {
   readonly body: FileBytes | string
 }
 
-interface RequestSender {
+/** A response: the bytes of an event stream, or the text of anything else. */
+export interface EventsResponse extends Omit<RawResponse, "text"> {
+  readonly body: Stream.Stream<Uint8Array, HttpClientError.HttpClientError> | string
+}
+
+export interface RequestSender {
   readonly send: (path: string, query: AnyQuery | string) => Effect.Effect<RawResponse, NoAnswer>
   /** Like `send`, but does not wait for the bytes of a file. The query must request the same format. */
   readonly openFile: (
@@ -104,11 +104,16 @@ interface RequestSender {
     query: AnyQuery | string,
     format: ExportFormat,
   ) => Effect.Effect<FileResponse, NoAnswer>
+  /** Sends a request once, and does not wait for the end of an event stream. */
+  readonly openEvents: (path: string, query: AnyQuery) => Effect.Effect<EventsResponse, NoAnswer>
+  readonly retryPolicy: RetryPolicy
 }
 
 type Read<Body> = (
   response: HttpClientResponse.HttpClientResponse,
 ) => Effect.Effect<Body, HttpClientError.HttpClientError>
+
+const eventStreamType = "text/event-stream"
 
 const getMediaType = (contentType: string | undefined) => contentType?.split(";")[0]?.trim().toLowerCase()
 
@@ -136,10 +141,10 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
   const baseUrl = yield* parseBaseUrl(options.baseUrl)
   const headers = yield* makeHeaders(options)
   const timeout = options.timeout ?? "1 minute"
-  const delayBeforeRetry = makeRetryPolicy(options.retries ?? {})
+  const retryPolicy = makeRetryPolicy(options.retries ?? {})
 
-  const attempt = <Body>(url: string, requestId: string, read: Read<Body>) =>
-    client.execute(HttpClientRequest.get(url, { headers: { ...headers, "X-Request-Id": requestId } })).pipe(
+  const attempt = <Body>(url: string, sentHeaders: Readonly<Record<string, string>>, read: Read<Body>) =>
+    client.execute(HttpClientRequest.get(url, { headers: { ...headers, ...sentHeaders } })).pipe(
       Effect.flatMap((response) => Effect.map(read(response), (body) => ({ response, body }))),
       Effect.mapError((error) => new AttemptFailure("connection", causeOf(error))),
       Effect.timeoutOrElse({ duration: timeout, orElse: () => Effect.fail(new AttemptFailure("timeout", undefined)) }),
@@ -154,31 +159,40 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     return new NoAnswer({ message: `${path} ${problem}${suffix}`, reason, request_id, attempts, cause })
   }
 
-  const sendAndRead = Effect.fnUntraced(function* <Body>(path: string, query: AnyQuery | string, read: Read<Body>) {
+  const sendOnce = Effect.fnUntraced(function* <Body>(
+    path: string,
+    query: AnyQuery | string,
+    read: Read<Body>,
+    attempts: number,
+    sentHeaders: Readonly<Record<string, string>> = {},
+  ) {
     const url = `${baseUrl}${path}${typeof query === "string" ? query : encodeQuery(query)}`
+    const sentRequestId = makeRequestId()
+    const result = yield* attempt(url, { ...sentHeaders, "X-Request-Id": sentRequestId }, read)
+    if (Result.isFailure(result)) return yield* noAnswer(result.failure, path, sentRequestId, attempts)
+    const now = yield* Clock.currentTimeMillis
+    const { body, response: { headers, status } } = result.success
+    return { body, headers, metadata: readResponseMetadata({ status, headers, attempts, now, sentRequestId }) }
+  })
+
+  const sendAndRead = Effect.fnUntraced(function* <Body>(path: string, query: AnyQuery | string, read: Read<Body>) {
     for (let attempts = 1;; attempts += 1) {
-      const sentRequestId = makeRequestId()
-      const result = yield* attempt(url, sentRequestId, read)
-      const now = yield* Clock.currentTimeMillis
-      const response = Result.isSuccess(result) ? result.success.response : undefined
-      const retryAfterMillis = response === undefined ? null : parseRetryAfterMillis(response.headers, now)
-      const delay = yield* delayBeforeRetry({ status: response?.status, retryAfterMillis }, attempts)
-      if (delay !== undefined) {
-        yield* Effect.sleep(delay)
-        continue
-      }
-      if (Result.isFailure(result)) return yield* noAnswer(result.failure, path, sentRequestId, attempts)
-      const { body, response: { headers, status } } = result.success
-      return { body, headers, metadata: readResponseMetadata({ status, headers, attempts, now, sentRequestId }) }
+      const result = yield* Effect.result(sendOnce(path, query, read, attempts))
+      const delay = yield* retryPolicy.delayBeforeRetry(toAttemptResult(result), attempts)
+      if (delay === undefined) return yield* Effect.fromResult(result)
+      yield* Effect.sleep(delay)
     }
   })
 
-  const openFile: RequestSender["openFile"] = Effect.fnUntraced(function* (path, query, format) {
-    const type = getMediaType(listContentTypes[format])
-    const read: Read<HttpClientResponse.HttpClientResponse["stream"] | string> = (response) =>
+  /** The bytes of a response with this media type, or the text of any other. */
+  const readBytesOf =
+    (type: string | undefined): Read<HttpClientResponse.HttpClientResponse["stream"] | string> => (response) =>
       response.status === 200 && getMediaType(response.headers["content-type"]) === type
         ? Effect.succeed(response.stream)
         : response.text
+
+  const openFile: RequestSender["openFile"] = Effect.fnUntraced(function* (path, query, format) {
+    const read = readBytesOf(getMediaType(listContentTypes[format]))
     const { body, ...response } = yield* sendAndRead(path, query, read)
     if (typeof body === "string") return { ...response, body }
     const { attempts, request_id } = response.metadata
@@ -187,6 +201,9 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     return { ...response, body: format === "parquet" ? checkEnd(bytes, () => toNoAnswer(undefined)) : bytes }
   })
 
+  const openEvents: RequestSender["openEvents"] = (path, query) =>
+    sendOnce(path, query, readBytesOf(eventStreamType), 1, { Accept: `${eventStreamType}, application/json` })
+
   const sender: RequestSender = {
     send: (path, query) =>
       Effect.map(
@@ -194,6 +211,8 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
         ({ body, ...response }) => ({ ...response, text: body }),
       ),
     openFile,
+    openEvents,
+    retryPolicy,
   }
   return sender
 })
@@ -216,6 +235,8 @@ export interface DownloadedFile {
 /** A caller of endpoints. `openFile` succeeds with a `DownloadedFile` as the result. */
 export interface EndpointCaller {
   readonly call: CallEndpoint
+  readonly openEvents: RequestSender["openEvents"]
+  readonly retryPolicy: RetryPolicy
   readonly openFile: (
     endpoint: EndpointDecoder,
     query: AnyQuery,
@@ -238,7 +259,7 @@ export const formatDeprecationWarning = (path: string, { documentation, successo
   ].join(" ")
 
 export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOptions) {
-  const { openFile, send } = yield* makeRequestSender(options)
+  const { openEvents, openFile, retryPolicy, send } = yield* makeRequestSender(options)
   const {
     onAnswer = () => Effect.void,
     onDeprecated = (path, deprecated) => Effect.logWarning(formatDeprecationWarning(path, deprecated)),
@@ -274,7 +295,12 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
     return { result: yield* Effect.result(failure), metadata }
   })
 
-  const caller: EndpointCaller = { call, openFile: callForFile }
+  const caller: EndpointCaller = {
+    call,
+    openEvents: (path, query) => Effect.tap(openEvents(path, query), ({ metadata }) => report(path, metadata)),
+    openFile: callForFile,
+    retryPolicy,
+  }
   return caller
 })
 

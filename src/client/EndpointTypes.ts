@@ -15,6 +15,9 @@ type RespondsWithJson<Endpoint> = Endpoint extends HttpApiEndpoint.ConstraintReq
 /** Every endpoint except those that respond with text, such as feeds. */
 export type JsonEndpoint = RespondsWithJson<HttpApiGroup.Endpoints<Groups>>
 
+/** The event stream, which `follow` of `/v1/changes` reads. */
+export type ChangeStreamEndpoint = Extract<HttpApiGroup.Endpoints<Groups>, { readonly path: "/v1/changes/stream" }>
+
 type CamelCase<Text extends string> = Text extends `${infer Left}/${infer Right}`
   ? `${CamelCase<Left>}${Capitalize<CamelCase<Right>>}`
   : Text extends `${infer Left}-${infer Right}` ? `${CamelCase<Left>}${Capitalize<CamelCase<Right>>}`
@@ -80,5 +83,14 @@ export type AnyQuery = { readonly [name: string]: QueryValue }
 export interface ResultPage {
   readonly results: ReadonlyArray<unknown>
   readonly page: number
+  readonly has_more: boolean
+}
+
+/** The body of a response that lists changes. */
+export interface ChangePage<Change> {
+  readonly results: ReadonlyArray<Change>
+  /** Continues after the last change. */
+  readonly cursor: string
+  /** Whether more changes may be known already. */
   readonly has_more: boolean
 }

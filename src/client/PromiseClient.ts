@@ -11,6 +11,7 @@
 import { Cause, DateTime, Effect, Exit, Redacted, Result, Schema, Stream } from "effect"
 import { FetchHttpClient, HttpClient } from "effect/http"
 import { InstantColumn } from "../rows/Timestamps.ts"
+import { followChanges, makeChangeReader } from "./ChangeFollower.ts"
 import {
   type EndpointCaller,
   type FileBytes,
@@ -22,13 +23,13 @@ import {
 import type { NoAnswer } from "./ClientErrors.ts"
 import { type AnyQuery, type ResultPage, toEndpointName } from "./EndpointTypes.ts"
 import type { TickerlineClient } from "./PromiseContract.ts"
-import type { CallOptions, DownloadedFile } from "./PromiseResource.ts"
+import type { CallOptions, DownloadedFile, FollowOptions } from "./PromiseResource.ts"
 import { type EndpointDecoder, endpointDecoders } from "./ResponseDecoder.ts"
 import type { DeprecationNotice, ResponseMetadata } from "./ResponseMetadata.ts"
 import { toTickerlineError } from "./TickerlineError.ts"
 
 export type { DetailsOf, ErrorCode, TickerlineClient } from "./PromiseContract.ts"
-export type { CallOptions, DownloadedFile, List, Resource } from "./PromiseResource.ts"
+export type { CallOptions, ChangeFeed, DownloadedFile, FollowOptions, List, Resource } from "./PromiseResource.ts"
 export type { DeprecationNotice, FollowedLineage, ResponseMetadata } from "./ResponseMetadata.ts"
 export { TickerlineError } from "./TickerlineError.ts"
 
@@ -70,10 +71,8 @@ const toJson = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, toJson(field)]))
 }
 
-type RunCall = <Outcome>(
-  call: Effect.Effect<Outcome, NoAnswer>,
-  signal: AbortSignal | undefined,
-) => Promise<Exit.Exit<Outcome, NoAnswer>>
+/** Provides what a request needs: the `fetch` of the options. */
+type PrepareCall = <Outcome>(call: Effect.Effect<Outcome, NoAnswer>) => Effect.Effect<Outcome, NoAnswer>
 
 /** A resource without its endpoint's types. */
 interface UntypedResource {
@@ -85,6 +84,7 @@ interface UntypedResource {
   readonly pages?: (query: never, options?: CallOptions) => AsyncIterable<ResultPage>
   readonly rows?: (query: never, options?: CallOptions) => AsyncIterable<unknown>
   readonly download?: (query: never, options?: CallOptions) => Promise<DownloadedFile>
+  readonly follow?: (query: never, options?: FollowOptions) => AsyncIterable<unknown>
 }
 
 interface Outcome<Success> {
@@ -104,14 +104,34 @@ async function* readBytes(bytes: FileBytes, told: ResponseMetadata, signal: Abor
   }
 }
 
+async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: AbortSignal | undefined) {
+  signal?.throwIfAborted()
+  const iterator = Stream.toAsyncIterable(changes)[Symbol.asyncIterator]()
+  // Interrupts a pending read, too.
+  const stop = () => void iterator.return?.()
+  signal?.addEventListener("abort", stop, { once: true })
+  try {
+    for await (const change of { [Symbol.asyncIterator]: () => iterator }) {
+      signal?.throwIfAborted()
+      yield toJson(change)
+    }
+    signal?.throwIfAborted()
+  } catch (error) {
+    signal?.throwIfAborted()
+    throw toTickerlineError(error, null)
+  } finally {
+    signal?.removeEventListener("abort", stop)
+  }
+}
+
 const makeResource = (
   endpoint: EndpointDecoder,
-  { call, openFile }: EndpointCaller,
-  runCall: RunCall,
+  { call, openEvents, openFile, retryPolicy }: EndpointCaller,
+  prepare: PrepareCall,
 ): UntypedResource => {
   const run = async <Success>(call: Effect.Effect<Outcome<Success>, NoAnswer>, signal: AbortSignal | undefined) => {
     signal?.throwIfAborted()
-    const exit = await runCall(call, signal)
+    const exit = await Effect.runPromiseExit(prepare(call), signal === undefined ? {} : { signal })
     if (Exit.isFailure(exit)) {
       signal?.throwIfAborted()
       throw toTickerlineError(Cause.squash(exit.cause), null)
@@ -139,6 +159,18 @@ const makeResource = (
   async function* rows(query?: AnyQuery, options?: CallOptions) {
     for await (const page of pages(query, options)) yield* page.results
   }
+  const follow = (query: AnyQuery = {}, { intervalMs, signal, via }: FollowOptions = {}) =>
+    readChanges(
+      followChanges(
+        { openEvents: (path, query) => prepare(openEvents(path, query)), retryPolicy },
+        makeChangeReader(endpoint, via, toTickerlineError),
+        endpoint.path,
+        query,
+        { via, interval: intervalMs },
+      ),
+      signal,
+    )
+  if (endpoint.decodeChange !== undefined) return { get, getWithHeaders, follow }
   return endpoint.hasPages ? { get, getWithHeaders, pages, rows, download } : { get, getWithHeaders }
 }
 
@@ -163,17 +195,16 @@ export const createClient = (options: PromiseClientOptions): TickerlineClient =>
     }).pipe(Effect.result, Effect.provide(FetchHttpClient.layer)),
   )
   if (Result.isFailure(caller)) throw toTickerlineError(caller.failure, null)
-  const runCall: RunCall = (call, signal) =>
+  const prepare: PrepareCall = (call) =>
     call.pipe(
       // Sends no trace headers, because the service's CORS rules forbid them in browsers.
       Effect.provideService(HttpClient.TracerPropagationEnabled, false),
       Effect.provideService(FetchHttpClient.Fetch, options.fetch ?? globalThis.fetch),
-      (call) => Effect.runPromiseExit(call, signal === undefined ? {} : { signal }),
     )
   // The compiler cannot check that the values match the types, although both are derived from the contract.
   return Object.fromEntries(
     endpointDecoders.map((
       endpoint,
-    ) => [toEndpointName(endpoint.path), makeResource(endpoint, caller.success, runCall)]),
+    ) => [toEndpointName(endpoint.path), makeResource(endpoint, caller.success, prepare)]),
   ) as TickerlineClient
 }

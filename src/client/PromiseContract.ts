@@ -3,6 +3,8 @@
  * `client/PromiseDeclarations.ts`; `test/client` compares the two.
  */
 import type {
+  ChangePage,
+  ChangeStreamEndpoint,
   EndpointName,
   ErrorOf,
   JsonEndpoint,
@@ -12,9 +14,11 @@ import type {
   ResponseBodyOf,
   ResultPage,
 } from "./EndpointTypes.ts"
-import type { List, Resource } from "./PromiseResource.ts"
+import type { ChangeFeed, List, Resource } from "./PromiseResource.ts"
 
-type EndpointResource<Query, Body> = [Body] extends [ResultPage] ? List<Query, Body> : Resource<Query, Body>
+type EndpointResource<Query, Body> = [Body] extends [ResultPage] ? List<Query, Body>
+  : [Body] extends [ChangePage<unknown>] ? ChangeFeed<Query, Body>
+  : Resource<Query, Body>
 
 /** Every endpoint, named after its path: `/v1/gap-stats-advanced` is `gapStatsAdvanced`. */
 export type TickerlineClient = {
@@ -24,7 +28,7 @@ export type TickerlineClient = {
   >
 }
 
-type ErrorBody = ErrorOf<JsonEndpoint>["error"]
+type ErrorBody = ErrorOf<JsonEndpoint | ChangeStreamEndpoint>["error"]
 
 /** The API's error codes (§7.2, D13: errors), and three codes for errors that the client itself detects. */
 export type ErrorCode = ErrorBody["code"] | "no_answer" | "unreadable_answer" | "invalid_options"

@@ -43,3 +43,24 @@ export interface List<Query, Body extends { readonly results: ReadonlyArray<unkn
    */
   readonly download: (...query: CallArguments<Query>) => Promise<DownloadedFile>
 }
+
+export interface FollowOptions extends CallOptions {
+  /** `stream` waits for changes on an open connection; `polling` requests them again and again. Default: `stream`. */
+  readonly via?: "stream" | "polling" | undefined
+  /** With `polling`: the delay before the next request, unless more changes are known; 1,000 by default. */
+  readonly intervalMs?: number | undefined
+}
+
+/** The endpoint that lists changes. */
+export interface ChangeFeed<Query, Body extends { readonly results: ReadonlyArray<unknown> }>
+  extends Resource<Query, Body> {
+  /**
+   * The changes from the query's `after` on, without end, each exactly once. Connects again after a lost connection
+   * and after 429, 502, 503 and 504, from the last change. Rejects with the error of the service if that cannot help,
+   * such as `cursor_expired`, and with `no_answer` after ten failures in a row.
+   */
+  readonly follow: (
+    query?: Omit<Query, "limit">,
+    options?: FollowOptions,
+  ) => AsyncIterable<Body["results"][number]>
+}

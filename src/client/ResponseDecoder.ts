@@ -49,8 +49,8 @@ const openEnumsInside = (ast: SchemaAST.AST): SchemaAST.AST => {
   return new SchemaAST.Objects(fields, ast.indexSignatures)
 }
 
-const hasPages = (ast: SchemaAST.AST) =>
-  SchemaAST.isObjects(ast) && ast.propertySignatures.some(({ name }) => name === "page")
+const fieldOf = (ast: SchemaAST.AST, field: string) =>
+  SchemaAST.isObjects(ast) ? ast.propertySignatures.find(({ name }) => name === field)?.type : undefined
 
 /** A complete response before decoding. */
 export interface RawResponse {
@@ -81,8 +81,28 @@ const unknownError = (response: RawResponse, path: string, body: unknown) => {
 export interface EndpointDecoder {
   readonly path: string
   readonly hasPages: boolean
+  /** Decodes one of the changes that the endpoint lists, as a stream sends it; undefined for other endpoints. */
+  readonly decodeChange: ((response: RawResponse) => Effect.Effect<unknown, UnreadableAnswer>) | undefined
   /** Succeeds with the body of a 200. Fails with an error from the contract, `UnknownCode` or `UnreadableAnswer`. */
   readonly decode: (response: RawResponse) => Effect.Effect<unknown, unknown>
+}
+
+const makeChangeDecoder = (success: SchemaAST.AST): EndpointDecoder["decodeChange"] => {
+  const results = fieldOf(success, "results")
+  if (fieldOf(success, "cursor") === undefined || results === undefined || !SchemaAST.isArrays(results)) {
+    return undefined
+  }
+  const [change = SchemaAST.unknown] = results.rest
+  const decodeChange = Schema.decodeUnknownEffect(codecOf(openEnums(change)))
+  return (response) =>
+    Option.match(parseJson(response.text), {
+      onNone: () => Effect.fail(unreadableAnswer(response, "The stream of changes sent a change that is not JSON")),
+      onSome: (value) =>
+        Effect.mapError(
+          decodeChange(value),
+          ({ message }) => unreadableAnswer(response, `A change of the stream does not match this client: ${message}`),
+        ),
+    })
 }
 
 const makeEndpointDecoder = (
@@ -114,18 +134,24 @@ const makeEndpointDecoder = (
     const declared = Option.flatMap(Option.fromUndefinedOr(decodeErrors.get(status)), (decode) => decode(body.value))
     return Effect.fail(Option.getOrElse(declared, () => unknownError(response, path, body.value)))
   }
-  return { path, hasPages: hasPages(success.ast), decode }
+  const hasPages = fieldOf(success.ast, "page") !== undefined
+  return { path, hasPages, decodeChange: makeChangeDecoder(success.ast), decode }
 }
 
-/** One decoder for each endpoint that returns JSON. */
-export const endpointDecoders: ReadonlyArray<EndpointDecoder> = (() => {
+const makeDecoders = (isIncluded: (endpoint: { readonly path: string; readonly isText: boolean }) => boolean) => {
   const decoders: Array<EndpointDecoder> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint, errors, successes }) => {
       const isText = (successes.get(200) ?? []).some(({ ast }) => SchemaAST.isString(ast))
-      if (!isText) decoders.push(makeEndpointDecoder(endpoint, successes, errors))
+      if (isIncluded({ path: endpoint.path, isText })) decoders.push(makeEndpointDecoder(endpoint, successes, errors))
     },
   })
   return decoders
-})()
+}
+
+/** One decoder for each endpoint that returns JSON. */
+export const endpointDecoders: ReadonlyArray<EndpointDecoder> = makeDecoders(({ isText }) => !isText)
+
+/** Decodes the errors of the stream of changes. */
+export const [changeStreamDecoder] = makeDecoders(({ path }) => path === "/v1/changes/stream")

@@ -38,6 +38,8 @@ export interface ResponseMetadata {
     readonly remaining: number
     readonly reset_seconds: number
   } | null
+  /** The moment whose data the response contains, with `as_of`, such as `2026-06-01T13:30:00.000000Z`. */
+  readonly as_of: string | null
   /** Invalid symbols that the service ignored, at most 20. */
   readonly dropped_tickers: ReadonlyArray<string>
   /** One entry per company; empty without `follow_lineage`. */
@@ -109,12 +111,8 @@ const parseRateLimit = (headers: Headers.Headers): ResponseMetadata["rate_limit"
     : { limit, remaining, reset_seconds }
 }
 
-/**
- * `Retry-After` in milliseconds from now. The header has seconds or a date.
- *
- * @internal
- */
-export const parseRetryAfterMillis = (headers: Headers.Headers, now: number): number | null => {
+/** `Retry-After` in milliseconds from now. The header has seconds or a date. */
+const parseRetryAfterMillis = (headers: Headers.Headers, now: number): number | null => {
   const parsed = headers["retry-after"] === undefined ? undefined : Headers.parseRetryAfter(headers["retry-after"])
   if (parsed === undefined || Result.isFailure(parsed)) return null
   return Duration.toMillis(Headers.retryAfterDelay(parsed.success, now))
@@ -140,6 +138,7 @@ export const readResponseMetadata = (
     api_version: headers["x-api-version"] ?? null,
     cost_microdollars: parseInteger(headers["x-cost-microdollars"]),
     rate_limit: parseRateLimit(headers),
+    as_of: headers["x-as-of"] ?? null,
     dropped_tickers: splitList(headers["x-dropped-tickers"]).map(decodeOrKeep),
     lineages: parseLineages(headers["x-lineage"]),
     omitted_types: splitList(headers["x-omitted-types"]),

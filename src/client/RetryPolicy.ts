@@ -2,7 +2,8 @@
  * Decides when a request is retried. Effect's `retryTransient` does not fit: it also retries 500, which may be
  * unsafe, and it waits for any `Retry-After`, however long.
  */
-import { Duration, Effect, Random } from "effect"
+import { Duration, Effect, Random, Result } from "effect"
+import type { ResponseMetadata } from "./ResponseMetadata.ts"
 
 export interface RetryOptions {
   /** Retries per request, 3 by default; 0 disables them. */
@@ -18,8 +19,23 @@ export interface AttemptResult {
   readonly retryAfterMillis: number | null
 }
 
-/** Returns the delay before the next attempt, ms; undefined if there is none. */
-export type RetryPolicy = (result: AttemptResult, attempts: number) => Effect.Effect<number | undefined>
+export const toAttemptResult = (
+  attempt: Result.Result<{ readonly metadata: ResponseMetadata }, unknown>,
+): AttemptResult => {
+  if (Result.isFailure(attempt)) return { status: undefined, retryAfterMillis: null }
+  const { retry_after_seconds, status } = attempt.success.metadata
+  return { status, retryAfterMillis: retry_after_seconds === null ? null : retry_after_seconds * 1000 }
+}
+
+export interface RetryPolicy {
+  /** Returns the delay before the next attempt of a request, ms; undefined if there is none. */
+  readonly delayBeforeRetry: (result: AttemptResult, attempts: number) => Effect.Effect<number | undefined>
+  /**
+   * Returns the delay before a follower of the changes connects again, ms; undefined if it gives up. Only consecutive
+   * failures count, because a follower lives on after any number of restarts of the service.
+   */
+  readonly delayBeforeReconnect: (result: AttemptResult, failures: number) => Effect.Effect<number | undefined>
+}
 
 /** The service sends 429 and 503 (§7.2, errors), load balancers 502 and 504. Repeating a GET is safe. */
 const retryableStatuses = new Set([429, 502, 503, 504])
@@ -29,21 +45,38 @@ const initialDelayMillis = 250
 /** Maximum number of consecutive retries by a client. Each response that needs no retry restores a tenth of a retry. */
 const maxRetryBudget = 10
 
+/** Consecutive failures after which a follower gives up. The delays add up to more than a minute. */
+const maxReconnectFailures = 10
+
 /** All calls of a client share one policy and its budget, so that the client soon stops retrying during an outage. */
 export const makeRetryPolicy = ({ longestWait = "30 seconds", times = 3 }: RetryOptions): RetryPolicy => {
   const maxDelay = Duration.toMillis(longestWait)
   let budget = maxRetryBudget
-  return ({ retryAfterMillis, status }, attempts) =>
+  const isFinal = ({ status }: AttemptResult) => status !== undefined && !retryableStatuses.has(status)
+  const chooseDelay = ({ retryAfterMillis }: AttemptResult, attempts: number) =>
     Effect.map(Random.next, (random) => {
-      if (status !== undefined && !retryableStatuses.has(status)) {
-        budget = Math.min(maxRetryBudget, budget + 0.1)
-        return undefined
-      }
-      if (attempts > times || budget < 1 || (retryAfterMillis ?? 0) > maxDelay) return undefined
-      budget -= 1
       // Jitter spreads out the retries of many clients. It never shortens Retry-After.
       const minDelay = retryAfterMillis ?? initialDelayMillis * 2 ** (attempts - 1) / 2
       const jitter = retryAfterMillis === null ? minDelay : Math.max(initialDelayMillis, retryAfterMillis / 10)
       return Math.max(retryAfterMillis ?? 0, Math.min(maxDelay, minDelay + random * jitter))
     })
+  const giveUp = Effect.succeed(undefined)
+  return {
+    delayBeforeRetry: (result, attempts) =>
+      Effect.suspend(() => {
+        if (isFinal(result)) {
+          budget = Math.min(maxRetryBudget, budget + 0.1)
+          return giveUp
+        }
+        if (attempts > times || budget < 1 || (result.retryAfterMillis ?? 0) > maxDelay) return giveUp
+        budget -= 1
+        return chooseDelay(result, attempts)
+      }),
+    delayBeforeReconnect: (result, failures) =>
+      Effect.suspend(() =>
+        isFinal(result) || failures > maxReconnectFailures || (result.retryAfterMillis ?? 0) > maxDelay
+          ? giveUp
+          : chooseDelay(result, failures)
+      ),
+  }
 }

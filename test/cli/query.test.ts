@@ -9,7 +9,8 @@ import {
   makeRefusedError,
   parseExactJson,
 } from "../../src/cli/query/QueryResponse.ts"
-import { containsApiKey, parseQueryTarget } from "../../src/cli/query/QueryRequest.ts"
+import { containsApiKey } from "../../src/cli/CommandParts.ts"
+import { parseQueryTarget } from "../../src/cli/query/QueryRequest.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
 import { readParquet } from "../support/ParquetFiles.ts"
 import { type Environment, findFreePort } from "../support/Processes.ts"

@@ -36,7 +36,9 @@ const program = Effect.gen(function* () {
     Effect.as(""),
     Effect.catchTag("AmbiguousTickerLineage", ({ error }) => Effect.succeed<string>(error.details.reason)),
   )
-  return { times: times.map(DateTime.formatIso), reason }
+  const changes = tickerline.changes.follow({ dataset: "split_status", ticker: "GAP7" }, { interval: "1 second" })
+  const [first] = yield* Stream.runCollect(Stream.take(changes, 1))
+  return { times: times.map(DateTime.formatIso), reason, ticker: first?.row?.["ticker"] }
 })
 
 /** The names of these types in release 0.2.0 still compile. */

@@ -164,6 +164,7 @@ const runPlainProgram = Effect.fnUntraced(function* (command: string, args: Read
     "Meta Platforms Inc. Class A Common Stock",
   ])
   assert.match(String(Service.valueAt(output, "days", 0)), /^\d{4}-\d\d-\d\d [\d.]+ \d{4}-\d\d-\d\dT[\d:]{8}-05:00$/)
+  assert.deepStrictEqual(Service.valueAt(output, "tickers"), ["GAP7", true])
   assert.isTrue(Service.valueAt(output, "isSame"))
 })
 
@@ -199,6 +200,7 @@ const runConsumer = Effect.fnUntraced(function* (command: string, args: Readonly
   const times = Service.valueAt(output, "inEffect", "times")
   assert.isTrue(Array.isArray(times) && times.length === 3)
   assert.strictEqual(Service.valueAt(output, "inEffect", "reason"), "multiple_cik_lineages")
+  assert.strictEqual(Service.valueAt(output, "inEffect", "ticker"), "GAP7")
 })
 
 const service = Layer.provideMerge(Project.layer, Service.sampleDataLayer)

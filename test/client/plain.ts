@@ -30,13 +30,22 @@ for await (const { date, last_updated, market_open } of tickerline.gapStats.rows
   if (days.length === 3) break
 }
 
+const tickers: Array<unknown> = []
+for await (const { cursor, row } of tickerline.changes.follow({ dataset: "split_status", ticker: "GAP7" })) {
+  const after: string = cursor
+  tickers.push(row?.["ticker"], after.length > 32)
+  break
+}
+
 const isSame = Promises.TickerlineError === TickerlineError
 
 // @ts-expect-error unknown parameter
 export const unknownParameter = () => tickerline.intradayRunners.get({ min_gap: 5 })
+// @ts-expect-error unknown parameter
+export const noLimit = () => tickerline.changes.follow({ limit: 5 })
 // @ts-expect-error missing parameter
 export const missingParameter = () => tickerline.tickerChanges.get()
 // @ts-expect-error unknown field
 export const unknownField = () => tickerline.news.get().then(({ results }) => results[0]?.mood)
 
-console.log(JSON.stringify({ count, current, refused, days, isSame }))
+console.log(JSON.stringify({ count, current, refused, days, tickers, isSame }))

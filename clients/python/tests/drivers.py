@@ -1,8 +1,9 @@
 """Runs the same test with the synchronous and with the asynchronous client."""
 
 import asyncio
+import time
 from abc import ABC, abstractmethod
-from collections.abc import Coroutine
+from collections.abc import Callable, Coroutine
 from contextlib import aclosing
 from pathlib import Path
 from types import TracebackType
@@ -17,12 +18,19 @@ class Driver(ABC):
     """Calls endpoints by name. Its clock does not wait, but records each wait in `waits`."""
 
     def __init__(
-        self, url: str, key: str | None = None, *, random: float = 0.0, now: float = 0.0, **options: Any
+        self,
+        url: str,
+        key: str | None = None,
+        *,
+        random: float = 0.0,
+        now: float = 0.0,
+        monotonic: Callable[[], float] = time.monotonic,
+        **options: Any,
     ) -> None:
         self.waits: list[float] = []
         self.responses: list[tuple[str, ResponseMetadata]] = []
         self.reading: Reading | None = None
-        timing = Timing(now=lambda: now, random=lambda: random, sleep=self.waits.append, sleep_async=self._sleep_async)
+        timing = Timing(lambda: now, lambda: random, monotonic, self.waits.append, self._sleep_async)
         options = {"on_response": lambda path, told: self.responses.append((path, told)), **options}
         self.start(url, key, {**options, "_timing": timing})
 
@@ -63,6 +71,10 @@ class Driver(ABC):
     def download(self, name: str, file: Path, query: dict[str, Any], /, **options: Any) -> ExportFile: ...
 
     @abstractmethod
+    def follow(self, count: int, found: list[Any] | None = None, /, **query: Any) -> list[Any]:
+        """Reads the first changes into `found`, then stops."""
+
+    @abstractmethod
     def close(self) -> None: ...
 
 
@@ -97,6 +109,13 @@ class SyncDriver(Driver):
     def download(self, name: str, file: Path, query: dict[str, Any], /, **options: Any) -> ExportFile:
         downloaded: ExportFile = self._call(name, query).download(file, **options)
         return downloaded
+
+    def follow(self, count: int, found: list[Any] | None = None, /, **query: Any) -> list[Any]:
+        found = [] if found is None else found
+        with self.client.follow_changes(**query) as changes:
+            while len(found) < count:
+                found.append(next(changes))
+        return found
 
     def close(self) -> None:
         self.client.close()
@@ -147,6 +166,17 @@ class AsyncDriver(Driver):
     def download(self, name: str, file: Path, query: dict[str, Any], /, **options: Any) -> ExportFile:
         downloaded: ExportFile = self._run(self._call(name, query).download(file, **options))
         return downloaded
+
+    def follow(self, count: int, found: list[Any] | None = None, /, **query: Any) -> list[Any]:
+        found = [] if found is None else found
+
+        async def read() -> None:
+            async with self.client.follow_changes(**query) as changes:
+                while len(found) < count:
+                    found.append(await anext(changes))
+
+        self._run(read())
+        return found
 
     def close(self) -> None:
         self._run(self.client.aclose())

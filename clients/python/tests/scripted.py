@@ -21,6 +21,10 @@ EVENT: dict[str, object] = {
 """A row of `/v1/timeline`."""
 
 
+# Without this header, the client might send its next request while the server closes the connection.
+CLOSE = "Connection: close\r\n"
+
+
 @dataclass
 class ScriptedServer:
     url: str
@@ -30,7 +34,7 @@ class ScriptedServer:
 
 def response(status: int, headers: Mapping[str, str], body: bytes = b"") -> bytes:
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    return f"HTTP/1.1 {status} Scripted\r\n{head}Content-Length: {len(body)}\r\n\r\n".encode() + body
+    return f"HTTP/1.1 {status} Scripted\r\n{head}{CLOSE}Content-Length: {len(body)}\r\n\r\n".encode() + body
 
 
 def json_response(status: int, value: object, headers: Mapping[str, str] | None = None) -> bytes:
@@ -50,7 +54,7 @@ def chunked_response(
     chunks: Iterable[bytes], headers: Mapping[str, str], trailers: Mapping[str, str]
 ) -> Iterator[bytes]:
     head = "".join(f"{name}: {value}\r\n" for name, value in headers.items())
-    yield f"HTTP/1.1 200 OK\r\n{head}Transfer-Encoding: chunked\r\n\r\n".encode()
+    yield f"HTTP/1.1 200 OK\r\n{head}{CLOSE}Transfer-Encoding: chunked\r\n\r\n".encode()
     for chunk in chunks:
         yield f"{len(chunk):x}\r\n".encode() + chunk + b"\r\n"
     yield b"0\r\n" + "".join(f"{name}: {value}\r\n" for name, value in trailers.items()).encode() + b"\r\n"

@@ -149,6 +149,13 @@ def test_names_dropped_symbols(driver: Driver) -> None:
     assert driver.responses[0][1].dropped_tickers == ("@@",)
 
 
+def test_states_the_moment_of_a_past_response(driver: Driver) -> None:
+    moment = dt.datetime.now(dt.timezone.utc)
+    driver.get("split_status", ticker="GAP7", as_of=moment.isoformat())
+    driver.get("split_status", ticker="GAP7")
+    assert [metadata.as_of for _, metadata in driver.responses] == [moment, None]
+
+
 def test_stops_reading_when_the_loop_ends(driver: Driver) -> None:
     assert driver.first_row("intraday_runners", limit=2)["ticker"]
     assert len(driver.responses) == 1

@@ -21,6 +21,7 @@ def test_rows_parameters_and_errors_are_typed(service: Service) -> None:
     assert_type(row["low_time"], dt.datetime | None)
     assert_type(row["closed_over_vwap"], bool | None)
     assert_type(next(client.dilution_data("GAP7").rows()), types.Warrant | types.Convertible)
+    assert_type(next(client.follow_changes(dataset="split_status", kind=["added"])), types.Change)
     client.close()
 
 
@@ -28,6 +29,8 @@ def rejects(client: Tickerline, other: AsyncTickerline, error: AmbiguousTickerLi
     client.gap_stats(min_gap=5)  # type: ignore[call-arg]
     client.gap_stats(date=20250101)  # type: ignore[arg-type]
     client.split_status("GAP7", action_type="announced")  # type: ignore[arg-type]
+    client.follow_changes(kind="renamed")  # type: ignore[arg-type]
+    client.follow_changes(limit=5)  # type: ignore[call-arg]
     client.split_status()  # type: ignore[call-arg]
     client.overview().rows()  # type: ignore[attr-defined]
     client.gap_stats().frame("dask")  # type: ignore[call-overload]

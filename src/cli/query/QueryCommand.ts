@@ -1,18 +1,24 @@
 /** The `query` command: sends a request to the running service and prints the response as a table. */
 import { Console, Effect, FileSystem, Option, Schema, Stdio, Stream } from "effect"
-import { Argument, CliError, Command, Flag } from "effect/cli"
+import { Argument, Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
 import { Progress } from "../../observability/Progress.ts"
 import { encodeCsvCell } from "../../rows/CsvCells.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
 import { suggestName } from "../../rules/Suggestions.ts"
-import { makeBooleanFlag, makeSilentExample } from "../CommandParts.ts"
-import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
-import { type OutputCapabilities, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { formatRecord, printTable } from "../terminal/TextTable.ts"
-import { escapeLine, escapeLines, formatCount } from "../terminal/TerminalText.ts"
 import {
-  containsApiKey,
+  checkForKeys,
+  checkUrls,
+  makeBooleanFlag,
+  makeSilentExample,
+  makeUsageError,
+  serviceFlags,
+} from "../CommandParts.ts"
+import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
+import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
+import { formatRecord, printTable } from "../terminal/TextTable.ts"
+import { escapeLine, formatCount } from "../terminal/TerminalText.ts"
+import {
   fetchAllPages,
   fetchOnePage,
   findApiKey,
@@ -23,15 +29,6 @@ import {
 } from "./QueryRequest.ts"
 import { listColumnNames, type ResponseRow, toTable } from "./QueryResponse.ts"
 
-const makeUsageError = (message: string) =>
-  new CliError.ShowHelp({
-    commandPath: ["tickerline", "query"],
-    errors: [new CliError.ValidationError({ message })],
-  })
-
-/** Escapes control characters if the output is a terminal. Pipes and files receive the text unchanged. */
-const escapeOnTerminal = (screen: OutputCapabilities, text: string) => screen.isTerminal ? escapeLines(text) : text
-
 const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseRow>, list: Option.Option<string>) {
   const names = listColumnNames(rows)
   if (Option.isNone(list)) return names
@@ -39,6 +36,7 @@ const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseR
   const unknown = columns.find((name) => rows.length > 0 && !names.includes(name))
   if (unknown === undefined) return columns
   return yield* makeUsageError(
+    "query",
     `There is no column ${unknown}.${suggestName(unknown, names)} The columns are: ${names.join(", ")}.`,
   )
 })
@@ -135,14 +133,7 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
         Flag.withDescription("Query parameter that needs no quotes, repeatable: -p ticker=GAP7 -p limit=5"),
         Flag.withDefault({}),
       ),
-      url: Flag.String("url").pipe(
-        Flag.withDescription("Address of a different service than the configured one"),
-        Flag.optional,
-      ),
-      keyFile: Flag.File("key-file").pipe(
-        Flag.withDescription("File that contains the API key (default: TICKERLINE_KEY, then the demo key)"),
-        Flag.optional,
-      ),
+      ...serviceFlags,
       columns: Flag.String("columns").pipe(
         Flag.withDescription("Columns to print, separated by commas, in this order"),
         Flag.optional,
@@ -167,26 +158,18 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
     },
     Effect.fnUntraced(function* (flags) {
       const { all, columns, csv, format, json, keyFile, max, output, parameters, path: argument, url } = flags
-      if (json && csv) return yield* makeUsageError("--json and --csv cannot be combined. Choose one of them.")
+      if (json && csv) return yield* makeUsageError("query", "--json and --csv cannot be combined. Choose one of them.")
       if (Option.isSome(format) && (json || csv || all || Option.isSome(columns))) {
         return yield* makeUsageError(
+          "query",
           "--format cannot be combined with --json, --csv, --all or --columns: it downloads the complete list.",
         )
       }
       if (Option.isNone(format) && Option.isSome(output)) {
-        return yield* makeUsageError("--output needs --format. Without it, redirect the output: > FILE")
+        return yield* makeUsageError("query", "--output needs --format. Without it, redirect the output: > FILE")
       }
-      if (containsApiKey(argument) || Object.values(parameters).some(containsApiKey)) {
-        return yield* makeUsageError(
-          "Do not put an API key into an argument, where other users of this machine can read it. " +
-            "Use TICKERLINE_KEY or --key-file.",
-        )
-      }
-      for (const address of [...Option.toArray(url), ...(/^https?:/i.test(argument) ? [argument] : [])]) {
-        if (!/^https?:\/\/./i.test(address) || !URL.canParse(address)) {
-          return yield* makeUsageError(`${address} is not a URL. Expected a URL such as https://api.example.com.`)
-        }
-      }
+      yield* checkForKeys("query", [argument, ...Object.values(parameters)])
+      yield* checkUrls("query", [...Option.toArray(url), .../^https?:/i.test(argument) ? [argument] : []])
       const { origin, path, search } = parseQueryTarget(argument, parameters, paths)
       const otherService = Option.orElse(url, () => Option.fromUndefinedOr(origin))
       const stdout = yield* stdoutCapabilities
@@ -200,7 +183,7 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
       }
       if (Option.isSome(format)) {
         if (format.value === "parquet" && stdout.isTerminal && Option.isNone(output)) {
-          return yield* makeUsageError(binaryError)
+          return yield* makeUsageError("query", binaryError)
         }
         return yield* writeExport(request, format.value, output)
       }

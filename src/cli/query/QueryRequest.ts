@@ -8,7 +8,6 @@ import { makeRequestSender } from "../../client/EndpointCaller.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
-import { redactKeys } from "../../rules/Errors.ts"
 import { extractRows, makeRefusedError, parseExactJson, QueryCommandError, type ResponseRow } from "./QueryResponse.ts"
 
 interface QueryTarget {
@@ -40,9 +39,6 @@ export const parseQueryTarget = (
     search: search === "" ? "" : `?${search}`,
   }
 }
-
-/** Finds API keys, which must not be arguments: the shell history and the process list show all arguments. */
-export const containsApiKey = (text: string) => redactKeys(text) !== text
 
 export const ApiKeyConfig = Config.option(Config.Redacted("TICKERLINE_KEY"))
 
@@ -100,7 +96,7 @@ const findNextSearch = (links: string | undefined) => {
 }
 
 /** The sender of the client. It does not retry, because the user is waiting. */
-const makeSender = ({ apiKey, baseUrl }: QueryRequest) =>
+export const makeSender = ({ apiKey, baseUrl }: QueryRequest) =>
   makeRequestSender({
     baseUrl,
     apiKey: Option.getOrUndefined(apiKey),
@@ -113,7 +109,7 @@ const makeSender = ({ apiKey, baseUrl }: QueryRequest) =>
     ),
   )
 
-const makeNoAnswerError = ({ baseUrl }: QueryRequest, { reason }: NoAnswer) =>
+export const makeNoAnswerError = ({ baseUrl }: QueryRequest, { reason }: NoAnswer) =>
   new QueryCommandError({
     message: reason === "timeout"
       ? `${baseUrl} did not answer within ${Duration.toSeconds(timeout)} seconds.`
@@ -167,7 +163,7 @@ export const fetchOnePage = Effect.fnUntraced(function* (request: QueryRequest) 
 })
 
 /** If the rate limit is exhausted, waits until the token bucket has a token again (D18, rate limits). */
-const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMetadata) {
+export const waitForRateLimit = Effect.fnUntraced(function* ({ rate_limit }: ResponseMetadata) {
   if (rate_limit === null || rate_limit.remaining > 0) return
   const seconds = Math.ceil(60 / rate_limit.limit)
   yield* Console.error(`The rate limit is reached. The next page follows in ${seconds} s.`)

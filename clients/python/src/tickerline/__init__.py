@@ -26,9 +26,11 @@ from ._api_errors import (
     NotFound,
     NotReady,
     RateLimitExceeded,
+    TooManyStreams,
     ValidationError,
 )
 from ._calls import AsyncCall, AsyncListCall, AsyncRows, Call, ListCall, Rows
+from ._changes import AsyncChanges, Changes
 from ._client import AsyncTickerline, Tickerline
 from ._errors import (
     ApiError,
@@ -50,11 +52,13 @@ __all__ = [
     "ApiKeyDisabled",
     "AsOfTooEarly",
     "AsyncCall",
+    "AsyncChanges",
     "AsyncListCall",
     "AsyncRows",
     "AsyncTickerline",
     "BadRequest",
     "Call",
+    "Changes",
     "CursorExpired",
     "DataRefreshing",
     "DatabasePoolTimeout",
@@ -83,6 +87,7 @@ __all__ = [
     "Rows",
     "Tickerline",
     "TickerlineError",
+    "TooManyStreams",
     "UnknownCode",
     "UnreadableAnswer",
     "ValidationError",

@@ -4,10 +4,12 @@ from collections.abc import Mapping
 
 import httpx
 
+from . import types
 from ._calls import AsyncCall, AsyncListCall, Call, ListCall
+from ._changes import AsyncChanges, Changes, Via
 from ._endpoints import AsyncEndpoints, Endpoints
-from ._queries import Query
-from ._requests import OnResponse, Settings, Timing
+from ._queries import OneOrMore, Query
+from ._requests import OnResponse, Settings, Timing, find_caller
 from ._senders import AsyncSender, Sender
 from ._structures import Body, Endpoint, ListEndpoint, Row
 
@@ -56,6 +58,33 @@ class Tickerline(Endpoints):
         )
         self._sender = Sender(settings, http_client)
 
+    def follow_changes(
+        self,
+        *,
+        dataset: OneOrMore[types.ChangesDataset] | None = None,
+        ticker: OneOrMore[str] | None = None,
+        kind: OneOrMore[types.ChangesKind] | None = None,
+        after: str | None = None,
+        via: Via = "stream",
+        interval: float = 1.0,
+    ) -> Changes:
+        """The changes from ``after`` on, without end, each exactly once.
+
+        Connects again after a lost connection and after 429, 502, 503 and 504, from the last change. Raises the error
+        of the service if that cannot help, such as ``CursorExpired``, and ``NoAnswer`` after ten failures in a row.
+
+        Args:
+            dataset: Only changes of these datasets.
+            ticker: Only changes of these symbols.
+            kind: Only changes of these kinds.
+            after: The cursor of the last change, a time such as ``2026-06-01T13:30:00Z``, or ``now``. Without it, the
+                first changes are the earliest known.
+            via: ``stream`` waits for changes on an open connection; ``polling`` requests them again and again.
+            interval: With ``polling``: seconds before the next request, unless more changes are known.
+        """
+        query = {"dataset": dataset, "ticker": ticker, "kind": kind, "after": after}
+        return Changes(self._sender, query, via, interval, find_caller())
+
     def close(self) -> None:
         """Closes all connections."""
         self._sender.close()
@@ -102,6 +131,33 @@ class AsyncTickerline(AsyncEndpoints):
             timing=_timing,
         )
         self._sender = AsyncSender(settings, http_client)
+
+    def follow_changes(
+        self,
+        *,
+        dataset: OneOrMore[types.ChangesDataset] | None = None,
+        ticker: OneOrMore[str] | None = None,
+        kind: OneOrMore[types.ChangesKind] | None = None,
+        after: str | None = None,
+        via: Via = "stream",
+        interval: float = 1.0,
+    ) -> AsyncChanges:
+        """The changes from ``after`` on, without end, each exactly once.
+
+        Connects again after a lost connection and after 429, 502, 503 and 504, from the last change. Raises the error
+        of the service if that cannot help, such as ``CursorExpired``, and ``NoAnswer`` after ten failures in a row.
+
+        Args:
+            dataset: Only changes of these datasets.
+            ticker: Only changes of these symbols.
+            kind: Only changes of these kinds.
+            after: The cursor of the last change, a time such as ``2026-06-01T13:30:00Z``, or ``now``. Without it, the
+                first changes are the earliest known.
+            via: ``stream`` waits for changes on an open connection; ``polling`` requests them again and again.
+            interval: With ``polling``: seconds before the next request, unless more changes are known.
+        """
+        query = {"dataset": dataset, "ticker": ticker, "kind": kind, "after": after}
+        return AsyncChanges(self._sender, query, via, interval, find_caller())
 
     async def aclose(self) -> None:
         """Closes all connections."""

@@ -62,6 +62,8 @@ class ResponseMetadata:
     cost_microdollars: int | None
     """Price of the response in millionths of a USD; None if it was free."""
     rate_limit: RateLimit | None
+    as_of: dt.datetime | None
+    """The moment whose data the response contains, with ``as_of``."""
     dropped_tickers: tuple[str, ...]
     """Invalid symbols that the service ignored, at most 20."""
     lineages: tuple[FollowedLineage, ...]
@@ -83,6 +85,13 @@ def _parse_http_date(text: str) -> dt.datetime | None:
     except (TypeError, ValueError):
         return None
     return moment if moment.tzinfo is not None else moment.replace(tzinfo=dt.timezone.utc)
+
+
+def _parse_moment(text: str | None) -> dt.datetime | None:
+    try:
+        return None if text is None else dt.datetime.fromisoformat(text.replace("Z", "+00:00"))
+    except ValueError:
+        return None
 
 
 def parse_retry_after(text: str | None, now: float) -> float | None:
@@ -157,6 +166,7 @@ def read_metadata(
         api_version=headers.get("x-api-version"),
         cost_microdollars=parse_integer(headers.get("x-cost-microdollars")),
         rate_limit=_parse_rate_limit(headers),
+        as_of=_parse_moment(headers.get("x-as-of")),
         dropped_tickers=_split(headers.get("x-dropped-tickers", "")),
         lineages=_parse_lineages(headers.get("x-lineage", "")),
         omitted_types=_split(headers.get("x-omitted-types", "")),

@@ -42,6 +42,8 @@ class Timing:
     now: Callable[[], float] = time.time
     """Unix time, seconds."""
     random: Callable[[], float] = random.random
+    monotonic: Callable[[], float] = time.monotonic
+    """Seconds since any moment."""
     sleep: Callable[[float], None] = time.sleep
     sleep_async: Callable[[float], Awaitable[None]] = anyio.sleep
 
@@ -150,6 +152,7 @@ class Exchange:
         self.settings = settings
         self.path = path
         self.url = f"{settings.base_url}{path}{encode_query(query)}"
+        self.timeout = httpx.Timeout(settings.timeout)
         self.attempts = 0
         self._request_id = ""
 
@@ -162,11 +165,15 @@ class Exchange:
     def delay_after_response(self, response: httpx.Response) -> float | None:
         """Seconds before the next attempt; None if this response is the last."""
         retry_after = parse_retry_after(response.headers.get("retry-after"), self.settings.timing.now())
-        return self.settings.retry_policy.delay(response.status_code, retry_after, self.attempts)
+        return self.choose_delay(response.status_code, retry_after)
+
+    def choose_delay(self, status: int | None, retry_after: float | None) -> float | None:
+        """Seconds before the next attempt; None if there is none. ``status`` is None if no response arrived."""
+        return self.settings.retry_policy.delay(status, retry_after, self.attempts)
 
     def delay_after_failure(self, error: Exception) -> float:
         """Seconds before the next attempt. Raises ``NoAnswer`` if there is none."""
-        delay = self.settings.retry_policy.delay(None, None, self.attempts)
+        delay = self.choose_delay(None, None)
         if delay is not None:
             return delay
         is_timeout = isinstance(error, (httpx.TimeoutException, httpcore.TimeoutException))

@@ -11,6 +11,9 @@ INITIAL_DELAY = 0.25
 MAX_RETRY_BUDGET = 10.0
 """Maximum number of consecutive retries by a client. Each response that needs no retry restores a tenth of a retry."""
 
+MAX_RECONNECT_FAILURES = 10
+"""Consecutive failures after which a follower gives up. The delays add up to more than a minute."""
+
 
 class RetryPolicy:
     """All calls of a client share one policy and its budget, so that the client soon stops retrying in an outage."""
@@ -31,6 +34,19 @@ class RetryPolicy:
             if attempts > self._times or self._budget < 1 or (retry_after or 0) > self._longest_wait:
                 return None
             self._budget -= 1
+        return self._choose_delay(retry_after, attempts)
+
+    def reconnect_delay(self, status: int | None, retry_after: float | None, failures: int) -> float | None:
+        """Seconds before a follower of the changes connects again; None if it gives up.
+
+        Only consecutive failures count, because a follower lives on after any number of restarts of the service.
+        """
+        is_final = status is not None and status not in RETRYABLE_STATUSES
+        if is_final or failures > MAX_RECONNECT_FAILURES or (retry_after or 0) > self._longest_wait:
+            return None
+        return self._choose_delay(retry_after, failures)
+
+    def _choose_delay(self, retry_after: float | None, attempts: int) -> float:
         # Jitter spreads out the retries of many clients. It never shortens Retry-After.
         minimum = INITIAL_DELAY * 2 ** (attempts - 1) / 2 if retry_after is None else retry_after
         jitter = minimum if retry_after is None else max(INITIAL_DELAY, retry_after / 10)

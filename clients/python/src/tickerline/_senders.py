@@ -1,7 +1,7 @@
 """Sends requests with httpx, with retries. The two classes differ only in ``await``."""
 
 from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import AbstractAsyncContextManager, AbstractContextManager, asynccontextmanager, contextmanager
 from dataclasses import dataclass
 from typing import Generic
 
@@ -32,35 +32,41 @@ class Response(Generic[Body]):
 
 class Sender:
     def __init__(self, settings: Settings, http_client: httpx.Client | None) -> None:
-        self._settings = settings
+        self.settings = settings
         self._owns_client = http_client is None
         self._http = http_client or httpx.Client(
             transport=None if has_environment_proxy() else TrailerTransport(settings.make_ssl_context())
         )
 
     def get(self, endpoint: Endpoint[Body], query: Query, caller: Caller) -> Response[Body]:
-        exchange = Exchange(self._settings, endpoint.path, query)
+        return self.exchange(endpoint, Exchange(self.settings, endpoint.path, query), caller)
+
+    def exchange(self, endpoint: Endpoint[Body], exchange: Exchange, caller: Caller) -> Response[Body]:
         response = self._send(exchange, is_stream=False)
         metadata = exchange.read_metadata(response)
-        self._settings.report(endpoint.path, metadata, caller)
+        self.settings.report(endpoint.path, metadata, caller)
         return Response(decode_response(endpoint, metadata, response.text), metadata)
 
-    @contextmanager
-    def stream(self, path: str, query: Query, caller: Caller) -> Iterator[tuple[httpx.Response, ResponseMetadata]]:
+    def stream(
+        self, path: str, query: Query, caller: Caller
+    ) -> AbstractContextManager[tuple[httpx.Response, ResponseMetadata]]:
         """Opens a 200 response, whose body is not read yet. Raises the error of any other response."""
-        exchange = Exchange(self._settings, path, query)
+        return self.open(Exchange(self.settings, path, query), caller)
+
+    @contextmanager
+    def open(self, exchange: Exchange, caller: Caller) -> Iterator[tuple[httpx.Response, ResponseMetadata]]:
         response = self._send(exchange, is_stream=True)
         try:
             metadata = exchange.read_metadata(response)
             if metadata.status != 200:
-                self._settings.report(path, metadata, caller)
-                raise decode_error(path, metadata, response.text)
+                self.settings.report(exchange.path, metadata, caller)
+                raise decode_error(exchange.path, metadata, response.text)
             yield response, metadata
         finally:
             response.close()
 
     def report(self, path: str, metadata: ResponseMetadata, caller: Caller) -> None:
-        self._settings.report(path, metadata, caller)
+        self.settings.report(path, metadata, caller)
 
     def close(self) -> None:
         if self._owns_client:
@@ -69,7 +75,7 @@ class Sender:
     def _send(self, exchange: Exchange, *, is_stream: bool) -> httpx.Response:
         while True:
             request = self._http.build_request(
-                "GET", exchange.url, headers=exchange.start_attempt(), timeout=self._settings.timeout
+                "GET", exchange.url, headers=exchange.start_attempt(), timeout=exchange.timeout
             )
             try:
                 response = self._http.send(request, stream=True, follow_redirects=True)
@@ -81,42 +87,46 @@ class Sender:
                 delay = exchange.delay_after_response(response)
                 if delay is None:
                     return response
-            self._settings.timing.sleep(delay or 0)
+            self.settings.timing.sleep(delay or 0)
 
 
 class AsyncSender:
     def __init__(self, settings: Settings, http_client: httpx.AsyncClient | None) -> None:
-        self._settings = settings
+        self.settings = settings
         self._owns_client = http_client is None
         self._http = http_client or httpx.AsyncClient(
             transport=None if has_environment_proxy() else AsyncTrailerTransport(settings.make_ssl_context())
         )
 
     async def get(self, endpoint: Endpoint[Body], query: Query, caller: Caller) -> Response[Body]:
-        exchange = Exchange(self._settings, endpoint.path, query)
+        return await self.exchange(endpoint, Exchange(self.settings, endpoint.path, query), caller)
+
+    async def exchange(self, endpoint: Endpoint[Body], exchange: Exchange, caller: Caller) -> Response[Body]:
         response = await self._send(exchange, is_stream=False)
         metadata = exchange.read_metadata(response)
-        self._settings.report(endpoint.path, metadata, caller)
+        self.settings.report(endpoint.path, metadata, caller)
         return Response(decode_response(endpoint, metadata, response.text), metadata)
 
-    @asynccontextmanager
-    async def stream(
+    def stream(
         self, path: str, query: Query, caller: Caller
-    ) -> AsyncIterator[tuple[httpx.Response, ResponseMetadata]]:
+    ) -> AbstractAsyncContextManager[tuple[httpx.Response, ResponseMetadata]]:
         """Opens a 200 response, whose body is not read yet. Raises the error of any other response."""
-        exchange = Exchange(self._settings, path, query)
+        return self.open(Exchange(self.settings, path, query), caller)
+
+    @asynccontextmanager
+    async def open(self, exchange: Exchange, caller: Caller) -> AsyncIterator[tuple[httpx.Response, ResponseMetadata]]:
         response = await self._send(exchange, is_stream=True)
         try:
             metadata = exchange.read_metadata(response)
             if metadata.status != 200:
-                self._settings.report(path, metadata, caller)
-                raise decode_error(path, metadata, response.text)
+                self.settings.report(exchange.path, metadata, caller)
+                raise decode_error(exchange.path, metadata, response.text)
             yield response, metadata
         finally:
             await response.aclose()
 
     def report(self, path: str, metadata: ResponseMetadata, caller: Caller) -> None:
-        self._settings.report(path, metadata, caller)
+        self.settings.report(path, metadata, caller)
 
     async def aclose(self) -> None:
         if self._owns_client:
@@ -125,7 +135,7 @@ class AsyncSender:
     async def _send(self, exchange: Exchange, *, is_stream: bool) -> httpx.Response:
         while True:
             request = self._http.build_request(
-                "GET", exchange.url, headers=exchange.start_attempt(), timeout=self._settings.timeout
+                "GET", exchange.url, headers=exchange.start_attempt(), timeout=exchange.timeout
             )
             try:
                 response = await self._http.send(request, stream=True, follow_redirects=True)
@@ -137,4 +147,4 @@ class AsyncSender:
                 delay = exchange.delay_after_response(response)
                 if delay is None:
                     return response
-            await self._settings.timing.sleep_async(delay or 0)
+            await self.settings.timing.sleep_async(delay or 0)

@@ -1,0 +1,130 @@
+/** The `changes` command: prints the changes of the running service as NDJSON, and follows them with `--follow`. */
+import { Console, Effect, Option, Predicate, Stream } from "effect"
+import { Command, Flag } from "effect/cli"
+import { FetchHttpClient } from "effect/http"
+import { type ChangeReader, followChanges, pollLimit } from "../../client/ChangeFollower.ts"
+import type { AnyQuery } from "../../client/EndpointTypes.ts"
+import type { RawResponse } from "../../client/ResponseDecoder.ts"
+import {
+  checkForKeys,
+  checkUrls,
+  makeBooleanFlag,
+  makeSilentExample,
+  makeUsageError,
+  serviceFlags,
+} from "../CommandParts.ts"
+import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
+import { escapeLine, formatCount } from "../terminal/TerminalText.ts"
+import { findApiKey, makeNoAnswerError, makeSender, type QueryRequest, waitForRateLimit } from "./QueryRequest.ts"
+import { makeRefusedError, parseExactJson, type QueryCommandError } from "./QueryResponse.ts"
+
+const path = "/v1/changes"
+
+/** Reads each change as a line of JSON with all its digits. */
+const makeReader = (arrow: string): ChangeReader<string, QueryCommandError> => {
+  const readError = ({ metadata: { retry_after_seconds, status }, text }: RawResponse) =>
+    Effect.fail(makeRefusedError({ status, text, retryAfterSeconds: retry_after_seconds }, arrow))
+  return {
+    readChange: (response) =>
+      Option.match(parseExactJson(response.text), {
+        onNone: () => readError(response),
+        onSome: (change) => Effect.succeed(JSON.stringify(change)),
+      }),
+    readPage: (response) => {
+      const page = Option.getOrUndefined(parseExactJson(response.text))
+      if (!Predicate.hasProperty(page, "results") || !Array.isArray(page.results)) return readError(response)
+      if (!Predicate.hasProperty(page, "cursor") || typeof page.cursor !== "string") return readError(response)
+      const has_more = Predicate.hasProperty(page, "has_more") && page.has_more === true
+      const results = page.results.map((change) => JSON.stringify(change))
+      return Effect.succeed({ results, cursor: page.cursor, has_more })
+    },
+    readError,
+  }
+}
+
+/** Calls `print` with every change that is known now. Returns the cursor to continue from. */
+const printKnownChanges = Effect.fnUntraced(function* <E, R>(
+  request: QueryRequest,
+  query: AnyQuery,
+  print: (line: string) => Effect.Effect<void, E, R>,
+) {
+  const { send } = yield* makeSender(request)
+  const { readError, readPage } = makeReader(request.arrow)
+  let count = 0
+  let after = query["after"]
+  for (;;) {
+    const response = yield* Effect.mapError(
+      send(path, { ...query, after, limit: pollLimit }),
+      (error) => makeNoAnswerError(request, error),
+    )
+    if (response.metadata.status !== 200) return yield* readError(response)
+    const { cursor, has_more, results } = yield* readPage(response)
+    yield* Effect.forEach(results, print, { discard: true })
+    count += results.length
+    after = cursor
+    if (!has_more) return { count, cursor }
+    yield* waitForRateLimit(response.metadata)
+  }
+})
+
+const followAndPrint = Effect.fnUntraced(function* <E, R>(
+  request: QueryRequest,
+  query: AnyQuery,
+  print: (line: string) => Effect.Effect<void, E, R>,
+) {
+  const sender = yield* makeSender(request)
+  yield* followChanges(sender, makeReader(request.arrow), path, query, {}).pipe(
+    Stream.mapError((error) => error._tag === "NoAnswer" ? makeNoAnswerError(request, error) : error),
+    Stream.runForEach(print),
+  )
+})
+
+const makeListFlag = (name: string, description: string) =>
+  Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
+
+/** `apiBaseUrl` is the address of this machine's service. */
+export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
+  Command.make(
+    "changes",
+    {
+      dataset: makeListFlag("dataset", "Only changes of these datasets, separated by commas"),
+      ticker: makeListFlag("ticker", "Only changes of these symbols, separated by commas"),
+      kind: makeListFlag("kind", "Only these kinds: added, corrected, removed"),
+      after: makeListFlag("after", "Where to continue: the cursor of a line, a time with its zone, or now"),
+      follow: makeBooleanFlag("follow", "Wait for further changes, until the command is interrupted"),
+      ...serviceFlags,
+    },
+    Effect.fnUntraced(function* ({ follow, keyFile, url, ...filters }) {
+      const values = Object.entries(filters).flatMap(([name, value]) =>
+        Option.isSome(value)
+          ? [[name, name === "dataset" ? value.value.replaceAll("-", "_") : value.value] as const]
+          : []
+      )
+      const empty = values.find(([, value]) => value.trim() === "")
+      if (empty !== undefined) return yield* makeUsageError("changes", `--${empty[0]} has no value.`)
+      yield* checkForKeys("changes", values.map(([, value]) => value))
+      yield* checkUrls("changes", Option.toArray(url))
+      const stdout = yield* stdoutCapabilities
+      const stderr = yield* stderrCapabilities
+      const request: QueryRequest = {
+        baseUrl: Option.isSome(url) ? url.value : yield* apiBaseUrl,
+        path,
+        search: "",
+        apiKey: yield* findApiKey(keyFile, Option.isNone(url)),
+        arrow: stderr.hasUnicode ? "→" : "->",
+      }
+      const query = Object.fromEntries(values)
+      const print = (line: string) => Console.log(escapeOnTerminal(stdout, line))
+      if (follow) return yield* followAndPrint(request, query, print)
+      const { count, cursor } = yield* printKnownChanges(request, query, print)
+      const footer = `${formatCount(count, "change")}. To continue: --after ${cursor}`
+      yield* Console.error(stderr.paint("dim", escapeLine(footer)))
+    }),
+  ).pipe(
+    Command.withDescription("Print what changed in the datasets, one JSON object per line"),
+    Command.withExamples([
+      makeSilentExample("changes --dataset news --after 2026-06-01T13:30:00Z", "Print the changes since a time"),
+      makeSilentExample("changes --follow --after now --ticker GAP7", "Print each change of a symbol as it happens"),
+    ]),
+    Command.provide(FetchHttpClient.layer),
+  )

@@ -1,0 +1,108 @@
+/** A server that answers requests for changes with scripted event streams and errors, over real sockets. */
+import { Effect } from "effect"
+import { createServer, type ServerResponse } from "node:http"
+
+export interface StubRequest {
+  readonly path: string
+  readonly query: URLSearchParams
+  readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
+  /** Completes when the connection is closed, by either side. */
+  readonly closed: Promise<void>
+}
+
+export type StubReply =
+  | "lost"
+  | { readonly status: number; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
+  | {
+    /** The body of an event stream, or a function that writes it. */
+    readonly events: string | Uint8Array | ((response: ServerResponse) => void)
+    /** What follows the events: the response ends, the connection is lost, or it stays open. */
+    readonly ending: "end" | "reset" | "open"
+  }
+
+const send = (response: ServerResponse, reply: StubReply) => {
+  if (reply === "lost") return response.socket?.destroy()
+  if ("status" in reply) {
+    const body = typeof reply.body === "string" ? reply.body : JSON.stringify(reply.body)
+    response.writeHead(reply.status, { "content-type": "application/json", ...reply.headers }).end(body)
+    return
+  }
+  response.writeHead(200, { "content-type": "text/event-stream", "cache-control": "no-store" })
+  response.flushHeaders()
+  const { events, ending } = reply
+  if (typeof events === "function") return events(response)
+  const finish = () => {
+    if (ending === "end") response.end()
+    // Half-closes the connection after the bytes, without the last chunk of the body.
+    else if (ending === "reset") response.socket?.end()
+  }
+  if (events.length === 0) finish()
+  else response.write(events, finish)
+}
+
+/** Starts the server. `answer` returns the reply to each request, by its number. */
+export const startFeedStub = (answer: (request: StubRequest, index: number) => StubReply) =>
+  Effect.acquireRelease(
+    Effect.callback<{ readonly url: string; readonly requests: Array<StubRequest>; readonly close: () => void }>(
+      (resume) => {
+        const requests: Array<StubRequest> = []
+        const server = createServer((incoming, response) => {
+          const { pathname, searchParams } = new URL(incoming.url ?? "/", "http://localhost")
+          const closed = new Promise<void>((resolve) => response.once("close", () => resolve()))
+          const request = { path: pathname, query: searchParams, headers: incoming.headers, closed }
+          requests.push(request)
+          send(response, answer(request, requests.length - 1))
+        })
+        const close = () => {
+          server.close()
+          server.closeAllConnections()
+        }
+        server.listen(0, "127.0.0.1", () => {
+          const address = server.address()
+          const port = typeof address === "object" && address !== null ? address.port : 0
+          resume(Effect.succeed({ url: `http://127.0.0.1:${port}`, requests, close }))
+        })
+      },
+    ),
+    ({ close }) => Effect.sync(close),
+  )
+
+/** The cursor after change `number`; `step` counts the later places without a change. */
+export const cursorOf = (number: number, step = 0) => `${number}.${step}.${"0123456789abcdef".repeat(2)}`
+
+/** A change as the service sends it. The row has text that could be mistaken for the syntax of the stream. */
+export const makeChange = (number: number) => ({
+  cursor: cursorOf(number),
+  recorded_at: "2026-06-01T08:30:00.123456-05:00",
+  dataset: "split_status",
+  kind: "added",
+  key: { ticker: `T${number}` },
+  row: { ticker: `T${number}`, note: "é\u2028: data:\nid: 7\n\nevent: end", price: 0.5 },
+  before: null,
+  changed: [],
+})
+
+export const formatChange = (number: number) =>
+  `id: ${cursorOf(number)}\nevent: change\ndata: ${JSON.stringify(makeChange(number))}\n\n`
+
+export const formatHeartbeat = (cursor?: string) => `: heartbeat\n${cursor === undefined ? "" : `id: ${cursor}\n`}\n`
+
+export const formatEnd = (reason: string) =>
+  `event: end\ndata: ${JSON.stringify({ reason, message: "Scripted.", cursor: cursorOf(9_999) })}\n\n`
+
+export const expiredError = {
+  error: {
+    code: "cursor_expired",
+    message: "Later changes are no longer known.",
+    details: { earliest: "2026-06-01T13:30:00.000000Z", restart: "/v1/changes?after=now" },
+  },
+  request_id: "stub",
+}
+
+export const formatGap = (body: unknown = expiredError) =>
+  `event: gap\ndata: ${JSON.stringify(body)}\n\n${formatEnd("gap")}`
+
+export const makeError = (code: string, details?: unknown) => ({
+  error: { code, message: `It is ${code}.`, ...(details === undefined ? {} : { details }) },
+  request_id: "stub",
+})
