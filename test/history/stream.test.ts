@@ -75,7 +75,7 @@ const insertLongNews = Effect.fnUntraced(function* (first: number, count: number
 })
 
 const service = (limits: Partial<Effect.Success<typeof StreamLimits>> = {}) =>
-  Layer.fresh(Layer.provideMerge(Service.layer, StatementRecorder.layer)).pipe(
+  Layer.fresh(Layer.provideMerge(Service.layer, StatementRecorder.layerWithBackground)).pipe(
     Layer.provide(Layer.succeed(StreamLimits, { ...StreamLimits.defaultValue(), ...limits })),
   )
 

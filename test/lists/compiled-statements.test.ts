@@ -85,7 +85,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("compiled 
           text: text.replace(/"(last_used_at|request_id)":"[^"]+"/g, ""),
         }))
       let withRows = 0
-      const count = inputs(200)
+      const count = inputs(400)
       for (let shape = 1; shape <= count; shape += 1) {
         const url = makeRequest(shape, shape + 1_000_000)
         yield* request(port, makeRequest(shape, shape + 2_000_000))

@@ -14,18 +14,23 @@ class Statements extends Context.Service<Statements, Array<SentStatement>>()("te
 /** Statements of requests that are not about their results. */
 const backgroundStatement = /dataset_versions|rate_limit_buckets/
 
+const makeLayer = (hasBackground: boolean) =>
+  Layer.unwrap(Effect.sync(() => {
+    const seen: Array<SentStatement> = []
+    const record: Statement.Transformer = (statement) =>
+      Effect.map(RequestContext, ({ id }) => {
+        const [text, parameters] = statement.compile()
+        if ((hasBackground || id !== "") && !backgroundStatement.test(text)) seen.push({ text, parameters })
+        return statement
+      })
+    return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
+  }))
+
 /** The recorder, to provide to both the service and the test. */
-export const layer = Layer.unwrap(Effect.sync(() => {
-  const seen: Array<SentStatement> = []
-  const record: Statement.Transformer = (statement) =>
-    Effect.map(RequestContext, ({ id }) => {
-      const [text, parameters] = statement.compile()
-      // Background jobs have no request.
-      if (id !== "" && !backgroundStatement.test(text)) seen.push({ text, parameters })
-      return statement
-    })
-  return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
-}))
+export const layer = makeLayer(false)
+
+/** Also records what the service sends without a request. */
+export const layerWithBackground = makeLayer(true)
 
 /** Runs a request. Returns its result and the statements it sent. */
 export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: Effect.Effect<A, E, R>) {

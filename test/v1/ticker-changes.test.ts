@@ -519,6 +519,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
           sql.literal(to)
         }, date '1960-01-01' + n, 'confirmed' from generate_series(1, 20000) as n
       `
+        // As `load` does. Otherwise a connection may continue to use its plan for a small table.
+        yield* sql`analyze ticker_changes`
         const leaf = hub === "HBO" ? "O777" : hub === "HBN" ? "N777" : "R777"
         for (const symbol of [hub, leaf]) {
           const start = yield* Clock.currentTimeMillis
