@@ -5,7 +5,7 @@ import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { makeClient } from "../../src/client/Client.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
-import { cursorOf } from "../support/ChangeFeedStub.ts"
+import { cursorOf, rejectionOf } from "../support/ChangeFeedStub.ts"
 import { makeChooser } from "../support/RandomChoices.ts"
 import { range, writeTransaction } from "../support/RandomTransactions.ts"
 import { waitUntil } from "../support/RawSockets.ts"
@@ -101,11 +101,11 @@ layer(Layer.fresh(Service.layer), { excludeTestServices: true, timeout: "120 sec
       assert.strictEqual(expired._tag, "CursorExpired")
       for (const via of ["stream", "polling"] as const) {
         const changes = current.promises.changes.follow({ after: cursorOf(1) }, { via })[Symbol.asyncIterator]()
-        const error = yield* Effect.flip(Effect.tryPromise({ try: () => changes.next(), catch: (error) => error }))
+        const error = yield* rejectionOf(() => changes.next())
         assert.isTrue(TickerlineError.is(error, "cursor_expired"), String(error))
       }
       const invalid = promises.changes.follow({ after: "yesterday" })[Symbol.asyncIterator]()
-      const error = yield* Effect.flip(Effect.tryPromise({ try: () => invalid.next(), catch: (error) => error }))
+      const error = yield* rejectionOf(() => invalid.next())
       assert.isTrue(TickerlineError.is(error, "api_key_disabled"), String(error))
     }))
 })

@@ -14,6 +14,7 @@ import {
   formatHeartbeat,
   makeChange,
   makeError,
+  rejectionOf,
   startFeedStub,
   type StubReply,
 } from "../support/ChangeFeedStub.ts"
@@ -313,7 +314,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
         yield* Effect.promise(() => requests[0]?.closed ?? assert.fail("There was no request"))
         const again = tickerline.changes.follow({}, { signal: controller.signal })[Symbol.asyncIterator]()
         assert.strictEqual(
-          yield* Effect.flip(Effect.tryPromise({ try: () => again.next(), catch: (error) => error })),
+          yield* rejectionOf(() => again.next()),
           reason,
         )
       }),
@@ -325,7 +326,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
       const tickerline = createClient({ baseUrl: url, apiKey: "key" })
       const changes = tickerline.changes.follow()[Symbol.asyncIterator]()
       assert.deepStrictEqual(yield* Effect.promise(() => changes.next()), { done: false, value: makeChange(1) })
-      const error = yield* Effect.flip(Effect.tryPromise({ try: () => changes.next(), catch: (error) => error }))
+      const error = yield* rejectionOf(() => changes.next())
       if (!TickerlineError.is(error, "cursor_expired")) return assert.fail(String(error))
       assert.deepStrictEqual([error.status, error.details.earliest], [410, expiredError.error.details.earliest])
     }))

@@ -133,7 +133,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
     yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_waiting"), (waiting) => waiting === 0))
     yield* waitUntil(Effect.map(readGauge("tickerline_whole_lists"), (exports) => exports === 0))
     yield* waitUntil(Effect.map(countLockWaits, (count) => count === 0))
-    yield* waitUntil(Effect.map(countSessions("query ~ 'cursor|export'"), (count) => count === 0))
+    yield* waitUntil(Effect.map(countSessions("query ~ 'export'"), (count) => count === 0))
     yield* waitUntil(Effect.map(countSessions("query ~ 'from news' and state <> 'idle'"), (count) => count === 0))
     const { text } = yield* requestOverWire(port, "/health/ready", "")
     assert.include(text, "ok")

@@ -1,6 +1,7 @@
 /** The typed client through Prism, which validates each request and response against the served OpenAPI document. */
 import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
+import { eventStreamContentType } from "../../src/rules/EventStreamFormat.ts"
 import { findFreePort } from "../support/RuntimeService.ts"
 import { type Judge, startProgram, type Target, valueAt } from "./Judge.ts"
 
@@ -32,9 +33,14 @@ const listExamples = (path: string, operation: unknown): ReadonlyArray<PlannedRe
     }))
   ).filter(({ status }) => status !== 422)
 
+/** Prism waits for the end of a response, which streams do not have. */
+const isEndless = (operation: unknown) =>
+  valueAt(operation, "responses", "200", "content", eventStreamContentType) !== undefined
+
 const listRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
   Object.entries(Object(valueAt(document, "paths"))).flatMap(([path, item]) => {
     const operation = valueAt(item, "get")
+    if (isEndless(operation)) return []
     const examples = listExamples(path, operation)
     const isExampleless = examples.every(({ status }) => status !== 200)
     return [...examples, ...(isExampleless ? [{ path, query: makeMinimalQuery(operation), status: 200 }] : [])]

@@ -1,4 +1,5 @@
 /** A server that answers requests for changes with scripted event streams and errors, over real sockets. */
+import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { createServer, type ServerResponse } from "node:http"
 
@@ -106,3 +107,7 @@ export const makeError = (code: string, details?: unknown) => ({
   error: { code, message: `It is ${code}.`, ...(details === undefined ? {} : { details }) },
   request_id: "stub",
 })
+
+/** What a promise rejects with. */
+export const rejectionOf = (start: () => Promise<unknown>): Effect.Effect<unknown> =>
+  Effect.promise(() => start().then(() => assert.fail("The promise was fulfilled"), (error: unknown) => error))

@@ -206,7 +206,7 @@ const runWriter = (
   )
 }
 
-/** Loads random files with the command, and kills the first load and some of the others. */
+/** Loads random files with the command. Kills one load soon after its start, and some of the others later. */
 const runLoader = Effect.fnUntraced(function* (
   url: string,
   record: HistoryRecord,
@@ -216,7 +216,8 @@ const runLoader = Effect.fnUntraced(function* (
 ) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-loads-" })
-  for (let isFirst = true; !isStopping(); isFirst = false) {
+  let hasKilled = false
+  while (!isStopping()) {
     const id = record.nextTransaction()
     const { content, dataset, tokens } = HistoryTables.chooseFile(choose, id, maxLoadedRows)
     const file = `${folder}/${id}.csv`
@@ -224,9 +225,13 @@ const runLoader = Effect.fnUntraced(function* (
     const earliest = formatMoment(Date.now())
     const append = choose([["--append"], []])
     const loading = yield* startCommandProcess(["load", dataset, file, ...append], { DATABASE_URL: url })
-    if (isFirst || isChosen(choose, 0.3)) {
-      yield* Effect.timeoutOption(Effect.promise(() => loading.ended), 300 + chooseInteger(choose, 1_200))
-      if (loading.child.exitCode === null) record.addFault("load killed")
+    if (!hasKilled || isChosen(choose, 0.3)) {
+      const millis = hasKilled ? 300 + chooseInteger(choose, 1_200) : 200 + chooseInteger(choose, 200)
+      yield* Effect.timeoutOption(Effect.promise(() => loading.ended), millis)
+      if (loading.child.exitCode === null) {
+        record.addFault("load killed")
+        hasKilled = true
+      }
       yield* endProcess(loading, "SIGKILL")
     }
     const { code, err } = yield* Effect.promise(() => loading.ended)
