@@ -88,7 +88,9 @@ layer(Layer.fresh(Service.layer), { excludeTestServices: true, timeout: "120 sec
       yield* Effect.repeat(
         Effect.suspend(() => {
           day += 1
-          return sql`insert into daily_prices (ticker, date, close) values ('OPEN', ${`20${10 + day}-01-01`}::date, 1)`
+          return sql`
+            insert into daily_prices (ticker, date, close) values ('OPEN', date '2000-01-01' + ${day}::int, 1)
+          `
         }),
         { until: () => found.length > 0 },
       )

@@ -1,6 +1,7 @@
 /** Starts the service in this process, on a free port and with its own database. */
+import { assert } from "@effect/vitest"
 import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
-import { ConfigProvider, Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
+import { Clock, ConfigProvider, Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, HttpServer } from "effect/http"
 import { PgConnection } from "@effect/sql-pg"
@@ -159,6 +160,25 @@ export const requestJson = Effect.fnUntraced(
     return { status: response.status, headers: response.headers, text, body }
   },
 )
+
+/**
+ * Repeats a request until it gets the status, for at most five seconds. Returns when the last request with another
+ * status was sent, in ms after the first one: a busy machine may delay responses.
+ */
+export const waitForStatus = Effect.fnUntraced(function* (path: string, key: string, status: number) {
+  const start = yield* Clock.currentTimeMillis
+  let lastOther = 0
+  for (;;) {
+    const sentAfter = (yield* Clock.currentTimeMillis) - start
+    const { status: found } = yield* requestJson(path, { key })
+    if (found === status || sentAfter > 5_000) {
+      assert.strictEqual(found, status)
+      return lastOther
+    }
+    lastOther = sentAfter
+    yield* Effect.sleep("20 millis")
+  }
+})
 
 export { valueAt } from "./DocumentedEndpoints.ts"
 

@@ -47,15 +47,7 @@ const readKeyRow = Effect.fnUntraced(function* (key: string) {
   return row
 })
 
-/** Waits up to four seconds for a response with the status. Returns the elapsed milliseconds. */
-const waitForStatus = Effect.fnUntraced(function* (key: string, status: number) {
-  const start = yield* Clock.currentTimeMillis
-  yield* requestJson(target, { key }).pipe(
-    Effect.repeat({ until: (answer) => answer.status === status, schedule: Schedule.spaced("20 millis"), times: 200 }),
-  )
-  assert.strictEqual((yield* requestJson(target, { key })).status, status)
-  return (yield* Clock.currentTimeMillis) - start
-})
+const waitForStatus = (key: string, status: number) => Service.waitForStatus(target, key, status)
 
 const readLastUse = (key: string) => Effect.map(readKeyRow(key), (row) => row.last_used_at?.getTime() ?? null)
 
@@ -332,7 +324,8 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         yield* sql`select 1 from api_keys where key_id = ${key_id} for update`
         const start = yield* Clock.currentTimeMillis
         assert.strictEqual((yield* requestJson(target, { key })).status, 200)
-        assert.isBelow((yield* Clock.currentTimeMillis) - start, 1000)
+        // If it waited, it would be for the lock timeout of two seconds.
+        assert.isBelow((yield* Clock.currentTimeMillis) - start, 2000)
       }))
       assert.isNotNull(yield* waitForLastUse(key, null))
     }))
@@ -557,11 +550,6 @@ layer(tieredService, { excludeTestServices: true })("Tiers", (it) => {
       const key = yield* Service.ensureAccountWithKey("rising", "basic")
       assert.strictEqual((yield* requestJson("/v1/pro", { key })).status, 403)
       yield* Accounts.setAccountTier("rising", "pro")
-      const start = yield* Clock.currentTimeMillis
-      const answer = yield* requestJson("/v1/pro", { key }).pipe(
-        Effect.repeat({ until: ({ status }) => status === 200, schedule: Schedule.spaced("20 millis"), times: 200 }),
-      )
-      assert.strictEqual(answer.status, 200)
-      assert.isBelow((yield* Clock.currentTimeMillis) - start, 1000)
+      assert.isBelow(yield* Service.waitForStatus("/v1/pro", key, 200), 1000)
     }))
 })
