@@ -68,7 +68,8 @@ const parameterField = (name: string, schema: unknown, value: string) => {
 }
 
 /** The parameters as a table of form fields, filled in from the example request. */
-const renderParameters = (operation: unknown, example: URLSearchParams) => {
+/** The table of parameters, with the fields of the form if the page has one. */
+const renderParameters = (operation: unknown, example: URLSearchParams, hasForm: boolean) => {
   const parameters = getListAt(operation, "parameters").map((parameter) => ({
     name: getTextAt(parameter, "name") ?? "",
     description: getTextAt(parameter, "description") ?? "",
@@ -81,15 +82,17 @@ const renderParameters = (operation: unknown, example: URLSearchParams) => {
     const value = takesAnyParameter(schema) ? others : example.get(name) ?? ""
     const badge = isRequired ? ` <span class="badge warn">required</span>` : ""
     const isBoolean = optionsOf(schema)[0] === "true"
+    const label = hasForm
+      ? `<label for="p-${escapeMarkup(name)}">${renderInlineCode(name)}</label>`
+      : renderInlineCode(name)
     return [
-      `<label for="p-${escapeMarkup(name)}">${renderInlineCode(name)}</label> ${renderSchemaType(schema)}${badge}`,
-      parameterField(name, schema, value),
+      `${label} ${renderSchemaType(schema)}${badge}`,
+      ...(hasForm ? [parameterField(name, schema, value)] : []),
       renderSentences(description, isBoolean ? "" : describeAllowedValues(optionsOf(schema)), describeBounds(schema)),
     ]
   })
-  return rows.length === 0
-    ? ""
-    : `<div class="parameters">${renderTable(["Parameter", "Value", "Meaning"], rows, { label: "Parameters" })}</div>`
+  const columns = ["Parameter", ...(hasForm ? ["Value"] : []), "Meaning"]
+  return rows.length === 0 ? "" : `<div class="parameters">${renderTable(columns, rows, { label: "Parameters" })}</div>`
 }
 
 const errorCodesOf = (response: unknown) => {
@@ -162,7 +165,7 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
   const examples = examplesOf(operation)
   const firstExample = examples.find(({ status }) => status === 200)
   const request = firstExample?.request ?? row.path
-  const parameters = renderParameters(operation, new URL(request, defaultServerUrl).searchParams)
+  const parameters = renderParameters(operation, new URL(request, defaultServerUrl).searchParams, !isEndless)
   // Without `-N`, curl prints events only once many have arrived.
   const flags = isEndless ? "-N " : ""
   const authorization = row.tier === null ? "" : `${flags}-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  `

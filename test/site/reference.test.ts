@@ -32,6 +32,12 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
         const parameters = valueAt(operation, "parameters")
         for (const parameter of Array.isArray(parameters) ? parameters : []) {
           const name = String(valueAt(parameter, "name"))
+          if (endlessPaths.has(path)) {
+            // The page cannot show a stream, so it has no form.
+            assert.include(page, `<code>${name}</code> <`, path)
+            assert.notInclude(page, `form="try"`, path)
+            continue
+          }
           assert.include(page, `<label for="p-${name}"><code>${name}</code></label>`, path)
           assert.include(page, `id="p-${name}" name="${name}" form="try"`, path)
         }

@@ -101,7 +101,7 @@ export type FeedPlace =
 export const formatCursor = ({ mark, position = "", transaction }: Omit<FeedPlace & { _tag: "Cursor" }, "_tag">) =>
   `${transaction}.${position}.${mark.replaceAll("-", "")}`
 
-/** Returns the place that `after` names, which must be valid. */
+/** Parses a valid `after`. */
 export const parseFeedPlace = (after: string): FeedPlace => {
   const [, transaction, position, mark] = cursorPattern.exec(after) ?? []
   if (transaction !== undefined && mark !== undefined) return { _tag: "Cursor", transaction, position, mark }
