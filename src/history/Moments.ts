@@ -79,15 +79,20 @@ export class Moments extends Context.Service<Moments, {
       /** Overestimates the clock of the database, so that a moment that has passed there is never refused. */
       const estimateClock = ({ clock, polledAt }: LedgerState) => Date.parse(clock) + now() - polledAt
 
-      const waitUntilSettled = (moment: string): Effect.Effect<void, AsOfTooEarly | ValidationError> =>
+      const waitUntilSettled = (
+        moment: string,
+        requestedAt: number,
+      ): Effect.Effect<void, AsOfTooEarly | ValidationError> =>
         Effect.suspend(() => {
           const ledger = getLedger()
           if (ledger !== undefined) {
             if (moment < ledger.earliest) return Effect.fail(makeTooEarlyError(ledger.earliest))
             if (ledger.settled !== undefined && moment <= ledger.settled) return Effect.void
-            if (Date.parse(moment) > estimateClock(ledger)) return Effect.fail(makeFutureError())
+            // An older poll does not count, because the clock of the database may have been set forward since.
+            const isCurrent = ledger.polledAt >= requestedAt
+            if (isCurrent && Date.parse(moment) > estimateClock(ledger)) return Effect.fail(makeFutureError())
           }
-          return Effect.andThen(nextPoll, waitUntilSettled(moment))
+          return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
         })
 
       /** A transaction locks the table before it draws its id, until it ends. */
@@ -127,7 +132,7 @@ export class Moments extends Context.Service<Moments, {
       })
 
       const resolve = Effect.fnUntraced(function* (moment: string) {
-        yield* Effect.timeoutOrElse(waitUntilSettled(moment), {
+        yield* Effect.timeoutOrElse(waitUntilSettled(moment, now()), {
           duration: settlingTimeout,
           orElse: () => Effect.fail(makeDataRefreshingError()),
         })
