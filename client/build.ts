@@ -18,7 +18,9 @@ const [folder = join(root, "client/dist")] = process.argv.slice(2)
 
 rmSync(folder, { recursive: true, force: true })
 const compiler = join(root, "node_modules/.bin/tsc")
-execFileSync(compiler, ["--project", "client/tsconfig.json", "--outDir", folder], { cwd: root, stdio: "inherit" })
+// Several checkers would each check the types of Effect.
+const compilerOptions = ["--project", "client/tsconfig.json", "--outDir", folder, "--checkers", "1"]
+execFileSync(compiler, compilerOptions, { cwd: root, stdio: "inherit" })
 writeFileSync(join(folder, "client/PromiseContract.d.ts"), renderPromiseContract())
 
 const bundle = await rolldown({ input: join(root, "src/client/PromiseClient.ts"), platform: "neutral", cwd: root })
