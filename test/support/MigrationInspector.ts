@@ -10,7 +10,8 @@ const filledRowCount = smallRowCount * 10
 /** The tables, columns, indexes, triggers and functions on which a previous release relies, one per entry. */
 const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const found = yield* sql<{ readonly thing: string }>`
+  // One row instead of thousands, because this runs hundreds of times.
+  const [found] = yield* sql<{ readonly things: ReadonlyArray<string> }>`
     with ours as (
       select oid, relname, relkind from pg_class
       where relnamespace in ('public'::regnamespace, 'loading'::regnamespace) and not relispartition
@@ -20,19 +21,22 @@ const contents = Effect.gen(function* () {
       from ours join pg_attribute on attrelid = ours.oid
       where relkind in ('r', 'p', 'v', 'm') and attnum > 0 and not attisdropped
     )
-    select format('table %s', relname) as thing from ours where relkind in ('r', 'p', 'v', 'm', 'S')
-    union all select format('column %s.%s %s', relname, attname, type) from columns
-    union all select format('null in column %s.%s', relname, attname) from columns where not attnotnull
-    union all select format('insert into %s without %s', relname, attname) from columns where filled or not attnotnull
-    union all select format('index %s', regexp_replace(pg_get_indexdef(indexrelid), 'INDEX \S+ ON', 'INDEX ON'))
-      from pg_index join ours on ours.oid = indrelid where indisvalid
-    union all select format('trigger %s of %s', tgname, relname)
-      from pg_trigger join ours on ours.oid = tgrelid where not tgisinternal and tgenabled <> 'D'
-    union all select format('function %s returning %s', pg_proc.oid::regprocedure, pg_get_function_result(pg_proc.oid))
-      from pg_proc where pronamespace = 'public'::regnamespace
-        and not exists (select from pg_depend where objid = pg_proc.oid and deptype = 'e')
+    select array_agg(thing) as things from (
+      select format('table %s', relname) as thing from ours where relkind in ('r', 'p', 'v', 'm', 'S')
+      union all select format('column %s.%s %s', relname, attname, type) from columns
+      union all select format('null in column %s.%s', relname, attname) from columns where not attnotnull
+      union all select format('insert into %s without %s', relname, attname) from columns where filled or not attnotnull
+      union all select format('index %s', regexp_replace(pg_get_indexdef(indexrelid), 'INDEX \\S+ ON', 'INDEX ON'))
+        from pg_index join ours on ours.oid = indrelid where indisvalid
+      union all select format('trigger %s of %s', tgname, relname)
+        from pg_trigger join ours on ours.oid = tgrelid where not tgisinternal and tgenabled <> 'D'
+      union all
+      select format('function %s returning %s', pg_proc.oid::regprocedure, pg_get_function_result(pg_proc.oid))
+        from pg_proc where pronamespace = 'public'::regnamespace
+          and not exists (select from pg_depend where objid = pg_proc.oid and deptype = 'e')
+    ) as listed
   `
-  return new Set(found.map(({ thing }) => thing))
+  return new Set(found?.things)
 })
 
 /** Constraints that may reject a row, once for each column they involve. */
@@ -76,6 +80,20 @@ const relations = Effect.gen(function* () {
   `
 })
 
+/** The schema before a migration. Tests that roll back read it once, because it takes longer than most migrations. */
+export const readSchema = Effect.all({ contents, refusals, relations })
+
+type Schema = Effect.Success<typeof readSchema>
+
+/** The file of each relation, which a rewrite replaces. */
+const relationFiles = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* sql<{ readonly oid: number; readonly name: string; readonly file: number | null }>`
+    select oid::int, relname as name, pg_relation_filenode(oid)::int as file from pg_class
+    where relnamespace in ('public'::regnamespace, 'loading'::regnamespace) and relkind in ('r', 'p', 'i', 'I', 'm')
+  `
+})
+
 /** Tables that stay small. */
 const small = /^(dataset_versions|announcement_sender|tickerline_migrations)(_|$)/
 
@@ -106,9 +124,8 @@ const done = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
 const brief = (statement: string) => statement.replace(/\s+/g, " ").slice(0, 80)
 
 /** Runs the statements in an open transaction, and reports statements that hold locks while they touch many rows. */
-const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
+const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript, before: Schema["relations"]) {
   const sql = yield* SqlClient.SqlClient
-  const before = yield* relations
   const old = before.map(({ oid }) => oid)
   const found: Array<string> = []
   let last = yield* done(old)
@@ -127,7 +144,7 @@ const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
     if (/^lock\b/i.test(statement)) found.push(`locks a table explicitly: ${brief(statement)}`)
     last = now
   }
-  const files = new Map((yield* relations).map(({ file, oid }) => [oid, file]))
+  const files = new Map((yield* relationFiles).map(({ file, oid }) => [oid, file]))
   const rewritten = before.filter(({ file, oid, rows }) =>
     rows > smallRowCount && files.has(oid) && files.get(oid) !== file
   )
@@ -135,8 +152,10 @@ const locking = Effect.fnUntraced(function* ({ statements }: MigrationScript) {
 })
 
 /** Reports objects that the previous release needs but that disappear, and new constraints that may reject its rows. */
-const breaking = Effect.fnUntraced(function* <E, R>(work: Effect.Effect<ReadonlyArray<string>, E, R>) {
-  const [before, rules] = [yield* contents, yield* refusals]
+const breaking = Effect.fnUntraced(function* <E, R>(
+  { contents: before, refusals: rules }: Schema,
+  work: Effect.Effect<ReadonlyArray<string>, E, R>,
+) {
   const known = new Set(rules.map(({ rule, table }) => `${table}: ${rule}`))
   const columns = new Set(Array.from(before, (thing) => /^column (\S+)/.exec(thing)?.[1]))
   const locks = yield* work
@@ -192,19 +211,23 @@ const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript)
   }
   const apply = (some: ReadonlyArray<string>) =>
     Effect.forEach(some, (statement) => sql.unsafe(statement), { discard: true })
-  const before = new Set((yield* relations).map(({ name }) => name))
+  const before = new Set((yield* relationFiles).map(({ name }) => name))
   yield* apply(statements)
   const expected = yield* contents
-  const made = (yield* relations).filter(({ name }) => !before.has(name))
+  const made = (yield* relationFiles).filter(({ name }) => !before.has(name))
+  const isComplete = Effect.map(contents, (found) => found.symmetricDifference(expected).size === 0)
   const checkNextRun = (interruption: string) =>
-    Effect.flatMap(Effect.result(Effect.andThen(apply(statements), contents)), (result) =>
+    Effect.flatMap(Effect.result(Effect.andThen(apply(statements), isComplete)), (result) =>
       Effect.sync(() => {
-        const isSame = result._tag === "Success" && result.success.symmetricDifference(expected).size === 0
-        if (!isSame) found.push(`is not completed by the next run after an interruption ${interruption}`)
+        const isRestored = result._tag === "Success" && result.success
+        if (!isRestored) found.push(`is not completed by the next run after an interruption ${interruption}`)
       }))
+  let complete = 0
   for (let count = 1; count <= statements.length; count++) {
-    yield* apply(statements.slice(0, count)).pipe(Effect.ignore)
-    yield* checkNextRun(`after statement ${count}`)
+    yield* apply(statements.slice(complete, count)).pipe(Effect.ignore)
+    // An interruption that leaves nothing incomplete is like one after the last statement.
+    if (count < statements.length && (yield* isComplete)) complete = count
+    else yield* checkNextRun(`after statement ${count}`)
   }
   yield* sql`
     update pg_index set indisvalid = false where indexrelid = any (${`{${made.map(({ oid }) => oid)}}`}::text::oid[])
@@ -214,8 +237,8 @@ const restarting = Effect.fnUntraced(function* ({ statements }: MigrationScript)
 })
 
 /** Applies a migration and returns the findings. */
-export const inspectMigration = (script: MigrationScript) =>
-  Effect.flatMap(
-    SqlClient.SqlClient,
-    (sql) => breaking(script.inTransaction ? sql.withTransaction(locking(script)) : restarting(script)),
-  )
+export const inspectMigration = Effect.fnUntraced(function* (script: MigrationScript, before: Schema) {
+  const sql = yield* SqlClient.SqlClient
+  const work = script.inTransaction ? sql.withTransaction(locking(script, before.relations)) : restarting(script)
+  return yield* breaking(before, work)
+})

@@ -2,11 +2,16 @@
 import { NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { PgClient } from "@effect/sql-pg"
-import { Effect, Layer } from "effect"
+import { Context, Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
 import packageJson from "../../../package.json" with { type: "json" }
 import { listMigrationScripts, parseMigrationScript } from "../../../src/db/migrations/MigrationScripts.ts"
-import { findUnderfilledTables, inspectMigration, runAndRollBack } from "../../support/MigrationInspector.ts"
+import {
+  findUnderfilledTables,
+  inspectMigration,
+  readSchema,
+  runAndRollBack,
+} from "../../support/MigrationInspector.ts"
 import { fillOldTables, makeEmptyDatabase, migrateUpTo } from "../../support/MigrationDatabases.ts"
 
 // @module-tag slow
@@ -14,10 +19,23 @@ import { fillOldTables, makeEmptyDatabase, migrateUpTo } from "../../support/Mig
 /** The last release. Its tables contain data, and its processes may still serve during the migration. */
 const released = { version: "0.2.0", migration: "0025" }
 
+class ReleasedSchema extends Context.Service<ReleasedSchema, Effect.Success<typeof readSchema>>()(
+  "test/ReleasedSchema",
+) {
+  static readonly layer = Layer.effect(ReleasedSchema, readSchema)
+}
+
 const database = Layer.effectDiscard(Effect.andThen(migrateUpTo(released.migration), fillOldTables)).pipe(
   Layer.provideMerge(Layer.unwrap(Effect.map(makeEmptyDatabase, (url) => PgClient.layer({ url, maxConnections: 2 })))),
   Layer.provideMerge(NodeServices.layer),
 )
+
+/** Applies a script to the database of the last release, and rolls it back. */
+const inspectAndRollBack = (script: string) =>
+  Effect.flatMap(
+    ReleasedSchema,
+    (schema) => runAndRollBack(inspectMigration(parseMigrationScript(script), schema)),
+  )
 
 type Case = readonly [name: string, script: string, found: RegExp]
 
@@ -187,7 +205,7 @@ const restarted: ReadonlyArray<readonly [name: string, script: string, found: Re
 /** A version in a form that sorts as text. */
 const sortable = (version: string) => version.split(".").map((part) => part.padStart(6, "0")).join(".")
 
-layer(database)("The migration check", (it) => {
+layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check", (it) => {
   it.effect("runs against filled tables of the last release (CONTRIBUTING, migrations)", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(yield* findUnderfilledTables, [])
@@ -195,7 +213,7 @@ layer(database)("The migration check", (it) => {
 
   it.effect.each(locking)("rejects %s (CONTRIBUTING, migrations)", ([, script, expected]) =>
     Effect.gen(function* () {
-      const found = yield* runAndRollBack(inspectMigration(parseMigrationScript(script)))
+      const found = yield* inspectAndRollBack(script)
       assert.match(found?.locks.join("\n") ?? "", expected)
     }))
 
@@ -203,14 +221,14 @@ layer(database)("The migration check", (it) => {
     "rejects %s while the previous release serves (CONTRIBUTING, migrations)",
     ([, script, expected]) =>
       Effect.gen(function* () {
-        const found = yield* runAndRollBack(inspectMigration(parseMigrationScript(script)))
+        const found = yield* inspectAndRollBack(script)
         assert.match(found?.breaks.join("\n") ?? "", expected)
       }),
   )
 
   it.effect.each(harmless)("accepts %s (CONTRIBUTING, migrations)", ([, script]) =>
     Effect.gen(function* () {
-      assert.deepStrictEqual(yield* runAndRollBack(inspectMigration(parseMigrationScript(script))), {
+      assert.deepStrictEqual(yield* inspectAndRollBack(script), {
         locks: [],
         breaks: [],
       })
@@ -222,7 +240,7 @@ layer(database)("The migration check", (it) => {
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { locks } = yield* Effect.ensuring(
-          inspectMigration(parseMigrationScript(outside + script)),
+          inspectMigration(parseMigrationScript(outside + script), yield* readSchema),
           Effect.orDie(sql`drop index concurrently if exists x`),
         )
         assert.deepStrictEqual(locks, expected)
@@ -240,7 +258,7 @@ layer(database)("The migration check", (it) => {
       const found: Array<string> = []
       for (const [id, name, read] of files) {
         const script = yield* read
-        const { breaks, locks } = yield* inspectMigration(script)
+        const { breaks, locks } = yield* inspectMigration(script, yield* readSchema)
         const since = script.contractedSince
         // A script may remove only what no release uses that may still serve.
         const mayBreak = since !== undefined && sortable(since) <= sortable(packageJson.version)

@@ -1,4 +1,4 @@
-import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Logger, Option, Redacted, Schedule } from "effect"
@@ -56,7 +56,7 @@ const restricted = Server.layer.pipe(
   Layer.provide(Logger.layer([])),
   Layer.provideMerge(Service.TestKeys.layer),
   Layer.provideMerge(granted),
-  Layer.provideMerge(NodeHttpServer.layerTest),
+  Layer.provideMerge(Service.httpServerLayer),
   Layer.provideMerge(NodeCrypto.layer),
   Layer.provideMerge(NodeServices.layer),
 )
