@@ -8,12 +8,12 @@ import {
   Browser,
   browserTestName,
   findAccessibilityViolations,
+  findContrastViolations,
   findHorizontalOverflow,
   findUnreachableElements,
   isBrowserMissing,
   openPage,
   runInBrowser,
-  type VisitedPage,
 } from "../support/Browser.ts"
 
 // @module-tag slow
@@ -21,7 +21,6 @@ import {
 /** Three of the generated endpoint pages: the shortest, the longest, and one with a deprecation. */
 const endpointPages = ["ticker-changes", "screener", "historical-tickers"].map((name) => `/v1/docs/reference/${name}`)
 
-const sizes = [{ width: 390, height: 844 }, { width: 1280, height: 800 }]
 const schemes = ["light", "dark"] as const
 
 /** Folder for screenshots; none are taken if it is not set. */
@@ -41,7 +40,7 @@ const addresses = Effect.gen(function* () {
   )
 })
 
-const open = (page: Page, path: string) => runInBrowser(() => page.goto(path, { waitUntil: "networkidle" }))
+const open = (page: Page, path: string) => runInBrowser(() => page.goto(path))
 
 /** Enters the key on the current page. */
 const enterKey = Effect.fnUntraced(function* (page: Page, key: string) {
@@ -72,6 +71,28 @@ const ask = Effect.fnUntraced(function* (page: Page, symbol: string) {
 
 const title = (page: Page) => runInBrowser(() => page.title())
 
+/** Tables and code blocks that are cut off without a hint or a Tab stop, and how many boxes there are and scroll. */
+const findCutTables = (page: Page) =>
+  runInBrowser(() =>
+    // Waits for the next paint, before which resize observers run.
+    page.evaluate<{ readonly count: number; readonly cut: ReadonlyArray<string>; readonly scrolling: number }>(`
+      new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
+        const boxes = [...document.querySelectorAll("main .scroll, main pre")]
+          .filter((box) => box.checkVisibility() && box.clientWidth > 0)
+        const cut = boxes.filter((box) => box.scrollWidth > box.clientWidth + 1).filter((box) => {
+          const hasHint = box.matches("pre") || getComputedStyle(box, "::before").content.includes("Scroll")
+          return box.tabIndex !== 0 || !box.dataset.more || !hasHint
+        })
+        const outside = [...document.querySelectorAll("main table, main td, main th")]
+          .filter((cell) => cell.checkVisibility() && cell.closest(".scroll") === null)
+        resolve({
+          count: boxes.length,
+          cut: [...cut, ...outside].map((one) => one.outerHTML.slice(0, 99)),
+          scrolling: document.querySelectorAll("main .scroll[data-more]").length,
+        })
+      })))`)
+  )
+
 /** Removes the problems that the given response statuses cause. */
 const unexpectedProblems = (problems: ReadonlyArray<string>, ...statuses: ReadonlyArray<number>) =>
   problems.filter((line) =>
@@ -83,7 +104,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "loads every page without problems, in both themes, on phones and desktops (README, documentation)",
+      "shows every page without problems, in both themes, at every width and by the keyboard (README, documentation)",
     ),
     () =>
       Effect.gen(function* () {
@@ -97,49 +118,46 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           "/v1/docs/datasets",
         ])
         assert.isAbove(paths.length, 8)
-        const walk = Effect.fnUntraced(function* ({ page, problems }: VisitedPage, path: string) {
-          yield* open(page, path)
-          for (const viewport of sizes) {
-            for (const colorScheme of schemes) {
-              const name = `${path.split("/").at(-1)}-${viewport.width}-${colorScheme}`
-              yield* runInBrowser(() => page.setViewportSize(viewport))
-              yield* runInBrowser(() => page.emulateMedia({ colorScheme }))
-              yield* shot(page, name)
-              // Colours do not depend on the width, so two combinations cover both.
-              const isChecked = (viewport.width > 1000) === (colorScheme === "dark")
-              if (isChecked) assert.deepStrictEqual(yield* findAccessibilityViolations(page), [], name)
+        const { demoKey } = yield* Browser
+        const { page, problems } = yield* openPage()
+        let measured = 0
+        const check = Effect.fnUntraced(function* (path: string) {
+          const name = path.split("/").at(-1)
+          yield* runInBrowser(() => page.emulateMedia({ colorScheme: "light" }))
+          for (const width of [320, 390, 768, 1024, 1920, 1280]) {
+            const at = `${path} at ${width}`
+            yield* runInBrowser(() => page.setViewportSize({ width, height: 800 }))
+            const { count, cut, scrolling } = yield* findCutTables(page)
+            assert.deepStrictEqual(cut, [], at)
+            if (/errors|deprecations|account|datasets/.test(path) && width >= 1280) assert.strictEqual(scrolling, 0, at)
+            measured += count
+            assert.strictEqual(yield* findHorizontalOverflow(page), "", at)
+            // Phones and desktops, each with one theme, because colours do not depend on the width.
+            if (width === 390) {
+              yield* shot(page, `${name}-${width}-light`)
+              assert.deepStrictEqual(yield* findAccessibilityViolations(page), [], at)
             }
           }
-          assert.deepStrictEqual(unexpectedProblems(problems), [], path)
-        })
-        // Three visitors share the pages, because a new visitor starts a process and loads all assets again.
-        const visitors = yield* Effect.all([openPage(), openPage(), openPage()])
-        yield* Effect.forEach(
-          visitors,
-          (visitor, number) =>
-            Effect.forEach(
-              paths.filter((_, index) => index % visitors.length === number),
-              (path) => walk(visitor, path),
-            ),
-          { concurrency: "unbounded", discard: true },
-        )
-      }).pipe(Effect.scoped),
-  )
-
-  test(
-    browserTestName(
-      "fits every page on the smallest phone, with all controls reachable by the Tab key (README, documentation)",
-    ),
-    () =>
-      Effect.gen(function* () {
-        const { page } = yield* openPage({ viewport: { width: 320, height: 640 } })
-        for (const path of yield* addresses) {
-          yield* open(page, path)
-          yield* runInBrowser(() => page.setViewportSize({ width: 320, height: 640 }))
-          assert.strictEqual(yield* findHorizontalOverflow(page), "", path)
-          yield* runInBrowser(() => page.setViewportSize({ width: 1280, height: 800 }))
+          yield* runInBrowser(() => page.emulateMedia({ colorScheme: "dark" }))
+          yield* shot(page, `${name}-1280-dark`)
+          // The start page stands for what all pages have around their content.
+          const contrast = yield* findContrastViolations(page, path === "/v1/docs" ? "html" : "main")
+          assert.deepStrictEqual(contrast, [], path)
           assert.deepStrictEqual(yield* findUnreachableElements(page), [], path)
+          assert.deepStrictEqual(problems, [], path)
+        })
+        for (const path of paths) {
+          yield* open(page, path)
+          yield* check(path)
         }
+        // These pages have more tables with a key.
+        for (const path of ["/v1/docs/account", "/v1/docs/datasets"]) {
+          yield* open(page, path)
+          if (path === "/v1/docs/account") yield* enterKey(page, demoKey)
+          yield* waitFor(page, "Up to date.")
+          yield* check(path)
+        }
+        assert.isAbove(measured, 200)
       }).pipe(Effect.scoped),
   )
 
@@ -624,50 +642,6 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* runInBrowser(() => page.getByRole("heading", { name: "Ticker change (3)" }).waitFor())
           assert.deepStrictEqual(sent.map((url) => new URL(url).pathname), ["/v1/ticker-changes", "/v1/timeline"])
         }
-      }).pipe(Effect.scoped),
-  )
-
-  test(
-    browserTestName(
-      "fits every table, or lets it scroll with a hint and by the keyboard (README, documentation)",
-    ),
-    () =>
-      Effect.gen(function* () {
-        const { page } = yield* openWithKey("/v1/docs/account")
-        const pages = [
-          ...yield* addresses,
-          "/v1/docs/account",
-          "/v1/docs/datasets",
-        ]
-        let measured = 0
-        for (const path of new Set(pages)) {
-          yield* open(page, path)
-          if (/account|datasets/.test(path)) yield* waitFor(page, "Up to date.")
-          for (const width of [320, 390, 768, 1024, 1280, 1920]) {
-            yield* runInBrowser(() => page.setViewportSize({ width, height: 800 }))
-            // Waits for the next paint, before which resize observers run.
-            const found = yield* runInBrowser(() =>
-              page.evaluate<{ readonly count: number; readonly cut: ReadonlyArray<string> }>(`
-                new Promise((resolve) => requestAnimationFrame(() => requestAnimationFrame(() => {
-                  const boxes = [...document.querySelectorAll("main .scroll, main pre")]
-                    .filter((box) => box.checkVisibility() && box.clientWidth > 0)
-                  const cut = boxes.filter((box) => box.scrollWidth > box.clientWidth + 1).filter((box) => {
-                    const hasHint = box.matches("pre") || getComputedStyle(box, "::before").content.includes("Scroll")
-                    return box.tabIndex !== 0 || !box.dataset.more || !hasHint
-                  })
-                  const outside = [...document.querySelectorAll("main table, main td, main th")]
-                    .filter((cell) => cell.checkVisibility() && cell.closest(".scroll") === null)
-                  resolve({ count: boxes.length, cut: [...cut, ...outside].map((one) => one.outerHTML.slice(0, 99)) })
-                })))`)
-            )
-            assert.deepStrictEqual(found.cut, [], `${path} at ${width}`)
-            measured += found.count
-            const mustFit = /errors|deprecations|account|datasets/.test(path) && width >= 1280
-            const scrolling = yield* runInBrowser(() => page.locator("main .scroll[data-more]").count())
-            if (mustFit) assert.strictEqual(scrolling, 0, `${path} at ${width}`)
-          }
-        }
-        assert.isAbove(measured, 200)
       }).pipe(Effect.scoped),
   )
 

@@ -10,7 +10,8 @@ import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { candidatePaths, isExecutable } from "./Processes.ts"
 import * as Service from "./Service.ts"
 
-const usual = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
+// Debian's headless shell takes less CPU time than the whole browser.
+const usual = ["chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "google-chrome-stable"]
 
 const program = [
   process.env["CHROMIUM_PATH"] ?? "",
@@ -118,18 +119,24 @@ export const openPage = Effect.fnUntraced(function* (options: BrowserContextOpti
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
-/** Violations of WCAG 2.2 (A and AA) on the page as rendered now, one line per element. */
-export const findAccessibilityViolations = Effect.fnUntraced(function* (page: Page) {
+const runAxe = Effect.fnUntraced(function* (page: Page, part: string, rules?: ReadonlyArray<string>) {
   yield* runInBrowser(() => page.evaluate(`globalThis.axe ?? (() => { ${axe} })()`))
-  const found = yield* runInBrowser(() =>
+  const options = { resultTypes: ["violations"], ...(rules && { runOnly: rules }) }
+  return yield* runInBrowser(() =>
     page.evaluate<ReadonlyArray<string>>(`
-      axe.run(document, { resultTypes: ["violations"] }).then(({ violations }) =>
+      axe.run(${JSON.stringify(part)}, ${JSON.stringify(options)}).then(({ violations }) =>
         violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) =>
           id + ": " + html.slice(0, 160) + " " + any.map(({ message }) => message).join("; ").slice(0, 200))))
     `)
   )
-  return found
 })
+
+/** Violations of WCAG 2.2 (A and AA) on the page as rendered now, one line per element. */
+export const findAccessibilityViolations = (page: Page) => runAxe(page, "html")
+
+/** Like `findAccessibilityViolations`, but only with the rules that depend on the theme, and in parts of the page. */
+export const findContrastViolations = (page: Page, parts = "html") =>
+  runAxe(page, parts, ["color-contrast", "link-in-text-block"])
 
 /** Reports how much wider than the window the page is, and because of which elements; empty if the page fits. */
 export const findHorizontalOverflow = (page: Page) =>
@@ -152,34 +159,29 @@ export const findUnreachableElements = Effect.fnUntraced(function* (page: Page) 
   const count = yield* runInBrowser(() =>
     page.evaluate<number>(`(() => {
       document.activeElement?.blur?.()
+      scrollTo(0, 0)
       globalThis.reached = new Set()
       globalThis.dim = []
+      globalThis.isOver = false
       globalThis.focusable = [...document.querySelectorAll(
         'a[href]:not([tabindex="-1"]), button, input, select, textarea, summary, [tabindex="0"]')].filter((element) =>
         element.checkVisibility({ visibilityProperty: true }) && !element.disabled)
-      return focusable.length
-    })()`)
-  )
-  yield* runInBrowser(() => page.evaluate(`scrollTo(0, 0)`))
-  for (let at = 0; at < 2 * count + 20; at++) {
-    yield* runInBrowser(() => page.keyboard.press("Tab"))
-    const isOver = yield* runInBrowser(() =>
-      page.evaluate<boolean>(`(() => {
-        const element = document.activeElement
-        if (element === null || element === document.body) return reached.size > 0
-        // A field with several parts, such as a date, keeps the focus while Tab moves through its parts.
-        if (reached.has(element)) return element !== globalThis.latest
-        globalThis.latest = element
+      addEventListener("focusin", ({ target: element }) => {
+        if (reached.has(element)) globalThis.isOver = true
         reached.add(element)
         const { outlineStyle, outlineWidth } = getComputedStyle(element)
         const { height, width } = element.getBoundingClientRect()
         if (outlineStyle === "none" || parseFloat(outlineWidth) < 2 || height === 0 || width === 0) {
           dim.push("not shown: " + element.outerHTML.slice(0, 120))
         }
-        return false
-      })()`)
-    )
-    if (isOver) break
+      })
+      return focusable.length
+    })()`)
+  )
+  // A field with several parts, such as a date, has several Tab stops.
+  for (let pressed = 0; pressed < 2 * count + 20; pressed += 20) {
+    yield* runInBrowser(() => Promise.all(Array.from({ length: 20 }, () => page.keyboard.press("Tab"))))
+    if (yield* runInBrowser(() => page.evaluate<boolean>("isOver"))) break
   }
   const missed = yield* runInBrowser(() =>
     page.evaluate<ReadonlyArray<string>>(`[...dim, ...focusable.filter((element) => !reached.has(element))
