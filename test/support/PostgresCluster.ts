@@ -10,6 +10,7 @@ import {
   type EmbeddedCluster,
   embeddedDatabaseUser,
   openEmbeddedCluster,
+  readServerCredentials,
 } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { locateServer, openHomeDirectory } from "../../src/db/embedded/HomeDirectory.ts"
 import { EmbeddedPostgresError, runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
@@ -21,8 +22,17 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
   const fs = yield* FileSystem.FileSystem
   const place = yield* locateServer(yield* openHomeDirectory(path))
   const { systemUser, baseDirectory: base } = place
-  const [folder, secret, password] = [`${base}/cluster`, `${base}/password`, randomBytes(24).toString("hex")]
+  const [folder, secret] = [`${base}/cluster`, `${base}/password`]
   const data = `${folder}/data`
+  const describe = (password: string): EmbeddedCluster => ({
+    ...place,
+    programsDirectory: dirname(bin),
+    dataDirectory: data,
+    logFile: `${base}/postgres.log`,
+    password,
+  })
+  if (yield* fs.exists(folder)) return describe((yield* readServerCredentials(base)).password)
+  const password = randomBytes(24).toString("hex")
   yield* fs.makeDirectory(data, { recursive: true })
   yield* fs.writeFileString(secret, password, { mode: 0o600 })
   yield* Effect.forEach(
@@ -47,16 +57,9 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
   yield* fs.writeFileString(`${data}/postgresql.conf`, `${settings.join("\n")}\n`, { flag: "a" })
   // The service reads port and password from this file.
   yield* fs.writeFileString(`${folder}/server.json`, JSON.stringify({ password, port: yield* chooseFreePort }))
-  const cluster: EmbeddedCluster = {
-    ...place,
-    programsDirectory: dirname(bin),
-    dataDirectory: data,
-    logFile: `${base}/postgres.log`,
-    password,
-  }
-  return cluster
+  return describe(password)
 })
 
-/** Creates the data of a server below `path`. Does not start it. */
+/** Creates the data of a server below `path` if there are none. Does not start it. */
 export const makePostgresCluster = (path: string) =>
   installedPrograms === undefined ? openEmbeddedCluster(path, undefined) : initdb(path, installedPrograms)

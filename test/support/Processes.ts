@@ -1,5 +1,5 @@
 /** Starts programs as child processes that never outlive the test. */
-import { Data, Effect, Schedule } from "effect"
+import { Data, Effect, FileSystem, Schedule } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { accessSync, constants } from "node:fs"
 import { connect, createServer } from "node:net"
@@ -114,6 +114,18 @@ export const waitForOutput = (running: RunningProcess, words: RegExp) =>
   }).pipe(
     Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 4500, while: () => running.child.exitCode === null }),
   )
+
+/** Whether Node or Deno may write a temporary file with these flags. */
+export const mayWrite = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
+  const fs = yield* FileSystem.FileSystem
+  const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-confined-" })}/written`
+  const script = `import("node:fs").then((fs) => fs.writeFileSync(${JSON.stringify(file)}, ""))`
+  const args = flags[0] === "run" ? [`data:text/javascript,${script}`] : ["--eval", script]
+  const running = yield* startProgram(program, [...flags, ...args], {})
+  const { code } = yield* Effect.promise(() => running.ended)
+  const isDenied = code !== 0 && /ERR_ACCESS_DENIED|NotCapable/.test(combinedOutput(running))
+  return !isDenied || (yield* fs.exists(file))
+})
 
 /** Sends bytes and reads until the server closes the connection. */
 export const exchangeText = (port: number, bytes: string) =>

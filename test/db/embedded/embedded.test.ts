@@ -288,10 +288,11 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
       assert.strictEqual(third.server.port, second.server.port)
     }))
 
-  it.effect("installs from a package without symbolic links, and does not need the package while it runs (decisions/0085)", () =>
+  it.effect("leaves no partial files when its creation is interrupted, and does not need its package while it runs (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* makeHome
       const fs = yield* FileSystem.FileSystem
+      // npm packages contain no symbolic links.
       const copy = `${home}-package`
       yield* fs.copy(installed, copy)
       const links = yield* Effect.filter(
@@ -299,29 +300,22 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
         (name) => Effect.isSuccess(fs.readLink(`${copy}/native/lib/${name}`)),
       )
       yield* Effect.forEach(links, (name) => fs.remove(`${copy}/native/lib/${name}`))
-      const { server } = yield* useServer(home, { package: copy })
-      yield* fs.remove(copy, { recursive: true })
-      process.kill(yield* postmaster(home), "SIGKILL")
-      yield* retryUntilSuccess(ask(server, "SELECT 1 AS value"))
-    }))
-
-  it.effect("leaves no partial files when its creation is interrupted (decisions/0085)", () =>
-    Effect.gen(function* () {
-      const home = yield* makeHome
-      const fs = yield* FileSystem.FileSystem
-      const first = yield* Effect.forkChild(Effect.scoped(startEmbeddedPostgres(home)))
+      const first = yield* Effect.forkChild(Effect.scoped(startEmbeddedPostgres(home, { package: copy })))
       // Waits until the programs are installed and initdb runs.
       const entries = Effect.orElseSucceed(fs.readDirectory(`${home}/postgres`), () => [])
       yield* retryUntilSuccess(
         Effect.filterOrFail(entries, (names) => names.some((name) => name.startsWith("postgresql-"))),
       )
       yield* Fiber.interrupt(first)
-      const { server } = yield* useServer(home)
+      const { server } = yield* useServer(home, { package: copy })
       assert.strictEqual(yield* ask(server, "SELECT 1 AS value"), 1)
       assert.deepStrictEqual(
         (yield* fs.readDirectory(`${home}/postgres`)).filter((name) => name.startsWith("tmp-")),
         [],
       )
+      yield* fs.remove(copy, { recursive: true })
+      process.kill(yield* postmaster(home), "SIGKILL")
+      yield* retryUntilSuccess(ask(server, "SELECT 1 AS value"))
     }))
 
   it.effect("explains failures and how to fix them (decisions/0085)", () =>

@@ -11,6 +11,8 @@ import { makeSocketRegistry } from "../../../src/db/health/SocketRegistry.ts"
 import * as Service from "../../support/Service.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 
+// @module-tag waiting
+
 /** A database client with a health probe, connected through a proxy. */
 const connectThroughProxy = Effect.gen(function* () {
   const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))

@@ -220,7 +220,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* Effect.all(
         Array.from(
           { length: 6 },
-          () => Effect.repeat(read, Schedule.upTo(Schedule.spaced("3 millis"), { duration: "8 seconds" })),
+          () => Effect.repeat(read, Schedule.upTo(Schedule.spaced("15 millis"), { duration: "8 seconds" })),
         ),
         { concurrency: "unbounded" },
       )
@@ -309,7 +309,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const urls = `${first.url.replace(/:\d+\//, `:${between.port}/`)},${second.url}`
       const { port, used } = yield* startReplicaReader({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls })
       yield* waitUntilFound(used(through), (used) => used === 1)
-      const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key: ultimate })
+      const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key: ultimate, pause: 50 })
       yield* more()
       yield* between.stall
       yield* waitUntilFound(used(through), (used) => used === 0)
@@ -503,7 +503,11 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* second.query("select pg_promote()")
       // The pool may still have connections to the primary that was killed.
       const untilConnected = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 50 })
-      yield* untilConnected(set(3))
+      // The connection may also break after the update, which must not count twice.
+      const isUpdated = sql`select from screener where ticker = 'SPLIT' and price = 3`
+      yield* untilConnected(
+        Effect.flatMap(isUpdated, (found) => found.length > 0 ? Effect.void : Effect.asVoid(set(3))),
+      )
       const [kept] = yield* untilConnected(noted)
       assert.deepStrictEqual(kept, discarded, "both histories have the same number of changes")
       yield* waitForPolls
