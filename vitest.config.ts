@@ -7,14 +7,21 @@ import { chooseTemporaryFolder } from "./test/support/TemporaryFolder.ts"
 // The workers and the programs that they start inherit it.
 process.env["TMPDIR"] = chooseTemporaryFolder()
 
-const isSlow = ({ moduleId }: TestSpecification) => readFileSync(moduleId, "utf8").includes("@module-tag slow")
+const hasTag = (tag: string) => ({ moduleId }: TestSpecification) =>
+  readFileSync(moduleId, "utf8").includes(`@module-tag ${tag}`)
 
-/** Runs the files that mostly wait for servers and faults first, so that none of them runs alone at the end. */
+/** Runs slow files first. Of the others, every fourth is one that mostly waits, so that none of them runs last. */
 class SlowFilesFirst extends BaseSequencer {
   override async sort(files: Array<TestSpecification>) {
     // oxlint-disable-next-line unicorn/no-array-sort -- It is the method of the base class.
     const sorted = await super.sort(files)
-    return [...sorted.filter(isSlow), ...sorted.filter((file) => !isSlow(file))]
+    const slow = sorted.filter(hasTag("slow"))
+    const waiting = sorted.filter(hasTag("waiting")).filter((file) => !slow.includes(file))
+    const others = sorted.filter((file) => !slow.includes(file) && !waiting.includes(file))
+    const mixed = others.flatMap((file, index) =>
+      index % 3 === 0 ? [...waiting.slice(index / 3, index / 3 + 1), file] : [file]
+    )
+    return [...slow, ...mixed, ...waiting.slice(Math.ceil(others.length / 3))]
   }
 }
 
@@ -26,6 +33,9 @@ export default defineConfig({
     tags: [{
       name: "slow",
       description: "Starts browsers, servers or processes, or takes seconds of CPU time. `npm test` skips it.",
+    }, {
+      name: "waiting",
+      description: "Mostly waits for timeouts, so it begins early.",
     }],
     // Evaluates modules once per worker instead of once per file.
     isolate: false,

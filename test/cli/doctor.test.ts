@@ -9,6 +9,7 @@ import { databaseClientLayer } from "../../src/db/Database.ts"
 import { type DoctorFinding, runDoctorCheck } from "../../src/cli/doctor/DoctorFinding.ts"
 import * as DatabaseChecks from "../../src/cli/doctor/DatabaseChecks.ts"
 import { settingNames } from "../../src/cli/Settings.ts"
+import { runCommand } from "../support/InProcessCommands.ts"
 import { type Environment, findFreePort, projectRoot, runCommandProcess } from "../support/Processes.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
 
@@ -27,9 +28,12 @@ const Report = Schema.fromJsonString(Schema.Struct({
   })),
 }))
 
-/** Runs `doctor` as a process. `of` returns the findings of a check. */
-const runDoctor = Effect.fnUntraced(function* (environment: Environment) {
-  const { code, err, out } = yield* runCommandProcess(["doctor", "--json"], {
+/** Runs `doctor` in this process, or as `run` does. `of` returns the findings of a check. */
+const runDoctor = Effect.fnUntraced(function* (
+  environment: Environment,
+  run: typeof runCommandProcess = runCommand,
+) {
+  const { code, err, out } = yield* run(["doctor", "--json"], {
     PORT: String(yield* findFreePort),
     ...environment,
   })
@@ -205,7 +209,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
         TICKERLINE_HOM: "/tmp/x",
         RATE_LIMT_BASIC: "5",
         BASE_URL: "https://api.example.com",
-      })
+      }, runCommandProcess)
       assert.strictEqual(code, 1)
       assert.strictEqual(err, `tickerline: doctor: 2 of ${report.checks.length} checks failed.\n`)
       assert.match(of("connection")[0]?.found ?? "", /DATABASE_URL: no connection/)

@@ -1,11 +1,21 @@
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
-import { assert, describe, it, layer } from "@effect/vitest"
-import { ConfigProvider, Console, Deferred, Effect, Fiber, FileSystem, Layer, Logger, Ref, Schedule } from "effect"
+import { assert, layer } from "@effect/vitest"
+import {
+  ConfigProvider,
+  Console,
+  Context,
+  Deferred,
+  Effect,
+  Fiber,
+  FileSystem,
+  Layer,
+  Logger,
+  Ref,
+  Schedule,
+} from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { fileURLToPath } from "node:url"
-import { inject } from "vitest"
-import { databaseClientLayer } from "../../src/db/Database.ts"
 import { tableLoadLockName } from "../../src/db/AdvisoryLocks.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
@@ -20,12 +30,13 @@ import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt } = Service
 
-/** A client of a new, migrated database. */
-const ownClient = Layer.unwrap(
-  Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
-)
 /** An empty, migrated database. */
-const FreshLayer = Layer.mergeAll(ownClient, NodeServices.layer, NodeCrypto.layer, Logger.layer([]))
+const FreshLayer = Layer.mergeAll(
+  Service.migratedDatabaseLayer,
+  NodeServices.layer,
+  NodeCrypto.layer,
+  Logger.layer([]),
+)
 
 const file = (path: string) =>
   Effect.flatMap(
@@ -312,18 +323,165 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
     }))
 })
 
-describe("the first start", () => {
-  const folder = Effect.flatMap(
-    FileSystem.FileSystem,
-    (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }),
-  )
+const folder = Effect.flatMap(
+  FileSystem.FileSystem,
+  (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }),
+)
 
-  it.effect("creates a demo key that only its owner can read, and a new one only after that key ends (README)", () =>
+/** The number of rows of each table. */
+const rowCounts = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  return yield* Effect.forEach(
+    loadableDatasets,
+    ({ table }) =>
+      Effect.map(
+        sql`select count(*)::int as rows from ${sql(table)}`,
+        ([row]) => [table, valueAt(row, "rows")] as const,
+      ),
+  )
+})
+
+/** Begins a first start and waits ten seconds. Returns its lines on standard error, and an effect that finishes it. */
+const startSlowly = Effect.fnUntraced(function* (home: string, LOG_FORMAT: string) {
+  const sql = yield* SqlClient.SqlClient
+  const lines: Array<string> = []
+  const output = { ...(yield* Console.Console), error: (line: unknown) => void lines.push(String(line)) }
+  const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ LOG_FORMAT }))
+  const starting = withProgressDisplay(FirstStart.prepareFirstStart(home)).pipe(
+    Effect.provide(Layer.provide(Logging.loggingLayer, config)),
+    Effect.provideService(Console.Console, output),
+  )
+  const waiting = sql`
+    select 1 from pg_locks join pg_database on pg_database.oid = database
+    where locktype = 'advisory' and not granted and datname = current_database()
+  `
+  const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
+  const holding = Effect.andThen(
+    sql`select pg_advisory_xact_lock(hashtext(${tableLoadLockName("news")}))`,
+    Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released)),
+  )
+  yield* Effect.forkScoped(sql.withTransaction(holding))
+  yield* Deferred.await(held)
+  const started = yield* Effect.forkScoped(starting)
+  yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
+  yield* TestClock.adjust("10 seconds")
+  return { lines, finish: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(started)) }
+})
+
+/** A script that runs a first start as a process. */
+const firstStart = `
+  import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
+  import { Effect, Layer, Redacted } from "effect"
+  import { databaseClientLayer } from "./src/db/Database.ts"
+  import { prepareFirstStart } from "./src/cli/FirstStart.ts"
+  const url = Redacted.make(process.env.DATABASE_URL)
+  const layer = Layer.mergeAll(databaseClientLayer({ url, applicationName: "first start" }), NodeServices.layer, NodeCrypto.layer)
+  NodeRuntime.runMain(Effect.provide(prepareFirstStart(process.env.TICKERLINE_HOME), layer))
+`
+
+/** Runs a first start as a process, and kills it while it loads the last table. */
+const killFirstStart = Effect.fnUntraced(function* (home: string) {
+  const sql = yield* SqlClient.SqlClient
+  const { child, ended } = yield* startProgram(
+    process.execPath,
+    ["--input-type=module", "--eval", firstStart],
+    { DATABASE_URL: yield* Service.databaseUrl, TICKERLINE_HOME: home },
+  )
+  const isLoading = sql`
+    select 1 from pg_stat_activity
+    where datname = current_database() and application_name = 'first start'
+      and query like ${`%${loadableDatasets.at(-1)?.table}%`} and query like '%loading%'
+  `
+  yield* Effect.repeat(isLoading, {
+    until: (rows) => rows.length > 0 || child.exitCode !== null,
+    schedule: Schedule.spaced("2 millis"),
+  })
+  child.kill("SIGKILL")
+  assert.isNull((yield* Effect.promise(() => ended)).code, "it ended before it loaded the last table")
+})
+
+/** A first start after one that was killed. It is slow, and all tests below use its database and home directory. */
+class Started extends Context.Service<Started, {
+  readonly home: string
+  readonly key: string
+  /** The accounts after the killed start. */
+  readonly accounts: ReadonlyArray<unknown>
+  /** The lines on standard error, with LOG_FORMAT=json. */
+  readonly lines: ReadonlyArray<string>
+}>()("test/cli/Started") {
+  static readonly layer = Layer.effect(
+    Started,
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const home = yield* folder
+      yield* Effect.scoped(killFirstStart(home))
+      const accounts = yield* sql`select 1 from accounts`
+      const started = yield* startSlowly(home, "json").pipe(
+        Effect.flatMap(({ finish, lines }) => Effect.map(finish, (key) => ({ key, lines }))),
+        Effect.provide(TestClock.layer()),
+      )
+      return { home, accounts, ...started }
+    }),
+  ).pipe(Layer.provideMerge(FreshLayer))
+}
+
+layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
+  it.effect("starts again after it was killed while loading a table (samples/README)", () =>
+    Effect.gen(function* () {
+      assert.isEmpty((yield* Started).accounts)
+      assert.deepStrictEqual(yield* rowCounts, yield* Effect.provide(rowCounts, Service.sampleDatabaseLayer))
+    }))
+
+  it.effect("logs the progress of a slow first start as JSON with LOG_FORMAT=json (operations/monitoring)", () =>
+    Effect.gen(function* () {
+      const messages = (yield* Started).lines.map((line) => valueAt(JSON.parse(line), "message"))
+      assert.strictEqual(messages.length, 2)
+      assert.match(String(messages[0]), /^sample data: 0:10 so far$/)
+      assert.match(String(messages[1]), /^Loaded sample data/)
+    }))
+
+  it.effect("prints the progress of a slow first start as plain lines otherwise (operations/command-line)", () =>
+    Effect.gen(function* () {
+      const { lines } = yield* Effect.provide(startSlowly(yield* folder, "pretty"), TestClock.layer())
+      assert.match(lines[0] ?? "", /^sample data {2}0:10 so far$/)
+    }).pipe(Effect.scoped, Effect.provide(Layer.fresh(FreshLayer))))
+
+  it.effect("the first start writes a folder from which load loads the same rows (samples/README)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { home } = yield* Started
+      const { others, tasks } = yield* findDatasetFiles(`${home}/samples`)
+      assert.deepStrictEqual([tasks.length, others], [loadableDatasets.length, []])
+      const checked = yield* Effect.forEach(tasks, (task) =>
+        Effect.map(
+          Effect.flatMap(Ref.make(0), (rows) => loadFile({ ...task, append: false, check: true }, rows)),
+          ({ rows, table }) => [table, rows] as const,
+        ))
+      assert.sameDeepMembers(checked, yield* rowCounts)
+      // The example request in the README.
+      const found = yield* sql`select new_ticker from ticker_changes where old_ticker = 'BYON' and status = 'confirmed'`
+      assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
+    }))
+
+  it.effect("the first start keeps data that were loaded before (README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
       const home = yield* folder
-      const first = yield* FirstStart.prepareFirstStart(home)
+      const own = `${home}/own.csv`
+      yield* fs.writeFileString(own, "old_ticker,new_ticker,effective_date,status\nMINE,OURS,2025-01-02,confirmed\n")
+      yield* loadFile({ dataset: "ticker_changes", file: own, append: false }, yield* Ref.make(0))
+      yield* FirstStart.prepareFirstStart(home)
+      const kept = yield* sql`select new_ticker from ticker_changes where old_ticker = 'MINE'`
+      assert.deepStrictEqual(kept, [{ new_ticker: "OURS" }])
+    }).pipe(Effect.provide(Layer.fresh(FreshLayer))))
+
+  // The last test, because it deletes rows and ends keys.
+  it.effect("creates a demo key that only its owner can read, and a new one only after that key ends (README)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const fs = yield* FileSystem.FileSystem
+      const { home, key: first } = yield* Started
       assert.match(first, /^tl_live_[0-9A-Za-z]{38}$/)
       assert.strictEqual((yield* fs.stat(`${home}/demo-key`)).mode & 0o777, 0o600)
       yield* sql`delete from historical_tickers`
@@ -346,136 +504,5 @@ describe("the first start", () => {
         `,
         [{ name: "demo", tier: "ultimate", balance_microdollars: null, keys: ["demo"], count: 4 }],
       )
-    }).pipe(Effect.provide(FreshLayer)))
-
-  it.effect("the first start keeps data that were loaded before (README)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const fs = yield* FileSystem.FileSystem
-      const home = yield* folder
-      const own = `${home}/own.csv`
-      yield* fs.writeFileString(own, "old_ticker,new_ticker,effective_date,status\nMINE,OURS,2025-01-02,confirmed\n")
-      yield* loadFile({ dataset: "ticker_changes", file: own, append: false }, yield* Ref.make(0))
-      yield* FirstStart.prepareFirstStart(home)
-      const kept = yield* sql`select new_ticker from ticker_changes where old_ticker = 'MINE'`
-      assert.deepStrictEqual(kept, [{ new_ticker: "OURS" }])
-    }).pipe(Effect.provide(FreshLayer)))
-
-  /** The number of rows of each table. */
-  const rowCounts = Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    return yield* Effect.forEach(
-      loadableDatasets,
-      ({ table }) =>
-        Effect.map(
-          sql`select count(*)::int as rows from ${sql(table)}`,
-          ([row]) => [table, valueAt(row, "rows")] as const,
-        ),
-    )
-  })
-
-  /** The number of rows after an uninterrupted first start. */
-  const sampledCounts = Effect.andThen(Effect.flatMap(folder, FirstStart.prepareFirstStart), rowCounts)
-
-  it.effect("the first start writes a folder from which load loads the same rows (samples/README)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const home = yield* folder
-      yield* FirstStart.prepareFirstStart(home)
-      const loaded = yield* rowCounts
-      const { others, tasks } = yield* findDatasetFiles(`${home}/samples`)
-      assert.deepStrictEqual([tasks.length, others], [loadableDatasets.length, []])
-      for (const task of tasks) yield* loadFile({ ...task, append: false }, yield* Ref.make(0))
-      assert.deepStrictEqual(yield* rowCounts, loaded)
-      // The example request in the README.
-      const found = yield* sql`select new_ticker from ticker_changes where old_ticker = 'BYON' and status = 'confirmed'`
-      assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
-    }).pipe(Effect.provide(FreshLayer)))
-
-  /** Returns the lines on standard error of a first start that takes more than ten seconds. */
-  const standardError = Effect.fnUntraced(function* (LOG_FORMAT: string) {
-    const sql = yield* SqlClient.SqlClient
-    const home = yield* folder
-    const lines: Array<string> = []
-    const output = { ...(yield* Console.Console), error: (line: unknown) => void lines.push(String(line)) }
-    const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ LOG_FORMAT }))
-    const starting = withProgressDisplay(FirstStart.prepareFirstStart(home)).pipe(
-      Effect.provide(Layer.provide(Logging.loggingLayer, config)),
-      Effect.provideService(Console.Console, output),
-    )
-    const waiting = sql`
-      select 1 from pg_locks join pg_database on pg_database.oid = database
-      where locktype = 'advisory' and not granted and datname = current_database()
-    `
-    const [held, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
-    const holding = Effect.andThen(
-      sql`select pg_advisory_xact_lock(hashtext(${tableLoadLockName("news")}))`,
-      Effect.andThen(Deferred.succeed(held, undefined), Deferred.await(released)),
-    )
-    yield* Effect.forkChild(sql.withTransaction(holding))
-    yield* Deferred.await(held)
-    const started = yield* Effect.forkChild(starting)
-    yield* Effect.repeat(waiting, { until: (rows) => rows.length > 0 })
-    yield* TestClock.adjust("10 seconds")
-    yield* Deferred.succeed(released, undefined)
-    yield* Fiber.join(started)
-    return lines
-  })
-
-  it.effect("logs the progress of a slow first start as JSON with LOG_FORMAT=json (operations/monitoring)", () =>
-    Effect.gen(function* () {
-      const messages = (yield* standardError("json")).map((line) => valueAt(JSON.parse(line), "message"))
-      assert.strictEqual(messages.length, 2)
-      assert.match(String(messages[0]), /^sample data: 0:10 so far$/)
-      assert.match(String(messages[1]), /^Loaded sample data/)
-    }).pipe(Effect.provide(FreshLayer)))
-
-  it.effect("prints the progress of a slow first start as plain lines otherwise (operations/command-line)", () =>
-    Effect.gen(function* () {
-      assert.match((yield* standardError("pretty"))[0] ?? "", /^sample data {2}0:10 so far$/)
-    }).pipe(Effect.provide(FreshLayer)))
-
-  /** A script that runs a first start as a process. */
-  const firstStart = `
-    import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
-    import { Effect, Layer, Redacted } from "effect"
-    import { databaseClientLayer } from "./src/db/Database.ts"
-    import { prepareFirstStart } from "./src/cli/FirstStart.ts"
-    const url = Redacted.make(process.env.DATABASE_URL)
-    const layer = Layer.mergeAll(databaseClientLayer({ url, applicationName: "first start" }), NodeServices.layer, NodeCrypto.layer)
-    NodeRuntime.runMain(Effect.provide(prepareFirstStart(process.env.TICKERLINE_HOME), layer))
-  `
-
-  it.live("starts again after it was killed while loading a table (samples/README)", () =>
-    Effect.gen(function* () {
-      const sql = yield* SqlClient.SqlClient
-      const home = yield* folder
-      const [found] = yield* sql`select current_database() as name`
-      const url = new URL(inject("databaseUrl"))
-      url.pathname = `/${valueAt(found, "name")}`
-      const environment = { DATABASE_URL: url.href, TICKERLINE_HOME: home }
-      for (
-        const { table } of [loadableDatasets[8], loadableDatasets.at(-1)].filter((dataset) => dataset !== undefined)
-      ) {
-        const { child, ended } = yield* startProgram(
-          process.execPath,
-          ["--input-type=module", "--eval", firstStart],
-          environment,
-        )
-        const isLoading = sql`
-          select 1 from pg_stat_activity
-          where datname = current_database() and application_name = 'first start' and query like ${`%${table}%`}
-            and query like '%loading%'
-        `
-        yield* Effect.repeat(isLoading, {
-          until: (rows) => rows.length > 0 || child.exitCode !== null,
-          schedule: Schedule.spaced("2 millis"),
-        })
-        child.kill("SIGKILL")
-        assert.isNull((yield* Effect.promise(() => ended)).code, `it ended before it loaded ${table}`)
-      }
-      assert.isEmpty(yield* sql`select 1 from accounts`)
-      yield* FirstStart.prepareFirstStart(home)
-      assert.deepStrictEqual(yield* rowCounts, yield* Effect.provide(sampledCounts, FreshLayer))
-    }).pipe(Effect.scoped, Effect.provide(FreshLayer)))
+    }))
 })

@@ -14,7 +14,7 @@ import {
   symlinkSync,
   writeFileSync,
 } from "node:fs"
-import { createRequire } from "node:module"
+import { createRequire, stripTypeScriptTypes } from "node:module"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { clientVersion } from "../../src/client/EndpointCaller.ts"
@@ -79,8 +79,13 @@ export const same: ReadonlyArray<unknown> = [
 export const other = (code: Published.ErrorCode | "more"): Contract.ErrorCode => code
 `
 
+/** The TypeScript examples of the guide, and the output that it shows. */
+const guideExamples = readCodeBlocks("docs/guides/client.md").flatMap(({ language, text }, at, blocks) =>
+  language === "ts" ? [{ code: text, output: blocks[at + 1]?.text ?? "" }] : []
+)
+
 class Project extends Context.Service<Project, {
-  /** Folder with the package, its peer dependency and `consumer.ts`. */
+  /** Folder with the package, its peer dependency, `consumer.ts` and the examples of the guide. */
   readonly folder: string
   /** Folder with only the package, installed by npm, and `plain.ts`. */
   readonly plain: string
@@ -116,6 +121,7 @@ class Project extends Context.Service<Project, {
       writeFileSync(join(plain, "deno.json"), `{ "nodeModulesDir": "manual" }`)
       cpSync(join(projectRoot, "test/client/plain.ts"), join(plain, "plain.ts"))
       yield* runOrFail(plain, "npm", ["install", "--offline", "--no-audit", "--no-fund", join(home, first.filename)])
+      for (const [at, { code }] of guideExamples.entries()) writeFileSync(join(folder, `example-${at}.ts`), code)
       return { folder, plain, bytes: first.size, files: first.files.map(({ path }) => path).toSorted() }
     }),
   )
@@ -123,33 +129,23 @@ class Project extends Context.Service<Project, {
 
 const strict = ["--strict", "--exactOptionalPropertyTypes", "--noUncheckedIndexedAccess", "--target", "esnext"]
 
-/** Runs the examples of the guide with the published package; `test/docs` runs them with the sources. */
+/** Several checkers would each check the types of Effect, which takes more than twice the CPU time. */
+const oneChecker = ["--checkers", "1"]
+
+const separator = "--- end of example ---"
+
+/** Runs the examples of the guide with the published package in one process; `test/docs` runs them with the sources. */
 const runGuideExamples = Effect.gen(function* () {
   const { folder } = yield* Project
   const { ultimate } = yield* Service.TestKeys
   const env = { TICKERLINE_URL: `http://127.0.0.1:${yield* Service.servicePort}`, TICKERLINE_KEY: ultimate }
-  const fences = readCodeBlocks("docs/guides/client.md")
-  const programs = fences.flatMap((fence, at) =>
-    fence.language === "ts" ? [{ code: fence.text, output: fences[at + 1]?.text ?? "" }] : []
-  )
-  assert.isAbove(programs.length, 3)
-  const files = programs.map((_, at) => `example-${at}.ts`)
-  for (const [at, { code, output }] of programs.entries()) {
-    writeFileSync(join(folder, `example-${at}.ts`), code)
-    const printed = yield* runOrFail(folder, process.execPath, [`example-${at}.ts`], env)
-    assert.strictEqual(printed.trim(), output.trim(), `docs/guides/client.md, example ${at + 1}`)
+  assert.isAbove(guideExamples.length, 3)
+  const all = guideExamples.map((_, at) => `await import("./example-${at}.ts")\nconsole.log("${separator}")\n`)
+  writeFileSync(join(folder, "examples.ts"), all.join(""))
+  const printed = (yield* runOrFail(folder, process.execPath, ["examples.ts"], env)).split(separator)
+  for (const [at, { output }] of guideExamples.entries()) {
+    assert.strictEqual(printed[at]?.trim(), output.trim(), `docs/guides/client.md, example ${at + 1}`)
   }
-  // Node does not check types. The examples use `process`, so they need the types of Node.
-  const types = ["--types", "node", "--typeRoots", join(projectRoot, "node_modules/@types")]
-  yield* runOrFail(folder, toolPath("tsc"), [
-    ...strict,
-    "--module",
-    "nodenext",
-    "--skipLibCheck",
-    ...types,
-    "--noEmit",
-    ...files,
-  ])
 })
 
 /** Runs `plain.ts` and checks its output. */
@@ -252,14 +248,6 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       assert.match(code, /^\/\*! @license\nContains parts of the npm package effect:\n\nMIT License\n/)
     }))
 
-  it.effect("publishes the types of the contract for the Promise client (client guide)", () =>
-    Effect.gen(function* () {
-      const { folder } = yield* Project
-      const args = [...strict, "--module", "nodenext", "--skipLibCheck", "--allowImportingTsExtensions", "--noEmit"]
-      writeFileSync(join(folder, "same.ts"), typeComparison("./node_modules/tickerline"))
-      yield* runOrFail(folder, toolPath("tsc"), [...args, "--types", "", "same.ts"])
-    }))
-
   it.effect("has the version that the client sends, and the tested peer dependency (client guide)", () =>
     Effect.sync(() => {
       const require = createRequire(import.meta.url)
@@ -274,33 +262,26 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       assert.strictEqual(text("client/LICENSE"), text("LICENSE"))
     }))
 
-  it.effect.each(["nodenext", "bundler"])(
-    "resolves its types in a new project with %s (client guide)",
-    (resolution) =>
-      Effect.gen(function* () {
-        const { folder } = yield* Project
-        const modules = [
-          "--module",
-          resolution === "bundler" ? "esnext" : resolution,
-          "--moduleResolution",
-          resolution,
-        ]
-        const args = [...strict, ...modules, "--skipLibCheck", String(resolution === "bundler"), "--types", ""]
-        yield* runOrFail(folder, toolPath("tsc"), [...args, "--noEmit", "consumer.ts"])
-        // Without the types of Effect, library checks need no exception.
-        const { plain } = yield* Project
-        yield* runOrFail(plain, toolPath("tsc"), [
-          ...strict,
-          ...modules,
-          "--lib",
-          "esnext,dom",
-          "--types",
-          "",
-          "--noEmit",
-          "plain.ts",
-        ])
-      }),
-  )
+  // Checks the programs of a folder together, because TypeScript then reads the types of Effect once.
+  it.effect("resolves its types in a new project with nodenext, and they equal those of the contract (client guide)", () =>
+    Effect.gen(function* () {
+      const { folder, plain } = yield* Project
+      const args = [...strict, ...oneChecker, "--module", "nodenext", "--types", "", "--noEmit"]
+      writeFileSync(join(folder, "same.ts"), typeComparison("./node_modules/tickerline"))
+      yield* runOrFail(folder, toolPath("tsc"), [...args, "--allowImportingTsExtensions", "consumer.ts", "same.ts"])
+      yield* runOrFail(plain, toolPath("tsc"), [...args, "--lib", "esnext,dom", "plain.ts"])
+    }))
+
+  it.effect("resolves its types in a new project with bundler, and in the guide's examples (client guide)", () =>
+    Effect.gen(function* () {
+      const { folder, plain } = yield* Project
+      const args = [...strict, ...oneChecker, "--module", "esnext", "--moduleResolution", "bundler", "--noEmit"]
+      // Node does not check types. The examples use `process`, so they need the types of Node.
+      const types = ["--types", "node", "--typeRoots", join(projectRoot, "node_modules/@types"), "--skipLibCheck"]
+      const examples = guideExamples.map((_, at) => `example-${at}.ts`)
+      yield* runOrFail(folder, toolPath("tsc"), [...args, ...types, "consumer.ts", ...examples])
+      yield* runOrFail(plain, toolPath("tsc"), [...args, "--types", "", "--lib", "esnext,dom", "plain.ts"])
+    }))
 
   it.effect("runs the Promise client without effect on Node and Deno (client guide)", () =>
     Effect.gen(function* () {
@@ -323,14 +304,13 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
         if (olderNode === undefined) {
           return assert.fail("REQUIRE_OLDER_NODE is set, but neither Node 20 nor 22 is on the PATH")
         }
-        const { folder } = yield* Project
-        // Only emits, because other tests check the types.
-        const modules = ["--module", "nodenext", "--noCheck", "--types", "", "--outDir", "out"]
-        yield* runOrFail(folder, toolPath("tsc"), [...strict, ...modules, "consumer.ts"])
-        yield* runConsumer(olderNode, ["out/consumer.js"])
-        const { plain } = yield* Project
-        yield* runOrFail(plain, toolPath("tsc"), [...strict, ...modules, "plain.ts"])
-        yield* runPlainProgram(olderNode, ["out/plain.js"])
+        const { folder, plain } = yield* Project
+        for (const [place, program] of [[folder, "consumer"], [plain, "plain"]] as const) {
+          const source = readFileSync(join(place, `${program}.ts`), "utf8")
+          writeFileSync(join(place, `${program}.js`), stripTypeScriptTypes(source))
+        }
+        yield* runConsumer(olderNode, ["consumer.js"])
+        yield* runPlainProgram(olderNode, ["plain.js"])
       }),
   )
 

@@ -10,11 +10,12 @@ import { RequiredTier } from "../../src/rules/EndpointAnnotations.ts"
 import { changedDatasets, changeKinds, datasetEndpoints } from "../../src/v1/changes/Api.ts"
 import { selectDatasets } from "../../src/v1/changes/Http.ts"
 import { fillTable } from "../support/GeneratedRows.ts"
+import { resultRows } from "../support/ListClients.ts"
 import { makeChooser } from "../support/RandomChoices.ts"
 import { range, writeTransaction } from "../support/RandomTransactions.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { inputs, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt } = Service
 
@@ -182,7 +183,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
         range(4),
         (writer) => {
           const chooseNext = makeChooser(writer + 1)
-          return Effect.forEach(range(inputs(200)), () => writeTransaction(chooseNext), { discard: true })
+          return Effect.forEach(range(inputs(100)), () => writeTransaction(chooseNext), { discard: true })
         },
         { concurrency: 4, discard: true },
       ))
@@ -203,7 +204,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       yield* Fiber.join(writers)
       while (yield* consume());
       const [counted] = yield* sql<{ readonly number: number }>`select count(*)::int as number from history.changes`
-      assert.isAbove(cursors.size, 100)
+      assert.isAbove(cursors.size, inputs(100))
       assert.strictEqual(cursors.size, counted?.number, "every change is delivered")
       yield* assertCopies(copy, writtenTables)
       const again = yield* readAll("limit=1000")
@@ -536,8 +537,22 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" 
       Number(valueAt(plan, "QUERY PLAN", 0, "Plan", "Shared Read Blocks"))
   })
 
+  /** The different cursors of all changes after a cursor. Does not decode the rows, of which there are many. */
+  const readCursors = Effect.fnUntraced(function* (start: string) {
+    const cursors = new Set<unknown>()
+    let [after, hasMore] = [start, true]
+    while (hasMore) {
+      const { body } = yield* request(withAfter("limit=1000", after))
+      for (const change of resultRows(body)) cursors.add(valueAt(change, "cursor"))
+      after = String(valueAt(body, "cursor"))
+      hasMore = valueAt(body, "has_more") === true
+    }
+    return Array.from(cursors)
+  })
+
   it.effect("is read in pages that cost the same at its start and at its end", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
       const start = yield* now
       yield* Effect.forEach(range(20), (day) =>
@@ -565,8 +580,6 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" 
           assert.isBelow(total, first * 2 + 50, `${filter} ${totals.join(" ")}`)
         })
       }
-      const { changes } = yield* readAll("limit=1000", start)
-      assert.strictEqual(changes.length, 20 + 2 * size)
-      assert.strictEqual(new Set(changes.map(({ cursor }) => cursor)).size, changes.length)
+      assert.lengthOf(yield* readCursors(start), 20 + 2 * size)
     }))
 })

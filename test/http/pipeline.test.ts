@@ -30,6 +30,8 @@ const unusualValues: Readonly<Record<string, string>> = {
 const storeUnusualValues = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   for (const { key, table } of loadableDatasets) {
+    // Otherwise the history would record each update of a row, and a job would make a correction of each.
+    yield* sql.unsafe(`alter table ${table} disable trigger user`)
     for (const { is_list, name, type } of yield* readTableColumns(table)) {
       if (key.includes(name) || is_list) continue
       const unusual = unusualValues[type.replace(/\(.*/, "")]
@@ -39,6 +41,7 @@ const storeUnusualValues = Effect.gen(function* () {
         yield* Effect.ignore(sql.withTransaction(sql.unsafe(update)))
       }
     }
+    yield* sql.unsafe(`alter table ${table} enable trigger user`)
   }
 })
 

@@ -25,6 +25,8 @@ import { computeJobRetryDelay, jobsLayer } from "../../src/jobs/JobRunner.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag waiting
+
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/DatabaseUrl") {}
 
 const base = Layer.unwrap(

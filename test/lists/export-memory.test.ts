@@ -5,8 +5,8 @@ import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import * as Downloads from "../support/Downloads.ts"
-import { readParquet } from "../support/ParquetFiles.ts"
-import { findFreePort, startProgram, waitForOutput } from "../support/Processes.ts"
+import { readGroupSizes } from "../support/ParquetFiles.ts"
+import { commandFile, findFreePort, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
 
@@ -47,7 +47,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       const port = yield* findFreePort
       const running = yield* startProgram(
         process.execPath,
-        ["--max-semi-space-size=16", "--max-old-space-size=128", "src/main.ts", "serve"],
+        ["--max-semi-space-size=16", "--max-old-space-size=128", commandFile, "serve"],
         { DATABASE_URL: Redacted.value(url), PORT: String(port) },
       )
       yield* waitForOutput(running, /keys create/)
@@ -63,7 +63,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       assert.isAbove(taken, rows * length)
       const parquet = yield* Downloads.download(port, "/v1/news?format=parquet&limit=all", key)
       assert.isTrue(parquet.isComplete)
-      assert.isAbove((yield* Effect.promise(() => readParquet(parquet.bytes))).groupSizes.length, 20)
+      assert.isAbove(readGroupSizes(parquet.bytes).length, 20)
       assert.isBelow(peak(running.child.pid) - before, 160 * mebibyte)
     }))
 })

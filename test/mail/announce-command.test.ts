@@ -1,12 +1,13 @@
 /** Customer emails while the processes that send them are killed, stopped or shut down: §9.6 (notification). */
-import { NodeServices } from "@effect/platform-node"
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
-import { Effect, Redacted, Schedule } from "effect"
+import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
 import * as MailServer from "../support/MailServer.ts"
 import * as Processes from "../support/Processes.ts"
+import { startInstance } from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
 // @module-tag slow
@@ -16,25 +17,31 @@ const { endProcess, findFreePort, waitForOutput, startCommandProcess } = Process
 const setUp = Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
   const smtp = yield* MailServer.startMailServer()
-  const environment = {
-    DATABASE_URL: Redacted.value(url),
+  const settings = {
     BASE_URL: "https://api.example.com",
     SMTP_URL: `smtp://127.0.0.1:${smtp.port}`,
     MAIL_FROM: "Tickerline <notices@tickerline.example>",
     MAIL_PER_MINUTE: "6000",
     MAIL_RETRY_AFTER: "100 millis",
   }
+  const environment = { DATABASE_URL: Redacted.value(url), ...settings }
+  const sql = databaseClientLayer({ url, applicationName: "test" })
   const serve = Effect.gen(function* () {
     const service = yield* startCommandProcess(["serve"], { ...environment, PORT: String(yield* findFreePort) })
     yield* waitForOutput(service, /Tickerline is running/)
     return service
   })
+  /** Starts a service that needs no signals, and so no process of its own. */
+  const serveHere = Effect.flatMap(
+    Layer.build(Layer.merge(sql, NodeCrypto.layer)),
+    (context) => Effect.provide(startInstance(settings), context),
+  )
   const command = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
     const ended = yield* runCommand(args, environment)
     assert.strictEqual(ended.code, 0, ended.err)
     return ended.out
   })
-  return { smtp, serve, command, sql: databaseClientLayer({ url, applicationName: "test" }) }
+  return { smtp, serve, serveHere, command, sql }
 })
 
 const waitUntil = (what: string, holds: () => boolean) =>
@@ -105,7 +112,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
 
   it.effect("after kill -9 in the middle of an email, the next process sends it once (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, serve, smtp } = yield* setUp
+      const { command, serve, serveHere, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       let attempts = 0
       smtp.behaviour.rcpt = () => {
@@ -117,7 +124,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* waitUntil("that the email is being sent", () => attempts === 1)
       yield* endProcess(service, "SIGKILL")
       smtp.behaviour.rcpt = () => Promise.resolve(undefined)
-      yield* serve
+      yield* serveHere
       yield* waitUntil("that the email is delivered", () => smtp.received.length === 1)
       assert.match(yield* command("announcements"), /ticker-changes\t\d\t\d\t0\t0/)
       assert.strictEqual(smtp.received.length, 1)
@@ -125,7 +132,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
 
   it.effect("after kill -9 between the end of an email and the reply, it is not sent again automatically (§9.6)", () =>
     Effect.gen(function* () {
-      const { command, serve, smtp } = yield* setUp
+      const { command, serve, serveHere, smtp } = yield* setUp
       yield* command("accounts", "create", "acme", "--tier", "pro", "--email", "ops@acme.example")
       yield* command("accounts", "create", "other", "--tier", "pro", "--email", "other@x.example")
       let seen = 0
@@ -138,9 +145,9 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
       yield* waitUntil("that the mail was sent", () => seen === 1)
       yield* endProcess(service, "SIGKILL")
       smtp.behaviour.data = () => Promise.resolve(undefined)
-      // Two processes take over: the interrupted email stays unknown, and the second email is sent.
-      yield* serve
-      yield* serve
+      // Two services take over: the interrupted email stays unknown, and the second email is sent.
+      yield* serveHere
+      yield* serveHere
       yield* waitUntil("that the second email is delivered", () => smtp.received.length === 1)
       const progress = command("announcements").pipe(Effect.repeat({
         until: (text) => /ticker-changes\t0\t1\t0\t1/.test(text),

@@ -9,6 +9,8 @@ import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as MailServer from "../support/MailServer.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
+// @module-tag waiting
+
 const noAddresses = { baseUrl: Option.none<string>(), unsubscribeAddress: Option.none<string>() }
 
 const announce = (ids: ReadonlyArray<string>) =>

@@ -8,6 +8,8 @@ import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { exchangeText, findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
+// @module-tag waiting
+
 const { startInstance, requestOverWire } = ServiceInstances
 
 /** Starts an instance and returns its metrics by name and labels. */

@@ -10,6 +10,7 @@ import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { readFileRows } from "../../src/load/FileReader.ts"
 import { type MarketFilesOptions, writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import { rowBuilders, type TableName } from "../../samples/generator/Tables.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 /** The last day of the market. */
 const today = "2026-11-13"
@@ -141,6 +142,7 @@ layer(Market.layer)("the fictional market", (it) => {
 
   it.effect("generates identical files for the same seed and other files for another seed (samples/README)", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const { home } = yield* Market
       const [again, other] = [yield* generateMarketFiles({ seed: 1 }), yield* generateMarketFiles({ seed: 2 })]
       assert.strictEqual(hashFolder(again.home), hashFolder(home))
@@ -277,6 +279,7 @@ layer(Market.layer)("the fictional market", (it) => {
 
   it.effect("gives every company of a larger market its own symbols (samples/README)", () =>
     Effect.gen(function* () {
+      yield* skipUnlessThorough
       const { rows } = yield* Market
       const { counts, home } = yield* generateMarketFiles({ seed: 1, scale: 12, only: ["screener"] })
       const large = yield* readTable(home, "screener")

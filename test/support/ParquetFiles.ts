@@ -66,6 +66,10 @@ const toJsonValue = (value: unknown, { logical_type: logical, scale = 0 }: Schem
   }
 }
 
+/** The number of rows of each row group, without reading them. */
+export const readGroupSizes = (bytes: Uint8Array) =>
+  parquetMetadata(toArrayBuffer(bytes)).row_groups.map(({ num_rows }) => Number(num_rows))
+
 export const readParquet = async (bytes: Uint8Array): Promise<ParquetFile> => {
   const file = toArrayBuffer(bytes)
   const { key_value_metadata = [], row_groups, schema } = parquetMetadata(file)

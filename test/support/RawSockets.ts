@@ -1,6 +1,6 @@
 /** Sends arbitrary bytes over a socket and parses the HTTP responses. */
 import { assert } from "@effect/vitest"
-import { Context, Effect, Layer, Schedule } from "effect"
+import { Context, type Duration, Effect, Layer, Schedule } from "effect"
 import { readFileSync } from "node:fs"
 import { connect, type Socket } from "node:net"
 import type { ConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
@@ -117,9 +117,9 @@ export const exchangeBytes = (port: number, bytes: string | Uint8Array) =>
     return parseResponses(received())
   }))
 
-export const waitUntil = (condition: () => boolean) =>
+export const waitUntil = (condition: () => boolean, pause: Duration.Input = "20 millis") =>
   Effect.sync(condition).pipe(
-    Effect.repeat({ until: (holds) => holds, schedule: Schedule.spaced("20 millis") }),
+    Effect.repeat({ until: (holds) => holds, schedule: Schedule.spaced(pause) }),
     Effect.timeout(bound),
     Effect.orDie,
   )
@@ -132,6 +132,10 @@ export const isServerSocketOpen = (port: number, { localPort }: Socket) => {
     row[1] === ends[0] && row[2] === ends[1] && row[9] !== "0"
   )
 }
+
+/** Waits until the service has closed its side. Linux takes milliseconds to list the sockets, so it checks seldom. */
+export const waitUntilServerSocketCloses = (port: number, socket: Socket) =>
+  waitUntil(() => !isServerSocketOpen(port, socket), "250 millis")
 
 /** Details of the code, the SQL or the machine, which no response may reveal. */
 const inner = /\bat \S+ \(|node_modules|\.ts:\d|HPE_|Parse Error|SqlError|PgError|syntax error|api_keys|node:internal/

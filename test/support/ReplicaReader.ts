@@ -32,11 +32,15 @@ export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<
         }),
       ),
   )
-  const value = (name: string) => Effect.map(scrape, (found) => found.get(name) ?? 0)
-  const of = (name: string) => ({ name: replica }: Named) => value(`tickerline_replica_${name}{replica="${replica}"}`)
+  const readAll = (name: string, ...replicas: ReadonlyArray<Named>) =>
+    Effect.map(
+      scrape,
+      (found) => replicas.map((replica) => found.get(`tickerline_replica_${name}{replica="${replica.name}"}`) ?? 0),
+    )
+  const of = (name: string) => (replica: Named) => Effect.map(readAll(name, replica), ([value = 0]) => value)
   const [reads, used, lag] = [of("reads_total"), of("used"), of("lag_seconds")]
   /** Number of reads sent to both standbys. */
-  const total = Effect.map(Effect.all([reads(first), reads(second)]), ([one, other]) => one + other)
-  const bothUsed = waitUntilFound(Effect.all([used(first), used(second)]), ([one, other]) => one === 1 && other === 1)
-  return { port, value, reads, used, lag, total, bothUsed }
+  const total = Effect.map(readAll("reads_total", first, second), ([one = 0, other = 0]) => one + other)
+  const bothUsed = waitUntilFound(readAll("used", first, second), (values) => values.every((used) => used === 1))
+  return { port, reads, used, lag, total, bothUsed }
 })

@@ -1,12 +1,13 @@
 /** Starts the service in this process, on a free port and with its own database. */
 import { assert } from "@effect/vitest"
-import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
-import { Clock, ConfigProvider, Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
+import { NodeCrypto, NodeHttpClient, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { Array as Arr, Clock, ConfigProvider, Context, Effect, FileSystem, Layer, Logger, Redacted } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { HttpClient, HttpClientRequest, HttpServer } from "effect/http"
 import { PgConnection } from "@effect/sql-pg"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
+import { createServer } from "node:http"
 import { inject } from "vitest"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as ApiKeys from "../../src/accounts/keys/ApiKeyManagement.ts"
@@ -45,7 +46,7 @@ const migratedDatabase = () => migratedUrl().pathname.slice(1)
 /** Copies the migrated database, which takes milliseconds. */
 export const copyMigratedDatabase = Effect.suspend(() => makeDatabase(migratedDatabase()))
 
-const loadSampleMarket = Effect.gen(function* () {
+export const loadSampleMarket = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
   yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
 }).pipe(Effect.scoped, Effect.provide(Logger.layer([])))
@@ -68,7 +69,8 @@ const sampleTemplate = Effect.gen(function* () {
   return name
 }).pipe(Effect.scoped)
 
-const copySampleDatabase = Effect.flatMap(sampleTemplate, makeDatabase)
+/** Copies the database with the sample market, which takes milliseconds after the first time. */
+export const copySampleDatabase = Effect.flatMap(sampleTemplate, makeDatabase)
 
 /** Creates a key, and its account if it does not exist. */
 export const ensureAccountWithKey = Effect.fnUntraced(
@@ -106,6 +108,12 @@ export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUn
   WRONG_KEYS_LIMIT: "1000000",
 }))
 
+/** A free port, and a client that asks for no compression: `fetch` would, and takes twice the time. */
+export const httpServerLayer = HttpServer.layerTestClient.pipe(
+  Layer.provide(NodeHttpClient.layerUndici),
+  Layer.provideMerge(NodeHttpServer.layer(createServer, { port: 0 })),
+)
+
 export const serviceLayerOver = <More, E, R>(database: Layer.Layer<SqlClient.SqlClient | More, E, R>) =>
   serviceLayerWithKeys(TestKeys.layer, database)
 
@@ -120,7 +128,7 @@ export const serviceLayerWithKeys = <E1, R1, More, E, R>(
     Layer.provide(generousLimitsLayer),
     Layer.provideMerge(keys),
     Layer.provideMerge(database),
-    Layer.provideMerge(NodeHttpServer.layerTest),
+    Layer.provideMerge(httpServerLayer),
     Layer.provideMerge(NodeCrypto.layer),
     Layer.provideMerge(NodeServices.layer),
   )
@@ -136,8 +144,18 @@ export const layer = serviceLayerOver(migratedDatabaseLayer)
 /** The service at a given time. Tests may advance its clock, but only by seconds. */
 export const layerAt = (instant: number) => Layer.provide(layer, Layer.effectDiscard(TestClock.setTime(instant)))
 
+/** A client of a new database with the sample market. */
+export const sampleDatabaseLayer = makeClientLayer(copySampleDatabase)
+
+/** URL of the client's database. */
+export const databaseUrl = Effect.gen(function* () {
+  const sql = yield* SqlClient.SqlClient
+  const [row] = yield* sql<{ readonly name: string }>`select current_database() as name`
+  return Redacted.value(urlOf(row?.name ?? ""))
+})
+
 /** The service with the sample market, at the current time. */
-export const sampleDataLayer = serviceLayerOver(makeClientLayer(copySampleDatabase))
+export const sampleDataLayer = serviceLayerOver(sampleDatabaseLayer)
 
 export interface TestRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"
@@ -185,10 +203,15 @@ export { valueAt } from "./DocumentedEndpoints.ts"
 /** Port of the service, for tests that open their own sockets. */
 export const servicePort = Effect.map(HttpServer.HttpServer, ({ address }) => "port" in address ? address.port : 0)
 
+const haveSameColumns = (a: object, b: object) => Object.keys(a).join() === Object.keys(b).join()
+
+/** Inserts rows in their order, with one statement for consecutive rows that have the same columns. */
 export const insertRows = Effect.fnUntraced(
   function* (table: string, ...rows: ReadonlyArray<Readonly<Record<string, unknown>>>) {
     const sql = yield* SqlClient.SqlClient
-    yield* Effect.forEach(rows, (row) => sql`insert into ${sql(table)} ${sql.insert(row)}`, { discard: true })
+    // A statement has at most 65,535 parameters.
+    const groups = Arr.chunksOf(rows, 500).flatMap((chunk) => Arr.groupWith(chunk, haveSameColumns))
+    yield* Effect.forEach(groups, (group) => sql`insert into ${sql(table)} ${sql.insert(group)}`, { discard: true })
   },
 )
 

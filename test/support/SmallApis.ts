@@ -1,5 +1,4 @@
 /** Serves a small API with the service's own middleware, for rules that no endpoint of the service shows on its own. */
-import { NodeHttpServer } from "@effect/platform-node"
 import { Layer, Logger } from "effect"
 import { HttpRouter } from "effect/http"
 import * as AuthorizationMiddleware from "../../src/accounts/AuthorizationMiddleware.ts"
@@ -13,6 +12,7 @@ import { ResponseCache } from "../../src/http/ResponseCache.ts"
 import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
 import { DeprecationMiddleware } from "../../src/rules/Deprecation.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../src/rules/Validation.ts"
+import { httpServerLayer } from "./Service.ts"
 import { databaseWithKeys } from "./ServiceInstances.ts"
 
 /** Serves the routes on a free port, with their own database and one API key per tier. */
@@ -38,6 +38,6 @@ export const serveRoutes = <E, R>(routes: Layer.Layer<never, E, R>) =>
     { disableLogger: true, disableListenLog: true },
   ).pipe(
     Layer.provide(Logger.layer([])),
-    Layer.provideMerge(NodeHttpServer.layerTest),
+    Layer.provideMerge(httpServerLayer),
     Layer.provideMerge(databaseWithKeys),
   )

@@ -11,8 +11,9 @@ export const skipUnlessThorough = Effect.sync(() => {
   if (depth === "fast") TestRunner.getCurrentTest()?.context.skip("slow")
 })
 
-/** Returns the number of random inputs for a property test. If most are skipped, it is a tenth, at least ten. */
-export const inputs = (count: number) => hasAllInputs ? count : Math.min(count, Math.max(10, Math.ceil(count / 10)))
+/** Returns the number of random inputs for a property test. If most are skipped, it is a tenth, but not too few. */
+export const inputs = (count: number) =>
+  hasAllInputs ? count : Math.min(count, Math.max(depth === "fast" ? 3 : 10, Math.ceil(count / 10)))
 
 /** Returns all values. If most are skipped, it returns every `step`-th value, beginning at `offset % step`. */
 export const someOf = <A>(values: ReadonlyArray<A>, step: number, offset: number): ReadonlyArray<A> =>

@@ -15,6 +15,8 @@ declare module "vitest" {
   interface ProvidedContext {
     /** URL of the migrated database. Other databases differ in the path. */
     readonly databaseUrl: string
+    /** Folder for the server that `DedicatedPostgres.sampleLayer` copies. */
+    readonly sampleServerFolder: string
   }
 }
 
@@ -27,10 +29,17 @@ max_wal_senders = 0
 autovacuum_naptime = '1h'
 `
 
+const makeFolder = Effect.fnUntraced(function* (prefix: string) {
+  const fs = yield* FileSystem.FileSystem
+  const folder = yield* fs.makeTempDirectoryScoped({ prefix })
+  // The system user that runs PostgreSQL must be able to enter it.
+  yield* fs.chmod(folder, 0o755)
+  return folder
+})
+
 const start = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
-  const home = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-test-" })
-  yield* fs.chmod(home, 0o755)
+  const home = yield* makeFolder("tickerline-test-")
   const cluster = yield* makePostgresCluster(home)
   yield* fs.writeFileString(`${cluster.dataDirectory}/postgresql.conf`, unsafeSettings, { flag: "a" })
   const port = yield* Effect.acquireRelease(ensurePostgresRuns(cluster, undefined), () => stopPostgres(cluster))
@@ -58,6 +67,7 @@ export default async function setup(project: TestProject) {
   const run = <A, E>(effect: Effect.Effect<A, E, Scope.Scope | NodeServices.NodeServices>) =>
     Effect.runPromise(effect.pipe(Effect.provide(NodeServices.layer), Scope.provide(scope)))
   const stop = () => run(Scope.close(scope, Exit.void))
+  project.provide("sampleServerFolder", await run(makeFolder("tickerline-test-sample-")))
   project.provide("databaseUrl", await run(start.pipe(Effect.tapCause(() => Effect.promise(stop)))))
   return stop
 }

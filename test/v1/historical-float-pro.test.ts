@@ -4,6 +4,7 @@ import { Arbitrary, Effect, Layer, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as FilterAssertions from "../support/FilterAssertions.ts"
+import { skipHistory } from "../support/GeneratedRows.ts"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
@@ -563,18 +564,20 @@ layer(recorded, { excludeTestServices: true })("A large historical_float_pro tab
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
-      yield* sql`
+      const insertPrices = sql`
         insert into daily_prices
         select 'T' || ticker, date '2018-01-01' + day, ticker + day / 10000.0
         from generate_series(1, 200) as ticker, generate_series(0, 1249) as day
       `
-      yield* sql`
+      const insertFilings = sql`
         insert into historical_float_pro (ticker, filed_at, reported_date, outstanding_shares, "float",
           restricted_shares, is_adr, last_updated)
         select 'T' || n % 200 + 1, date '2018-02-01' + n / 200 * 10, date '2018-01-20' + n / 200 * 10, n, n, 0,
           n % 500 = 0, '2025-01-02'
         from generate_series(1, 20000) as n
       `
+      yield* skipHistory("daily_prices", insertPrices)
+      yield* skipHistory("historical_float_pro", insertFilings)
       yield* sql`analyze daily_prices, historical_float_pro`
 
       const queries = [

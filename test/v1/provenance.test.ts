@@ -94,7 +94,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
         let sourced = 0
         for (let seed = 1; seed <= inputs(10); seed += 1) {
           const filters = chooseFilters(list, seed)
-          for (const [format, paging] of pages) {
+          // Each page occurs with every second choice of filters.
+          for (const [format, paging] of pages.filter((_, index) => index % 2 === seed % 2)) {
             const target = buildUrl(list.path, [...filters, ...paging])
             const plain = yield* get(target)
             const withSources = yield* get(target.replace("?", "?provenance=true&"))
@@ -113,7 +114,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
             sourced += count
           }
         }
-        assert.isAbove(sourced, 100)
+        assert.isAbove(sourced, inputs(50))
       }),
   )
 

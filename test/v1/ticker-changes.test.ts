@@ -5,6 +5,7 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
+import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { requestJson, valueAt: at, insertRows } = Service
 
@@ -512,6 +513,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
     "answers a symbol %s with 409 in limited time, from either side of a change (§4.1.2, D21)",
     ([, hub, from, to]) =>
       Effect.gen(function* () {
+        yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         yield* sql`
         insert into ticker_changes (old_ticker, new_ticker, effective_date, status)

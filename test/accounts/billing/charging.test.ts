@@ -1,5 +1,5 @@
 /** D27 (prices), D29 (usage): responses, recorded usage and charges agree to the microdollar. */
-import { NodeCrypto, NodeHttpServer, NodeServices } from "@effect/platform-node"
+import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { PgClient } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Exit, FileSystem, Layer, Logger, Random, Redacted, Schedule, Scope } from "effect"
@@ -69,7 +69,7 @@ const startInstance = Effect.gen(function* () {
       Layer.provide(poolableClient({ url, applicationName: "tickerline-instance" })),
       Layer.provide(Logger.layer([])),
       Layer.provide(Service.generousLimitsLayer),
-      Layer.provideMerge(NodeHttpServer.layerTest),
+      Layer.provideMerge(Service.httpServerLayer),
       Layer.provide(platformLayer),
     )),
     scope,

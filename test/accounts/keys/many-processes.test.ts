@@ -10,6 +10,8 @@ import * as ServiceInstances from "../../support/ServiceInstances.ts"
 import { createCustomer, retryUntil } from "../../support/CustomerUsage.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 
+// @module-tag waiting
+
 const { requestOverWire } = ServiceInstances
 
 const target = "/v1/account"

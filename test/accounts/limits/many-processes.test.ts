@@ -11,6 +11,8 @@ import { findKeyIds, retryUntil } from "../../support/CustomerUsage.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Service from "../../support/Service.ts"
 
+// @module-tag waiting
+
 /** One process's share of the buckets, with its own connection. */
 const startProcess = Effect.provide(makeSharedTokenBuckets, Layer.merge(Reactivity.layer, Logger.layer([])))
 

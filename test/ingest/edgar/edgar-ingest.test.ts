@@ -14,6 +14,8 @@ import * as Stub from "../../support/EdgarStub.ts"
 import { runCommand } from "../../support/InProcessCommands.ts"
 import * as Service from "../../support/Service.ts"
 
+// @module-tag waiting
+
 const { companies } = Stub
 
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/DatabaseUrl") {}

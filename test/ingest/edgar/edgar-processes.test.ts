@@ -4,6 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Stub from "../../support/EdgarStub.ts"
+import { runCommand } from "../../support/InProcessCommands.ts"
 import { withDatabase } from "../../support/MigrationDatabases.ts"
 import { endProcess, runCommandProcess, startCommandProcess, waitForOutput } from "../../support/Processes.ts"
 import * as Service from "../../support/Service.ts"
@@ -105,7 +106,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
       assert.deepInclude((yield* readState)[0], { status: "running", snowflake: 0 })
 
       stub.behaviour.intercept = () => undefined
-      const resumed = yield* runCommandProcess(ingest("--resume"), environment)
+      const resumed = yield* runCommand(ingest("--resume"), environment)
       assert.strictEqual(resumed.code, 0, resumed.err)
       assert.match(resumed.out, /news: 3 rows merged: 3 added[\s\S]*1 company,/)
       assert.notInclude(stub.requests.map(({ path }) => path).join(), companies.imunon.cik)

@@ -82,15 +82,22 @@ const documents: ReadonlyArray<Document> = [
   },
 ]
 
+/** Cells that `load` accepts. Most cells of a damaged document are those of the intact one. */
+const acceptedCells = new Set<string>()
+
 /** The first cell that `load` would refuse. */
 const findRefusedCell = (rowsByTable: RowsByTable) =>
   Object.entries(rowsByTable).flatMap(([table, rows]) => {
     const fields = findDataset(table)?.row.fields ?? {}
     return rows.flatMap((row) =>
-      Object.entries(row).filter(([column, cell]) => {
+      Object.entries(row).flatMap(([column, cell]) => {
+        const named = `${table}.${column}: ${JSON.stringify(cell)}`
+        if (acceptedCells.has(named)) return []
         const field = fields[column]
-        return field === undefined || !Schema.is(field)(cell)
-      }).map(([column, cell]) => `${table}.${column}: ${JSON.stringify(cell)}`)
+        if (field === undefined || !Schema.is(field)(cell)) return [named]
+        acceptedCells.add(named)
+        return []
+      })
     )
   }).at(0)
 
@@ -216,10 +223,9 @@ describe("A damaged document", () => {
     if (Result.isFailure(result)) {
       return assert.match(result.failure.reason, /^(is not an index|has no readable filing)/)
     }
-    for (const { accession, cik, filingDate } of result.success) {
-      assert.match(accession, /^\d{10}-\d{2}-\d{6}$/)
-      assert.match(cik, /^\d{10}$/)
-      assert.match(filingDate, /^\d{4}-\d{2}-\d{2}$/)
-    }
+    const malformed = result.success.filter(({ accession, cik, filingDate }) =>
+      !/^\d{10}-\d{2}-\d{6}$/.test(accession) || !/^\d{10}$/.test(cik) || !/^\d{4}-\d{2}-\d{2}$/.test(filingDate)
+    )
+    assert.deepStrictEqual(malformed, [])
   }, { arbitrary: { runs: inputs(1000) } })
 })
