@@ -127,7 +127,8 @@ const assertRowsOrRejection = (xml: string, form: string, issuerCik: string) => 
   const [validator] = validators
   if (validator === undefined) return assert.fail("there is no dataset")
   seen.rows += 1
-  assert.isAbove(result.success.length, 0)
+  // A filing about another issuer has no rows, and a mutation may change the issuer.
+  if (result.success.length === 0) assert.notStrictEqual(findIssuerCik(xml), issuerCik)
   for (const [index, cells] of result.success.entries()) {
     const validated = validator.validateRow({ line: index + 1, cells })
     assert.isTrue(Result.isSuccess(validated), JSON.stringify(Result.getFailure(validated)))
