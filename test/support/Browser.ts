@@ -119,24 +119,62 @@ export const openPage = Effect.fnUntraced(function* (options: BrowserContextOpti
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
-const runAxe = Effect.fnUntraced(function* (page: Page, part: string, rules?: ReadonlyArray<string>) {
+/** The rules that depend on the theme. */
+const colorRules = ["color-contrast", "link-in-text-block"]
+
+/** Runs axe. `context` and `options` are JavaScript expressions in the page. */
+const runAxe = Effect.fnUntraced(function* (page: Page, context: string, options: string) {
   yield* runInBrowser(() => page.evaluate(`globalThis.axe ?? (() => { ${axe} })()`))
-  const options = { resultTypes: ["violations"], ...(rules && { runOnly: rules }) }
   return yield* runInBrowser(() =>
     page.evaluate<ReadonlyArray<string>>(`
-      axe.run(${JSON.stringify(part)}, ${JSON.stringify(options)}).then(({ violations }) =>
+      axe.run(${context}, { resultTypes: ["violations"], ...${options} }).then(({ violations }) =>
         violations.flatMap(({ id, nodes }) => nodes.map(({ html, any }) =>
           id + ": " + html.slice(0, 160) + " " + any.map(({ message }) => message).join("; ").slice(0, 200))))
     `)
   )
 })
 
-/** Violations of WCAG 2.2 (A and AA) on the page as rendered now, one line per element. */
-export const findAccessibilityViolations = (page: Page) => runAxe(page, "html")
+/** Every combination of what a contrast depends on that was checked on a page of this run. */
+const checkedLooks = new Set<string>()
 
-/** Like `findAccessibilityViolations`, but only with the rules that depend on the theme, and in parts of the page. */
-export const findContrastViolations = (page: Page, parts = "html") =>
-  runAxe(page, parts, ["color-contrast", "link-in-text-block"])
+/** Finds one element with text for each unchecked combination, and returns the combinations. */
+const findNewLooks = (page: Page) =>
+  runInBrowser(() =>
+    page.evaluate<ReadonlyArray<string>>(`(() => {
+      const checked = new Set(${JSON.stringify(Array.from(checkedLooks))})
+      const hasText = (element) => element.matches("input, select, textarea") ||
+        [...element.childNodes].some((node) => node.nodeType === Node.TEXT_NODE && node.data.trim() !== "")
+      const describeLook = (element) => {
+        const { color, fontSize, fontWeight, textDecorationLine } = getComputedStyle(element)
+        const look = [color, fontSize, fontWeight, textDecorationLine, getComputedStyle(element.parentElement).color]
+        for (let behind = element; behind !== null; behind = behind.parentElement) {
+          const { backgroundColor, backgroundImage, opacity } = getComputedStyle(behind)
+          look.push(backgroundColor, backgroundImage, opacity)
+        }
+        return look.join()
+      }
+      const looks = new Map([...document.querySelectorAll("body *")].filter((element) =>
+        element.checkVisibility({ visibilityProperty: true }) && hasText(element)).map((element) =>
+        [describeLook(element), element]).filter(([look]) => !checked.has(look)))
+      globalThis.newLooks = { include: [...looks.values()] }
+      return [...looks.keys()]
+    })()`)
+  )
+
+/** Violations of WCAG 2.2 (A and AA) by colors of the page as rendered now that no earlier page of this run had. */
+export const findContrastViolations = Effect.fnUntraced(function* (page: Page) {
+  const looks = yield* findNewLooks(page)
+  if (looks.length === 0) return []
+  for (const look of looks) checkedLooks.add(look)
+  return yield* runAxe(page, "newLooks", JSON.stringify({ runOnly: colorRules }))
+})
+
+/** Violations of WCAG 2.2 (A and AA) on the page as rendered now, one line per element. */
+export const findAccessibilityViolations = Effect.fnUntraced(function* (page: Page) {
+  const rules = Object.fromEntries(colorRules.map((rule) => [rule, { enabled: false }]))
+  const violations = yield* runAxe(page, "document", JSON.stringify({ rules }))
+  return [...violations, ...(yield* findContrastViolations(page))]
+})
 
 /** Reports how much wider than the window the page is, and because of which elements; empty if the page fits. */
 export const findHorizontalOverflow = (page: Page) =>

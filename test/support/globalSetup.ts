@@ -3,6 +3,7 @@ import { NodeServices } from "@effect/platform-node"
 import { PgClient, PgConnection } from "@effect/sql-pg"
 import { Effect, Exit, FileSystem, Layer, Redacted, Scope } from "effect"
 import type { TestProject } from "vitest/node"
+import { createUpcomingUsagePartitions } from "../../src/accounts/billing/UsagePartitions.ts"
 import { embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { ensurePostgresRuns, stopPostgres } from "../../src/db/embedded/PostgresServer.ts"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
@@ -48,8 +49,9 @@ const start = Effect.gen(function* () {
   const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })
   yield* admin.query(`create database ${embeddedDatabaseUser}`)
   const url = at(embeddedDatabaseUser)
-  yield* Effect.scoped(
-    Layer.build(Migrations.migrationsLayer.pipe(Layer.provide(PgClient.layer({ url: Redacted.make(url) })))),
+  // Every service creates missing partitions when it starts, so the database that is copied has them.
+  yield* createUpcomingUsagePartitions.pipe(
+    Effect.provide(Migrations.migrationsLayer.pipe(Layer.provideMerge(PgClient.layer({ url: Redacted.make(url) })))),
   )
   if (!PoolerMode.isPoolerRequested) return url
   // Set for all databases, because a copy of a database does not include its role settings.

@@ -41,6 +41,8 @@ const readExpectedNames = Effect.gen(function* () {
 layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partitions", (it) => {
   it.effect("creates the partitions of this month and the next two months once (D29)", () =>
     Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      yield* Effect.forEach(yield* readPartitions, (name) => sql`drop table ${sql(name)}`, { discard: true })
       yield* createUpcomingUsagePartitions
       yield* createUpcomingUsagePartitions
       assert.deepStrictEqual(yield* readPartitions, yield* readExpectedNames)
