@@ -5,7 +5,7 @@ import { Effect, Fiber, FileSystem, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { requestOverWire, startServiceProcess } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
-import { DedicatedPostgres, migratedDedicatedLayer } from "../support/DedicatedPostgres.ts"
+import * as Dedicated from "../support/DedicatedPostgres.ts"
 import { endProcess, type Environment, startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
@@ -161,7 +161,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
   it.effect("reports that the database was killed during a load, exits with 1 and keeps the old rows (RELIABILITY.md, D31)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
-      const server = yield* DedicatedPostgres
+      const server = yield* Dedicated.DedicatedPostgres
       const sql = yield* SqlClient.SqlClient
       const rows = Effect.map(
         sql<{ readonly rows: number }>`select count(*)::int as rows from ticker_changes`,
@@ -197,5 +197,5 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(yield* Effect.retry(rows, { times: 5, schedule: Schedule.spaced("100 millis") }), before)
       const [leftover] = yield* sql`select 1 from pg_class where relnamespace = 'loading'::regnamespace`
       assert.isUndefined(leftover)
-    }).pipe(Effect.provide(migratedDedicatedLayer)))
+    }).pipe(Effect.provide(Dedicated.sampleDatabaseLayer)))
 })

@@ -29,7 +29,7 @@ const longNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
     insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
     select 'long ' || g, 'LONG', 'news', 'Long', repeat('long ', 100000), '2026-01-02', '2026-01-02', '2026-01-02'
-    from generate_series(1, 100) as g
+    from generate_series(1, 60) as g
   `)
 
 const running = Layer.effectDiscard(longNews).pipe(
@@ -151,7 +151,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       const response = yield* Downloads.beginDownload(port, "/v1/news?limit=all&format=ndjson", pro)
       const hasTaken = () => performance.now() - began > 2.5 * Duration.toMillis(little.response)
       yield* Effect.sync(() => response.read()).pipe(
-        Effect.repeat({ until: () => hasTaken() || response.destroyed, schedule: Schedule.spaced("30 millis") }),
+        Effect.repeat({ until: () => hasTaken() || response.destroyed, schedule: Schedule.spaced("60 millis") }),
       )
       assert.isFalse(response.destroyed)
       assert.isTrue(yield* Downloads.finishDownload(response))
