@@ -22,9 +22,9 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("The hist
         writers: 4,
         readers: 2,
         duration: Duration.zero,
-        transactionsPerFault: 25,
+        transactionsPerFault: 15,
         maxLoadedRows: 40,
-        pause: 100,
+        pause: 150,
         loadPause: 6_000,
       })
       assert.containsAllKeys(summary.faults, ["load killed", "service killed", "PostgreSQL killed", "failover"])

@@ -10,7 +10,7 @@ import { MaxSortedRows } from "../../src/history/PastTables.ts"
 import { ReadsTables } from "../../src/rules/EndpointAnnotations.ts"
 import { parseMoment } from "../../src/rules/AsOfParameter.ts"
 import { documentedEndpoints, getParameterNames, requiredQuery } from "../support/DocumentedEndpoints.ts"
-import { contentDigest, type Download, download } from "../support/Downloads.ts"
+import { contentDigest } from "../support/Downloads.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { makeChooser } from "../support/RandomChoices.ts"
 import { beginTransaction } from "../support/OpenTransactions.ts"
@@ -20,6 +20,7 @@ import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { someOf } from "../support/Thoroughness.ts"
 
 const { insertRows, readClock, valueAt } = Service
+const { requestOverWire } = ServiceInstances
 
 /** The endpoints that read datasets, with their tables. */
 const datasetEndpoints: Array<{ readonly path: string; readonly tables: ReadonlyArray<string> }> = []
@@ -34,7 +35,7 @@ const datasets = Array.from(new Set(datasetEndpoints.flatMap(({ tables }) => tab
 
 const get = Effect.fnUntraced(function* (target: string, headers: Readonly<Record<string, string>> = {}) {
   const { ultimate } = yield* Service.TestKeys
-  return yield* download(yield* Service.servicePort, target, ultimate, headers)
+  return yield* requestOverWire(yield* Service.servicePort, target, ultimate, { headers })
 })
 
 const at = (target: string, moment: string) =>
@@ -50,9 +51,8 @@ const beginLedger = (earliest: string) =>
     ))
 
 /** What a client can compare between an answer and the same answer later. */
-const summarize = ({ headers, isComplete, status, text, trailers }: Download) => ({
+const summarize = ({ headers, status, text, trailers }: ServiceInstances.WireResponse) => ({
   status,
-  isComplete,
   body: text.replace(/"request_id":"[^"]*"/, ""),
   etag: headers["etag"],
   digest: headers["unencoded-digest"] ?? trailers["unencoded-digest"],
@@ -128,53 +128,55 @@ const filled = Layer.effectDiscard(Effect.gen(function* () {
     { old_ticker: "T1", new_ticker: "T2", effective_date: "2016-05-01", status: "confirmed" },
     { old_ticker: "T2", new_ticker: "T3", effective_date: "2020-05-01", status: "confirmed" },
   )
-})).pipe(Layer.provideMerge(Service.layer))
+})).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeys))
 
-const checkHistory = (seed: number) =>
-  Effect.gen(function* () {
-    const sql = yield* SqlClient.SqlClient
-    const tables = yield* copyTables
-    const choose = makeChooser(seed)
-    const requested = someOf(targets, 5, seed)
-    const moments: Array<readonly [string, ReadonlyMap<string, ReturnType<typeof summarize>>]> = []
-    const record = Effect.gen(function* () {
-      const moment = yield* readClock
-      const answers = yield* Effect.forEach(
-        requested,
-        (target) => Effect.map(get(target), (answer) => [target, summarize(answer)] as const),
-      )
-      moments.push([moment, new Map(answers)])
-    })
-    yield* record
-    for (let round = 0; round < 2; round += 1) {
-      for (const table of tables) {
-        if (choose([true, false, false])) continue
-        const statements = makeWrite(table, choose)
-        yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement)))
-      }
+layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("as_of of every endpoint", (it) => {
+  it.effect("answers every request byte for byte as at that moment, with few rows and with many (0114)", () =>
+    Effect.gen(function* () {
+      const sql = yield* SqlClient.SqlClient
+      const { ultimate } = yield* Service.TestKeys
+      const startInstance = ServiceInstances.startInstance({ CACHE_MEGABYTES: "0" })
+      const withFewRows = yield* startInstance
+      const withManyRows = yield* Effect.provideService(startInstance, MaxSortedRows, 12)
+      const tables = yield* copyTables
+      const choose = makeChooser(1)
+      const requested = someOf(targets, 5, 1)
+      const moments: Array<readonly [string, ReadonlyMap<string, ReturnType<typeof summarize>>]> = []
+      const record = Effect.gen(function* () {
+        const moment = yield* readClock
+        const answers = yield* Effect.forEach(
+          requested,
+          (target) =>
+            Effect.map(
+              requestOverWire(withFewRows, target, ultimate),
+              (answer) => [target, summarize(answer)] as const,
+            ),
+        )
+        moments.push([moment, new Map(answers)])
+      })
       yield* record
-    }
-    let differences = 0
-    for (const [index, [moment, answers]] of moments.entries()) {
-      for (const [target, answer] of answers) {
-        const past = yield* get(at(target, moment))
-        assert.deepStrictEqual(summarize(past), answer, `${at(target, moment)} is another answer than at that time`)
-        if (past.status < 400 && !target.startsWith("/estimate")) assert.strictEqual(past.headers["x-as-of"], moment)
-        if (index > 0 && answer.body !== moments[index - 1]?.[1].get(target)?.body) differences += 1
+      for (let round = 0; round < 2; round += 1) {
+        for (const table of tables) {
+          if (choose([true, false, false])) continue
+          const statements = makeWrite(table, choose)
+          yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement)))
+        }
+        yield* record
       }
-    }
-    // Otherwise the writes would not affect the answers.
-    assert.isAbove(differences, requested.length * (moments.length - 1) / 6)
-  })
-
-layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("as_of with few rows", (it) => {
-  it.effect("answers every request byte for byte as at that moment", () => checkHistory(1))
-})
-
-const filledWithMany = filled.pipe(Layer.provide(Layer.succeed(MaxSortedRows, 12)))
-
-layer(filledWithMany, { excludeTestServices: true, timeout: "180 seconds" })("as_of with many rows", (it) => {
-  it.effect("answers every request byte for byte as at that moment", () => checkHistory(2))
+      let differences = 0
+      for (const [index, [moment, answers]] of moments.entries()) {
+        for (const [number, [target, answer]] of Array.from(answers).entries()) {
+          // Each instance answers each request, at other moments.
+          const port = (index + number) % 2 === 0 ? withFewRows : withManyRows
+          const past = yield* requestOverWire(port, at(target, moment), ultimate)
+          assert.deepStrictEqual(summarize(past), answer, `${at(target, moment)} is another answer than at that time`)
+          if (past.status < 400 && !target.startsWith("/estimate")) assert.strictEqual(past.headers["x-as-of"], moment)
+          if (index > 0 && answer.body !== moments[index - 1]?.[1].get(target)?.body) differences += 1
+        }
+      }
+      // Otherwise the writes would not affect the answers.
+      assert.isAbove(differences, requested.length * (moments.length - 1) / 6)
+    }).pipe(Effect.scoped))
 })
 
 describe("The parameter as_of", () => {
@@ -450,7 +452,7 @@ layer(recordedDatabase, { excludeTestServices: true, timeout: "120 seconds" })("
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const port = yield* ServiceInstances.startInstance()
-      const request = (target: string) => ServiceInstances.requestOverWire(port, target, ultimate)
+      const request = (target: string) => requestOverWire(port, target, ultimate)
       yield* addNews("one", "MEM")
       const first = at("/v1/news?ticker=MEM", yield* readClock)
       yield* addNews("two", "MEM")

@@ -174,7 +174,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
         range(3),
         (writer) => {
           const chooseNext = makeChooser(writer + 21)
-          return Effect.forEach(range(inputs(150)), () => writeTransaction(chooseNext), { discard: true })
+          return Effect.forEach(range(Math.max(15, inputs(75))), () => writeTransaction(chooseNext), { discard: true })
         },
         { concurrency: 3, discard: true },
       ))

@@ -12,7 +12,7 @@ import { poolableClient } from "../support/PoolerMode.ts"
 
 // @module-tag slow
 
-const rows = 2_500
+const rows = 2_000
 const length = 100_000
 const mebibyte = 1_048_576
 
@@ -32,7 +32,7 @@ const isWaiting = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   ))
 
 layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("An export", (it) => {
-  it.effect("keeps one chunk or row group of a 250 MB export in memory, even if the client pauses (RELIABILITY.md)", () =>
+  it.effect("keeps one chunk or row group of a 200 MB export in memory, even if the client pauses (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(poolableClient({ url, applicationName: "tickerline-test" }))
@@ -41,7 +41,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       const sql = yield* Effect.provide(SqlClient.SqlClient, context)
       yield* sql`
         insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
-        select 'long ' || g, 'LONG', 'news', 'Long', repeat('x', ${length}::int), '2026-01-02', '2026-01-02', '2026-01-02'
+        select 'long ' || g, 'LONG', 'news', 'Long', g || repeat('x', ${length}::int), '2026-01-02', '2026-01-02', '2026-01-02'
         from generate_series(1, ${rows}::int) as g
       `
       const port = yield* findFreePort

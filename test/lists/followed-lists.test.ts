@@ -252,7 +252,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
     ({ index, path }) =>
       Effect.gen(function* () {
         let compared = 0
-        const count = inputs(12)
+        const count = inputs(8)
         for (let seed = 1; seed <= count; seed += 1) {
           const { companies, entries, filters, limit, requested } = makeCase(seed * 1000 + index, path)
           yield* storeCompanies(companies)
@@ -272,7 +272,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
 
   it.effect("any symbol of a chain gives the same page, export, estimate and header (D35)", () =>
     Effect.gen(function* () {
-      for (let seed = 1; seed <= inputs(8); seed += 1) {
+      for (let seed = 1; seed <= inputs(4); seed += 1) {
         const company = makeCompany(makeChooser(seed), "0000000001", symbols)
         yield* storeCompanies([company])
         for (const path of paths.filter((_, index) => index % 4 === seed % 4)) {

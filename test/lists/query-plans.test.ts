@@ -15,7 +15,7 @@ import * as StatementRecorder from "../support/StatementRecorder.ts"
 // @module-tag slow
 
 /** The number of rows per table, large enough that PostgreSQL prefers an index to a sequential scan. */
-const rows = 8_000
+const rows = 4_000
 
 /** Two chains of twelve links, from T1 to T13 and from T601 to T613, and one of one link, from T701 to T702. */
 const storeChains = Effect.forEach(

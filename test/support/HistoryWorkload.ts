@@ -217,7 +217,7 @@ const runLoader = Effect.fnUntraced(function* (
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-loads-" })
   let hasKilled = false
-  while (!isStopping()) {
+  while (!isStopping() || !hasKilled) {
     const id = record.nextTransaction()
     const { content, dataset, tokens } = HistoryTables.chooseFile(choose, id, maxLoadedRows)
     const file = `${folder}/${id}.csv`
