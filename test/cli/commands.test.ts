@@ -896,7 +896,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(first.code, 0, first.err)
       // After ten seconds it reports its progress.
       assert.match(first.err, /^(migration .* so far\n)*$/)
-      assert.deepStrictEqual(first.out.split("\n").slice(0, 3), ["1_accounts", "2_ticker_changes", "3_intraday_runners"])
+      assert.deepStrictEqual(first.out.split("\n").slice(0, 3), [
+        "1_accounts",
+        "2_ticker_changes",
+        "3_intraday_runners",
+      ])
       assert.match(assertSuccess(yield* runCommand(["migrate"], environment)), /^[^\n]*\n$/)
     }))
 
