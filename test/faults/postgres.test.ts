@@ -21,7 +21,7 @@ const database = Service.TestKeys.layer.pipe(
 const startClients = Effect.fnUntraced(function* (memory: "with memory" | "without memory") {
   const { key, ...ids } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
   const port = yield* startInstance({ CACHE_MEGABYTES: memory === "with memory" ? "16" : "0" })
-  const steady = yield* SteadyClients.startSteadyClients({ port, key, pause: 40 })
+  const steady = yield* SteadyClients.startSteadyClients({ port, key })
   return { ...ids, ...steady, port }
 })
 
