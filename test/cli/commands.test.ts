@@ -280,12 +280,14 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const generated = yield* runCommand(["generate", market], environment)
       assert.strictEqual(generated.code, 0, generated.err)
       assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
+      const fs = yield* FileSystem.FileSystem
+      // Every test with the sample market loads these prices, which are most of the rows.
+      yield* fs.remove(`${market}/daily_prices.csv`)
       assert.match(
         assertSuccess(yield* runCommand(["load", "--all", market, "--check"], environment)),
         /news: \d+ rows valid; nothing was loaded/,
       )
-      // The check has read every file, so two of them suffice from here on.
-      const fs = yield* FileSystem.FileSystem
+      // The check has read every other file, so two of them suffice from here on.
       const others = (yield* fs.readDirectory(market)).filter((name) => !["news.csv", "screener.csv"].includes(name))
       assert.isAbove(others.length, 10)
       yield* Effect.forEach(others, (name) => fs.remove(`${market}/${name}`))

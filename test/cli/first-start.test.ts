@@ -370,7 +370,9 @@ const startSlowly = Effect.fnUntraced(function* (home: string, LOG_FORMAT: strin
 
 /** A script that runs a first start as a process. */
 const firstStart = `
-  import { NodeCrypto, NodeRuntime, NodeServices } from "@effect/platform-node"
+  import * as NodeCrypto from "@effect/platform-node/NodeCrypto"
+  import * as NodeRuntime from "@effect/platform-node/NodeRuntime"
+  import * as NodeServices from "@effect/platform-node/NodeServices"
   import { Effect, Layer, Redacted } from "effect"
   import { databaseClientLayer } from "./src/db/Database.ts"
   import { prepareFirstStart } from "./src/cli/FirstStart.ts"
@@ -379,7 +381,10 @@ const firstStart = `
   NodeRuntime.runMain(Effect.provide(prepareFirstStart(process.env.TICKERLINE_HOME), layer))
 `
 
-/** Runs a first start as a process, and kills it while it loads the last table. */
+/** The table with the most rows. It follows many others. */
+const longestTable = "daily_prices"
+
+/** Runs a first start as a process, and kills it while it loads the longest table. */
 const killFirstStart = Effect.fnUntraced(function* (home: string) {
   const sql = yield* SqlClient.SqlClient
   const { child, ended } = yield* startProgram(
@@ -390,14 +395,14 @@ const killFirstStart = Effect.fnUntraced(function* (home: string) {
   const isLoading = sql`
     select 1 from pg_stat_activity
     where datname = current_database() and application_name = 'first start'
-      and query like ${`%${loadableDatasets.at(-1)?.table}%`} and query like '%loading%'
+      and query like ${`%${longestTable}%`} and query like '%loading%'
   `
   yield* Effect.repeat(isLoading, {
     until: (rows) => rows.length > 0 || child.exitCode !== null,
-    schedule: Schedule.spaced("2 millis"),
+    schedule: Schedule.spaced("20 millis"),
   })
   child.kill("SIGKILL")
-  assert.isNull((yield* Effect.promise(() => ended)).code, "it ended before it loaded the last table")
+  assert.isNull((yield* Effect.promise(() => ended)).code, "it ended before it loaded the longest table")
 })
 
 /** A first start after one that was killed. It is slow, and all tests below use its database and home directory. */
@@ -452,12 +457,15 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       const { home } = yield* Started
       const { others, tasks } = yield* findDatasetFiles(`${home}/samples`)
       assert.deepStrictEqual([tasks.length, others], [loadableDatasets.length, []])
-      const checked = yield* Effect.forEach(tasks, (task) =>
+      // The first start itself has loaded these files, and most of their rows are prices.
+      const shorter = tasks.filter(({ dataset }) => dataset !== longestTable)
+      assert.strictEqual(shorter.length, tasks.length - 1)
+      const checked = yield* Effect.forEach(shorter, (task) =>
         Effect.map(
           Effect.flatMap(Ref.make(0), (rows) => loadFile({ ...task, append: false, check: true }, rows)),
           ({ rows, table }) => [table, rows] as const,
         ))
-      assert.sameDeepMembers(checked, yield* rowCounts)
+      assert.sameDeepMembers(checked, (yield* rowCounts).filter(([table]) => table !== longestTable))
       // The example request in the README.
       const found = yield* sql`select new_ticker from ticker_changes where old_ticker = 'BYON' and status = 'confirmed'`
       assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])

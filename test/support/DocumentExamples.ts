@@ -1,6 +1,6 @@
 /** Runs the example programs in the documents as a reader would. */
 import { execFile, spawnSync } from "node:child_process"
-import { mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
+import { globSync, mkdirSync, mkdtempSync, readdirSync, rmSync, symlinkSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { Effect } from "effect"
@@ -9,6 +9,12 @@ import { compileCacheFolder } from "./Processes.ts"
 
 /** The service address that the documents show. */
 export const exampleBaseUrl = "http://127.0.0.1:8080"
+
+/** The documents whose examples are run. */
+export const documentsWithExamples = [
+  "README.md",
+  ...globSync("docs/{guides,operations}/*.md", { cwd: repositoryRoot }).toSorted(),
+]
 
 export interface ProcessResult {
   readonly code: number
@@ -58,15 +64,22 @@ export const makeReaderProject = Effect.acquireRelease(
 
 const nameOf = ({ file, line }: CodeBlock) => `${file.replaceAll(/\W/g, "-")}-${line}`
 
-/** Type errors of the TypeScript blocks under the compiler options of this project, with file and line. */
-export const findTypeErrors = Effect.fnUntraced(function* (place: string, fences: ReadonlyArray<CodeBlock>) {
-  const config = { extends: join(repositoryRoot, "tsconfig.json"), include: ["*.ts"], exclude: [] }
-  writeFileSync(join(place, "tsconfig.json"), JSON.stringify(config))
+/** Type errors of files and TypeScript blocks in a folder under the compiler options of this project. */
+export const findTypeErrors = Effect.fnUntraced(function* (
+  place: string,
+  files: ReadonlyArray<string>,
+  fences: ReadonlyArray<CodeBlock>,
+  compilerOptions: Readonly<Record<string, unknown>>,
+) {
+  const included = [...files, ...fences.map((fence) => `${nameOf(fence)}.ts`)]
+  const config = { extends: join(repositoryRoot, "tsconfig.json"), compilerOptions, files: included, include: [] }
+  // Not `tsconfig.json`, which Deno would read, too.
+  writeFileSync(join(place, "type-check.json"), JSON.stringify(config))
   for (const fence of fences) writeFileSync(join(place, `${nameOf(fence)}.ts`), `${fence.text}\n`)
   const { code, out } = yield* runProgram(
     join(repositoryRoot, "node_modules/.bin/tsc"),
     // Several checkers would each check the types of Effect.
-    ["--noEmit", "--pretty", "false", "--checkers", "1"],
+    ["--project", "type-check.json", "--noEmit", "--pretty", "false", "--checkers", "1"],
     place,
     {},
   )
