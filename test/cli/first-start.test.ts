@@ -399,7 +399,7 @@ const killFirstStart = Effect.fnUntraced(function* (home: string) {
   `
   yield* Effect.repeat(isLoading, {
     until: (rows) => rows.length > 0 || child.exitCode !== null,
-    schedule: Schedule.spaced("20 millis"),
+    schedule: Schedule.spaced("5 millis"),
   })
   child.kill("SIGKILL")
   assert.isNull((yield* Effect.promise(() => ended)).code, "it ended before it loaded the longest table")
