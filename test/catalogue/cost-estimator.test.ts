@@ -344,8 +344,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     }))
 
   const runs = 12
+  let [attempts, found] = [0, 0]
   for (const endpoint of priced) {
-    let [attempts, found] = [0, 0]
     it.effect.prop(
       `${endpoint.path}: the estimate of any query equals the cost and size of the request (D28)`,
       [asking(endpoint)],
@@ -354,12 +354,14 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
           const { answer } = yield* agree(endpoint.path, query, place)
           attempts++
           if (answer.status === 200 && recordsIn(endpoint.path, answer) > 0) found++
-          // Ensures that enough queries are valid and match rows.
-          if (attempts === runs) assert.isAtLeast(found, runs / 10, "answers with rows")
         }),
       { arbitrary: { runs: inputs(runs) } },
     )
   }
+
+  it("enough of these queries are valid and match rows (D28)", () => {
+    assert.isAtLeast(found, attempts / 4, `of ${attempts}`)
+  })
 
   // -------------------------------------------------------------------------------------------------------------------
   // Totals
