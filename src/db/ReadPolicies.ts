@@ -4,7 +4,7 @@ import { SqlError } from "effect/sql"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { makeDeadlines } from "./Deadlines.ts"
-import { describeSqlError, isConnectionLost, isLockTimeout, isStatementTimeout } from "./SqlState.ts"
+import { describeSqlError, isConnectionLost, isLocked, isStatementTimeout } from "./SqlState.ts"
 
 /** Maximum wait for a pool connection. */
 export const poolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
@@ -12,7 +12,7 @@ export const poolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.wit
 /** Ends a read from a server that stopped responding. A working server ends a statement itself after 30 seconds. */
 export const queryCap = Duration.seconds(36)
 
-/** Retries once, two seconds after a lock timeout (§7.2). */
+/** Retries once, two seconds after a lock timeout or a deadlock (§7.2). */
 export const lockRetry = Schedule.spaced("2 seconds").pipe(Schedule.upTo({ times: 1 }))
 
 /** The delay gives the pool time to discard the connections that the server has closed. */
@@ -26,8 +26,8 @@ const maxConnectionRetryAge = Duration.toMillis(Duration.seconds(4))
 
 export const makeRetryCounter = (why: "locked" | "lost" | "replica" | "conflict") =>
   Metric.counter("tickerline_database_retries_total", {
-    description: "Retried reads, by cause: a locked table, a lost connection, a lost replica, or a conflict with a " +
-      "replica's recovery.",
+    description: "Retried reads, by cause: a lock or a deadlock, a lost connection, a lost replica, or a conflict " +
+      "with a replica's recovery.",
     attributes: { why },
     incremental: true,
   })
@@ -54,7 +54,7 @@ const isReadFailure = (error: unknown): error is DatabaseReadError =>
 
 /** Errors that a later retry may resolve become 503 responses. All others are bugs. */
 export const toApiError = (error: DatabaseReadError): Effect.Effect<never, DataRefreshing | DatabasePoolTimeout> =>
-  isLockTimeout(error) || isStatementTimeout(error)
+  isLocked(error) || isStatementTimeout(error)
     ? Effect.fail(makeDataRefreshingError())
     : SqlError.isSqlError(error) && isConnectionLost(error)
     ? Effect.andThen(
@@ -81,7 +81,7 @@ const withRetry = ({ counter, schedule, when }: RetryPolicy) => <A, E, R>(query:
     return Effect.andThen(Metric.update(counter, 1), Effect.retry(attempt, { while: when, schedule }))
   })
 
-const retryLocked = withRetry({ counter: lockRetries, schedule: lockRetry, when: isLockTimeout })
+const retryLocked = withRetry({ counter: lockRetries, schedule: lockRetry, when: isLocked })
 
 /** Makes the function that runs a read with all policies except `poolWait`, which the queue of its pool applies. */
 export const makeReadPolicies = Effect.gen(function* () {

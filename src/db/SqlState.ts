@@ -12,6 +12,9 @@ const hasSqlState = (error: unknown, pattern: RegExp) => {
 /** Another session held a lock for longer than `lock_timeout`. */
 export const isLockTimeout = (error: unknown) => reasonOf(error)?._tag === "LockTimeoutError"
 
+/** The statement waited for a lock for too long, or PostgreSQL ended it to resolve a deadlock. */
+export const isLocked = (error: unknown) => isLockTimeout(error) || reasonOf(error)?._tag === "DeadlockError"
+
 /** The statement ran for longer than `statement_timeout`. */
 export const isStatementTimeout = (error: unknown) => reasonOf(error)?._tag === "StatementTimeoutError"
 
