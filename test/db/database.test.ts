@@ -112,7 +112,7 @@ layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
             and pid in (select pid from pg_locks where not granted)
         `)
         assert.isAbove(rows.length, 0)
-        // PostgreSQL ends the session that waited for a second first. On a slow machine it may be this one.
+        // PostgreSQL ends the first session that has waited for a second. On a slow machine it may be this one.
         const hasEndedRead = yield* other.query(
           `lock table ${String(valueAt(rows, 0, "name"))} in access exclusive mode`,
         ).pipe(Effect.as(true), Effect.catchIf(isLocked, () => Effect.succeed(false)))

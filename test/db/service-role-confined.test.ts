@@ -1,6 +1,6 @@
 /**
  * Runs the service under the permission models of Node and Deno, which allow only what the service needs. The first
- * start of the embedded server runs like that in `test/cli/commands.test.ts`.
+ * start of the embedded server runs this way in `test/cli/commands.test.ts`.
  */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"

@@ -21,7 +21,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(limits),
 )
 
-/** Retried, because the connection may break, even after the row is stored. */
+/** Inserts a price, again if the connection breaks, which may happen even after the row is stored. */
 const insertPrice = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.retry(

@@ -166,7 +166,7 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("as_of of e
       let differences = 0
       for (const [index, [moment, answers]] of moments.entries()) {
         for (const [number, [target, answer]] of Array.from(answers).entries()) {
-          // Each instance answers each request, at other moments.
+          // Each instance answers each request, but for different moments.
           const port = (index + number) % 2 === 0 ? withFewRows : withManyRows
           const past = yield* requestOverWire(port, at(target, moment), ultimate)
           assert.deepStrictEqual(summarize(past), answer, `${at(target, moment)} is another answer than at that time`)
@@ -433,7 +433,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
 
 const recordedDatabase = Layer.provideMerge(ServiceInstances.databaseWithKeys, StatementRecorder.layer)
 
-// The clock of the service only moves when told to, and so behind the one of the database.
+// The service's clock moves only when the test advances it, so it lags behind the database's clock.
 layer(Service.layer)("as_of after the clock of the database was set forward", (it) => {
   it.effect("is not in the future, because only a poll after the request decides that", () =>
     Effect.gen(function* () {

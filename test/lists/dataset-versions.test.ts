@@ -11,7 +11,7 @@ import { skipUnlessThorough } from "../support/Thoroughness.ts"
 const { startInstance, requestOverWire } = ServiceInstances
 
 /** The combined version of the tables after the next poll. */
-/** The version a second later, when a write before must be known. */
+/** Waits for a second, after which every earlier write must be known, and returns the version. */
 const version = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
   const { watchTables: of } = yield* DatasetVersions
   yield* Effect.sleep("1 second")

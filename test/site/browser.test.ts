@@ -133,7 +133,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             if (/errors|deprecations|account|datasets/.test(path) && width >= 1280) assert.strictEqual(scrolling, 0, at)
             measured += count
             assert.strictEqual(yield* findHorizontalOverflow(page), "", at)
-            // Phones and desktops, each with one theme, because colours do not depend on the width.
+            // Phones and desktops, each with one theme, because colors do not depend on the width.
             if (width === 390) {
               yield* shot(page, `${name}-${width}-light`)
               assert.deepStrictEqual(yield* findAccessibilityViolations(page), [], at)

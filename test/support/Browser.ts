@@ -134,10 +134,10 @@ const runAxe = Effect.fnUntraced(function* (page: Page, context: string, options
   )
 })
 
-/** Every combination of what a contrast depends on that was checked on a page of this run. */
+/** The looks that this run has checked. Elements with the same look have the same contrast. */
 const checkedLooks = new Set<string>()
 
-/** Finds one element with text for each unchecked combination, and returns the combinations. */
+/** Finds one element with text for each unchecked look on the page, and returns these looks. */
 const findNewLooks = (page: Page) =>
   runInBrowser(() =>
     page.evaluate<ReadonlyArray<string>>(`(() => {
@@ -161,7 +161,7 @@ const findNewLooks = (page: Page) =>
     })()`)
   )
 
-/** Violations of WCAG 2.2 (A and AA) by colors of the page as rendered now that no earlier page of this run had. */
+/** Violations of WCAG 2.2 (A and AA) by the colors of the page. Skips every look that this run has already checked. */
 export const findContrastViolations = Effect.fnUntraced(function* (page: Page) {
   const looks = yield* findNewLooks(page)
   if (looks.length === 0) return []

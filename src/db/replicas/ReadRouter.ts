@@ -9,7 +9,7 @@ import { SqlError } from "effect/sql"
 import { initializeCounters, registerCounter, registerGauge } from "../../observability/CallbackMetrics.ts"
 import type { ReplicaReader } from "../Database.ts"
 import { makeRetryCounter } from "../ReadPolicies.ts"
-import { isLocked, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
+import { isLockTimeout, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
 import { makeReplica, makeWalHistory, type Replica, type RequiredTableVersion } from "./Replica.ts"
 import type { ServerState } from "./ServerState.ts"
 
@@ -49,9 +49,9 @@ export const ReplicaUrlsConfig = Config.schema(RedactedUrls, "DATABASE_READ_URLS
 const conflictRetries = makeRetryCounter("conflict")
 const replicaRetries = makeRetryCounter("replica")
 
-/** Whether the failed read may succeed on the primary. Locks and statement timeouts would occur there too. */
+/** Whether the failed read may succeed on the primary. A lock or statement timeout would occur there too. */
 const isReplicaFailure = (error: unknown): error is SqlError.SqlError =>
-  SqlError.isSqlError(error) && !isLocked(error) && !isStatementTimeout(error)
+  SqlError.isSqlError(error) && !isLockTimeout(error) && !isStatementTimeout(error)
 
 const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
   const attributes = { replica: replica.name }

@@ -504,7 +504,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* second.query("select pg_promote()")
       // The pool may still have connections to the primary that was killed.
       const untilConnected = Effect.retry({ schedule: Schedule.spaced("100 millis"), times: 50 })
-      // The lock waits for an attempt that still runs although its connection broke, because it must not count twice.
+      // An earlier attempt may still run although its connection broke. The lock waits for it, so only one counts.
       const setOnce = sql.withTransaction(Effect.gen(function* () {
         const found = yield* sql`select from screener where ticker = 'SPLIT' and price <> 3 for update`
         if (found.length > 0) yield* set(3)
