@@ -2,6 +2,7 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schema } from "effect"
 import type { ServerResponse } from "node:http"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import {
   cursorOf,
   expiredError,
@@ -16,7 +17,6 @@ import { runCommand } from "../support/InProcessCommands.ts"
 import {
   endProcess,
   type Environment,
-  findFreePort,
   type RunningProcess,
   startCommandProcess,
   waitForOutput,
@@ -104,7 +104,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes of a stub", (it) => {
 
   it.effect("reports an unreachable service, other programs and errors (operations/command-line)", () =>
     Effect.gen(function* () {
-      const nothing = `http://127.0.0.1:${yield* findFreePort}`
+      const nothing = `http://127.0.0.1:${yield* chooseFreePort}`
       const other = yield* startFeedStub(() => ({ status: 200, body: "<html>" }))
       const busy = yield* startFeedStub(() => ({ status: 410, body: expiredError }))
       for (const more of [[], ["--follow"]]) {

@@ -8,6 +8,7 @@ import { createHash } from "node:crypto"
 import { basename, dirname } from "node:path"
 import { inject } from "vitest"
 import { databaseClientLayer } from "../../src/db/Database.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
 import { displayWidth } from "../../src/cli/terminal/TerminalText.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
@@ -16,7 +17,6 @@ import {
   type EndedProcess,
   endProcess,
   type Environment,
-  findFreePort,
   mayWrite,
   runCommandProcess as runProgram,
   startCommandProcess,
@@ -234,7 +234,7 @@ class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProces
   static readonly layer = Layer.effect(
     WrongStarts,
     Effect.gen(function* () {
-      const [url, port] = [yield* DatabaseUrl, String(yield* findFreePort)]
+      const [url, port] = [yield* DatabaseUrl, String(yield* chooseFreePort)]
       return yield* Effect.forEach(
         wrongValues,
         ([name, value]) => runCommand(["serve"], { DATABASE_URL: url, PORT: port, [name]: value }),
@@ -822,7 +822,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(assertSuccess(yield* runCommand(["grant", name], { DATABASE_URL: owner })), granted)
 
       assert.strictEqual(assertSuccess(yield* runCommand(["migrate"], own)), "The schema is up to date.\n")
-      const port = yield* findFreePort
+      const port = yield* chooseFreePort
       const running = yield* startCommandProcess(["serve"], { ...own, PORT: String(port) })
       yield* waitForOutput(running, /keys create/)
       const { basic } = yield* Service.TestKeys
@@ -982,7 +982,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const away = "postgres://someone:hunter2@127.0.0.1:1/none"
       for (const args of [["serve"], ["migrate"]]) {
-        const ended = yield* runCommand(args, { DATABASE_URL: away, PORT: String(yield* findFreePort) })
+        const ended = yield* runCommand(args, { DATABASE_URL: away, PORT: String(yield* chooseFreePort) })
         assertFailure(ended, /DATABASE_URL/, /127\.0\.0\.1|connect|reach/)
         assert.notInclude(ended.err, "hunter2")
       }
@@ -998,7 +998,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
       const home = `${yield* folder}/home`
-      const port = yield* findFreePort
+      const port = yield* chooseFreePort
       const running = yield* startCommandProcess(["--log-level", "warn", "serve"], {
         DATABASE_URL: yield* DatabaseUrl,
         TICKERLINE_HOME: home,
@@ -1049,7 +1049,7 @@ class Home extends Context.Service<Home, { readonly home: string; readonly port:
           process.kill(Number(text.split("\n")[0]), "SIGQUIT")
         }))
       )
-      return { home, port: yield* findFreePort }
+      return { home, port: yield* chooseFreePort }
     }),
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }

@@ -9,8 +9,9 @@ import { databaseClientLayer } from "../../src/db/Database.ts"
 import { type DoctorFinding, runDoctorCheck } from "../../src/cli/doctor/DoctorFinding.ts"
 import * as DatabaseChecks from "../../src/cli/doctor/DatabaseChecks.ts"
 import { settingNames } from "../../src/cli/Settings.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
-import { type Environment, findFreePort, projectRoot, runCommandProcess } from "../support/Processes.ts"
+import { type Environment, projectRoot, runCommandProcess } from "../support/Processes.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
 
 // @module-tag slow
@@ -34,7 +35,7 @@ const runDoctor = Effect.fnUntraced(function* (
   run: typeof runCommandProcess = runCommand,
 ) {
   const { code, err, out } = yield* run(["doctor", "--json"], {
-    PORT: String(yield* findFreePort),
+    PORT: String(yield* chooseFreePort),
     ...environment,
   })
   const report = yield* Schema.decodeEffect(Report)(out)

@@ -4,8 +4,9 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import { spawn } from "node:child_process"
 import { createInterface } from "node:readline"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import * as McpClients from "../support/McpClients.ts"
-import { commandFile, compileCacheFolder, findFreePort, projectRoot } from "../support/Processes.ts"
+import { commandFile, compileCacheFolder, projectRoot } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const { servicePort, TestKeys, valueAt } = Service
@@ -125,7 +126,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
       const none = yield* startRaw(["--url", url], {})
       none.send(ping(2))
       assert.match(String(valueAt(yield* none.receive, "error", "message")), /^No API key\./)
-      const port = yield* findFreePort
+      const port = yield* chooseFreePort
       const absent = yield* startRaw(["--url", `http://127.0.0.1:${port}`], { TICKERLINE_KEY: "x" })
       absent.send(ping(3))
       assert.match(String(valueAt(yield* absent.receive, "error", "message")), /^Nothing answers at http:/)

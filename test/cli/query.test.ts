@@ -11,9 +11,10 @@ import {
 } from "../../src/cli/query/QueryResponse.ts"
 import { containsApiKey } from "../../src/cli/CommandParts.ts"
 import { parseQueryTarget } from "../../src/cli/query/QueryRequest.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
 import { readParquet } from "../support/ParquetFiles.ts"
-import { type Environment, findFreePort } from "../support/Processes.ts"
+import type { Environment } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const noHome = { TICKERLINE_HOME: "/nonexistent" }
@@ -207,7 +208,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
 
   it.effect("explains how to start the service if none is running (operations/command-line)", () =>
     Effect.gen(function* () {
-      const port = yield* findFreePort
+      const port = yield* chooseFreePort
       const { code, err, out } = yield* query(["news"], { PORT: String(port) })
       assert.strictEqual(code, 1)
       assert.strictEqual(out, "")

@@ -5,6 +5,7 @@ import { Context, Effect, Layer, Redacted, Schedule } from "effect"
 import { SecureRandom } from "effect/crypto"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import * as ServiceRole from "../../src/db/migrations/ServiceRole.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
 import * as Processes from "../support/Processes.ts"
@@ -14,7 +15,6 @@ import * as Service from "../support/Service.ts"
 
 const {
   endProcess,
-  findFreePort,
   waitForOutput,
   runCommandProcess,
   startCommandProcess,
@@ -44,7 +44,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
   it.effect("shows no password if an address is malformed or unreachable at the start (operations/deployment)", () =>
     Effect.gen(function* () {
       const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
-        const environment = { [name]: value, PORT: String(yield* findFreePort) }
+        const environment = { [name]: value, PORT: String(yield* chooseFreePort) }
         // A process prints the same as a command in this process (test/cli/commands), so one process suffices.
         const run = value === wrongAddresses[0][1] ? runCommandProcess : runCommand
         const { code, err, out } = yield* run(["--log-level", "all", "serve"], environment)
@@ -73,7 +73,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         const url = new URL(Redacted.value(database))
         url.username = role
         url.password = secret
-        const port = yield* findFreePort
+        const port = yield* chooseFreePort
         const running = yield* startCommandProcess(["--log-level", "all", "serve"], {
           DATABASE_URL: url.href,
           PORT: String(port),

@@ -2,9 +2,9 @@ import { assert, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql"
 import { inspect } from "node:util"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { type ConnectionTimeouts, defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
-import { findFreePort } from "../support/Processes.ts"
 import * as RawSockets from "../support/RawSockets.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import { TestKeys } from "../support/Service.ts"
@@ -14,7 +14,7 @@ const isRefused = (error: Error) => error.message.includes("ECONNREFUSED")
 layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })("serve", (it) => {
   it.effect("answers every connection that it accepts while starting (operations/deployment)", () =>
     Effect.gen(function* () {
-      const port = yield* findFreePort
+      const port = yield* chooseFreePort
       const asking = ServiceInstances.requestOverWire(port, "/health/live", "").pipe(
         Effect.retry({ while: isRefused, schedule: Schedule.spaced("5 millis") }),
         Effect.timeout("20 seconds"),
@@ -28,7 +28,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
   it.effect("instances share a port with REUSE_PORT, even after one of them stops (operations/deployment)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const at = { port: yield* findFreePort, reusePort: true }
+      const at = { port: yield* chooseFreePort, reusePort: true }
       const ask = Effect.all(
         Array.from(
           { length: 60 },

@@ -13,8 +13,9 @@ import {
   settingDefinitions,
   settingNames,
 } from "../../src/cli/Settings.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import * as InProcessCommands from "../support/InProcessCommands.ts"
-import { findFreePort, runCommandProcess } from "../support/Processes.ts"
+import { runCommandProcess } from "../support/Processes.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
@@ -263,7 +264,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Invalid settings", (it
 
   it.effect("names METRICS_PORT if the port of the metrics is in use (operations/settings)", () =>
     Effect.gen(function* () {
-      const port = yield* findFreePort
+      const port = yield* chooseFreePort
       yield* Effect.acquireRelease(
         Effect.callback<ReturnType<typeof createServer>>((resume) => {
           const server = createServer().listen(port, "127.0.0.1", () => resume(Effect.succeed(server)))
@@ -272,7 +273,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Invalid settings", (it
       )
       const { code, err } = yield* InProcessCommands.runCommand(["serve"], {
         DATABASE_URL: Redacted.value(yield* copyMigratedDatabase),
-        PORT: String(yield* findFreePort),
+        PORT: String(yield* chooseFreePort),
         METRICS_PORT: String(port),
       })
       assert.strictEqual(code, 1)

@@ -7,6 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { execFileSync } from "node:child_process"
 import { databaseClientLayer } from "../../src/db/Database.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
@@ -16,7 +17,6 @@ const {
   combinedOutput,
   commandFile,
   endProcess,
-  findFreePort,
   mayWrite,
   projectRoot,
   startProgram,
@@ -34,7 +34,7 @@ const serves = Effect.fnUntraced(function* (program: string, flags: ReadonlyArra
   const url = yield* Service.copyMigratedDatabase
   const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
   const key = yield* Effect.provide(Service.ensureAccountWithKey("confined", "basic"), context)
-  const port = yield* findFreePort
+  const port = yield* chooseFreePort
   const environment = { DATABASE_URL: Redacted.value(url), PORT: String(port), LOG_FORMAT: "json" }
   const running = yield* startProgram(program, [...flags, commandFile, "serve"], environment)
   yield* waitForOutput(running, /keys create/)

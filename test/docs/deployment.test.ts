@@ -3,18 +3,12 @@ import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { readFileSync } from "node:fs"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import lock from "../../package-lock.json" with { type: "json" }
 import packageJson from "../../package.json" with { type: "json" }
-import {
-  combinedOutput,
-  endProcess,
-  findFreePort,
-  projectRoot,
-  startProgram,
-  waitForOutput,
-} from "../support/Processes.ts"
+import { combinedOutput, endProcess, projectRoot, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
@@ -51,7 +45,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
       const key = yield* Effect.provide(Service.ensureAccountWithKey("image", "basic"), context)
-      const port = yield* findFreePort
+      const port = yield* chooseFreePort
       const allowed = [`--allow-fs-read=${folder}`, `--allow-fs-read=${projectRoot}/node_modules`]
       const running = yield* startProgram(
         process.execPath,

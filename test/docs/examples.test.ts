@@ -4,6 +4,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Layer } from "effect"
 import { writeFileSync } from "node:fs"
 import { join } from "node:path"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { LineageReason } from "../../src/rules/Errors.ts"
 import {
@@ -15,7 +16,6 @@ import {
 } from "../support/DocumentExamples.ts"
 import { type CodeBlock, compactJson, formatJson, readCodeBlocks, replaceCodeBlocks } from "../support/CodeBlocks.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
-import { findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 // @module-tag slow
@@ -37,7 +37,7 @@ class Reader extends Context.Service<Reader, {
   static readonly layer = Layer.effect(
     Reader,
     Effect.gen(function* () {
-      const port = yield* findFreePort
+      const port = yield* chooseFreePort
       const base = `http://127.0.0.1:${port}`
       yield* ServiceInstances.startInstance({}, { port }).pipe(Effect.provideService(BaseUrl, base))
       const { ultimate: key } = yield* Service.TestKeys

@@ -8,9 +8,9 @@ import { assert, layer } from "@effect/vitest"
 import { Array, Context, Effect, Fiber, Layer, Metric, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
-import { findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
@@ -85,7 +85,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
   const sql = yield* SqlClient.SqlClient
   const { admin, locker } = yield* DatabaseAccess
   const customer = yield* createCustomer(name, options)
-  const metricsPort = yield* findFreePort
+  const metricsPort = yield* chooseFreePort
   const port = yield* ServiceInstances.startInstance({
     METRICS_PORT: String(metricsPort),
     CACHE_MEGABYTES: "0",

@@ -3,11 +3,12 @@ import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { StreamLimits } from "../../src/history/ChangeStream.ts"
 import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
 import { type EventStream, openEventStream, until } from "../support/EventStreams.ts"
-import { endProcess, findFreePort, startCommandProcess } from "../support/Processes.ts"
+import { endProcess, startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import { requestOverWire, startInstance } from "../support/ServiceInstances.ts"
 
@@ -80,7 +81,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
       const { pro, ultimate } = yield* Service.TestKeys
-      const port = yield* findFreePort
+      const port = yield* chooseFreePort
       const running = yield* startCommandProcess(["serve"], { DATABASE_URL: url, PORT: String(port) })
       yield* Effect.retry(
         Effect.flatMap(

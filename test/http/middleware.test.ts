@@ -8,9 +8,10 @@ import { type IncomingHttpHeaders, request } from "node:http"
 import { brotliDecompressSync, unzipSync } from "node:zlib"
 import * as Accounts from "../../src/accounts/Accounts.ts"
 import { EmbeddedHomeDirectory } from "../../src/db/Connection.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { serveUntilInterrupted } from "../../src/cli/ServeCommand.ts"
-import { exchangeText, findFreePort } from "../support/Processes.ts"
+import { exchangeText } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 const { valueAt, insertRows, servicePort, TestKeys } = Service
@@ -912,7 +913,7 @@ class ServePort extends Context.Service<ServePort, number>()("test/ServePort") {
 const serveLayer = Layer.effect(
   ServePort,
   Effect.gen(function* () {
-    const listening = yield* findFreePort
+    const listening = yield* chooseFreePort
     yield* Effect.forkScoped(Effect.provide(
       serveUntilInterrupted,
       ConfigProvider.layer(

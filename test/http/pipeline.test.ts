@@ -6,13 +6,13 @@ import { SqlClient } from "effect/sql"
 import { hash } from "node:crypto"
 import { Api } from "../../src/Api.ts"
 import { findEndpoint } from "../../src/catalogue/Endpoints.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { readTableColumns } from "../../src/load/LoadingTable.ts"
 import { makeQueryError } from "../../src/rules/Validation.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { buildUrl, documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
-import { findFreePort } from "../support/Processes.ts"
 import { chooseValue, makeChooser } from "../support/RandomChoices.ts"
 import { type ReferenceList, referenceLists, type ReferenceQuery } from "../support/ReferenceLists.ts"
 import * as Service from "../support/Service.ts"
@@ -478,7 +478,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The reque
       const paths = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
       assert.sameMembers(lists.map(({ list }) => list.path), paths.map(({ path }) => path))
 
-      const metrics = yield* findFreePort
+      const metrics = yield* chooseFreePort
       const port = yield* ServiceInstances.startInstance({
         METRICS_PORT: String(metrics),
         PRICE_PER_GB_MICRODOLLARS: String(price),

@@ -4,12 +4,12 @@ import { Arbitrary, ConfigProvider, Effect, Layer, Metric, Schema } from "effect
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
 import { IncomingMessage } from "node:http"
 import { Socket } from "node:net"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { computeEtag } from "../../src/http/ConditionalRequests.ts"
 import { makeRequestContext } from "../../src/http/RequestContext.ts"
 import { makeResponseStore } from "../../src/http/ResponseCache.ts"
 import { buildUrl, documentedDatasetEndpoints, requiredQuery } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
-import { findFreePort } from "../support/Processes.ts"
 import { TestKeys } from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 
@@ -88,7 +88,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The respon
   it.effect("has all headers of the original response, for every dataset, format and encoding (D14, D17)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
-      const metrics = yield* findFreePort
+      const metrics = yield* chooseFreePort
       const port = yield* Effect.provideService(
         startInstance({ METRICS_PORT: String(metrics) }),
         Metric.MetricRegistry,

@@ -37,7 +37,7 @@ const expectedFailures: Readonly<Record<string, string>> = {
 
 /** Starts a proxy that adds the key to each request, because the suite sends none. */
 const startProxy = ({ allowedOrigin: { port }, key, origin }: Target) =>
-  new Promise<() => void>((resolve) => {
+  new Promise<() => void>((resolve, reject) => {
     const server = createServer((incoming, outgoing) => {
       const forwarded = request(
         `${origin}${incoming.url ?? "/"}`,
@@ -49,7 +49,7 @@ const startProxy = ({ allowedOrigin: { port }, key, origin }: Target) =>
       )
       forwarded.on("error", () => outgoing.destroy())
       incoming.pipe(forwarded)
-    }).listen(port, "127.0.0.1", () => resolve(() => void server.close()))
+    }).on("error", reject).listen(port, "127.0.0.1", () => resolve(() => void server.close()))
   })
 
 interface Check {

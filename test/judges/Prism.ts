@@ -1,8 +1,9 @@
 /** The typed client through Prism, which validates each request and response against the served OpenAPI document. */
+import { Effect } from "effect"
 import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { eventStreamContentType } from "../../src/rules/EventStreamFormat.ts"
-import { findFreePort } from "../support/RuntimeService.ts"
 import { type Judge, startProgram, type Target, valueAt } from "./Judge.ts"
 
 interface PlannedRequest {
@@ -60,7 +61,7 @@ const listFormatRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
   })
 
 const startPrism = async ({ documentFile, origin }: Target) => {
-  const port = String(await findFreePort())
+  const port = String(await Effect.runPromise(chooseFreePort))
   const prism = startProgram("prism", ["proxy", documentFile, origin, "--errors", "-p", port, "-v", "warn"])
   let early: string | undefined
   void prism.ended.then(({ output }) => {

@@ -1,9 +1,11 @@
 /** Runs the judges against one service with the sample data. Exits with 1 if one of them finds something. */
+import { Effect } from "effect"
 import { mkdtemp, rm, writeFile } from "node:fs/promises"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
-import { findFreePort, openHome, startOnRuntime } from "../support/RuntimeService.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { openHome, startOnRuntime } from "../support/RuntimeService.ts"
 import { generatedClients } from "./GeneratedClients.ts"
 import { isInstalled, type Judge, type Target } from "./Judge.ts"
 import { mcpConformance } from "./McpConformance.ts"
@@ -56,7 +58,7 @@ const limits = {
 }
 
 const folder = await mkdtemp(join(tmpdir(), "tickerline-judges-"))
-const port = await findFreePort()
+const port = await Effect.runPromise(chooseFreePort)
 const allowedOrigin = { origin: `http://localhost:${port}`, port }
 const { close, home } = await openHome()
 const service = await startOnRuntime("node", home, { ...limits, CORS_ORIGINS: allowedOrigin.origin })

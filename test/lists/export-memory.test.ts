@@ -4,9 +4,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import * as Downloads from "../support/Downloads.ts"
 import { readGroupSizes } from "../support/ParquetFiles.ts"
-import { commandFile, findFreePort, startProgram, waitForOutput } from "../support/Processes.ts"
+import { commandFile, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import { poolableClient } from "../support/PoolerMode.ts"
 
@@ -44,7 +45,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
         select 'long ' || g, 'LONG', 'news', 'Long', g || repeat('x', ${length}::int), '2026-01-02', '2026-01-02', '2026-01-02'
         from generate_series(1, ${rows}::int) as g
       `
-      const port = yield* findFreePort
+      const port = yield* chooseFreePort
       const running = yield* startProgram(
         process.execPath,
         ["--max-semi-space-size=16", "--max-old-space-size=128", commandFile, "serve"],

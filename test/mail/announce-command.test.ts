@@ -4,6 +4,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { runCommand } from "../support/InProcessCommands.ts"
 import * as MailServer from "../support/MailServer.ts"
 import * as Processes from "../support/Processes.ts"
@@ -12,7 +13,7 @@ import * as Service from "../support/Service.ts"
 
 // @module-tag slow
 
-const { endProcess, findFreePort, waitForOutput, startCommandProcess } = Processes
+const { endProcess, waitForOutput, startCommandProcess } = Processes
 
 const setUp = Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
@@ -27,7 +28,7 @@ const setUp = Effect.gen(function* () {
   const environment = { DATABASE_URL: Redacted.value(url), ...settings }
   const sql = databaseClientLayer({ url, applicationName: "test" })
   const serve = Effect.gen(function* () {
-    const service = yield* startCommandProcess(["serve"], { ...environment, PORT: String(yield* findFreePort) })
+    const service = yield* startCommandProcess(["serve"], { ...environment, PORT: String(yield* chooseFreePort) })
     yield* waitForOutput(service, /Tickerline is running/)
     return service
   })
@@ -110,7 +111,7 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
           [{ SMTP_URL: "smtp://mail.example", MAIL_FROM: "a@b.example", MAIL_PER_MINUTE: "0" }, /MAIL_PER_MINUTE/],
         ] as const
       ) {
-        const ended = yield* runCommand(["serve"], { DATABASE_URL, PORT: String(yield* findFreePort), ...settings })
+        const ended = yield* runCommand(["serve"], { DATABASE_URL, PORT: String(yield* chooseFreePort), ...settings })
         assert.strictEqual(ended.code, 1, JSON.stringify(settings))
         assert.match(ended.err, expected)
         assert.notInclude(ended.err, "hunter2")

@@ -1,9 +1,9 @@
 /** `POST /mcp` as HTTP clients see it: keys, origins, methods, sizes, versions and malformed messages (guides/mcp). */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import * as McpClients from "../support/McpClients.ts"
-import { findFreePort } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 
@@ -69,7 +69,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("POST /m
 
   it.effect("refuses web pages of other origins with 403, and answers preflights of allowed ones (guides/mcp)", () =>
     Effect.gen(function* () {
-      const port = yield* findFreePort
+      const port = yield* chooseFreePort
       const own = `http://127.0.0.1:${port}`
       const listed = "https://app.example.com"
       const { basic } = yield* TestKeys

@@ -3,9 +3,10 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Metric, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { retryUntil } from "../support/CustomerUsage.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
-import { exchangeText, findFreePort } from "../support/Processes.ts"
+import { exchangeText } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 // @module-tag waiting
@@ -14,7 +15,7 @@ const { startInstance, requestOverWire } = ServiceInstances
 
 /** Starts an instance and returns its metrics by name and labels. */
 const measured = Effect.gen(function* () {
-  const metrics = yield* findFreePort
+  const metrics = yield* chooseFreePort
   // A mail server is configured only so that its metrics exist. No email is sent.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
   // The ingest runs only at the given time, in the middle of the night.
@@ -92,7 +93,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitor
   it.effect("counts reads that wait for a connection, and reads that timed out while waiting (operations/monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const metrics = yield* findFreePort
+      const metrics = yield* chooseFreePort
       const settings = { METRICS_PORT: String(metrics), DATABASE_POOL_SIZE: "1", DATABASE_POOL_TIMEOUT: "300 millis" }
       const port = yield* startInstance(settings).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
       const { basic } = yield* Service.TestKeys
@@ -115,7 +116,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitor
 
   it.effect("counts refused requests by status (operations/monitoring)", () =>
     Effect.gen(function* () {
-      const metrics = yield* findFreePort
+      const metrics = yield* chooseFreePort
       const port = yield* startInstance({ METRICS_PORT: String(metrics) })
       const count = Effect.map(requestOverWire(metrics, "/metrics", ""), ({ text }) =>
         ["400", "431"].map((status) =>

@@ -4,10 +4,11 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
 import { writeFileSync } from "node:fs"
 import { Agent, request } from "node:http"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
-import { findFreePort, startCommandProcess } from "../support/Processes.ts"
+import { startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
 
@@ -129,7 +130,7 @@ layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) 
     Effect.gen(function* () {
       const { url } = yield* DedicatedPostgres
       const { account_id, key } = yield* CustomerUsage.createCustomer("soak", { tier: "ultimate" })
-      const [port, metrics] = [yield* findFreePort, yield* findFreePort]
+      const [port, metrics] = [yield* chooseFreePort, yield* chooseFreePort]
       yield* startCommandProcess(["serve"], {
         DATABASE_URL: url,
         PORT: String(port),

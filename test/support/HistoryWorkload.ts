@@ -11,6 +11,7 @@ import { appendFileSync, mkdtempSync, rmSync, writeFileSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { describeSqlError } from "../../src/db/SqlState.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import * as CustomerUsage from "./CustomerUsage.ts"
 import { DedicatedPostgres, type PostgresServer } from "./DedicatedPostgres.ts"
 import {
@@ -26,7 +27,7 @@ import {
 } from "./HistoryChecker.ts"
 import { openEventStream } from "./EventStreams.ts"
 import * as HistoryTables from "./HistoryTables.ts"
-import { combinedOutput, endProcess, findFreePort, type RunningProcess, startCommandProcess } from "./Processes.ts"
+import { combinedOutput, endProcess, type RunningProcess, startCommandProcess } from "./Processes.ts"
 import { type Chooser, makeChooser } from "./RandomChoices.ts"
 import { requestOverWire, startServiceProcess, type WireResponse } from "./ServiceInstances.ts"
 import { queryServer } from "./StandbyPair.ts"
@@ -571,7 +572,7 @@ const makeServices = Effect.fnUntraced(function* (url: string, key: string, coun
     Scope.provide(scope)(startServiceProcess(url, { ...environment, PORT: String(port) })).pipe(
       Effect.tap(({ running }) => Effect.sync(() => record.processes.push(running))),
     )
-  const ports = yield* Effect.forEach(Array.from({ length: count }), () => findFreePort)
+  const ports = yield* Effect.forEach(Array.from({ length: count }), () => chooseFreePort)
   const services = yield* Effect.forEach(ports, start, { concurrency: "unbounded" })
 
   const killOne = Effect.fnUntraced(function* (at: number) {

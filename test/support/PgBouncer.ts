@@ -2,7 +2,8 @@
 import { Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { connect } from "node:net"
-import { candidatePaths, findFreePort, isExecutable, startProgram } from "./Processes.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
+import { candidatePaths, isExecutable, startProgram } from "./Processes.ts"
 
 export const pgBouncerProgram = [...candidatePaths("pgbouncer"), "/usr/sbin/pgbouncer"].find(isExecutable)
 
@@ -42,7 +43,7 @@ export const startPgBouncer = Effect.fnUntraced(function* (
   }
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-pooler-" })
-  const listening = fixed ?? (yield* findFreePort)
+  const listening = fixed ?? (yield* chooseFreePort)
   const values = {
     listen_addr: "127.0.0.1",
     listen_port: String(listening),

@@ -2,7 +2,7 @@
 import { Data, Effect, FileSystem, Schedule } from "effect"
 import { type ChildProcess, spawn } from "node:child_process"
 import { accessSync, constants } from "node:fs"
-import { connect, createServer } from "node:net"
+import { connect } from "node:net"
 import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
 import { poolableSettings } from "./PoolerMode.ts"
@@ -89,15 +89,6 @@ export const runCommandProcess = (args: ReadonlyArray<string>, environment: Envi
 
 export const endProcess = ({ child, ended }: RunningProcess, signal: NodeJS.Signals) =>
   Effect.andThen(Effect.sync(() => child.kill(signal)), Effect.promise(() => ended))
-
-/** A port on which nothing listens. */
-export const findFreePort = Effect.callback<number>((resume) => {
-  const server = createServer()
-  server.listen(0, "127.0.0.1", () => {
-    const address = server.address()
-    server.close(() => resume(Effect.succeed(typeof address === "object" && address !== null ? address.port : 0)))
-  })
-})
 
 /** Standard output and standard error so far. */
 export const combinedOutput = ({ output }: RunningProcess) => `${output.out}${output.err}`

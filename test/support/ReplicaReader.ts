@@ -1,7 +1,7 @@
 /** Starts an instance that reads from the standbys, and reads its replica metrics. */
 import { Effect, Metric, Schedule } from "effect"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import * as ServiceInstances from "./ServiceInstances.ts"
-import { findFreePort } from "./Processes.ts"
 import { StandbyPair } from "./StandbyPair.ts"
 
 export const waitUntilFound = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
@@ -13,7 +13,7 @@ interface Named {
 
 export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<Record<string, string>> = {}) {
   const { first, second, urls } = yield* StandbyPair
-  const metrics = yield* findFreePort
+  const metrics = yield* chooseFreePort
   const port = yield* ServiceInstances.startInstance({
     DATABASE_READ_URLS: urls,
     METRICS_PORT: String(metrics),

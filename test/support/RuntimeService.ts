@@ -1,24 +1,16 @@
 /** Starts the service as a separate process on Node or Deno. For programs outside Vitest. */
+import { Effect } from "effect"
 import { execFileSync, spawn } from "node:child_process"
 import { mkdtemp, rm } from "node:fs/promises"
-import { createServer } from "node:net"
 import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { fileURLToPath } from "node:url"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 
 const root = fileURLToPath(new URL("../../", import.meta.url))
 
 /** Path of the Deno program. The npm package's command is a wrapper that does not forward signals. */
 const findDeno = () => execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
-
-export const findFreePort = () =>
-  new Promise<number>((resolve, reject) => {
-    const server = createServer().on("error", reject).listen(0, "127.0.0.1", () => {
-      const address = server.address()
-      const port = typeof address === "object" && address !== null ? address.port : 0
-      server.close(() => resolve(port))
-    })
-  })
 
 /** A new home folder; with `SERVICE_HOME` that one, so that several programs create the sample data only once. */
 export const openHome = async () => {
@@ -47,13 +39,15 @@ export const startOnRuntime = async (
   const [program, ...args] = runtime === "deno"
     ? [findDeno(), "run", "--allow-all", "src/main.ts"]
     : ["node", "src/main.ts"]
-  const port = String(await findFreePort())
+  const port = String(await Effect.runPromise(chooseFreePort))
   const service = spawn(program ?? "node", [...args, "serve"], {
     cwd: root,
     env: { ...process.env, PORT: port, TICKERLINE_HOME: home, ...settings },
     stdio: ["ignore", "pipe", "inherit"],
   })
   const ended = new Promise<number | null>((resolve) => service.on("exit", resolve))
+  // Also runs after an uncaught exception. Otherwise the service would run on, and keep standard error open.
+  process.on("exit", () => service.kill("SIGTERM"))
   const stop = () => {
     service.kill("SIGTERM")
     return ended

@@ -5,8 +5,9 @@ import { HttpServer } from "effect/http"
 import { request } from "node:http"
 import { brotliDecompressSync, gunzipSync, zstdDecompressSync } from "node:zlib"
 import * as ServeCommand from "../../src/cli/ServeCommand.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import type { ConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
-import { type Environment, findFreePort, startCommandProcess } from "./Processes.ts"
+import { type Environment, startCommandProcess } from "./Processes.ts"
 import { TestKeys } from "./Service.ts"
 import * as Service from "./Service.ts"
 
@@ -92,7 +93,7 @@ export const startInstance = Effect.fnUntraced(function* (
 
 /** Starts the service as a process and waits until it is ready. */
 export const startServiceProcess = Effect.fnUntraced(function* (databaseUrl: string, more: Environment = {}) {
-  const port = more["PORT"] === undefined ? yield* findFreePort : Number(more["PORT"])
+  const port = more["PORT"] === undefined ? yield* chooseFreePort : Number(more["PORT"])
   const running = yield* startCommandProcess(["serve"], {
     DATABASE_URL: databaseUrl,
     RATE_LIMIT_ULTIMATE: "1000000",

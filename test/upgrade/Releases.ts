@@ -3,15 +3,9 @@ import { Data, Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { accessSync, constants } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
-import {
-  candidatePaths,
-  type Environment,
-  findFreePort,
-  isExecutable,
-  projectRoot,
-  startProgram,
-} from "../support/Processes.ts"
+import { candidatePaths, type Environment, isExecutable, projectRoot, startProgram } from "../support/Processes.ts"
 
 const git = (...args: ReadonlyArray<string>) =>
   execFileSync("git", ["-C", projectRoot, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()
@@ -88,7 +82,7 @@ export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArra
   if (haproxyProgram === undefined) return yield* new MissingPrerequisite({ message: "REQUIRE_UPGRADE: no haproxy" })
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-haproxy-" })
-  const [port, stats] = [yield* findFreePort, yield* findFreePort]
+  const [port, stats] = [yield* chooseFreePort, yield* chooseFreePort]
   const servers = backends.map((backend) => `  server s${backend} 127.0.0.1:${backend}`)
   yield* fs.writeFileString(
     `${folder}/haproxy.cfg`,

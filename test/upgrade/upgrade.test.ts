@@ -4,11 +4,12 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
+import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
 import { retryUntil } from "../support/CustomerUsage.ts"
 import * as MailServer from "../support/MailServer.ts"
 import { DedicatedPostgres } from "../support/DedicatedPostgres.ts"
-import { endProcess, findFreePort, projectRoot } from "../support/Processes.ts"
+import { endProcess, projectRoot } from "../support/Processes.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
 import {
   countResponsesOf,
@@ -66,10 +67,10 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
         const its = new URL(url)
         its.username = its.password = "service"
         const [oldPort, newPort, oldMetrics, newMetrics] = yield* Effect.all([
-          findFreePort,
-          findFreePort,
-          findFreePort,
-          findFreePort,
+          chooseFreePort,
+          chooseFreePort,
+          chooseFreePort,
+          chooseFreePort,
         ])
         const settings = (metrics: number) => ({
           DATABASE_URL: its.href,
