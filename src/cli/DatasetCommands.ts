@@ -46,7 +46,7 @@ const runTasks = Effect.fnUntraced(function* (tasks: ReadonlyArray<LoadTask>) {
     runTask(task).pipe(
       Effect.as(false),
       Effect.catchTag(
-        ["InvalidRows", "EmptyLoadFile", "UnreadableFile"],
+        ["InvalidRows", "EmptyLoadFile", "UnreadableFile", "IncompleteMerge"],
         ({ message }) => Effect.as(Console.error(message), true),
       ),
     ))

@@ -2,7 +2,7 @@
  * A load first fills a table in the schema `loading`. Then it merges these rows into the dataset's table, and a
  * replacement also deletes the other rows (D31, load).
  */
-import { Array, Console, Effect } from "effect"
+import { Array, Console, Effect, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { tableLoadLockName } from "../db/AdvisoryLocks.ts"
 import { arrayParameter, OID } from "../db/ArrayParameters.ts"
@@ -226,7 +226,12 @@ export interface MergeOptions {
   readonly isAppend: boolean
 }
 
-/** Enough for any number of concurrent writers, and an end if a constraint prevents completion. */
+/** Rows of the file could not be merged. Nothing is loaded. */
+export class IncompleteMerge extends Schema.TaggedError<IncompleteMerge>()("IncompleteMerge", {
+  message: Schema.String,
+}) {}
+
+/** Enough for any number of concurrent writers, because a merged row stays locked until the commit. */
 const maxMergePasses = 10
 
 /**
@@ -271,12 +276,11 @@ export const mergeRows = Effect.fnUntraced(
     const isSame = Array.isReadonlyArrayEmpty(otherColumns)
       ? "true"
       : `${isKept} or (${existingValues}) is not distinct from (${comparedValues})`
-    const isIncomplete = Effect.map(
-      sql.unsafe<{ readonly is_incomplete: boolean }>(`select exists (
-        select from ${source} as given
-        where not exists (select from ${target} as existing where ${match} and (${isSame}))
-      ) as is_incomplete`),
-      ([row]) => row?.is_incomplete ?? false,
+    const findUnmergedRow = Effect.map(
+      sql.unsafe<{ readonly key: string }>(`select row(${qualifyColumns("given", dataset.key)})::text as key
+        from ${source} as given
+        where not exists (select from ${target} as existing where ${match} and (${isSame})) limit 1`),
+      ([row]) => row?.key,
     )
     let [updated, added] = [0, 0]
     for (let pass = 1;; pass += 1) {
@@ -284,8 +288,14 @@ export const mergeRows = Effect.fnUntraced(
       const { added: newlyAdded = 0, given = 0 } = (yield* insert)[0] ?? {}
       added += newlyAdded
       // Another program may have added a row between the two statements.
-      if (isAppend && pass < maxMergePasses && (yield* isIncomplete)) continue
-      return { added, updated, unchanged: given - added - updated }
+      const unmerged = isAppend ? yield* findUnmergedRow : undefined
+      if (unmerged === undefined) return { added, updated, unchanged: given - added - updated }
+      if (pass < maxMergePasses) continue
+      return yield* new IncompleteMerge({
+        message: `The row with the key (${dataset.key.join(", ")}) = ${unmerged} could not be merged into ` +
+          `${dataset.table}, so nothing was loaded. The table has a constraint, an index or a trigger that load does not ` +
+          "know and that keeps the row out or changes it. Remove that, or remove the row from the file.",
+      })
     }
   },
 )

@@ -903,6 +903,21 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(yield* named, ["confirmed new", "confirmed new"])
       }))
 
+    it.effect("refuses an --append if a unique index besides the key keeps a row out, and names the row (D31)", () =>
+      Effect.gen(function* () {
+        const sql = yield* SqlClient.SqlClient
+        yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, company_name: "taken" }]))
+        yield* sql`create unique index other_key on ticker_changes (company_name)`
+        yield* Effect.addFinalizer(() => Effect.orDie(sql`drop index other_key`))
+        const rows = [{ ...change, company_name: "free" }, { ...change, old_ticker: "CCC", company_name: "free" }]
+        const refused = yield* Effect.flip(appendText("ticker_changes", "b.csv", toCsv(rows)))
+        assert.include(
+          String(refused),
+          "The row with the key (old_ticker, new_ticker, effective_date, cik) = (CCC,BBB,2025-03-03,) could not be merged",
+        )
+        assert.deepStrictEqual(yield* named, ["confirmed taken"])
+      }))
+
     it.effect("does not follow an event after --append has reverted it (D22, D17, §4.1)", () =>
       Effect.gen(function* () {
         yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, cik }]))
