@@ -23,7 +23,7 @@ import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { someOf } from "../support/Thoroughness.ts"
 
-/** Some rows, so that PostgreSQL calls the functions in the statements. */
+/** Inserts some rows, so that PostgreSQL calls the functions in the statements. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provideMerge(StatementRecorder.layer),
@@ -44,14 +44,14 @@ const declared = () => {
   return found
 }
 
-/** Without the parameters that follow lineages, which need others. */
+/** The declared endpoints without their lineage parameters, because these need other parameters. */
 const readers = declared().map((reader) => {
   const { parameters, path } = documentedEndpoints.find(({ path }) => path === reader.path) ??
     { path: reader.path, parameters: [] }
   return { ...reader, endpoint: { path, parameters: parameters.filter((one) => !isLineageParameter(one)) } }
 })
 
-/** The lists that follow several symbols; the timeline follows one. */
+/** The lists that can follow several symbols. The timeline, which follows only one, is omitted. */
 const followable = documentedEndpoints.filter(({ parameters }) =>
   parameters.some(isLineageParameter) && parameters.some(({ kind }) => kind === "tickers")
 ).map(({ path }) => ({ path }))

@@ -41,7 +41,7 @@ export const usageEndpoints = Effect.gen(function* () {
   }
 
   /**
-   * Filters by endpoint or status, which no index on `usage` supports. `usage_moments` stores the number of rows in each
+   * Filters by endpoint or status, which no index on `usage` supports. `usage_moments` stores the number of rows per
    * 100 ms interval, so that only the page's intervals are read (docs/decisions/0053-usage-filters.md).
    */
   const selectFiltered = (
