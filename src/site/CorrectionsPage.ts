@@ -83,7 +83,7 @@ ${total.corrected === 0 ? "" : `${renderDelays(counts)}${renderFields(counts)}`}
 }
 
 const renderCounts = ({ counted_until, results, since }: CorrectionCounts) =>
-  `<p>Changes are counted since ${renderTime(since)}. ${
+  `<p>Changes have been counted since ${renderTime(since)}. ${
     counted_until === null
       ? "None has been recorded yet."
       : `The newest counted change is from ${renderTime(counted_until)}.`

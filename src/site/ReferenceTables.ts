@@ -28,7 +28,7 @@ const advice = [
   [Errors.MethodNotAllowed, "Send `GET` or `HEAD`.", "no"],
   [Errors.AmbiguousTickerLineage, "Read `details`: it has the conflicting events and the possible chains.", "no"],
   [Errors.EndpointRemoved, "Use the endpoint in `details.successor`.", "no"],
-  [Errors.AsOfTooEarly, "Request a moment from `details.earliest` on.", "no"],
+  [Errors.AsOfTooEarly, "Request a time at or after `details.earliest`.", "no"],
   [Errors.CursorExpired, "Download the datasets again, and continue with the cursor from `details.restart`.", "no"],
   [Errors.ValidationError, "Correct every field in `details.fields`.", "no"],
   [AccountErrors.RateLimitExceeded, "Wait for `Retry-After` seconds.", "yes, after `Retry-After`"],

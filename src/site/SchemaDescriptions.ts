@@ -75,7 +75,7 @@ export const describeBounds = (schema: unknown) => {
 export const describeAllowedValues = (values: ReadonlyArray<string>) =>
   values.length === 0 ? "" : `One of ${values.map((value) => `\`${value}\``).join(", ")}.`
 
-/** Joins the sentences that are not empty. */
+/** Renders the sentences that are not empty as one paragraph of text. */
 export const renderSentences = (...sentences: ReadonlyArray<string>) => renderProse(sentences.filter(Boolean).join(" "))
 
 interface FieldDescription {

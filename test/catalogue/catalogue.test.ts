@@ -81,7 +81,7 @@ const keyed = {
   "403": ["insufficient_tier", "endpoint_not_allowed"],
   "429": ["rate_limit_exceeded"],
 }
-/** The codes of an endpoint with a price, which may cost more than the balance: D13 (codes), D27 (prices). */
+/** The error codes of priced endpoints, whose responses may cost more than the balance: D13 (codes), D27 (prices). */
 const priced = { ...keyed, "402": ["insufficient_credits"] }
 
 layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {

@@ -626,7 +626,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners wi
       `
       yield* sql`drop table intraday_runners`
       yield* sql`alter table bare rename to intraday_runners`
-      // 37 and 101 have no common divisor, so this visits every number once, in no order.
+      // 37 and 101 have no common divisor, so this visits every number once, in no particular order.
       const rows = Array.from({ length: 101 }, (_, number) =>
         runner({
           ticker: symbol("RX", number * 37 % 101),

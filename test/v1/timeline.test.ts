@@ -224,7 +224,7 @@ const describe = (event: unknown) =>
 // The sample market
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** A company with all kinds of events, others with some, symbols of ambiguous chains, and an unknown one. */
+/** A company with all kinds of events, others with some, symbols of ambiguous chains, and an unknown symbol. */
 const tickers = ["GAP7", "NVQ7", "QRK8", "SNK1", "BYON", "META", "GOOG", "BMR1", "NONE0"] as const
 
 layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "180 seconds" })("GET /v1/timeline", (it) => {
