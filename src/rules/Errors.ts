@@ -162,7 +162,7 @@ export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemo
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 410: changes after the cursor are no longer stored, or the database was restored since (change feed). */
+/** 410: the changes after the cursor were dropped, or lost in a restore or failover of the database (change feed). */
 export class CursorExpired extends Schema.Error<CursorExpired>("CursorExpired")(
   makeErrorFieldsWithDetails(
     "cursor_expired",

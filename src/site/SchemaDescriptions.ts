@@ -75,7 +75,7 @@ export const describeBounds = (schema: unknown) => {
 export const describeAllowedValues = (values: ReadonlyArray<string>) =>
   values.length === 0 ? "" : `One of ${values.map((value) => `\`${value}\``).join(", ")}.`
 
-/** Renders the sentences that are not empty as one paragraph of text. */
+/** Renders the sentences that are not empty as one text. */
 export const renderSentences = (...sentences: ReadonlyArray<string>) => renderProse(sentences.filter(Boolean).join(" "))
 
 interface FieldDescription {
