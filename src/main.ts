@@ -14,7 +14,7 @@ const onServe = Effect.sync(() => {
   isServing = true
 })
 
-/** 128 plus the number of the first signal received, as shells expect. */
+/** The exit code after a signal: 128 plus the number of the first signal received, as shells expect. */
 let signalExitCode: number | undefined
 process.once("SIGINT", () => signalExitCode ??= 130)
 process.once("SIGTERM", () => signalExitCode ??= 143)

@@ -33,9 +33,11 @@ export const CostEstimate = Schema.Struct({
     description: "Number of records measured to find the size: always the complete page.",
   }),
   estimated_bytes: Schema.Int.annotate({ description: "Size of the response body." }),
-  estimated_cost_microdollars: Schema.Int.annotate({ description: "Cost of the request in millionths of a USD." }),
+  estimated_cost_microdollars: Schema.Int.annotate({
+    description: "Cost of the request in millionths of a US dollar.",
+  }),
   price_per_gb_microdollars: Schema.Int.annotate({
-    description: "Price of 1,000,000,000 bytes in millionths of a USD.",
+    description: "Price of 1,000,000,000 bytes in millionths of a US dollar.",
   }),
 }).annotate({ identifier: "Estimate" })
 

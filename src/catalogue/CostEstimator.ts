@@ -25,7 +25,7 @@ const endlessReason = "is a stream, whose cost is not known in advance. It is ch
 
 const getQueryString = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
 
-/** The query string without `endpoint`, otherwise unchanged. */
+/** Returns the query string without the parameter `endpoint`, otherwise unchanged. */
 const removeEndpointParameter = (target: string) => {
   const isForwarded = (parameter: string) => !new URLSearchParams(`&${parameter}`).has("endpoint")
   return getQueryString(target).split("&").filter(isForwarded).join("&")

@@ -15,7 +15,7 @@ export interface CatalogueEndpoint {
   readonly deprecation: Option.Option<Deprecation>
   /** Whether responses cost money: D27 (prices). */
   readonly isPriced: boolean
-  /** Whether it responds with a stream without an end. */
+  /** Whether it responds with an endless stream. */
   readonly isEndless: boolean
   /** The unit of its results: D28 (estimates). */
   readonly unit: typeof ResultUnit.Service
@@ -92,5 +92,5 @@ const findSimilarPath = (path: string): Option.Option<string> => {
   )
 }
 
-/** A sentence such as ` Did you mean /v1/news?`, or an empty string. */
+/** Returns a sentence such as ` Did you mean /v1/news?`, or an empty string if no path is similar. */
 export const suggestEndpoint = (path: string) => formatSuggestion(findSimilarPath(path))

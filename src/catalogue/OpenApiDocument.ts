@@ -29,7 +29,7 @@ const getIn = (value: unknown, ...path: ReadonlyArray<string>): unknown =>
 interface EndpointFacts {
   readonly needsKey: boolean
   readonly hasEtag: boolean
-  /** Whether the endpoint responds with a stream without an end. */
+  /** Whether the endpoint responds with an endless stream. */
   readonly isEndless: boolean
   /** Whether the endpoint returns a list, with pages and file formats. */
   readonly isList: boolean
@@ -37,9 +37,9 @@ interface EndpointFacts {
   readonly dropsTickers: boolean
   /** Whether the endpoint can follow the lineage of a symbol. */
   readonly followsLineages: boolean
-  /** Whether the endpoint can answer for an earlier moment. */
+  /** Whether the endpoint can return the data as of an earlier time (`as_of`). */
   readonly answersPast: boolean
-  /** Whether the endpoint continues after a cursor. */
+  /** Whether the endpoint has the parameter `after`, with which a client continues after a cursor. */
   readonly hasCursor: boolean
   /** Whether events of some types may be omitted because the account may not use their endpoint. */
   readonly omitsTypes: boolean
@@ -95,7 +95,7 @@ type Declarations = ReturnType<typeof readDeclarations>
 // Parameters
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The limits of a text as it is sent: its own, or those of the decoded text or of each element of the decoded list. */
+/** Returns the limits of a parameter's text: its own, or else those of the decoded text or of each decoded item. */
 const describeLimits = (schema: unknown, decoded: unknown): JsonObject => {
   const isList = getIn(decoded, "type") === "array"
   const names = isList ? ["minLength"] : ["minLength", "maxLength", "pattern"]
@@ -247,7 +247,7 @@ const filePresence = ({ isList, status }: ResponseKind) => sometimesIf(isList &&
 const isDeprecatedResponse = ({ deprecation, status }: ResponseKind) =>
   status === 410 || (Option.isSome(deprecation) && !malformedStatuses.has(status))
 
-/** D14, D17, D18, D27 and §9.4 (headers): which responses carry each header. */
+/** Which responses have each header: D14, D17, D18, D27 and §9.4 (headers). */
 const headerPresence: Readonly<Record<ResponseHeaderName, (response: ResponseKind) => Presence>> = {
   "X-API-Version": () => "always",
   "X-Request-Id": () => "always",
@@ -467,7 +467,7 @@ const withItems = (object: JsonObject): JsonObject => {
     : object
 }
 
-/** Puts annotations beside a reference, because some code generators only understand `allOf` of objects. */
+/** Puts annotations next to a reference, not into an `allOf`, which some code generators accept only for objects. */
 const withAnnotatedReference = (object: JsonObject): JsonObject => {
   const { allOf, ...rest } = object
   const [reference, annotations, ...others] = Array.isArray(allOf) ? allOf : []
@@ -517,13 +517,13 @@ const generateSpec = () => OpenApi.fromApi(Api.annotate(OpenApi.Transform, compl
 
 let generatedSpec: ReturnType<typeof generateSpec> | undefined
 
-/** Generates the document on first use, because that takes a fifth of the time that a command needs to start. */
+/** Generates the document only on first use, because generating it takes a fifth of the startup time of a command. */
 const getSpec = () => generatedSpec ??= generateSpec()
 
 /** The default address of the service: D1 (address). */
 export const defaultServerUrl = "http://127.0.0.1:8080"
 
-/** The document of a service at `baseUrl`. With `/`, clients send requests to the origin of the document. */
+/** Returns the document of a service at `baseUrl`. With `/`, clients send requests to the origin of the document. */
 export const makeOpenApiDocument = (baseUrl: string) => {
   const spec = getSpec()
   const contact = { name: "Tickerline", ...(baseUrl === "/" ? {} : { url: baseUrl + documentationPath }) }
@@ -531,5 +531,5 @@ export const makeOpenApiDocument = (baseUrl: string) => {
   return { ...spec, info: { ...spec.info, contact }, servers }
 }
 
-/** The document of a service at its default address. */
+/** Returns the document of a service at its default address. */
 export const getDefaultOpenApiDocument = () => makeOpenApiDocument(defaultServerUrl)

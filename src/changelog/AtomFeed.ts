@@ -23,7 +23,7 @@ export const escapeXml = (text: string) =>
     (character) => entities[character] ?? character,
   )
 
-/** A version 8 UUID (RFC 9562) derived from the SHA-256 of the name. */
+/** Returns a URN with a version 8 UUID (RFC 9562), which is derived from the SHA-256 of the name. */
 const makeUrn = (name: string) => {
   const digest = hash("sha256", `tickerline changelog ${name}`)
   const variant = ((parseInt(digest.slice(16, 17), 16) & 3) | 8).toString(16)
@@ -54,7 +54,7 @@ interface AtomFeedOptions {
   readonly baseUrl: string
   /** The query string without the question mark. Each query is a separate feed. */
   readonly search: string
-  /** The date of the newest changelog entry, for feeds without entries. */
+  /** The date of the newest changelog entry. A feed without entries has this date. */
   readonly newestDate: string
 }
 

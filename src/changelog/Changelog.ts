@@ -32,7 +32,7 @@ const fromSource = ({ date, release }: ChangelogRelease) => (entry: ChangelogSou
   names: entry.names ?? [],
 })
 
-/** The first release on or after the day, or the newest release if there is none. */
+/** Returns the first release on or after the day, or the newest release if there is none. */
 const findRelease = (day: string) =>
   changelogReleases.findLast(({ date }) => date >= day)?.release ?? changelogReleases[0]?.release ?? ""
 
@@ -86,5 +86,8 @@ const significantIds = new Set(
 export const isMandatoryNotice = ({ breaking, type }: ChangelogEntry) =>
   breaking || type === "deprecated" || type === "removed"
 
-/** §9.6: customers get emails about deprecations, breaking changes and significant new features. */
+/**
+ * Whether customers get an email about the entry (§9.6): if it is a deprecation, a removal, a breaking change or marked
+ * as significant.
+ */
 export const isAnnouncedByEmail = (entry: ChangelogEntry) => isMandatoryNotice(entry) || significantIds.has(entry.id)

@@ -1,11 +1,11 @@
-/** `as_of`, the parameter of every endpoint that reads datasets: the response as of an earlier moment. */
+/** `as_of`, a parameter of every endpoint that reads datasets: requests the response as of an earlier time. */
 import { Schema, SchemaGetter } from "effect"
 import { CalendarDate, getEndOfDay } from "./Dates.ts"
 import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
 const isDate = Schema.is(CalendarDate)
 
-/** A URL decodes `+` to a space, so a space also begins an offset. */
+/** Decoding a URL turns `+` into a space, so a space also begins an offset. */
 const timestampPattern =
   /^(\d{4}-\d{2}-\d{2})T([01]\d|2[0-3]):([0-5]\d)(?::([0-5]\d)(?:\.(\d{1,6}))?)?(?:Z|([+ -])([01]\d|2[0-3]):([0-5]\d))$/
 
@@ -18,15 +18,15 @@ export const parseTimestamp = (text: string): string | undefined => {
   if (!isDate(date)) return undefined
   const offset = (Number(offsetHours) * 60 + Number(offsetMinutes)) * (sign === "-" ? -1 : 1)
   const utc = new Date(Date.parse(`${date}T${hour}:${minute}:${second}Z`) - offset * millisPerMinute).toISOString()
-  // A year before 0 or after 9999 has a sign and six digits.
+  // A year before 0 or after 9999 has a sign and six digits, which makes the text longer.
   return utc.length === 24 ? `${utc.slice(0, 19)}.${fraction.padEnd(6, "0")}Z` : undefined
 }
 
 /** Like `parseTimestamp`, but also accepts a date, which means the end of that day in New York. */
 export const parseMoment = (text: string) => isDate(text) ? getEndOfDay(text) : parseTimestamp(text)
 
-const reason = "must be a date, or a timestamp with an offset such as 2026-03-02T09:30:00-05:00 and at most " +
-  "microseconds"
+const reason = "must be a date, or a timestamp with an offset and at most six decimals, such as " +
+  "2026-03-02T09:30:00-05:00"
 
 export const AsOfParameter = {
   as_of: Schema.optionalKey(
@@ -44,7 +44,7 @@ export const AsOfParameter = {
   ),
 }
 
-/** Reads the moment from the parameters of a request, before they are decoded; undefined without a valid one. */
+/** Reads `as_of` from the undecoded parameters of a request. Undefined if it is missing or invalid. */
 export const readMoment = (parameters: Readonly<Record<string, unknown>>) => {
   const { as_of } = parameters
   return typeof as_of === "string" ? parseMoment(as_of) : undefined

@@ -9,14 +9,14 @@ const getNextMidnight = (zone: DateTime.TimeZone, now: number) =>
     DateTime.add(DateTime.startOf(DateTime.setZone(DateTime.makeUnsafe(now), zone), "day"), { days: 1 }),
   )
 
-/** Returns the last microsecond of a calendar date in New York, as `PastMoment` has it. */
+/** Returns the last microsecond of a calendar date in New York, in the format of `PastMoment`. */
 export const getEndOfDay = (date: string) => {
   const noon = Date.parse(`${date}T12:00:00Z`)
   return `${new Date(getNextMidnight(newYork, noon) - 1).toISOString().slice(0, -1)}999Z`
 }
 
 /**
- * The moment whose state a request reads (`as_of`): a time in UTC with microseconds, such as
+ * The time as of which a request reads the data (`as_of`), in UTC with microseconds, such as
  * `2026-03-01T15:00:00.123456Z`. Undefined for the present.
  */
 export const PastMoment = Context.Reference<string | undefined>("tickerline/rules/PastMoment", {
@@ -28,7 +28,7 @@ const currentMillis = Effect.flatMap(
   (moment) => moment === undefined ? Clock.currentTimeMillis : Effect.succeed(Date.parse(moment)),
 )
 
-/** Returns an effect with the current date, `YYYY-MM-DD`. It computes the date once per day. */
+/** Returns an effect that gives the current date as `YYYY-MM-DD`, and computes it once per day. */
 const makeCurrentDate = (zone: DateTime.TimeZone) => {
   let date = { name: "", begins: 0, ends: 0 }
   return Effect.map(currentMillis, (now) => {
@@ -42,14 +42,14 @@ const makeCurrentDate = (zone: DateTime.TimeZone) => {
 }
 
 /**
- * The current date in New York, `YYYY-MM-DD`; with `as_of` the date at that moment. Filters treat every later date as
- * future (D7, dates).
+ * The current date in New York, `YYYY-MM-DD`; with `as_of`, the date at the requested time. Filters treat every later
+ * date as future (D7, dates).
  */
 export const todayInNewYork = makeCurrentDate(newYork)
 
 /**
- * The current date in Chicago, `YYYY-MM-DD`; with `as_of` the date at that moment. Ticker changes up to this date are
- * effective (§2.2, D19).
+ * The current date in Chicago, `YYYY-MM-DD`; with `as_of`, the date at the requested time. Ticker changes up to this
+ * date are effective (§2.2, D19).
  */
 export const todayInChicago = makeCurrentDate(chicago)
 

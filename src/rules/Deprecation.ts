@@ -1,6 +1,6 @@
 /**
  * Deprecation and removal of an endpoint (§3, §9.4, D24: lifecycle), or of API version 1 (D26: version retirement).
- * Each is declared once, as an annotation that headers, `/endpoints`, OpenAPI and the documentation read.
+ * Each is declared once, as an annotation, which headers, `/endpoints`, OpenAPI and the documentation use.
  */
 import { Context, DateTime, Duration, Effect, Layer, Option, Schema } from "effect"
 import { type HttpApiEndpoint, HttpApiMiddleware, OpenApi } from "effect/http-api"
@@ -76,7 +76,7 @@ export const addDeprecationHeaders = Effect.fnUntraced(function* ({ announced, s
   yield* addLinkHeader(documentationPath, `rel="deprecation"; type="text/html"`)
 })
 
-/** Fails starting on the day after the sunset. The error message begins with `subject`, for example a path. */
+/** Fails on every day after the sunset. The error message begins with `subject`, such as a path. */
 export const failAfterSunset = Effect.fnUntraced(function* (deprecation: Deprecation, subject: string) {
   const { note, successor, sunset } = deprecation
   if (sunset !== undefined && (yield* todayInNewYork) > sunset) {
@@ -87,7 +87,7 @@ export const failAfterSunset = Effect.fnUntraced(function* (deprecation: Depreca
   }
 })
 
-/** Returns the first step of an endpoint: it sets the route, adds deprecation headers, and fails after the sunset. */
+/** Returns the first step of a request: it sets the route, adds deprecation headers, and fails after the sunset. */
 export const makeDeprecationCheck = ({ annotations, path }: Pick<HttpApiEndpoint.Top, "annotations" | "path">) => {
   const deprecation = Option.getOrUndefined(getDeprecation(annotations))
   return Effect.flatMap(RequestContext, (context) => {

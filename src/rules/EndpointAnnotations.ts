@@ -21,10 +21,10 @@ export interface EndpointAccess {
   readonly required_tier: Tier
 }
 
-/** Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints always do. */
+/** Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints do, except streams. */
 export const HasEtag = Context.Reference<boolean>("tickerline/rules/HasEtag", { defaultValue: () => false })
 
-/** Whether the endpoint responds with a stream without an end, so that its size, cost and `ETag` are unknown. */
+/** Whether the endpoint responds with an endless stream, so that its size, cost and `ETag` are unknown. */
 export const IsEndless = Context.Reference<boolean>("tickerline/rules/IsEndless", { defaultValue: () => false })
 
 /** The tables that the endpoint reads. They determine when its cached results expire, and appear in `/v1/datasets`. */
@@ -59,8 +59,8 @@ export const getEndpointTables = ({ annotations, path }: AnnotatedEndpoint): Rea
   return tables
 }
 
-/** The title and description of an endpoint, for OpenAPI and the catalogue. */
+/** Annotates an endpoint with a title and a description, for OpenAPI and the catalogue. */
 export const describeEndpoint = (summary: string, description: string) => OpenApi.annotations({ summary, description })
 
-/** The title and description of a group of endpoints. OpenAPI shows the group as a tag. */
+/** Annotates a group of endpoints with a title and a description. OpenAPI shows the group as a tag. */
 export const describeGroup = (title: string, description: string) => OpenApi.annotations({ title, description })

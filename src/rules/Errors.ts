@@ -89,7 +89,7 @@ export type LineageReason = typeof LineageReason.Type
 export const ChangeEvent = Schema.Struct({
   old_ticker: Schema.String.annotate({ description: "The former symbol." }),
   new_ticker: Schema.String.annotate({ description: "The new symbol." }),
-  effective_date: Schema.String.annotate({ description: "YYYY-MM-DD." }),
+  effective_date: Schema.String.annotate({ description: "The first day of the new symbol, YYYY-MM-DD." }),
 }).annotate({ identifier: "ChangeEvent" })
 
 /** The chain of ticker changes of one issuer (§4.1, lineage). */
@@ -162,13 +162,13 @@ export class EndpointRemoved extends Schema.Error<EndpointRemoved>("EndpointRemo
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 410: changes after the cursor are no longer known, or the database has another history (change feed). */
+/** 410: the changes after the cursor were dropped, or lost in a restore or failover of the database (change feed). */
 export class CursorExpired extends Schema.Error<CursorExpired>("CursorExpired")(
   makeErrorFieldsWithDetails(
     "cursor_expired",
     Schema.Struct({
       earliest: Schema.String.annotate({
-        description: "Later changes are known, in UTC with microseconds. `after` accepts it.",
+        description: "All changes after this time are known. In UTC with microseconds; `after` accepts it.",
       }),
       restart: Schema.String.annotate({ description: "The request that returns a cursor from which to start again." }),
     }),
@@ -196,7 +196,7 @@ export class ValidationError extends Schema.Error<ValidationError>("ValidationEr
   override readonly [ErrorReporter.ignore] = true
 }
 
-/** 422: `as_of` is before the earliest moment whose state is known. */
+/** 422: `as_of` is before the earliest time as of which the data is known. */
 export class AsOfTooEarly extends Schema.Error<AsOfTooEarly>("AsOfTooEarly")(
   makeErrorFieldsWithDetails(
     "as_of_too_early",

@@ -5,9 +5,9 @@ export const eventStreamContentType = "text/event-stream"
 /** Asks the client to reconnect after one second. */
 export const retryField = "retry: 1000\n\n"
 
-/** A comment. The id applies although there is no event. */
+/** Formats a comment, which keeps the connection open. Clients store the id even without an event. */
 export const formatHeartbeat = (id: string | undefined) =>
   id === undefined ? ": heartbeat\n\n" : `: heartbeat\nid: ${id}\n\n`
 
-/** `data` is encoded as JSON, which has no line breaks. */
+/** Formats an event. `data` is encoded as JSON, which has no line breaks, because a line break would end the field. */
 export const formatEvent = (event: string, data: unknown) => `event: ${event}\ndata: ${JSON.stringify(data)}\n\n`

@@ -19,7 +19,7 @@ export type FilterOperator =
   | "onDay"
   | "fromDay"
   | "toDay"
-  /** The instant is not before, or not after, the day, which runs from midnight to midnight at -05:00 (§2.1). */
+  /** The instant is on or after, or on or before, the day. Days run from midnight to midnight at -05:00 (§2.1). */
   | "fromDayOfInstant"
   | "toDayOfInstant"
   /** The text contains the value, ignoring case. */

@@ -24,7 +24,7 @@ const formattedParameter = <To extends Schema.Codec<string, string>>(
 const nonFutureDateFilter = (operator: FilterOperator, column: string, description: string) =>
   formattedParameter(NonFutureDate, "date", { operator, column }, `${description}; not in the future.`)
 
-/** Either one day (`date`), or a range of days (`date_from` and `date_to`) of the column. */
+/** Makes filters of the column: `date` for one day, `date_from` and `date_to` for a range of days. */
 export const makeDateFilters = (column: string) => ({
   date: formattedParameter(
     NonFutureDate,
@@ -69,13 +69,13 @@ const DecimalText = Schema.String.check(
 const boundFilter = (operator: "atLeast" | "atMost", column: string, comparison: string) =>
   formattedParameter(DecimalText, "decimal", { operator, column }, `${column} of ${comparison} this.`)
 
-/** `min_x` and `max_x` for each column, inclusive. A row without a value never matches (D9). */
+/** Makes `min_x` and `max_x` for each column `x`, both inclusive. A row without a value never matches (D9). */
 export const numberRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(names, "min_", "", (column) => boundFilter("atLeast", column, "at least")),
   ...makeFields(names, "max_", "", (column) => boundFilter("atMost", column, "at most")),
 })
 
-/** `x_from` and `x_to` for each column of past dates; a future date is refused (D7, §4.4). */
+/** Makes `x_from` and `x_to` for each column `x` of past dates; a future date is refused (D7, §4.4). */
 export const pastDateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(
     names,
@@ -86,7 +86,7 @@ export const pastDateRangeFilters = <const Names extends ReadonlyArray<string>>(
   ...makeFields(names, "", "_to", (column) => nonFutureDateFilter("toDay", column, `${column} on this day or earlier`)),
 })
 
-/** `x_from` and `x_to` for each column of past instants. A day lasts from midnight to midnight at -05:00 (§2.1). */
+/** Makes `x_from` and `x_to` for each column `x` of past instants. Days run from midnight to midnight at -05:00. */
 export const pastInstantRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(
     names,
@@ -105,13 +105,13 @@ export const pastInstantRangeFilters = <const Names extends ReadonlyArray<string
 const anyDateFilter = (operator: "fromDay" | "toDay", column: string, comparison: string) =>
   formattedParameter(CalendarDate, "date", { operator, column }, `${column} on this day or ${comparison}.`)
 
-/** `x_from` and `x_to` for each column of dates that may be in the future (D7, §4.4). */
+/** Makes `x_from` and `x_to` for each column `x` of dates that may be in the future (D7, §4.4). */
 export const dateRangeFilters = <const Names extends ReadonlyArray<string>>(...names: Names) => ({
   ...makeFields(names, "", "_from", (column) => anyDateFilter("fromDay", column, "later")),
   ...makeFields(names, "", "_to", (column) => anyDateFilter("toDay", column, "earlier")),
 })
 
-/** `x=true` or `x=false` for each column. */
+/** Makes the filter `x=true` or `x=false` for each column `x`. */
 export const booleanFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(
     names,
@@ -154,11 +154,11 @@ const makeTextListFilter = (operator: FilterOperator, suffix: string) => (column
     column,
   })
 
-/** For each column, a filter for any of the comma-separated values, such as file numbers. */
+/** Makes a filter for each column, which must equal one of the comma-separated values, such as file numbers. */
 export const exactTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(names, "", "", makeTextListFilter("oneOf", ""))
 
-/** For each column, a filter for any of the comma-separated texts, ignoring case (D33). */
+/** Makes a filter for each column, which must equal one of the comma-separated texts, ignoring case (D33). */
 export const caseInsensitiveTextFilters = <const Names extends ReadonlyArray<string>>(...names: Names) =>
   makeFields(names, "", "", makeTextListFilter("oneOfIgnoringCase", ", ignoring case"))
 
@@ -176,7 +176,7 @@ export const statusCodeFilter = listFilter(
   { operator: "statement" },
 )
 
-/** One or more of `words`, comma-separated, in any case (D33). Any other word is refused. */
+/** Makes a filter that accepts one or more of `words`, comma-separated, in any case, and refuses other words (D33). */
 export const literalFilter = <const Words extends ReadonlyArray<string>>(words: Words) =>
   listFilter(
     Schema.String.pipe(Schema.decodeTo(
@@ -201,14 +201,14 @@ const partialTextFilter = (name: string, filter: FilterDeclaration) =>
     ).annotate({ filter }),
   )
 
-/** A part of the column's text, ignoring case. `%`, `_` and quotes have no special meaning. */
+/** Makes a filter for a part of the column's text, ignoring case. `%`, `_` and quotes have no special meaning. */
 export const substringFilter = (column: string) => partialTextFilter(column, { operator: "contains", column })
 
-/** A part of an element of the column's array, ignoring case. `name` describes an element in OpenAPI. */
+/** Makes a filter for a part of an element of an array, ignoring case. `name` describes an element in OpenAPI. */
 export const elementSubstringFilter = (column: string, name: string) =>
   partialTextFilter(name, { operator: "elementContains", column })
 
-/** A complete element of the column's array, such as a tag, ignoring case (D33). */
+/** Makes a filter for a complete element of an array, such as a tag, ignoring case (D33). */
 export const arrayElementFilter = (column: string, description: string) =>
   Schema.optionalKey(
     Schema.String.annotate({ description }).pipe(Schema.decodeTo(NonEmptyText)).annotate({

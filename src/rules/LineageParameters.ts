@@ -24,7 +24,7 @@ export interface LineageQuery {
 
 const toEntries = (value: unknown) => Array.isArray(value) ? value.map(String) : []
 
-/** The reason why the CIKs do not fit the symbols, if they do not. */
+/** Returns the first reason why the CIKs do not fit the symbols; empty if they fit. */
 const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>): ReadonlyArray<string> => {
   const [first = "", ...others] = ciks
   if (others.length === 0 && !first.includes(":") && tickers.length === 1) {
@@ -39,7 +39,7 @@ const checkCiks = (tickers: ReadonlyArray<string>, ciks: ReadonlyArray<string>):
   return reasons.filter(Predicate.isNotUndefined).slice(0, 1)
 }
 
-/** A CIK needs `follow_lineage=true`, which needs `ticker`. */
+/** Checks that a CIK comes with `follow_lineage=true`, that this comes with `ticker`, and that CIKs fit the symbols. */
 export const checkLineageParameters = ({ cik, follow_lineage, ticker }: DecodedQuery) => {
   const tickers = toEntries(ticker)
   if (follow_lineage === true) {

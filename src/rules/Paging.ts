@@ -41,7 +41,7 @@ export const PagingParameters = {
   ),
 }
 
-/** The parameter `limit` of a list that has a cursor instead of pages. */
+/** Makes the parameter `limit` of a list that has a cursor instead of pages. */
 export const makeLimitParameter = (maximum: number, standard: number, description: string) =>
   decodeDigits(integerUpTo(maximum, describeRange(maximum)), describeRange(maximum)).annotate({
     default: standard,
@@ -58,7 +58,7 @@ export interface PageQuery {
 /** The property `count` of a list. */
 export const ResultCount = Schema.Int.annotate({ description: "The length of `results`." })
 
-/** `{ count, results, message?, page, limit, has_more }`. */
+/** Makes the schema of a list: `{ count, results, message?, page, limit, has_more }`. */
 export const makeListEnvelope = <Row extends Schema.Top>(row: Row) =>
   Schema.Struct({
     count: ResultCount,
@@ -77,7 +77,7 @@ export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/
 /** A limit that is greater than the number of rows in any table. */
 export const unlimitedRows = Number.MAX_SAFE_INTEGER
 
-/** Returns the rows to select: the rows of the page, and one more that shows whether a next page exists. */
+/** Returns the range of rows to select: those of the page, and one more that shows whether a next page exists. */
 export const getRowRange = ({ limit, page }: PageQuery) =>
   limit === "all" ? { limit: unlimitedRows, offset: 0 } : { limit: limit + 1, offset: (page - 1) * limit }
 
@@ -108,7 +108,7 @@ export interface ResponseContent {
   readonly headers?: Readonly<Record<string, string>>
 }
 
-/** The content of a response that is not a list. */
+/** Encodes a response that is not a list. */
 export const makeUnpagedContent = (encoded: Schema.Json, records: number): ResponseContent => ({
   body: new TextEncoder().encode(JSON.stringify(encoded)),
   records,

@@ -33,7 +33,7 @@ const checkDate = (query: DecodedQuery) =>
     ? [{ path: ["date"], issue: "cannot be combined with date_from or date_to" }]
     : []
 
-/** An export has no pages and is never JSON. If the format comes from the header `Accept`, the handler checks it. */
+/** Checks that an export has no page and is not JSON. The handler checks a format from the header `Accept`. */
 const checkExport = ({ format, limit, page }: DecodedQuery) =>
   limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetNeedsExport }] : []) : [
     ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
@@ -46,7 +46,7 @@ export const exportNeedsFileFormat = "can be all only with format=csv, format=nd
 /** The error message for a page in Parquet, which follows the parameter's name. */
 export const parquetNeedsExport = "can be parquet only with limit=all. The format of a page is json, csv or ndjson"
 
-/** Checks ranges, and that no parameters conflict or lack the parameter that they need. */
+/** Checks that ranges are in order, that no parameters conflict, and that none lacks a parameter that it needs. */
 export const checkParameterCombinations = Schema.makeFilter((query: DecodedQuery) => [
   ...checkRanges(query),
   ...checkDate(query),

@@ -1,4 +1,4 @@
-/** `provenance`, the parameter of the lists whose rows state the documents that they come from. */
+/** `provenance`, a parameter of lists: it adds the source documents to each row. */
 import { Schema } from "effect"
 
 export const ProvenanceParameter = {

@@ -66,9 +66,9 @@ const declarations = {
   "Retry-After": count("Seconds to wait before the next attempt.", 5),
   "X-RateLimit-Limit": perRequest(count("How many requests the account may send in a minute.", 200)),
   "X-RateLimit-Remaining": perRequest(count("How many requests are left.", 199)),
-  "X-RateLimit-Reset": perRequest(count("Seconds until the limit is complete again.", 60)),
+  "X-RateLimit-Reset": perRequest(count("Seconds until the complete limit is available again.", 60)),
   "X-Cost-Microdollars": perRequest(count(
-    "What the response cost, in millionths of a USD. With `limit=all` it is a trailer.",
+    "What the response cost, in millionths of a US dollar. With `limit=all` it is a trailer.",
     125,
   )),
   "ETag": shared(optional(

@@ -1,7 +1,7 @@
 /** Suggests the most similar name for a misspelled one (D4, unknown parameters). */
 import { Array, Option, Order } from "effect"
 
-/** The edit distance: insertions, deletions, substitutions and swaps of adjacent letters (Damerau-Levenshtein). */
+/** Counts the insertions, deletions, substitutions and swaps of adjacent letters (Damerau-Levenshtein distance). */
 const computeDistance = (left: string, right: string) => {
   const [leftLetters, rightLetters] = [[...left], [...right]]
   let before: ReadonlyArray<number> = []
@@ -28,8 +28,8 @@ const byDistance = Order.mapInput(Order.Number, ({ distance }: { readonly distan
 const thirdOfLength = (name: string) => name.length / 3
 
 /**
- * Returns the name most similar to the misspelled one, ignoring case: a name that begins with it, or whose distance to
- * it is at most a third of the name's length. `getTolerance` replaces both rules with its own maximum distance.
+ * Returns the most similar name, ignoring case, among those that begin with `misspelled` or whose edit distance is at
+ * most a third of their length. `getTolerance` replaces both rules with a maximum distance for each name.
  */
 export const findNearestName = (
   misspelled: string,
@@ -41,7 +41,7 @@ export const findNearestName = (
   const candidates = names.flatMap((name) => {
     const tolerance = (getTolerance ?? thirdOfLength)(name)
     const isPrefix = getTolerance === undefined && text.length >= 3 && name.toLowerCase().startsWith(text)
-    // The distance is at least the difference in length, so it is too large.
+    // The distance is at least the difference in length, so it also exceeds the tolerance.
     if (!isPrefix && Math.abs(length - name.length) > tolerance) return []
     const distance = computeDistance(text, name.toLowerCase())
     return isPrefix || distance <= tolerance ? [{ name, distance }] : []

@@ -52,7 +52,7 @@ export const queryParseOptions = { onExcessProperty: "error", errors: "all" } as
 /** The parameters of a request as text, by name; an array if one is repeated. */
 export type SearchParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
-/** Makes the 422 for a query that does not match the schema of its endpoint. It names each field. */
+/** Makes the 422 for a query that does not match the schema of its endpoint. It names up to 20 invalid parameters. */
 export const makeQueryError = (
   { issue }: Schema.SchemaError,
   parameters: SearchParameters,

@@ -1,4 +1,7 @@
-/** Formats schema errors of parameters (D11) and data file cells (D31). A reason follows its name: "page must be …". */
+/**
+ * Formats schema errors of parameters (D11) and of cells in data files (D31). A reason continues a sentence that begins
+ * with the name of the parameter or column: "page must be …".
+ */
 import { SchemaIssue } from "effect"
 
 export interface FieldErrorReason {

@@ -1,4 +1,4 @@
-/** §9.6 (changelog): every entry of the changelog on one page, newest release first. */
+/** The changelog page: every entry on one page, newest release first (§9.6, changelog). */
 import { changelogEntries } from "../changelog/Changelog.ts"
 import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
 import { escapeMarkup, renderInlineCode, renderProse, renderTextElement } from "./browser/markup.js"

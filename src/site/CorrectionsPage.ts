@@ -10,14 +10,14 @@ type DatasetCounts = CorrectionCounts["results"][number]
 const path = pagePath("corrections")
 
 const introduction = `<h1>Corrections</h1>
-<p>How often the rows of each dataset were corrected, how late, and in which fields. A correction replaces a row by
+<p>How often the rows of each dataset were corrected, how late, and in which fields. A correction replaces a row with
 other values under the same key. Programs can request the same from
 <a href="/v1/corrections"><code>/v1/corrections</code></a>, without a key and free of charge.</p>
 <p><a href="${referencePagePath("/v1/changes")}"><code>/v1/changes</code></a> lists every correction with the row before
 and after it, and the names of the changed fields (<a href="${pagePath("changes")}">Keep a copy up to date</a>).</p>
 `
 
-/** The page as it is in the navigation and in the search index. The site serves `makeCorrectionsPage` instead. */
+/** The page without counts, for the navigation and the search index. The site serves `makeCorrectionsPage` instead. */
 export const correctionsPage: SitePage = {
   path,
   title: "Corrections",
@@ -29,7 +29,7 @@ export const correctionsPage: SitePage = {
   }),
 }
 
-/** The part of the page about a dataset. */
+/** Returns a link to the part of the page about a dataset. */
 export const linkCorrections = (dataset: string) => `<a href="${path}#${dataset}">${renderInlineCode(dataset)}</a>`
 
 const delayNames: Readonly<Record<CorrectionDelay, string>> = {
@@ -44,7 +44,7 @@ const delayNames: Readonly<Record<CorrectionDelay, string>> = {
 const formatShare = (part: number, whole: number) =>
   whole === 0 ? "–" : `${(100 * part / whole).toLocaleString("en-US", { maximumFractionDigits: 1 })} %`
 
-/** `2026-11-22T18:14:33.000000-05:00` as `2026-11-22 18:14 -05:00`. */
+/** Renders a time such as `2026-11-22T18:14:33.000000-05:00` as `2026-11-22 18:14 -05:00`. */
 const renderTime = (time: string) =>
   `<time datetime="${escapeMarkup(time)}">${escapeMarkup(time.slice(0, 16).replace("T", " "))} -05:00</time>`
 
@@ -83,10 +83,10 @@ ${total.corrected === 0 ? "" : `${renderDelays(counts)}${renderFields(counts)}`}
 }
 
 const renderCounts = ({ counted_until, results, since }: CorrectionCounts) =>
-  `<p>Changes are counted since ${renderTime(since)}. ${
+  `<p>Changes have been counted since ${renderTime(since)}. ${
     counted_until === null
       ? "None has been recorded yet."
-      : `The newest counted one is of ${renderTime(counted_until)}.`
+      : `The newest counted change is from ${renderTime(counted_until)}.`
   } A change appears here about a minute after it took effect.</p>
 <h2 id="overview">Overview</h2>
 ${
@@ -105,7 +105,7 @@ ${
 recorded; it is not known for rows that are older than the counts.</p>
 ${results.map(renderDataset).join("\n")}`
 
-/** The page with its counts. Undefined: the database cannot be read. */
+/** Makes the page with its counts, which are undefined if the database cannot be read. */
 export const makeCorrectionsPage = (counts: CorrectionCounts | undefined): SitePage => {
   const { body, description } = correctionsPage.render()
   const unavailable = `<div class="notice"><p>The counts cannot be read at the moment. Try again in a minute.</p></div>`

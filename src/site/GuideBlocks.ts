@@ -51,7 +51,7 @@ const renderDeprecations = (variant: string) => {
   if (variant === "short") {
     return deprecated.map(({ announced, note, path, successor, sunset }) => {
       const end = sunset === undefined ? "No end date is set." : `It may stop responding after ${escapeMarkup(sunset)}.`
-      return `<div class="notice"><p><strong>${renderInlineCode(path)} is deprecated</strong> since ${
+      return `<div class="notice"><p><strong>${renderInlineCode(path)} has been deprecated</strong> since ${
         escapeMarkup(announced)
       }. ` +
         `${end} Use ${renderInlineCode(successor)}. ${renderProse(note)} ` +

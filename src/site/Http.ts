@@ -105,7 +105,7 @@ const searchIndexFile = (pages: ReadonlyArray<SitePage>): SiteFile => ({
   headers: {},
 })
 
-/** Sends a text in the encoding that the client accepts, or a 304 if the client already has it (RFC 9110). */
+/** Returns a function that sends the text in an encoding that the client accepts, or a 304 (RFC 9110). */
 const makeTextResponder = (text: string, { contentType, headers }: Pick<SiteFile, "contentType" | "headers">) => {
   const allHeaders = { "Cache-Control": "no-cache", Vary: "Accept-Encoding", ...headers }
   return makeStaticBodyResponder(cacheCompressedForms(new TextEncoder().encode(text)), contentType, allHeaders)
@@ -116,7 +116,7 @@ const fileRoute = Effect.fnUntraced(function* (file: SiteFile) {
   return HttpRouter.route("GET", file.path, (request) => Effect.map(responder, (respond) => respond(request)))
 })
 
-/** The page that shows data, rendered whenever they have been read again. */
+/** Makes the route of the corrections page, which is rendered again whenever its counts have been read again. */
 const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SitePage>) {
   const { read } = yield* Corrections
   const render = (page: SitePage) =>
@@ -133,7 +133,7 @@ const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SiteP
   )
 })
 
-/** At most five pages with similar names, the most similar first. */
+/** Finds up to five pages with similar names, the most similar first. */
 const findSimilarPages = (path: string, pages: ReadonlyArray<SitePage>) => {
   const nameOf = (path: string) => path.split("/").at(-1) ?? ""
   const requested = nameOf(path.replace(/\/+$/, "")).replace(/\.(md|html?)$/, "").toLowerCase()

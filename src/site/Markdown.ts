@@ -42,7 +42,7 @@ interface RenderedGuide {
   readonly body: string
 }
 
-/** The anchor of a heading, as GitHub generates it: `## Retry, or not` is `#retry-or-not`. */
+/** Returns the anchor of a heading, as GitHub generates it: `## Retry, or not` is `#retry-or-not`. */
 export const makeHeadingAnchor = (heading: string) =>
   heading.toLowerCase().replace(/[^\p{L}\p{N}\s_-]/gu, "").trim().replace(/\s/g, "-")
 
@@ -54,14 +54,14 @@ const linkAddress = (href: string) => {
 
 const plainText = (markdown: string) => markdown.replace(/[`*]/g, "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")
 
-/** The title in the first line of a guide: `# Title`. */
+/** Returns the title, which the first line of a guide must have: `# Title`. */
 export const parseGuideTitle = (file: string, source: string) => {
   const [, title] = /^# (.+)\n/.exec(source) ?? []
   if (title === undefined) throw new Error(`docs/${file}: the first line must be the title, "# Title"`)
   return plainText(title)
 }
 
-/** Throws if the guide contains HTML or two headings with the same anchor. */
+/** Renders a guide. Throws if it contains HTML or two headings with the same anchor. */
 export const renderGuide = (file: string, source: string, blocks: GuideBlockRenderers): RenderedGuide => {
   const title = parseGuideTitle(file, source)
   let description = ""

@@ -7,7 +7,7 @@ import { referencePageName } from "./browser/request-links.js"
 export const navigationSections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
 
 export interface SitePage {
-  /** `/v1/docs/lineage` */
+  /** Such as `/v1/docs/lineage`. */
   readonly path: `/${string}`
   readonly title: string
   /** Name in the navigation, if it differs from the title. */
@@ -31,7 +31,7 @@ interface PageContent {
 /** Renders a page when it is first needed (docs/decisions/0060-pages-are-rendered-on-first-request.md). */
 export const getPageContent = Function.memoize((page: SitePage) => page.render())
 
-/** The address of a page; `index` is the first page. */
+/** Returns the path of a page. `index` is the start page. */
 export const pagePath = (name: string): `/${string}` =>
   name === "index" ? documentationPath : `${documentationPath}/${name}`
 
@@ -39,5 +39,5 @@ export const assetPath = (name: string) => pagePath(`assets/${name}`)
 
 export const referenceOverviewPath = pagePath("reference")
 
-/** The reference page of an endpoint: `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */
+/** Returns the path of the reference page of an endpoint: `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */
 export const referencePagePath = (path: string) => pagePath(referencePageName(path))

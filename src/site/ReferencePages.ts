@@ -41,7 +41,7 @@ const examplesOf = (operation: unknown) =>
 
 const takesAnyParameter = (schema: unknown) => getValueAt(resolveSchemaReference(schema), "type") === "object"
 
-/** The options of a select element. Empty for an array, because its description lists the values. */
+/** Returns the options of a select element. Empty for an array, because its description lists the values. */
 const optionsOf = (schema: unknown) => {
   const types = nonNullAlternatives(schema)
   if (types.some((type) => getValueAt(type, "type") === "boolean")) return ["true", "false"]
@@ -67,8 +67,7 @@ const parameterField = (name: string, schema: unknown, value: string) => {
   return `<select ${attributes}>${choices.join("")}</select>`
 }
 
-/** The parameters as a table of form fields, filled in from the example request. */
-/** The table of parameters, with the fields of the form if the page has one. */
+/** Renders the table of parameters. If the page has a form, its fields are filled in from the example request. */
 const renderParameters = (operation: unknown, example: URLSearchParams, hasForm: boolean) => {
   const parameters = getListAt(operation, "parameters").map((parameter) => ({
     name: getTextAt(parameter, "name") ?? "",
@@ -143,7 +142,7 @@ const operationOf = ({ row }: CatalogueEndpoint) => getValueAt(getDefaultOpenApi
 
 const titleOf = ({ row }: CatalogueEndpoint) => row.label.replace("DEPRECATED ", "")
 
-/** The form that sends the request and shows its response, for responses that end. */
+/** Renders the form that sends the request and shows the response. Pages about streams have no form. */
 const renderRequestForm = ({ row }: CatalogueEndpoint, hasParameters: boolean, request: string, response: string) =>
   `<h2 id="try-it">Try it</h2>
 ${row.tier === null ? "" : apiKeyForm}

@@ -1,4 +1,4 @@
-/** Tables of errors, endpoints, tiers and prices, from the declarations in the code and this service's settings. */
+/** Renders tables of errors, endpoints, tiers and prices, from declarations in the code and this service's settings. */
 import { Effect, Option, Schema } from "effect"
 import * as AccountErrors from "../accounts/AccountErrors.ts"
 import { PriceLookup } from "../accounts/billing/Pricing.ts"
@@ -28,7 +28,7 @@ const advice = [
   [Errors.MethodNotAllowed, "Send `GET` or `HEAD`.", "no"],
   [Errors.AmbiguousTickerLineage, "Read `details`: it has the conflicting events and the possible chains.", "no"],
   [Errors.EndpointRemoved, "Use the endpoint in `details.successor`.", "no"],
-  [Errors.AsOfTooEarly, "Request a moment from `details.earliest` on.", "no"],
+  [Errors.AsOfTooEarly, "Request a time at or after `details.earliest`.", "no"],
   [Errors.CursorExpired, "Download the datasets again, and continue with the cursor from `details.restart`.", "no"],
   [Errors.ValidationError, "Correct every field in `details.fields`.", "no"],
   [AccountErrors.RateLimitExceeded, "Wait for `Retry-After` seconds.", "yes, after `Retry-After`"],
@@ -90,7 +90,7 @@ const makeTierTable = Effect.map(
 
 const formatPrice = (microdollars: number) => `$${(microdollars / 1_000_000).toFixed(microdollars % 10_000 ? 6 : 2)}`
 
-/** The most frequent value. */
+/** Returns the most frequent value. */
 const modeOf = (values: ReadonlyArray<number>) => {
   const count = (value: number) => values.filter((other) => other === value).length
   return values.toSorted((left, right) => count(right) - count(left))[0] ?? 0

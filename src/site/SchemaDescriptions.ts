@@ -20,7 +20,7 @@ export const resolveSchemaReference = (part: unknown): unknown => {
     : resolveSchemaReference(getValueAt(getDefaultOpenApiDocument(), "components", section, name))
 }
 
-/** The responses of an operation with their statuses. */
+/** Lists the responses of an operation with their statuses. */
 export const listOperationResponses = (operation: unknown) =>
   entriesAt(operation, "responses").map(([status, response]) => [status, resolveSchemaReference(response)] as const)
 
@@ -40,10 +40,10 @@ const keywordOf = (schema: unknown, keyword: string): unknown =>
     .flatMap((option) => [option, ...getListAt(option, "allOf")])
     .map((option) => getValueAt(option, keyword)).find((value) => value !== undefined)
 
-/** Tuples are described by their first item. */
+/** Returns the schema of the items of an array. For a tuple, this is the schema of its first item. */
 const itemsOf = (array: unknown) => getListAt(array, "prefixItems")[0] ?? getValueAt(array, "items")
 
-/** The fixed values that a schema allows. For an array, these are the values allowed for its items. */
+/** Lists the fixed values that a schema allows. For an array, these are the values allowed for its items. */
 export const listAllowedValues = (schema: unknown): ReadonlyArray<string> =>
   nonNullAlternatives(schema).flatMap((option) => {
     if (getValueAt(option, "type") === "array") return listAllowedValues(itemsOf(option))
@@ -63,7 +63,7 @@ const typeName = (schema: unknown): string => {
 
 export const renderSchemaType = (schema: unknown) => renderTextElement("span", { class: "type" }, typeName(schema))
 
-/** Describes the range and the default: `1 to 100. Default: 20.` */
+/** Describes the range and the default, such as `1 to 100. Default: 20.` */
 export const describeBounds = (schema: unknown) => {
   const [minimum, maximum, initial] = ["minimum", "maximum", "default"].map((keyword) => keywordOf(schema, keyword))
   const hasRange = typeof minimum === "number" && typeof maximum === "number" && maximum < 2 ** 31 - 1
@@ -71,21 +71,21 @@ export const describeBounds = (schema: unknown) => {
   return [range, initial === undefined ? "" : `Default: \`${String(initial)}\`.`].filter(Boolean).join(" ")
 }
 
-/** Empty if there are no values. */
+/** Lists the allowed values in a sentence; empty if there are none. */
 export const describeAllowedValues = (values: ReadonlyArray<string>) =>
   values.length === 0 ? "" : `One of ${values.map((value) => `\`${value}\``).join(", ")}.`
 
-/** Joins the sentences that are not empty. */
+/** Renders the sentences that are not empty as one text. */
 export const renderSentences = (...sentences: ReadonlyArray<string>) => renderProse(sentences.filter(Boolean).join(" "))
 
 interface FieldDescription {
-  /** `results[].ticker` */
+  /** Such as `results[].ticker`. */
   readonly path: string
   /** Cells of a table, as HTML. */
   readonly cells: ReadonlyArray<string>
 }
 
-/** The fields of a response without duplicates, each followed by the fields inside it. */
+/** Describes the fields of a response without duplicates, each followed by the fields inside it. */
 export const describeFields = (schema: unknown): ReadonlyArray<FieldDescription> => {
   const visit = (schema: unknown, prefix: string, ancestors: ReadonlyArray<unknown>): ReadonlyArray<FieldDescription> =>
     nonNullAlternatives(schema).flatMap((option) => {

@@ -3,16 +3,16 @@ import { getPageContent, referenceOverviewPath, type SitePage } from "./Page.ts"
 
 interface SearchEntry {
   readonly path: string
-  /** Title of the page. */
+  /** The title of the page. */
   readonly page: string
-  /** Empty for the page itself. */
+  /** The heading of the section. Empty for the page itself. */
   readonly heading: string
   readonly text: string
 }
 
 const entities: Readonly<Record<string, string>> = { amp: "&", lt: "<", gt: ">", quot: `"`, "#39": "'" }
 
-/** The text of HTML without code blocks, figures, forms and navigation. */
+/** Extracts the text of HTML, without code blocks, figures, forms and navigation. */
 const searchableText = (html: string) =>
   html.replace(/<(pre|svg|script|form|nav)[\s>][\s\S]*?<\/\1>/g, " ")
     .replace(/<wbr>|<\/?(?:a|code|b|strong|em|span)(?:\s[^>]*)?>/g, "").replace(/<[^>]+>/g, " ")
@@ -21,7 +21,7 @@ const searchableText = (html: string) =>
 
 const maxTextLength = 1500
 
-/** The entries of a page, which is rendered if it has not been rendered yet. */
+/** Returns the entries of a page, which is rendered if it has not been rendered yet. */
 export const makeSearchEntries = (page: SitePage): ReadonlyArray<SearchEntry> => {
   const { path, section, title } = page
   const { body, description, search } = getPageContent(page)

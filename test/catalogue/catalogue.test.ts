@@ -81,7 +81,7 @@ const keyed = {
   "403": ["insufficient_tier", "endpoint_not_allowed"],
   "429": ["rate_limit_exceeded"],
 }
-/** The codes of an endpoint with a price, which may cost more than the balance: D13 (codes), D27 (prices). */
+/** The error codes of priced endpoints, whose responses may cost more than the balance: D13 (codes), D27 (prices). */
 const priced = { ...keyed, "402": ["insufficient_credits"] }
 
 layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
@@ -89,7 +89,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
   // /endpoints
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("catalogue, documentation and health need no key and ignore a wrong one (D2, §4.5)", () =>
+  it.effect("catalogue, documentation and health checks need no key and ignore a wrong one (D2, §4.5)", () =>
     Effect.gen(function* () {
       const paths = ["/endpoints", "/v1/docs", "/v1/openapi.json", "/v1/changelog", "/health/live", "/health/ready"]
       for (const path of [...paths, "/v1/corrections"]) {
@@ -290,7 +290,7 @@ layer(Service.layer, { excludeTestServices: true })("Catalogue", (it) => {
       assert.match(String(valueAt(more[0], "description")), /the request's own parameters/i)
     }))
 
-  it.effect("every documented error has error and request_id (§7.1, D11)", () =>
+  it.effect("every documented error has the fields error and request_id (§7.1, D11)", () =>
     Effect.gen(function* () {
       const spec = yield* document
       for (const { operation, path } of yield* operations) {

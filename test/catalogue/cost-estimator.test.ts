@@ -54,8 +54,8 @@ const database = Layer.unwrap(Effect.gen(function* () {
 }))
 
 /**
- * Thirty of forty companies have a filing with owners, and three earlier ones. The newest filing of each, and all
- * filings of the other ten, are placeholders.
+ * Inserts four filings for each of forty companies. The newest filing is a placeholder. In thirty companies, the three
+ * earlier filings have owners; in the other ten, they are placeholders, too.
  */
 const owners = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -77,7 +77,7 @@ const change = (old_ticker: string, new_ticker: string) => ({
   status: "confirmed",
 })
 
-/** Rows for pages and filters of every table, and tickers with an ambiguous lineage. */
+/** Inserts rows for pages and filters of every table, and tickers with an ambiguous lineage. */
 const data = Effect.gen(function* () {
   yield* GeneratedRows.fillAllTables(150)
   yield* owners
@@ -101,10 +101,10 @@ const priced = DocumentedEndpoints.documentedTickerEndpoints
 const isList = ({ parameters }: DocumentedEndpoints.DocumentedEndpoint) =>
   parameters.some(({ name }) => name === "page")
 const lists = priced.filter(isList)
-/** Lists of several symbols. The tests of the timeline, which has one, compare its estimates. */
+/** Lists that accept several symbols. The timeline accepts one symbol, and its own tests compare its estimates. */
 const listsOfTickers = lists.filter(({ parameters }) => parameters.some(({ kind }) => kind === "tickers"))
 
-/** The URL of an estimate, with `endpoint` at the given position among the parameters. */
+/** Returns the URL of an estimate, with `endpoint` at the given position among the parameters. */
 const estimating = (path: string, query: Query, place = 0) =>
   DocumentedEndpoints.buildUrl("/estimate", query.toSpliced(place, 0, ["endpoint", path]))
 
@@ -122,7 +122,7 @@ const int = (minimum: number, maximum: number) =>
 const pick = <A>(first: A, ...others: ReadonlyArray<A>) =>
   Arbitrary.map(int(0, others.length), (at) => others[at - 1] ?? first)
 
-/** True in one case out of `of`. */
+/** Generates true in one of `of` cases. */
 const once = (of: number) => Arbitrary.map(int(1, of), (number) => number === of)
 
 const symbols = (letter: string, most: number) =>
@@ -146,7 +146,7 @@ const wide: Readonly<Record<DocumentedEndpoints.ParameterKind, readonly [string,
   text: ["text", "100%", "a+b&c=d?e", "a_b'c\"d\\", "Müller 北京", "tag7"],
 }
 
-/** Values for parameters that need specific ones. */
+/** Values of parameters that need other values than their type suggests. */
 const named: Readonly<Record<string, readonly [string, ...ReadonlyArray<string>]>> = {
   owner_name: ["owner 1", "owner 2", "OWNER", "text"],
   page: ["1", "1", "1", "1", "2", "3", "31"],
@@ -163,7 +163,7 @@ const valuesOf = (
   return kind === "words" ? [words.join(","), word, ...others] : [word, ...others]
 }
 
-/** A parameter that is omitted or sent, sometimes with a wrong value or twice. */
+/** Generates a parameter that is omitted or sent, sometimes with a wrong value or twice. */
 const sentAs = (parameter: DocumentedEndpoints.DocumentedParameter, likely: number): Arbitrary.Arbitrary<Query> =>
   Arbitrary.map(
     Arbitrary.all({
@@ -183,7 +183,7 @@ const sentAs = (parameter: DocumentedEndpoints.DocumentedParameter, likely: numb
 /** Unknown parameter names, some of which every object has as a property. */
 const unknownParameters = ["nobody_knows", "endpoints", "Limit", "__proto__", "constructor", "limit[]"] as const
 
-/** Any query of an endpoint, valid or invalid, and the position of `endpoint` among its parameters. */
+/** Generates queries of an endpoint, valid or invalid, and the position of `endpoint` among its parameters. */
 const asking = (endpoint: DocumentedEndpoints.DocumentedEndpoint) => {
   const parameters = endpoint.parameters.filter((parameter) => !DocumentedEndpoints.isLineageParameter(parameter))
   return Arbitrary.map(
@@ -286,7 +286,7 @@ const agree = Effect.fnUntraced(
   },
 )
 
-/** All rows of all pages. */
+/** Returns the rows of all pages. */
 const walk = Effect.fnUntraced(function* (path: string, query: Query, limit = 100) {
   const seen: Array<unknown> = []
   for (let page = 1, more = true; more; page++) {
@@ -359,7 +359,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     )
   }
 
-  it("enough of these queries are valid and match rows (D28)", () => {
+  it("enough of the random queries are valid and match rows (D28)", () => {
     assert.isAtLeast(found, attempts / 4, `of ${attempts}`)
   })
 
@@ -414,7 +414,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       assert.deepStrictEqual(yield* counted(["limit", "100"]), [30, 30])
       assert.deepStrictEqual(yield* counted(["limit", "4"], ["page", "8"]), [2, 30])
       assert.deepStrictEqual(yield* counted(["limit", "4"], ["page", "9"]), [0, 30])
-      // A company has 1 + (number % 4) owners, so 7 of thirty have a fourth.
+      // A company has 1 + (number % 4) owners, so 7 of the thirty companies have a fourth owner.
       assert.deepStrictEqual(yield* counted(["owner_name", "owner 4"]), [7, 7])
       assert.deepStrictEqual(yield* counted(["owner_name", "OWNER 4"], ["limit", "3"], ["page", "3"]), [1, 7])
       assert.deepStrictEqual(yield* counted(["owner_name", "owner 5"]), [0, 0])
@@ -603,7 +603,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("an endpoint outside the tier cannot be estimated (D3, D28)", () =>
+  it.effect("an endpoint that the tier does not include cannot be estimated (D3, D28)", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
       for (const key of [keys.basic, keys.pro]) {
@@ -645,7 +645,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
   // Parameters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("endpoint is required exactly once (D4, D28)", () =>
+  it.effect("the parameter endpoint is required exactly once (D4, D28)", () =>
     Effect.gen(function* () {
       const cases = [
         ["/estimate", "is required"],
@@ -779,7 +779,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }),
   )
 
-  it.effect("endpoint may be in any position, in any encoding, and with a trailing slash (D28)", () =>
+  it.effect("the parameter endpoint may be in any position, in any encoding, and with a trailing slash (D28)", () =>
     Effect.gen(function* () {
       const expected = yield* estimateOf("/v1/screener", [["limit", "3"], ["page", "2"], ["sort", "-price"]])
       assert.strictEqual(fieldOf(expected, "records_returned"), 3)
@@ -898,7 +898,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
       }
     }))
 
-  it.effect("answers with 503 data_refreshing and Retry-After while a table is locked, like the request itself (§7.2, D28)", () =>
+  it.effect("responds with 503 data_refreshing and Retry-After while a table is locked, like the request itself (§7.2, D28)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const other = yield* Other

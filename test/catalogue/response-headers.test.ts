@@ -37,7 +37,7 @@ interface Answer {
   readonly text: string
 }
 
-/** Requests with results: the first is 404 without any, and the second has a next page only with several. */
+/** Requests, by path, whose result has rows: without rows, the first gets 404, and the second has no next page. */
 const targets = new Map([
   ["/v1/historical-tickers", "/v1/historical-tickers?ticker=NEW1"],
   ["/v1/timeline", "/v1/timeline?ticker=T1"],
@@ -100,7 +100,7 @@ const line = (target: string, more = "", method = "GET") =>
 
 const symbols = Array.from({ length: 15 }, (_, index) => `T${index + 1}`).join(",")
 
-/** The ways to send a request other than the plain one. */
+/** Ways to send a request, in addition to the plain request. */
 const variants: ReadonlyArray<ServiceInstances.WireRequestOptions> = [
   { headers: { "Accept-Encoding": "gzip" } },
   { headers: { Accept: "text/csv" } },
@@ -127,8 +127,8 @@ const successes = Effect.fnUntraced(function* (port: number, operation: Operatio
       : []),
   ]
   for (const [index, each] of all.entries()) {
-    // The first target is sent in all ways, and the others in one more. Endpoints begin with different ones, so that
-    // each way occurs with each format.
+    // The first target is sent in all ways. Each other target is sent plainly and in one more way, which depends on the
+    // endpoint, so that each way occurs with each format.
     const place = index + operations.findIndex((one) => one.path === path)
     for (const options of index === 0 ? [{}, ...variants] : [{}, ...variants.slice(place % 3, place % 3 + 1)]) {
       const { headers: { etag }, status } = yield* wire(each, options)
@@ -186,7 +186,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
           for (const status of ["200", "304"]) {
             const declared = Object.keys(Object(valueAt(DocumentedEndpoints.responsesOf(path).get(status), "headers")))
             const found = seen.get(`${path} ${status}`) ?? new Set()
-            // Short responses are not compressed, so they do not depend on any header.
+            // Short responses are not compressed, so they have no `Vary`.
             const unobserved = declared.filter((name) => name !== "Vary" && !found.has(name.toLowerCase()))
             assert.deepStrictEqual(unobserved, [], `${path} ${status}`)
           }
@@ -339,7 +339,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
     it.effect("every declared status occurs, except those that only a bug can cause (§7.2, D13)", () =>
       Effect.sync(() => {
         for (const operation of operations) {
-          // Only paths below /v1/ are removed with the version; 500 needs a bug.
+          // Paths outside /v1/ are not removed with the version. On some endpoints, only a bug can cause a 500.
           const isRead = operation.keyed && !operation.path.startsWith("/v1/account")
           const never = [...(operation.path.startsWith("/v1/") ? [] : ["410"]), ...(isRead ? [] : ["500"])]
           assert.deepStrictEqual(unseen(operation), never, operation.path)

@@ -146,14 +146,14 @@ describe("The current date in New York", () => {
       assert.include(refusal?.reason, "2026-06-02")
     }))
 
-  it.effect("does not change the text of an accepted date (D7)", () =>
+  it.effect("is a limit that leaves the text of an accepted date unchanged (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       assert.strictEqual(yield* Schema.decodeEffect(NonFutureDate)("2026-06-01"), "2026-06-01")
       assert.strictEqual(yield* Schema.encodeEffect(NonFutureDate)("2026-06-01"), "2026-06-01")
     }))
 
-  it.effect("refuses a past date that does not exist (D7)", () =>
+  it.effect("is not the only limit: a past date that does not exist is refused (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       for (const text of ["2026-02-29", "2025-13-01", "", "2026-5-1"]) {
@@ -164,7 +164,7 @@ describe("The current date in New York", () => {
     }))
 
   it.effect.prop(
-    "accepts today and refuses tomorrow at any time (D7)",
+    "is accepted at any time, and the next date is refused (D7)",
     [int(Date.UTC(1998, 0, 1), Date.UTC(2100, 0, 1))],
     ([now]) =>
       Effect.gen(function* () {
@@ -215,7 +215,7 @@ describe("The current date in Chicago", () => {
   )
 })
 
-describe("Ranges", () => {
+describe("The check of parameter combinations", () => {
   const dates = [
     "date",
     "expiration_date",
@@ -323,14 +323,14 @@ describe("Ranges", () => {
     { query: { date: day, filed_at_from: day, filed_at_to: day }, refused: [] },
   ]
   it.effect.each(combinations)(
-    "refuses date together with date_from or date_to: $query (D7)",
+    "refuses the parameter date together with date_from or date_to: $query (D7)",
     ({ query, refused }) =>
       Effect.gen(function* () {
         assert.deepStrictEqual((yield* refusedFields(query)).toSorted(), refused)
       }),
   )
 
-  it.effect("are checked together with each date of an endpoint's query (D7)", () =>
+  it.effect("works with the date filters of an endpoint, each of which is also checked alone (D7)", () =>
     Effect.gen(function* () {
       yield* at("2026-06-01T12:00:00Z")
       const query = Schema.Struct(defaultDateFilters).check(checkParameterCombinations)

@@ -23,7 +23,7 @@ import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { someOf } from "../support/Thoroughness.ts"
 
-/** Some rows, so that PostgreSQL calls the functions in the statements. */
+/** Inserts some rows, so that PostgreSQL calls the functions in the statements. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
   Layer.provideMerge(Service.layer),
   Layer.provideMerge(StatementRecorder.layer),
@@ -44,14 +44,14 @@ const declared = () => {
   return found
 }
 
-/** Without the parameters that follow lineages, which need others. */
+/** The declared endpoints without their lineage parameters, because these need other parameters. */
 const readers = declared().map((reader) => {
   const { parameters, path } = documentedEndpoints.find(({ path }) => path === reader.path) ??
     { path: reader.path, parameters: [] }
   return { ...reader, endpoint: { path, parameters: parameters.filter((one) => !isLineageParameter(one)) } }
 })
 
-/** The lists that follow several symbols; the timeline follows one. */
+/** The lists that can follow several symbols. The timeline, which follows only one, is omitted. */
 const followable = documentedEndpoints.filter(({ parameters }) =>
   parameters.some(isLineageParameter) && parameters.some(({ kind }) => kind === "tickers")
 ).map(({ path }) => ({ path }))
@@ -141,7 +141,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
         const [resolution, ...others] = yield* sentFor(`${path}?ticker=N7,O8&follow_lineage=true`)
         assert.deepStrictEqual(yield* opened(resolution ?? { text: "", parameters: [] }), ["ticker_changes"])
         const isSnapshot = ["screener", "float_outstanding", "pump_and_dump_tracker"].includes(tables[0] ?? "")
-        // The other statement counts the omitted rows.
+        // One statement reads the page, and another counts the omitted rows, which snapshots do not have.
         assert.lengthOf(others, isSnapshot ? 1 : 2)
         for (const statement of others) assert.includeMembers([...tables], yield* opened(statement))
         const plain = yield* sentFor(`${path}?ticker=N7,O8&follow_lineage=false`)

@@ -93,9 +93,9 @@ const entry = Arbitrary.flatMap(
 
 const list = Arbitrary.map(Arbitrary.array(entry, { minLength: 0, maxLength: 12 }), (entries) => entries.join(","))
 
-describe("A list of tickers", () => {
+describe("The parser of ticker lists", () => {
   it.effect.prop(
-    "is parsed like a reference implementation of D5, for any text (D5)",
+    "agrees with a reference implementation of D5, for any text (D5)",
     [list],
     ([sent]) =>
       Effect.gen(function* () {
@@ -111,7 +111,7 @@ describe("A list of tickers", () => {
     { arbitrary: { runs: 1000 } },
   )
 
-  it.effect.prop("is unchanged when it is parsed again (D5)", [list], ([sent]) =>
+  it.effect.prop("leaves its own result unchanged (D5)", [list], ([sent]) =>
     Effect.gen(function* () {
       const { tickers } = yield* read(sent)
       if (typeof tickers !== "string") {
@@ -190,7 +190,7 @@ describe("A list of tickers", () => {
       assert.strictEqual((yield* read(`A,${"x".repeat(31)}😀`)).dropped.length, 1)
     }))
 
-  it.effect("sends no header if no ticker was dropped (D5)", () =>
+  it.effect("sets no header if no ticker was dropped (D5)", () =>
     Effect.gen(function* () {
       const exchange = makeRequestContext({ id: "request", target: "/" })
       yield* Effect.provideService(Schema.decodeEffect(TickerListParameter)("A,,B,a"), RequestContext, exchange)
@@ -228,7 +228,7 @@ describe("The number of tickers", () => {
     }))
 })
 
-describe("A single ticker", () => {
+describe("The parser of single tickers", () => {
   const good: ReadonlyArray<readonly [sent: string, ticker: string]> = [
     ["META", "META"],
     ["meta", "META"],
@@ -253,7 +253,7 @@ describe("A single ticker", () => {
       assert.match(refusal, /^Invalid ticker/)
     }))
 
-  it.effect.prop("is parsed like a reference implementation of D6, for any text (D6)", [
+  it.effect.prop("agrees with a reference implementation of D6, for any text (D6)", [
     Arbitrary.flatMap(
       int(0, 1),
       (kind) =>
@@ -312,7 +312,7 @@ describe("Characters that look like ASCII", () => {
     ["right-to-left mark", "A\u200f"],
   ]
 
-  it.effect.each(lookAlikes)("drops %s from a list (D5)", ([, sent]) =>
+  it.effect.each(lookAlikes)("are dropped from a list: %s (D5)", ([, sent]) =>
     Effect.gen(function* () {
       assert.isTrue(isRefusal(yield* read(sent)))
       const { dropped, tickers } = yield* read(`OK,${sent}`)
@@ -320,7 +320,7 @@ describe("Characters that look like ASCII", () => {
       assert.deepStrictEqual(dropped, [normalized(sent)])
     }))
 
-  it.effect.each(lookAlikes)("refuses %s as a single ticker (D6)", ([, sent]) =>
+  it.effect.each(lookAlikes)("are refused in a single ticker: %s (D6)", ([, sent]) =>
     Effect.gen(function* () {
       assert.hasAllKeys(yield* readOne(sent), ["refusal"])
     }))

@@ -21,7 +21,7 @@ import {
 /** Three of the generated endpoint pages: the shortest, the longest, and one with a deprecation. */
 const endpointPages = ["ticker-changes", "screener", "historical-tickers"].map((name) => `/v1/docs/reference/${name}`)
 
-/** The themes and their checks: the second one only has other colors. */
+/** The themes with their checks. The dark theme differs only in its colors, so only the contrast is checked in it. */
 const themes = [["light", findAccessibilityViolations], ["dark", findContrastViolations]] as const
 
 /** Folder for screenshots; none are taken if it is not set. */
@@ -72,7 +72,10 @@ const ask = Effect.fnUntraced(function* (page: Page, symbol: string) {
 
 const title = (page: Page) => runInBrowser(() => page.title())
 
-/** Tables and code blocks that are cut off without a hint or a Tab stop, and how many boxes there are and scroll. */
+/**
+ * Finds tables and code blocks that are cut off without a hint or a Tab stop. Also counts the visible tables and code
+ * blocks, and the boxes that scroll sideways.
+ */
 const findCutTables = (page: Page) =>
   runInBrowser(() =>
     // Waits for the next paint, before which resize observers run.
@@ -133,7 +136,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             if (/errors|deprecations|account|datasets/.test(path) && width >= 1280) assert.strictEqual(scrolling, 0, at)
             measured += count
             assert.strictEqual(yield* findHorizontalOverflow(page), "", at)
-            // Phones and desktops, each with one theme, because colors do not depend on the width.
+            // Phones are checked in the light theme and desktops in the dark one: colors do not depend on the width.
             if (width === 390) {
               yield* shot(page, `${name}-${width}-light`)
               assert.deepStrictEqual(yield* findAccessibilityViolations(page), [], at)
@@ -149,7 +152,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
           yield* open(page, path)
           yield* check(path)
         }
-        // These pages have more tables with a key.
+        // With a key, these pages have more tables.
         for (const path of ["/v1/docs/account", "/v1/docs/datasets"]) {
           yield* open(page, path)
           if (path === "/v1/docs/account") yield* enterKey(page, demoKey)
@@ -347,7 +350,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.locator("#request").getByText(`/v1/timeline?${query}"`).waitFor())
         yield* runInBrowser(() => page.goBack())
         yield* runInBrowser(() => event.waitFor())
-        // Without the choice, the events disappear.
+        // Without a chosen candidate, the events disappear.
         yield* runInBrowser(() => page.getByRole("link", { name: "META", exact: true }).click())
         yield* runInBrowser(() => page.locator("#company").waitFor({ state: "hidden" }))
         assert.strictEqual(yield* runInBrowser(() => candidate.getAttribute("aria-current")), "false")
@@ -493,7 +496,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("shows a recent request on the account page, by day, by endpoint and individually (§2.1, D29)"),
+    browserTestName("shows a recent request on the account page: by day, by endpoint and individually (§2.1, D29)"),
     () =>
       Effect.gen(function* () {
         const { demoKey, origin } = yield* Browser
@@ -534,7 +537,9 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("the account page stops being busy if the key is rejected or forgotten (README, documentation)"),
+    browserTestName(
+      "stops showing the account page as busy if the key is rejected or forgotten (README, documentation)",
+    ),
     () =>
       Effect.gen(function* () {
         const { page } = yield* openPage()

@@ -44,7 +44,7 @@ const events: Arbitrary.Arbitrary<ReadonlyArray<TickerChangeEvent>> = Arbitrary.
     })),
 )
 
-/** The body that the service sends for the events. */
+/** Makes the body that the service sends for the events. */
 const responseBody = ([first, ...others]: ReadonlyArray<TickerChangeEvent>): unknown => {
   if (first === undefined) throw new Error("a component has at least one event")
   const answer = resolveLineage([first, ...others])

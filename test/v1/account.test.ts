@@ -114,7 +114,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       }
     }))
 
-  it.effect("account and keys are free, whatever the prepaid balance (D27)", () =>
+  it.effect("the account and its keys can be read for free, whatever the prepaid balance (D27)", () =>
     Effect.gen(function* () {
       for (const balance of [1, 0, -1_000_000]) {
         const { key } = yield* createCustomer(`paid ${balance}`, { balance })
@@ -187,14 +187,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.deepStrictEqual(shown, expected)
     }))
 
-  it.effect("status agrees with whether the key is accepted after disable, enable, rotate and revoke (D2)", () =>
+  it.effect("the field status agrees with whether the key is accepted after disable, enable, rotate and revoke (D2)", () =>
     Effect.gen(function* () {
       const account = "life"
       const asking = yield* createCustomer(account)
       const { key, key_id } = yield* another(account)
       const statusOf = (id: number) =>
         Effect.map(listed(asking.key), (rows) => valueAt(rows.find((row) => valueAt(row, "key_id") === id), "status"))
-      /** The status changes at once, the acceptance of the key within a second. */
+      /** Checks the status, which changes at once, and whether the key is accepted, which changes within a second. */
       const become = Effect.fnUntraced(function* (status: string, answered: number) {
         assert.strictEqual(yield* statusOf(key_id), status)
         const answer = yield* retryUntil(requestJson(keysPath, { key }), (found) => found.status === answered)
@@ -232,7 +232,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       assert.notMatch(text, /[0-9a-f]{64}|hash/, "nor its digest")
     }))
 
-  it.effect("endpoints lists the only endpoints that accept the key (resources: account/api-keys)", () =>
+  it.effect("the field endpoints lists the only endpoints that accept the key (resources: account/api-keys)", () =>
     Effect.gen(function* () {
       const account = "limited"
       const { key } = yield* createCustomer(account)

@@ -199,7 +199,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       }
     }))
 
-  it.effect("ticker is required on dilution-data and optional on dilution-data-advanced (§4.5, §7.3)", () =>
+  it.effect("the parameter ticker is required on dilution-data and optional on dilution-data-advanced (§4.5, §7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("dilution_data", security({ id: "dot", ticker: "D.DOT" }))
       for (const query of ["", "security_type=warrant", "registered=true&limit=5"]) {
@@ -268,7 +268,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   )
 
   it.effect.each(each)(
-    "registered is true or false, and null matches neither: $path (§4.5)",
+    "the parameter registered is true or false, and null matches neither: $path (§4.5)",
     ({ number, client }) =>
       Effect.gen(function* () {
         const ticker = `DREG${number}`
@@ -359,7 +359,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
   )
 
   it.effect.each(["bank", "price_protection"])(
-    "%s matches part of the text, ignoring case; %%, _, quotes and backslashes are literal (§4.5)",
+    "the parameter %s matches part of the text, ignoring case; %%, _, quotes and backslashes are literal (§4.5)",
     (name) =>
       Effect.gen(function* () {
         const ticker = `D${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
@@ -373,7 +373,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
       }),
   )
 
-  it.effect("owner matches part of one owner's name, ignoring case, and never spans two names (§4.5)", () =>
+  it.effect("the parameter owner matches part of one owner's name, ignoring case, and never spans two names (§4.5)", () =>
     Effect.gen(function* () {
       const lists = [
         ["Alpha Fund", "Beta Capital, LP"],

@@ -36,7 +36,7 @@ const session = (ticker: string, date: string) => ({
 const store = (...rows: ReadonlyArray<readonly [ticker: string, date: string]>) =>
   insertRows("premarket_stats", ...rows.map(([ticker, date]) => session(ticker, date)))
 
-/** Rows as `ticker date lineage_ticker`. */
+/** Formats each row as `ticker date lineage_ticker`. */
 const summarize = (body: unknown) => {
   const results = valueAt(body, "results")
   return Array.isArray(results)
@@ -63,7 +63,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
   // Rows
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("returns the rows of each symbol in its period, and counts the others (D35)", () =>
+  it.effect("returns the rows of each symbol in its period, and counts its other rows (D35)", () =>
     Effect.gen(function* () {
       yield* change("AAA", "AAB", "2020-01-10")
       yield* change("AAB", "AAC", "2021-01-10")
@@ -147,7 +147,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
       }
     }))
 
-  it.effect("the screener has the current symbol only (D35)", () =>
+  it.effect("the screener returns the row of the current symbol only (D35)", () =>
     Effect.gen(function* () {
       yield* change("SCA", "SCB", "2020-01-10")
       const row = { is_adr: false, num_gaps: 0, num_runners: 0, pending_s1: false, last_updated: "2026-06-01 20:05:00" }
@@ -163,7 +163,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
   // Ambiguous symbols
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("refuses an ambiguous symbol with the details of /v1/ticker-changes, a list with each one (D35)", () =>
+  it.effect("refuses ambiguous symbols, in a list or alone, with the details of /v1/ticker-changes for each (D35)", () =>
     Effect.gen(function* () {
       yield* change("AMA", "AMB", "2020-01-10")
       yield* change("AMA", "AMC", "2021-01-10")
@@ -183,7 +183,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
       assert.strictEqual(valueAt(estimate.body, "results", 0, "estimated_bytes"), 0)
     }))
 
-  it.effect("the details of a list name at most a hundred symbols of each ambiguous one, and their number (D35)", () =>
+  it.effect("the details of a list name at most a hundred symbols for each ambiguous symbol, and their number (D35)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`
@@ -202,7 +202,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
       }
     }))
 
-  it.effect("cik selects a candidate, alone or in a list (D35)", () =>
+  it.effect("the parameter cik selects a candidate, alone or in a list (D35)", () =>
     Effect.gen(function* () {
       yield* change("CKA", "CKB", "2022-01-31", "0000000007", "The fund")
       yield* change("CKC", "CKA", "2022-06-09", "0000000008", "The company")
@@ -264,7 +264,7 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
 layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })(
   "The caches of follow_lineage",
   (it) => {
-    it.effect("repeat X-Lineage, also with 304, until a change of a symbol is recorded (D17, D35)", () =>
+    it.effect("repeat X-Lineage, even with a 304, until a ticker change is recorded (D17, D35)", () =>
       Effect.gen(function* () {
         const { basic } = yield* Service.TestKeys
         const port = yield* ServiceInstances.startInstance()
@@ -316,7 +316,7 @@ layer(cachingService, { excludeTestServices: true })("A company with thirteen sy
         })
       const counts = yield* Effect.forEach(symbols, (symbol) => countStatements(`ticker=${symbol}`))
       assert.deepStrictEqual(counts.map(({ pages }) => pages), symbols.map(() => 1))
-      // The service may notice the stored changes in between, and then resolves the company again.
+      // The service may notice the stored changes between two pages, and then resolves the company again.
       assert.isAtMost(counts.filter(({ resolutions }) => resolutions > 0).length, 3)
       assert.strictEqual((yield* countStatements(`ticker=${first}&date_from=2010-01-10`)).pages, 2)
     }))

@@ -36,7 +36,7 @@ const session = (fields: Readonly<Record<string, unknown>>) => ({
 
 const { found, printed, refused, walk } = ListClients.pairedListClient(paths)
 
-/** Queries both endpoints and checks that they return the same rows. */
+/** The ticker and date of each row. Fails if the two endpoints returned different rows. */
 const keysIn = ([base, advanced]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
   const keys = base.map(ListClients.tickerAndDate)
   assert.deepStrictEqual(advanced.map(ListClients.tickerAndDate), keys)
@@ -197,7 +197,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       }
     }))
 
-  it.effect("all tiers can read them; ticker is optional, and a list without a valid symbol is refused (D3, D5)", () =>
+  it.effect("all tiers can read them; the parameter ticker is optional, and a list without a valid symbol is refused (D3, D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "gap_stats",
@@ -214,7 +214,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("date matches one day, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
+  it.effect("the parameter date matches one day, date_from and date_to are inclusive, and none may be in the future (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows("gap_stats", ...FilterAssertions.sampleDays.map((date) => session({ ticker: "GDATE", date })))
       const find = (query: string) =>
@@ -243,7 +243,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
       }),
   )
 
-  it.effect("tag and filing_type match a complete element, ignoring case (§4)", () =>
+  it.effect("the parameters tag and filing_type match a complete element, ignoring case (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "gap_stats",

@@ -241,7 +241,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
   // Filters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("bounds are inclusive, also on computed values, and null never matches (D9, D16)", () =>
+  it.effect("bounds are inclusive, even on computed values, and null never matches (D9, D16)", () =>
     Effect.gen(function* () {
       yield* insertRows("daily_prices", price("HBOUND", "2025-06-01", "1.01"))
       const shares = [["1", "10"], ["2", "20"], ["3", "30"], ["4", null]] as const
@@ -311,7 +311,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       ])
     }))
 
-  it.effect("latest returns the newest row of each ticker (§2.6)", () =>
+  it.effect("the parameter latest returns the newest row of each ticker (§2.6)", () =>
     Effect.gen(function* () {
       yield* insertRows("daily_prices", price("HLA", "2025-01-01", "2"))
       yield* insertRows(
@@ -342,7 +342,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* detailsOf("ticker=HLNONE&latest=true"), [])
     }))
 
-  it.effect("latest returns the newest row of each ticker that matches the other filters (D33)", () =>
+  it.effect("the parameter latest returns the newest row of each ticker that matches the other filters (D33)", () =>
     Effect.gen(function* () {
       yield* insertRows("daily_prices", price("HKA", "2024-12-31", "2"), price("HKB", "2024-12-31", "3"))
       const shared = { outstanding_shares: "10", restricted_shares: "1" }
@@ -375,7 +375,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
       assert.deepStrictEqual(yield* detailsOf("latest=true&max_market_cap=30&min_float=40&max_float=40"), ["B new"])
     }))
 
-  it.effect("ticker is optional, invalid symbols never match all rows, and unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("the parameter ticker is optional but needs a valid symbol; unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       for (const latest of ["", "&latest=true"]) {
         yield* found(`limit=1${latest}`)
@@ -420,7 +420,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-float-pr
     }))
 
   it.effect.each(["tradable_float", "market_cap"])(
-    "%s is computed, so a file that contains it is refused (§2.6, D31)",
+    "the column %s is computed, so a file that contains it is refused (§2.6, D31)",
     (column) =>
       Effect.gen(function* () {
         const csv = `ticker,filed_at,is_adr,last_updated,${column}\nHCOMP,2025-07-03,true,2025-07-03 09:30:00,5\n`
@@ -476,7 +476,7 @@ const dateOf = (day: number) => `2024-05-0${day}`
 
 layer(Service.layer, { excludeTestServices: true })("Random closes and filings", (it) => {
   it.effect.prop(
-    "market_cap, its bounds and latest agree with an independent implementation of the decisions (D32, D33)",
+    "market_cap, its bounds and the parameter latest agree with an independent implementation of the decisions (D32, D33)",
     [
       Arbitrary.array(Arbitrary.schema(Close), { maxLength: 9 }),
       Arbitrary.array(Arbitrary.schema(Filing), { minLength: 1, maxLength: 9 }),
@@ -545,7 +545,7 @@ const nodes = (plan: unknown): ReadonlyArray<unknown> => {
 const recorded = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(recorded, { excludeTestServices: true })("A large historical_float_pro table", (it) => {
-  /** The plan of the query that a request ran, from `explain analyze`. */
+  /** Returns the plan of the query that a request ran, from `explain analyze`. */
   const plan = Effect.fnUntraced(function* (query: string) {
     const row = yield* StatementRecorder.explainRequest(
       found(query),

@@ -117,7 +117,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       )
     }))
 
-  it.effect("answers with 200 where /v1/ticker-changes answers with 409 (D23)", () =>
+  it.effect("responds with 200 to requests that get 409 from /v1/ticker-changes (D23)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -163,7 +163,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       assert.strictEqual((yield* of("HNA")).status, 404)
     }))
 
-  it.effect("answers a symbol without former symbols with 404 not_found and the deprecation headers (§4.2, §7.2)", () =>
+  it.effect("responds to a symbol without former symbols with 404 not_found and the deprecation headers (§4.2, §7.2)", () =>
     Effect.gen(function* () {
       for (const symbol of ["NOSUCH", "A", "^.-"]) {
         const { body, headers, status } = yield* of(symbol)
@@ -175,7 +175,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       }
     }))
 
-  it.effect("the symbol is trimmed and upper-cased (D6)", () =>
+  it.effect("removes white space around the symbol, and converts it to upper case (D6)", () =>
     Effect.gen(function* () {
       yield* insertRows("historical_tickers", name("HTRIM", "HT0"))
       for (const sent of ["htrim", "%20HTrim%09", "+htrim"]) {
@@ -195,7 +195,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/historical-tickers"
       }),
   )
 
-  it.effect("ticker is required and the only parameter (D23)", () =>
+  it.effect("the parameter ticker is required exactly once, and paging parameters are refused (D23)", () =>
     Effect.gen(function* () {
       for (const query of ["", "?page=1&ticker=A", "?ticker=A&limit=5", "?ticker=A&ticker=B", "?tickers=A"]) {
         const { body, headers, status } = yield* requestJson(`/v1/historical-tickers${query}`)

@@ -37,7 +37,7 @@ const tickersOf = (query: string) => column("ticker", query)
 
 const tickersIn = (body: unknown) => ListClients.resultRows(body).map((row) => valueAt(row, "ticker"))
 
-/** `RNA`, `RNB`, … `RNZZ`: the symbols of increasing numbers are in alphabetical order. */
+/** Returns symbols such as `RN001`, `RN002`: with up to three digits, alphabetical order is numeric order. */
 const symbol = (prefix: string, number: number) => `${prefix}${String(number).padStart(3, "0")}`
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", (it) => {
@@ -229,7 +229,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
   // Filters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("date matches one day, date_from and date_to are inclusive (§4.3)", () =>
+  it.effect("the parameter date matches one day, date_from and date_to are inclusive (§4.3)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "intraday_runners",
@@ -278,7 +278,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       assert.deepStrictEqual(yield* tickersOf(query), ["RMIXA", "RMIXB"])
     }))
 
-  it.effect("refuses date together with date_from or date_to (D7)", () =>
+  it.effect("refuses the parameter date together with date_from or date_to (D7)", () =>
     Effect.gen(function* () {
       for (const range of ["date_from=2025-01-01", "date_to=2025-01-01", "date_from=2025-01-01&date_to=2025-01-02"]) {
         const { field, message } = yield* refused(`date=2025-01-01&${range}`)
@@ -626,7 +626,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners wi
       `
       yield* sql`drop table intraday_runners`
       yield* sql`alter table bare rename to intraday_runners`
-      // 37 and 101 have no common divisor, so this visits every number once, in no order.
+      // 37 and 101 have no common divisor, so this visits every number once, in no particular order.
       const rows = Array.from({ length: 101 }, (_, number) =>
         runner({
           ticker: symbol("RX", number * 37 % 101),

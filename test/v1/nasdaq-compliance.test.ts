@@ -115,7 +115,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       }
     }))
 
-  it.effect("ticker is optional and takes several symbols, at least one of which must be valid (D5)", () =>
+  it.effect("the parameter ticker is optional and takes several symbols, at least one of which must be valid (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",
@@ -127,7 +127,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("date matches one day, date_from and date_to are inclusive (D7)", () =>
+  it.effect("the parameter date matches one day, date_from and date_to are inclusive (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "nasdaq_compliance",

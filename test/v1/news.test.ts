@@ -22,7 +22,7 @@ const item = (fields: Readonly<Record<string, unknown>>) => ({
 
 const { found, printed, refused, walk } = ListClients.pairedListClient(paths)
 
-/** Queries both endpoints and checks that they return the same rows. */
+/** The ids of the rows. Fails if the two endpoints returned different rows. */
 const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
   const ids = full.map((row) => valueAt(row, "id"))
   assert.deepStrictEqual(basic.map((row) => valueAt(row, "id")), ids)
@@ -143,7 +143,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   // Filters
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("ticker matches the item's own symbol, not a mentioned one, and a list without a valid symbol is refused (D5)", () =>
+  it.effect("the parameter ticker matches an item's own symbol, not mentioned ones, and needs a valid symbol (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -155,7 +155,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)
     }))
 
-  it.effect("date, date_from and date_to filter by filed_at, inclusively (D7)", () =>
+  it.effect("the parameters date, date_from and date_to filter by filed_at, inclusively (D7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -186,7 +186,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       }
     }))
 
-  it.effect("tag matches a complete tag, ignoring case (§4)", () =>
+  it.effect("the parameter tag matches a complete tag, ignoring case (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -252,7 +252,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
   // Full text
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("query finds words in title and summary, in any form and order, with web search syntax (§4)", () =>
+  it.effect("the parameter query finds words in title and summary, in any form and order, with web search syntax (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -299,7 +299,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
       assert.strictEqual((yield* requestJson(`/v1/news?query=${"x".repeat(200)}`)).status, 200)
     }))
 
-  it.effect("a row of dashes in query is neither an error nor a negation (§4)", () =>
+  it.effect("a row of dashes in the parameter query is neither an error nor a negation (§4)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", item({ id: "dash", ticker: "NDASH", title: "Quokka, well-known" }))
       for (

@@ -12,7 +12,7 @@ const { valueAt, insertRows } = Service
 
 type Fields = Readonly<Record<string, unknown>>
 
-/** A placeholder, unless fields are given. */
+/** Makes a row, which is a placeholder unless fields are given. */
 const row = (ticker: string, accession_number: string, fields: Fields = {}) => ({
   ticker,
   accession_number,
@@ -26,7 +26,7 @@ const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) 
 
 const { found, list, printed, refused, walk } = ListClients.listClient("/v1/ownership")
 
-/** `TICKER accession: owner, owner` */
+/** Formats each filing as `TICKER accession: owner, owner`. */
 const shownIn = (groups: ReadonlyArray<unknown>) =>
   groups.map((group) => {
     const names = listOf(valueAt(group, "owners")).map((owner) => String(valueAt(owner, "owner_name")))
@@ -141,7 +141,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       assert.deepStrictEqual(yield* shown("ticker=WPART"), ["WPART 2: Owner"])
     }))
 
-  it.effect("returns an empty list for an unknown ticker and for placeholders only (§2.7)", () =>
+  it.effect("returns an empty list for an unknown ticker and for a ticker with placeholders only (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows("ownership", row("WHOLD", "1"), row("WHOLD", "2", { reported_date: "2025-06-30" }))
       for (const ticker of ["WHOLD", "WNOBODY", "WHOLD,WNOBODY"]) {
@@ -181,7 +181,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       }),
   )
 
-  it.effect("returns a filing of two companies as a group of each (§2.7)", () =>
+  it.effect("returns a filing about two companies once for each company (§2.7)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ownership",
@@ -224,7 +224,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       }
     }))
 
-  it.effect("pages count filings, ordered by ticker, not owners (§2.7, D8)", () =>
+  it.effect("pages count filings, not owners, and are ordered by ticker (§2.7, D8)", () =>
     Effect.gen(function* () {
       const tickers = Array.from({ length: 23 }, (_, number) => `WP${String(number * 7 % 23).padStart(2, "0")}`)
       yield* insertRows(
@@ -326,7 +326,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ownership", (it) =>
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names, "ticker=WFA&")
     }))
 
-  it.effect("ticker is required, and invalid symbols are dropped (§7.3, D5)", () =>
+  it.effect("the parameter ticker is required, and invalid symbols are dropped (§7.3, D5)", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual((yield* refused("")).fields, [{ field: "ticker", reason: "is required" }])
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)

@@ -23,7 +23,7 @@ const get = Effect.fnUntraced(function* (target: string, headers: Readonly<Recor
   return yield* download(yield* Service.servicePort, target, ultimate, headers)
 })
 
-/** The field in JSON, as text. */
+/** Matches the field `source` in JSON text. */
 const sourceField = /,"source":(?:null|\[(?:"(?:[^"\\]|\\.)*",?)*\])/g
 
 const omitCells = (row: ReadonlyArray<string>, index: number) => row.filter((_, at) => at !== index)
@@ -40,7 +40,7 @@ const removeSources = Effect.fnUntraced(function* (format: string, text: string)
   }
 })
 
-/** Valid values of some filters. */
+/** Chooses valid values for some filters. */
 const chooseFilters = ({ parameters }: typeof sourcedLists[number], seed: number) => {
   const choose = makeChooser(seed)
   const symbols = choose(["T1,T2,T7,T50,T299", "T7", "T1,@@"])
@@ -65,7 +65,7 @@ const pages = [
 ] as const
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenance=true", (it) => {
-  it.effect("exists on the lists whose tables have sources", () =>
+  it.effect("is a parameter of the lists whose tables have sources", () =>
     Effect.gen(function* () {
       assert.deepStrictEqual(sourcedLists.map(({ path }) => path).toSorted(), [
         "/v1/float-outstanding",
@@ -88,19 +88,19 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
     }))
 
   it.effect.each(sourcedLists)(
-    "adds only the field source, in all formats: $path (D8, D16, D35)",
+    "adds only the field named source, in all formats: $path (D8, D16, D35)",
     (list) =>
       Effect.gen(function* () {
         let sourced = 0
         for (let seed = 1; seed <= inputs(10); seed += 1) {
           const filters = chooseFilters(list, seed)
-          // Each page occurs with every second choice of filters.
+          // Each choice of filters is tested with every second kind of page.
           for (const [format, paging] of pages.filter((_, index) => index % 2 === seed % 2)) {
             const target = buildUrl(list.path, [...filters, ...paging])
             const plain = yield* get(target)
             const withSources = yield* get(target.replace("?", "?provenance=true&"))
             assert.strictEqual(withSources.status, plain.status, target)
-            // Bounds that contradict each other.
+            // The chosen bounds contradict each other.
             if (plain.status === 422) continue
             const { count, rest } = yield* removeSources(format, withSources.text)
             assert.deepStrictEqual(rest, format === "csv" ? yield* parseCsv(plain.text) : plain.text, target)
@@ -119,7 +119,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
   )
 
   it.effect.each(sourcedLists)(
-    "is estimated, sent with HEAD and cached like any response: $path (D17, D28)",
+    "works with estimates, HEAD and caches like any other request: $path (D17, D28)",
     (list) =>
       Effect.gen(function* () {
         const { ultimate: key } = yield* Service.TestKeys
@@ -143,7 +143,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
       }),
   )
 
-  it.effect("prints the links of each row, or null, and those of each owner (D8)", () =>
+  it.effect("adds the links of each row and of each owner, or null (D8)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const links = [`https://filings.example/a#"x"`, "http://filings.example/ü,2"]

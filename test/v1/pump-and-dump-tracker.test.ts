@@ -121,7 +121,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       )
     }))
 
-  it.effect("ticker is optional, and invalid symbols alone never match all rows (§7.3)", () =>
+  it.effect("the parameter ticker is optional, and invalid symbols alone never match all rows (§7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("pump_and_dump_tracker", makeRow("P.DOT"))
       assert.isAbove((yield* found("")).length, 0)
@@ -163,7 +163,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     }))
 
   it.effect.each(["underwriter_risk", "country_risk", "float_risk", "scam_risk"])(
-    "%s takes high, medium or low, or several of them, and null never matches (§4.4)",
+    "the parameter %s takes high, medium or low, or several of them, and null never matches (§4.4)",
     (name) =>
       Effect.gen(function* () {
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 10).toUpperCase()}`, 4)
@@ -176,7 +176,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       }),
   )
 
-  it.effect("country takes one or several values, ignoring case (§4.4, D33)", () =>
+  it.effect("the parameter country takes one or several values, ignoring case (§4.4, D33)", () =>
     Effect.gen(function* () {
       const [first, second, third] = symbols("PLAND", 4)
       yield* insertRows(
@@ -194,7 +194,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       for (const sent of ["", "HK,"]) assert.strictEqual((yield* refused(`country=${sent}`)).field, "country")
     }))
 
-  it.effect("underwriters matches part of the text, ignoring case; %, _, quotes and \\ are literal (§4.4)", () =>
+  it.effect("the parameter underwriters matches part of the text, ignoring case; %, _, quotes and \\ are literal (§4.4)", () =>
     Effect.gen(function* () {
       const tickers = symbols("PPART", 6)
       const names = [...FilterAssertions.sampleTexts, "Spartan, Revere"]
@@ -210,7 +210,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     }))
 
   it.effect.each([["known_underwriter", "PKNOWN"], ["is_adr", "PADR"]] as const)(
-    "%s takes true or false (§4.4)",
+    "the parameter %s takes true or false (§4.4)",
     ([name, prefix]) =>
       Effect.gen(function* () {
         const [no = "", yes = ""] = symbols(prefix, 2)
@@ -223,7 +223,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
     "the bounds of %s are inclusive for integers and may be any number (D9)",
     (name) =>
       Effect.gen(function* () {
-        // The only column without null has a negative value instead.
+        // The only column that cannot be null gets a negative value instead.
         const never = name === "number_liquidations"
         const values = [...(never ? ["-5"] : []), "0", "1", "75000000", "9007199254740991"]
         const tickers = symbols(`P${name.replaceAll("_", "").slice(0, 9).toUpperCase()}`, 5)
@@ -296,7 +296,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/pump-and-dump-track
       }),
   )
 
-  it.effect("refuses date and columns that are not filters (D4)", () =>
+  it.effect("refuses the parameter date, and columns that are not filters (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "liquidation_history", "exchange", "min_num_splits", "min_lock_up_shares", "sort"]
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names)

@@ -26,7 +26,7 @@ const idsOf = (query: string) => column("id", query)
 
 const loaded = (csv: string) => ListClients.loadCsv("registrations", csv, "replace")
 
-/** A ticker for one column. */
+/** Makes a ticker from the name of a column. */
 const tickerFor = (name: string) => `R${name.replaceAll("_", "").toUpperCase()}`.slice(0, 16)
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it) => {
@@ -113,7 +113,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       )
     }))
 
-  it.effect("ticker is optional, and invalid symbols alone never match all rows (§7.3)", () =>
+  it.effect("the parameter ticker is optional, and invalid symbols alone never match all rows (§7.3)", () =>
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "dot", ticker: "R.DOT" }))
       assert.isAbove((yield* found("")).length, 0)
@@ -151,7 +151,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }
     }))
 
-  it.effect("type takes one or several of its values (§4.4)", () =>
+  it.effect("the parameter type takes one or several of its values (§4.4)", () =>
     Effect.gen(function* () {
       const words = ["equity_line", "offering", "resale", "shelf"]
       yield* insertRows("registrations", ...words.map((type) => registration({ id: type, ticker: "RTYPE", type })))
@@ -184,7 +184,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }
     }))
 
-  it.effect("bank matches part of the text, ignoring case; %, _, quotes and backslashes are literal (§4.4)", () =>
+  it.effect("the parameter bank matches part of the text, ignoring case; %, _, quotes and backslashes are literal (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "registrations",
@@ -196,7 +196,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     }))
 
   it.effect.each(["effective_status", "is_atm", "over_baby_shelf"])(
-    "%s takes true or false (§4.4)",
+    "the parameter %s takes true or false (§4.4)",
     (name) =>
       Effect.gen(function* () {
         const ticker = tickerFor(name)
@@ -272,7 +272,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
       }),
   )
 
-  it.effect("refuses date and the filters of other endpoints (D4)", () =>
+  it.effect("refuses the parameter date, and the filters of other endpoints (D4)", () =>
     Effect.gen(function* () {
       const names = ["date", "min_shares_registered", "headline", "lock_up_expiration_from", "sort"]
       yield* FilterAssertions.assertUnknownParametersRefused(refused, names)

@@ -22,7 +22,7 @@ const report = (fields: Readonly<Record<string, unknown>>) => ({
 
 const { found, printed, refused, walk } = ListClients.pairedListClient(paths, "ultimate")
 
-/** Queries both endpoints and checks that they return the same rows. Ticker and time identify a summary. */
+/** The ids of the reports. Fails if the summaries, which have no ids, have other tickers or times than the reports. */
 const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
   for (const name of ["ticker", "created_at"]) {
     assert.deepStrictEqual(tldr.map((row) => valueAt(row, name)), full.map((row) => valueAt(row, name)))
@@ -136,7 +136,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       }
     }))
 
-  it.effect("ticker is optional, and a list without a valid symbol is refused (D5)", () =>
+  it.effect("the parameter ticker is optional, and a list without a valid symbol is refused (D5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "research_reports",
@@ -160,9 +160,9 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       assert.deepStrictEqual(yield* find("min_gain_percentage=0.30001&max_gain_percentage=99999999999999"), [])
     }))
 
-  it.effect("created_at_from and created_at_to are whole days at -05:00, also in summer (D7, §2.1)", () =>
+  it.effect("created_at_from and created_at_to are whole days at -05:00, even in summer (D7, §2.1)", () =>
     Effect.gen(function* () {
-      // The id is the formatted time: the first and last millisecond of a day, and their neighbours.
+      // The id is the formatted time: the first and last millisecond of a day, and the milliseconds before and after.
       const reports = {
         "06-30 23:59:59.999": "2025-07-01T04:59:59.999Z",
         "07-01 00:00:00": "2025-07-01T05:00:00Z",

@@ -21,7 +21,7 @@ const row = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) => 
   ...fields,
 })
 
-/** Columns by type, as in the specification. Seven of them cannot be filtered by (§2.5). */
+/** Columns by type, as in the specification. */
 const decimals = (
   "price market_cap volume_change_percentage short_float days_to_cover fee_rate avg_gap gain_1_day gain_2_day " +
   "gain_3_day gain_7_day gain_14_day gain_30_day gain_60_day gain_90_day gain_180_day gain_365_day ratio_debt_to_equity"
@@ -30,6 +30,7 @@ const wholes = (
   "outstanding float tradable_float average_volume median_volume_60 today_volume short_interest shares_available " +
   "num_gaps num_runners"
 ).split(" ")
+/** These columns, `website` and `ownership_source_url` support no filter (§2.5). */
 const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_percent", "high_365", "low_365"]
 const numbers = [...decimals, ...wholes]
 const words = ["exchange", "sector", "industry", "country", "state"]
@@ -146,7 +147,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
   )
 
   it.effect.each(words)(
-    "%s takes one or several values in any case, and null never matches (§2.5, D33)",
+    "the parameter %s takes one or several values in any case, and null never matches (§2.5, D33)",
     (name) =>
       Effect.gen(function* () {
         const tickers = [1, 2, 3, 4].map((number) => `SE${name.slice(0, 3).toUpperCase()}${number}`)
@@ -161,12 +162,15 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
       }),
   )
 
-  it.effect.each(["is_adr", "pending_s1"])("%s takes true or false (§2.5)", (name) =>
-    Effect.gen(function* () {
-      const [yes, no] = [`SFLAG${name.length}Y`, `SFLAG${name.length}N`]
-      yield* insertRows("screener", row(yes, { [name]: true }), row(no))
-      yield* FilterAssertions.assertBooleanFilter(among([yes, no]), name, { yes: [yes], no: [no] })
-    }))
+  it.effect.each(["is_adr", "pending_s1"])(
+    "the parameter %s takes true or false (§2.5)",
+    (name) =>
+      Effect.gen(function* () {
+        const [yes, no] = [`SFLAG${name.length}Y`, `SFLAG${name.length}N`]
+        yield* insertRows("screener", row(yes, { [name]: true }), row(no))
+        yield* FilterAssertions.assertBooleanFilter(among([yes, no]), name, { yes: [yes], no: [no] })
+      }),
+  )
 
   it.effect("ipo_date bounds are inclusive, ordered and not in the future, and null never matches (D7)", () =>
     Effect.gen(function* () {
@@ -212,14 +216,14 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/screener", (it) => 
     }))
 
   it.effect.each([...readOnlyNumbers, "ownership_source_url", "website"])(
-    "%s is returned but is not a filter (§2.5, D4)",
+    "the column %s is returned but is not a filter (§2.5, D4)",
     (name) =>
       Effect.gen(function* () {
         yield* FilterAssertions.assertUnknownParametersRefused(refused, [name, `min_${name}`, `max_${name}`])
       }),
   )
 
-  it.effect("ticker is optional, invalid symbols never match all rows, and unknown parameters are refused (§7.3, D4)", () =>
+  it.effect("the parameter ticker is optional but needs a valid symbol; unknown parameters are refused (§7.3, D4)", () =>
     Effect.gen(function* () {
       yield* found("")
       yield* FilterAssertions.assertInvalidSymbolsRefused(refused)

@@ -149,7 +149,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
       yield* FilterAssertions.assertEnumFilter(of("SWORD"), "action_type", words.join(", "), rows)
     }))
 
-  it.effect("executed takes true or false (§4.4)", () =>
+  it.effect("the parameter executed takes true or false (§4.4)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "split_status",

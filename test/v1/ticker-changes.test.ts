@@ -1,4 +1,4 @@
-/** GET /v1/ticker-changes over HTTP: §2.2, §4.1, D6, D19 to D22. Each test has its own symbols, hence components. */
+/** GET /v1/ticker-changes over HTTP: §2.2, §4.1, D6, D19 to D22. Each test has its own symbols and chains. */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Effect } from "effect"
 import { SqlClient } from "effect/sql"
@@ -45,7 +45,7 @@ const refusal = Effect.fnUntraced(function* (ticker: string) {
   return at(body, "error", "details")
 })
 
-/** The fields of `details` without the events and the counts. */
+/** Checks the counts in the `details` of a 409. Returns `details` without the counts and the events. */
 const ambiguous = (ticker: string) =>
   Effect.map(refusal(ticker), (details) => {
     const { candidate_count, event_count, events, ticker_count, ...others } = Object(details)
@@ -55,7 +55,7 @@ const ambiguous = (ticker: string) =>
     return others
   })
 
-/** `n` consecutive changes: `P00` to `P01` to `P02`, one per year. */
+/** Makes consecutive changes, one per year: with the prefix `P`, from `P00` to `P01`, then to `P02`. */
 const chain = (prefix: string, length: number) =>
   Array.from({ length }, (_, number) => {
     const [before, after] = [String(number).padStart(2, "0"), String(number + 1).padStart(2, "0")]
@@ -149,7 +149,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.deepStrictEqual((yield* of("cas.b")).body, changed("CAS.B", only))
     }))
 
-  it.effect("answers an unknown symbol with 200 and no changes, never with 404 (§4.1.1)", () =>
+  it.effect("responds to an unknown symbol with 200 and no changes, never with 404 (§4.1.1)", () =>
     Effect.gen(function* () {
       for (const symbol of ["X", "NOSUCH", "A.B-C^", "1", "..", "-", "^"]) {
         const { body, status } = yield* of(symbol)
@@ -190,7 +190,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.match(String(at(body, "error", "message")), /ticker/i)
     }))
 
-  it.effect("ticker is required and the only parameter (§4.1)", () =>
+  it.effect("the parameter ticker is required, and unknown parameters and unknown CIKs are refused (§4.1)", () =>
     Effect.gen(function* () {
       const missing = yield* requestJson("/v1/ticker-changes")
       assert.strictEqual(missing.status, 422)
@@ -321,7 +321,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       ])
     }))
 
-  it.effect("cik selects a candidate, with or without leading zeros; another CIK is 422 (D35)", () =>
+  it.effect("the parameter cik selects a candidate, with or without leading zeros; another CIK gets 422 (D35)", () =>
     Effect.gen(function* () {
       const fund = event("CIKA", "CIKB", "2022-01-31")
       const company = event("CIKC", "CIKA", "2022-06-09")
@@ -347,7 +347,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }
     }))
 
-  it.effect("cik of a symbol without changes is 422, and of a conflict without candidates 409 (D35)", () =>
+  it.effect("the parameter cik gets 422 for a symbol without changes, and 409 for a conflict without candidates (D35)", () =>
     Effect.gen(function* () {
       const { body, status } = yield* of("CIKN&cik=1")
       assert.strictEqual(status, 422)
@@ -458,7 +458,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       }
     }))
 
-  it.effect("reason is the first of the reasons, which are in the specified order (D21)", () =>
+  it.effect("the field reason is the first of the reasons, which are in the specified order (D21)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "ticker_changes",
@@ -481,7 +481,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       ])
     }))
 
-  it.effect("tickers is sorted, without duplicates, and from eligible events only (D21)", () =>
+  it.effect("the field tickers is sorted, without duplicates, and from eligible events only (D21)", () =>
     Effect.gen(function* () {
       yield* store(
         event("TKZ", "TK.A", "2020-01-01"),
@@ -492,7 +492,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
       assert.deepStrictEqual(at(yield* ambiguous("TKZ"), "tickers"), ["TK-A", "TK.A", "TKZ"])
     }))
 
-  it.effect("answers HEAD of an ambiguous symbol with 409 and no body (D10)", () =>
+  it.effect("responds to HEAD for an ambiguous symbol with 409 and no body (D10)", () =>
     Effect.gen(function* () {
       yield* store(event("HDA", "HDB", "2020-01-01"), event("HDA", "HDC", "2021-01-01"))
       const { status, text } = yield* requestJson("/v1/ticker-changes?ticker=HDA", { method: "HEAD" })
@@ -511,7 +511,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
   ] as const
 
   it.effect.each(hubs)(
-    "answers a symbol %s with 409 in limited time, from either side of a change (§4.1.2, D21)",
+    "responds to a symbol %s with 409 in limited time, from either side of a change (§4.1.2, D21)",
     ([, hub, from, to]) =>
       Effect.gen(function* () {
         yield* skipUnlessThorough

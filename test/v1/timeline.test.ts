@@ -113,13 +113,13 @@ const lists: ReadonlyArray<{
 const readList = (path: string, ticker: string) =>
   ListClients.listClient(path).walk(`ticker=${encodeURIComponent(ticker)}`, 100)
 
-/** Pages of an empty list are not full, so `walk` refuses them. */
+/** Reads all rows of a list. Does not use `walk` for an empty list, because `walk` refuses empty pages. */
 const readAll = Effect.fnUntraced(function* (path: string, ticker: string) {
   const { body } = yield* requestJson(`${path}?ticker=${encodeURIComponent(ticker)}&limit=1`)
   return valueAt(body, "count") === 0 ? [] : yield* readList(path, ticker)
 })
 
-/** The float reports that differ from the one before. */
+/** Returns the events of float reports that differ from the previous report. */
 const readFloatChanges = Effect.fnUntraced(function* (ticker: string) {
   const reports = (yield* readAll("/v1/historical-float-pro", ticker)).filter((row) =>
     valueAt(row, "reported_date") !== null && valueAt(row, "float") !== null
@@ -158,11 +158,11 @@ const readOwnershipFilings = Effect.fnUntraced(function* (ticker: string) {
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-/** The part of a change that the chain has, as JSON. The events of a 409 have more fields. */
+/** Formats the fields that a change has in a chain, as JSON. The events of a 409 have more fields. */
 const formatChange = (change: unknown) =>
   JSON.stringify(["old_ticker", "new_ticker", "effective_date"].map((name) => valueAt(change, name)))
 
-/** The changes of a symbol, from the chain or from the events of a 409. */
+/** Returns the events of ticker changes of a symbol, from its chain or from the events of a 409. */
 const readTickerChanges = Effect.fnUntraced(function* (ticker: string) {
   const { body } = yield* requestJson(`/v1/ticker-changes?ticker=${ticker}`)
   const changes = [
@@ -181,7 +181,7 @@ const readTickerChanges = Effect.fnUntraced(function* (ticker: string) {
   }))
 })
 
-/** All events of a symbol, from the lists themselves. */
+/** Returns all events of a symbol, from the lists themselves. */
 const readExpectedEvents = Effect.fnUntraced(function* (ticker: string) {
   const ofLists = yield* Effect.forEach(
     lists,
@@ -203,7 +203,7 @@ const readExpectedEvents = Effect.fnUntraced(function* (ticker: string) {
   ]
 })
 
-/** The rows that the `endpoint` and `key` of an event find. */
+/** Returns the rows that the `endpoint` and `key` of an event find. */
 const followKey = Effect.fnUntraced(function* (event: unknown) {
   const path = `${textAt(event, "endpoint")}?${textAt(event, "key")}`
   const { body, status } = yield* requestJson(path)
@@ -216,7 +216,7 @@ const followKey = Effect.fnUntraced(function* (event: unknown) {
   return rows
 })
 
-/** An event without its ticker, key and tier. */
+/** Formats an event without its ticker, key and tier. */
 const describe = (event: unknown) =>
   ["at", "type", "title", "endpoint"].map((name) => textAt(event, name) ?? "").join(" | ")
 
@@ -224,7 +224,7 @@ const describe = (event: unknown) =>
 // The sample market
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** A company with all kinds of events, others with some, symbols of ambiguous chains, and an unknown one. */
+/** A company with all kinds of events, others with some, symbols of ambiguous chains, and an unknown symbol. */
 const tickers = ["GAP7", "NVQ7", "QRK8", "SNK1", "BYON", "META", "GOOG", "BMR1", "NONE0"] as const
 
 layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "180 seconds" })("GET /v1/timeline", (it) => {
@@ -267,7 +267,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "180 second
     { arbitrary: { runs: inputs(80) } },
   )
 
-  it.effect("has the request that returns the full row, for every type (§2)", () =>
+  it.effect("gives for each event, of any type, the request that returns its full row (§2)", () =>
     Effect.gen(function* () {
       const seen = new Set<string>()
       for (const ticker of ["GAP7", "SNK1", "META", "BYON"]) {
@@ -299,7 +299,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "180 second
       assert.strictEqual(inJson.status, 422)
     }))
 
-  it.effect("answers HEAD, 304 and an estimate that equals the cost (D10, D17, D28)", () =>
+  it.effect("supports HEAD and 304, and its estimate equals its cost (D10, D17, D28)", () =>
     Effect.gen(function* () {
       const path = "/v1/timeline?ticker=GAP7&limit=20"
       const { headers: { etag = "", "x-cost-microdollars": cost }, text } = yield* requestJson(path)
@@ -380,7 +380,7 @@ const unrestricted: typeof CurrentAccount.Service = {
 }
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => {
-  it.effect("prints the time as in its source; a date follows the times of its day (§2.1, D15)", () =>
+  it.effect("prints times as in their source; events with only a date follow those with a time that day (§2.1, D15)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "news",
@@ -407,7 +407,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       for (const event of yield* found("ticker=^VIX")) assert.isNotEmpty(yield* followKey(event))
     }))
 
-  it.effect("compares each float with the known one before it, also if that one is outside the dates (§2.5)", () =>
+  it.effect("compares each float with the previous known float, even if it is outside the dates (§2.5)", () =>
     Effect.gen(function* () {
       yield* insertRows(
         "historical_float_pro",
@@ -518,7 +518,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       )
       yield* insertRows(
         "news",
-        // The row's own date decides, and the change takes effect between the two times.
+        // `filed_at` decides to which period a row belongs. The change takes effect between it and `created_at`.
         newsItem("late", {
           ticker: "TLA",
           title: "Late",
@@ -622,7 +622,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       }
       const changes = yield* list("ticker=TOA&follow_lineage=true&types=ticker_change")
       assert.strictEqual(changes.headers["x-lineage"], "TOA..2024-02-01, TOB..2024-03-01, TOC")
-      // A report is compared with the one before it in the same gap.
+      // A report is compared with the previous report in the same gap.
       yield* insertRows(
         "historical_float_pro",
         report("TOA", "2024-02-01", 1, "2024-02-05"),
@@ -741,7 +741,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
 })
 
 layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("The caches of /v1/timeline", (it) => {
-  it.effect("never give an account the events that another account may see (D3, D17)", () =>
+  it.effect("never give an account events that only another account may see (D3, D17)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", newsItem("cached", { ticker: "TCACHE", title: "Seen" }))
       yield* insertRows("gap_stats", gap("TCACHE", "2025-05-01"))
@@ -755,7 +755,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("The cac
           ServiceInstances.requestOverWire(port, "/v1/timeline?ticker=TCACHE&types=news,gap", key),
           ({ headers, text }) => [valueAt(JSON.parse(text), "count"), headers["x-omitted-types"]],
         )
-      // The second request is cached by its query, and the third as a whole.
+      // The second request fills the query cache, and the third the response cache.
       for (const _ of [1, 2, 3, 4]) assert.deepStrictEqual(yield* count(ultimate), [2, undefined])
       for (const _ of [1, 2, 3, 4]) assert.deepStrictEqual(yield* count(narrow), [1, "gap"])
       assert.deepStrictEqual(yield* count(ultimate), [2, undefined])

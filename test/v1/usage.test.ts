@@ -63,13 +63,13 @@ const pickUsageFields = (row: unknown) => ({
 
 const costOf = (bytes: number, price: number) => Math.ceil((bytes * price) / 1_000_000_000)
 
-/** A row of the table. */
+/** A row of the table `usage`. */
 interface StoredUsage extends Omit<UsageRecord, "requested_at"> {
   readonly usage_id: string
   readonly requested_at: string
 }
 
-/** Fills the columns that the test does not check. */
+/** Makes a row, with fixed values in the columns that the test does not set. */
 const makeUsageRow = (
   row: Pick<StoredUsage, "account_id" | "key_id" | "requested_at"> & Partial<StoredUsage>,
 ): StoredUsage => ({
@@ -238,7 +238,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         for (const path of ["/v1/news", "/v1/news?limit=0", "/v1/screener", "/v1/account", "/v1/overview"]) {
           answers.unshift(yield* requestJson(path, { key }))
         }
-        // The balance is checked before the query, also for data with a price of 0.
+        // The balance is checked before the query, even for data with a price of 0.
         assert.deepStrictEqual(answers.map(({ status }) => status), [200, 200, 402, 402, 402])
         const refused = answers.at(-1)
         assert.strictEqual(valueAt(refused?.body, "error", "code"), "insufficient_credits")
@@ -302,7 +302,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         select sum(requests)::int as requests, sum(errors)::int as errors from usage_daily where account_id = ${account_id}
       `
       assert.deepStrictEqual(days, [{ requests: 45, errors: 42 }])
-      // The limit is used up, so it is raised before another key of the account reads the rows.
+      // The limit is used up, so it is raised before the account reads its rows.
       yield* sql`update accounts set tier = 'ultimate' where account_id = ${account_id}`
       const shownCounts = yield* retryUntil(
         Effect.map(
@@ -427,7 +427,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   // Filters and pages
   // -------------------------------------------------------------------------------------------------------------------
 
-  it.effect("endpoint and status_code take one or several values and are combined with AND (resources: usage)", () =>
+  it.effect("the parameters endpoint and status_code take several values, combined with AND (resources: usage)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("filters")
       const rows = [
@@ -524,10 +524,10 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  it.effect("requested_at_from and requested_at_to are whole days at -05:00, also in summer (§2.1)", () =>
+  it.effect("requested_at_from and requested_at_to are whole days at -05:00, even in summer (§2.1)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("days")
-      // The id is the formatted time: the first and last millisecond of a day, and their neighbours.
+      // The id is the formatted time: the first and last millisecond of a day, and the milliseconds before and after.
       const instants = {
         "06-30_23.59.59.999": "2025-07-01T04:59:59.999Z",
         "07-01_00.00.00": "2025-07-01T05:00:00.000Z",
@@ -563,7 +563,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("walker")
       const { account_id: other } = yield* createCustomer("another walker")
-      // Many rows share their instant, also the start of a month in UTC, so that only their key orders them.
+      // Many rows share an instant, such as the start of a month in UTC, so that only their key orders them.
       const instants = [
         "2025-01-31T23:59:59.999Z",
         "2025-02-01T00:00:00.000Z",
@@ -683,7 +683,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       yield* assertSums(account_id, key)
     }))
 
-  it.effect("daily: usage_date bounds are inclusive, endpoint takes several values, pages are complete (D7, D8)", () =>
+  it.effect("daily: bounds are inclusive, the parameter endpoint takes several values, pages are complete (D7, D8)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* createCustomer("daily filters")
       const other = yield* createCustomer("other daily filters")
@@ -756,7 +756,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
     }))
 })
 
-/** The stored totals, the totals of the rows, and the returned totals are equal. */
+/** Checks that the stored totals, the totals of the rows, and the returned totals are equal. */
 const assertSums = Effect.fnUntraced(function* (account_id: number, key: string) {
   const sql = yield* SqlClient.SqlClient
   // The test's own requests may be recorded meanwhile, so they are excluded.
@@ -797,7 +797,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage of a deleted key", 
     }))
 })
 
-/** In New York it is the evening of the previous day. */
+/** In New York, this is the evening of the previous day. */
 const night = Date.parse("2026-07-02T03:00:00Z")
 
 layer(Service.layerAt(night).pipe(Layer.provide(CustomerUsage.settingsLayer(settings))))(

@@ -1,6 +1,6 @@
 /**
- * The visitor's API key: stored in this tab only (`sessionStorage`), sent as a header to this origin only, shown only
- * in the field where it is typed.
+ * The visitor's API key: stored in this tab only (`sessionStorage`), sent as a header to this origin only, and shown
+ * only in the field where it is typed.
  */
 import { requireElement } from "./dom.js"
 import { getTextAt } from "./json-values.js"

@@ -21,7 +21,7 @@ const ticks = [
 
 const [rowHeight, top, right] = [26, 26, 26]
 
-/** The position of an age on the axis, from 0 (now) to 1 (ten years or more). @param {number} seconds */
+/** Returns the position of an age on the axis, from 0 (now) to 1 (ten years or more). @param {number} seconds */
 const positionOf = (seconds) => {
   const next = ticks.findIndex(([age]) => age > seconds)
   if (next < 0) return 1

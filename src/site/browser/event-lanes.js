@@ -39,7 +39,7 @@ const mark = { width: 6, height: 14 }
 /** @typedef {readonly [type: string, events: ReadonlyArray<CompanyEvent>]} Lane */
 
 /**
- * The lists contain the same links, so the drawing is hidden from screen readers and the Tab key.
+ * Draws the lanes. The drawing is hidden from screen readers and the Tab key, because the lists contain the same links.
  * @param {ReadonlyArray<Lane>} lanes
  * @param {import("./time-axis.js").TimeAxis} axis
  * @param {{ readonly layout: string, readonly width: number }} options

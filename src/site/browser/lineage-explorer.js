@@ -44,13 +44,16 @@ const candidateHref = (symbol, cik) => `#${encodeURIComponent(symbol)}:${cik}`
  */
 let shown
 
-/** The path of the request. Encodes single quotes, so that a shell command can quote it. @param {string} symbol */
+/**
+ * Returns the path of the request. Encodes single quotes, so that a shell command can quote the path.
+ * @param {string} symbol
+ */
 const pathFor = (symbol) => `/v1/ticker-changes?ticker=${encodeURIComponent(symbol).replaceAll("'", "%27")}`
 
 /** @param {string} symbol */
 const curlCommand = (symbol) => `curl -H "Authorization: Bearer $TICKERLINE_KEY" '${location.origin}${pathFor(symbol)}'`
 
-/** `YYYY-MM-DD` */
+/** Returns the current date in UTC as `YYYY-MM-DD`. */
 const today = () => new Date().toISOString().slice(0, 10)
 
 const latestSignal = makeLatestSignal()
@@ -77,7 +80,8 @@ const renderFigure = ({ body, symbol }, dates = []) =>
   })
 
 /**
- * Draws the chain again with the dates of the events on its axis. Keeps the text, because a link may have the focus.
+ * Draws the chain again with the dates of the events on its axis. Keeps the text, because one of its links may have the
+ * focus.
  * @param {ReadonlyArray<string>} dates
  */
 const redrawChain = (dates) => {
@@ -100,7 +104,7 @@ const describeEvents = (count, { body, headers }) => {
   return omitted === undefined ? size : `${size} This key does not give access to events of these types: ${omitted}.`
 }
 
-/** Shows the events of the company, and links to its rows. A refusal needs a chosen candidate. */
+/** Shows the events of the company and links to its rows. After a refusal, a candidate must have been chosen. */
 const showCompany = async () => {
   const lineage = parseLineage(shown?.body)
   if (lineage === undefined) return

@@ -1,6 +1,6 @@
 /**
- * Draws a lineage as a timeline: one row per symbol, with a bar for the time it was in use, and a numbered joint for
- * each change from one row to another. Pure.
+ * Draws a lineage as a timeline: one row per symbol, with a bar for each period in which it was in use, and a numbered
+ * joint for each change from one row to another. Pure.
  */
 import { summarizeLineage } from "./lineage-response.js"
 import { renderElement, renderSvg, renderTextElement, roundCoordinate } from "./markup.js"
@@ -18,12 +18,16 @@ const barHeight = 12
 /** @param {ReadonlyArray<Change>} changes */
 const issuersOf = (changes) => [...new Set(changes.flatMap(({ cik }) => cik ?? []))]
 
-/** The CSS class for the bars of an issuer. @param {string | undefined} cik @param {ReadonlyArray<string>} issuers */
+/**
+ * Returns the CSS class for the bars of an issuer.
+ * @param {string | undefined} cik
+ * @param {ReadonlyArray<string>} issuers
+ */
 const colourOf = (cik, issuers) =>
   `issuer-${issuers.length === 0 ? 0 : cik === undefined ? "none" : issuers.indexOf(cik) % 4}`
 
 /**
- * One entry per issuer, with its color and one of its changes. Empty if no change names an issuer.
+ * Returns one entry per issuer, with its color and one of its changes. Empty if no change names an issuer.
  * @param {Lineage} lineage
  */
 export const makeTimelineLegend = ({ changes }) => {
@@ -128,7 +132,11 @@ const drawDates = (joints, obstacles, frame) => {
   })
 }
 
-/** A circle, or a diamond for a conflict, with the number of the change. @param {Joint} joint @param {number} number */
+/**
+ * Draws a circle, or a diamond for a conflict, with the number of the change.
+ * @param {Joint} joint
+ * @param {number} number
+ */
 const drawJoint = ({ hasConflict, x, y }, number) =>
   renderElement("g", { class: hasConflict ? "joint clash" : "joint" }, [
     hasConflict
@@ -138,7 +146,7 @@ const drawJoint = ({ hasConflict, x, y }, number) =>
   ])
 
 /**
- * The SVG of a lineage with at least one change.
+ * Draws a lineage with at least one change.
  * @param {Lineage} lineage
  * @param {{ readonly id: string, readonly today: string, readonly dates: ReadonlyArray<string>,
  *   readonly layout: string, readonly width: number }} options the axis includes the additional `dates`

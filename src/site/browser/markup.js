@@ -32,7 +32,7 @@ const renderAttributes = (attributes) =>
     .join("")
 
 /**
- * An element with child elements.
+ * Renders an element with child elements.
  * @param {string} name
  * @param {Attributes} attributes
  * @param {ReadonlyArray<string>} children markup
@@ -43,7 +43,7 @@ export const renderElement = (name, attributes, children = []) =>
     : `<${name}${renderAttributes(attributes)}>${children.join("")}</${name}>`
 
 /**
- * An element with text content.
+ * Renders an element with text content.
  * @param {string} name
  * @param {Attributes} attributes
  * @param {string} content plain text
@@ -61,7 +61,7 @@ export const renderInlineCode = (text) => renderTextElement("code", {}, text)
 export const renderProse = (text) => escapeMarkup(text).replace(/`([^`]+)`/g, "<code>$1</code>")
 
 /**
- * A labeled code block that scrolls on its own if it is too wide.
+ * Renders a labeled code block that scrolls on its own if it is too wide.
  * @param {string} label
  * @param {string} code HTML
  */
@@ -120,7 +120,7 @@ export const renderTable = (columns, rows, { attributes = () => "", label = "Tab
 }
 
 /**
- * An SVG image with a title and a description for screen readers.
+ * Renders an SVG image with a title and a description for screen readers.
  * @param {{ readonly id: string, readonly className: string, readonly width: number, readonly height: number,
  *   readonly title: string, readonly description: string }} image `id` is unique on the page
  * @param {ReadonlyArray<string>} children SVG

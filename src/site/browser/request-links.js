@@ -1,14 +1,14 @@
-/** Links to the reference, which can send the request in their query string (`try-request.js`). Pure. */
+/** Links to reference pages, which can send the request in the query string of the link (`try-request.js`). Pure. */
 
 /**
- * The reference page of an endpoint, relative to the documentation: `reference/usage-daily` for `/v1/usage/daily`.
+ * Returns the path of a reference page, relative to the documentation: `reference/usage-daily` for `/v1/usage/daily`.
  * @param {string} path
  */
 export const referencePageName = (path) => `reference/${path.replace(/^\/(v1\/)?/, "").replaceAll(/[/.]/g, "-")}`
 
 /**
- * A link to a prepared request, for pages directly below `/v1/docs/`.
+ * Returns a relative link to a prepared request, for pages directly below `/v1/docs/`.
  * @param {string} path
- * @param {string} query `ticker=META&date=2026-03-02`
+ * @param {string} query such as `ticker=META&date=2026-03-02`
  */
 export const makeRequestHref = (path, query) => `${referencePageName(path)}?${query}#try-it`

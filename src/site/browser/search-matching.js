@@ -37,7 +37,7 @@ const scoreWord = (text, word) => {
 }
 
 /**
- * The entries that contain every word of the query, best match first.
+ * Returns the entries that contain every word of the query, best match first.
  * @param {ReadonlyArray<Entry>} entries
  * @param {string} query
  */
@@ -59,7 +59,7 @@ export const searchEntries = (entries, query) => {
 }
 
 /**
- * The text around the first match, split so that every second piece is a query word.
+ * Returns the text around the first match, split so that every second piece is a query word.
  * @param {string} text
  * @param {string} query
  */

@@ -3,7 +3,7 @@ import { renderElement, renderTextElement, roundCoordinate } from "./markup.js"
 
 const dayMillis = 86_400_000
 
-/** Height of the years above a drawing. */
+/** Height of the row with the years, above a drawing. */
 export const top = 26
 export const edge = 12
 
@@ -17,7 +17,7 @@ export const edge = 12
  */
 
 /**
- * The axis from the first of the dates to today, with a margin.
+ * Makes the axis from the first of the dates to today, with a margin.
  * @param {ReadonlyArray<string>} symbols written to the left of the axis
  * @param {ReadonlyArray<string>} dates `YYYY-MM-DD`, at least one
  * @param {{ readonly today: string, readonly width: number }} options
@@ -35,7 +35,7 @@ export const makeTimeAxis = (symbols, dates, { today, width }) => {
 }
 
 /**
- * Years for the grid, at round intervals.
+ * Lists the years for the grid, at round intervals.
  * @param {number} start epoch ms
  * @param {number} end epoch ms
  * @param {number} maxCount
@@ -50,7 +50,7 @@ const gridYears = (start, end, maxCount) => {
 }
 
 /**
- * Vertical lines with the years above them.
+ * Draws vertical lines with the years above them.
  * @param {TimeAxis} axis
  * @param {number} height of the drawing
  */

@@ -16,11 +16,11 @@ const newYork = new Intl.DateTimeFormat("en-CA", {
   second: "2-digit",
 })
 
-/** Formats an instant in UTC: `2026-06-01 13:30:00`. @param {number} instant */
+/** Formats an instant in UTC, such as `2026-06-01 13:30:00`. @param {number} instant */
 const formatUtc = (instant) => new Date(instant).toISOString().slice(0, 19).replace("T", " ")
 
 /**
- * Formats an instant as New York's clock shows it: `2026-06-01 09:30:00`.
+ * Formats an instant as New York's clock shows it, such as `2026-06-01 09:30:00`.
  * @param {number} instant
  */
 export const formatNewYorkTime = (instant) => {
@@ -32,7 +32,7 @@ export const formatNewYorkTime = (instant) => {
 }
 
 /**
- * Formats an instant as the API does: `2026-06-01T08:30:00-05:00`.
+ * Formats an instant as the API does, such as `2026-06-01T08:30:00-05:00`.
  * @param {number} instant
  */
 export const formatTimestamp = (instant) => `${formatUtc(instant - 5 * hourMillis).replace(" ", "T")}-05:00`
@@ -52,7 +52,7 @@ const parseUtc = (text) => {
 /**
  * Parses a time on New York's clock. A time that occurs twice is read as the second occurrence; a time that the clock
  * skips gets the standard offset.
- * @param {string} text `2026-06-01 09:30`, with or without seconds
+ * @param {string} text such as `2026-06-01 09:30`, with or without seconds
  */
 export const parseNewYorkTime = (text) => {
   const clock = parseUtc(text)
@@ -64,7 +64,7 @@ export const parseNewYorkTime = (text) => {
 
 /**
  * Parses a timestamp with an offset or `Z`. Undefined if the timestamp is invalid.
- * @param {string} text `2026-06-01T08:30:00-05:00`
+ * @param {string} text such as `2026-06-01T08:30:00-05:00`
  */
 export const parseTimestamp = (text) => {
   const [, clock = "", zone = ""] = /^(.*\d{2}:\d{2})(?:\.\d+)?(Z|[+-]\d{2}:\d{2})$/.exec(text.trim()) ?? []
@@ -76,7 +76,7 @@ export const parseTimestamp = (text) => {
 }
 
 /**
- * Formats the time since an instant in the largest unit that fits: `3 hours ago`.
+ * Formats the time since an instant in the largest unit that fits, such as `3 hours ago`.
  * @param {number} instant
  * @param {number} now
  */

@@ -12,7 +12,7 @@ const command = requireElement("request", HTMLElement).querySelector("code")
 const endpoint = form.dataset["path"] ?? ""
 const needsKey = form.dataset["key"] === "yes"
 
-/** Browsers are slow to render longer responses. */
+/** Longer responses are cut off, because browsers are slow to render them. */
 const maxShownCharacters = 50_000
 
 /** The fields that hold the parameters of the request. */
@@ -26,7 +26,7 @@ const fields = Array.from(form.elements).filter((element) =>
  */
 const takesAnyParameter = (field) => field.dataset["parameters"] !== undefined
 
-/** Fills in the request from the address, if it contains one, instead of the example. */
+/** Replaces the example with the request in the page's address, if there is one. */
 const fillFromAddress = () => {
   const query = new URLSearchParams(location.search)
   if (query.size === 0) return

@@ -62,7 +62,7 @@ export const renderUsageCharts = (rows, days) => {
   return requests + cost
 }
 
-/** One row per endpoint, most expensive first. @param {ReadonlyArray<unknown>} rows */
+/** Renders a table with one row per endpoint, most expensive first. @param {ReadonlyArray<unknown>} rows */
 export const renderUsageByEndpoint = (rows) => {
   const [requests, errors, bytes, cost] = [
     sumBy(rows, "endpoint", "requests"),

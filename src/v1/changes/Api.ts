@@ -38,7 +38,7 @@ import { TickerChangesApiGroup } from "../ticker-changes/Api.ts"
 export const changeKinds = ["added", "corrected", "removed"] as const
 export type ChangeKind = typeof changeKinds[number]
 
-/** The names of `loadableDatasets`. */
+/** The names of all datasets. They equal the names in `loadableDatasets`. */
 export const changedDatasets = [
   "ticker_changes",
   "historical_tickers",
@@ -61,7 +61,7 @@ export const changedDatasets = [
 ] as const
 export type ChangedDataset = typeof changedDatasets[number]
 
-/** The endpoint with the most columns of a dataset. An account that may not use it gets none of its changes. */
+/** The endpoint with most columns of each dataset. Accounts that may not use it get no changes of the dataset. */
 export const datasetEndpoints: Readonly<Record<ChangedDataset, AnnotatedEndpoint>> = {
   ticker_changes: TickerChangesApiGroup.endpoints.resolve,
   historical_tickers: HistoricalTickersApiGroup.endpoints.list,
@@ -83,10 +83,13 @@ export const datasetEndpoints: Readonly<Record<ChangedDataset, AnnotatedEndpoint
   screener: ScreenerApiGroup.endpoints.list,
 }
 
-/** The id of a transaction, the position in it (without one: its end), and the mark of the transaction. */
+/**
+ * The id of a transaction, the position of a change in it (empty: the end of the transaction), and the random mark that
+ * distinguishes transactions with the same id, such as before and after a restore of the database.
+ */
 const cursorPattern = /^(\d{1,18})\.(\d{1,15})?\.([0-9a-f]{32})$/
 
-/** The place in the feed that a request continues from. */
+/** Where in the feed a request begins to read, as the client asks for it. */
 export type FeedPlace =
   | {
     readonly _tag: "Cursor"
@@ -101,7 +104,7 @@ export type FeedPlace =
 export const formatCursor = ({ mark, position = "", transaction }: Omit<FeedPlace & { _tag: "Cursor" }, "_tag">) =>
   `${transaction}.${position}.${mark.replaceAll("-", "")}`
 
-/** Parses a valid `after`. */
+/** Parses a valid value of the parameter `after`. */
 export const parseFeedPlace = (after: string): FeedPlace => {
   const [, transaction, position, mark] = cursorPattern.exec(after) ?? []
   if (transaction !== undefined && mark !== undefined) return { _tag: "Cursor", transaction, position, mark }
@@ -136,7 +139,7 @@ export const ChangesQuery = Schema.Struct({
 
 export const ChangeStreamQuery = Schema.Struct(changeFilters).check(checkParameterCombinations)
 
-/** Whether the text is the `id` of an event. */
+/** Whether the text is a valid value of the parameter `after`, such as the `id` of an event. */
 export const isFeedCursor = (text: string) => Schema.is(CursorText)(text)
 
 const Values = Schema.Record(Schema.String, Schema.Json)
@@ -177,7 +180,7 @@ export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
   }).annotate(ThirdPartyText, ["row", "before"]).annotateMerge(describeEndpoint(
     "Changes",
     "Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in which " +
-      "the changes took effect. Continue with `after`, also after a response without changes. `ticker` finds changes " +
+      "the changes took effect. Continue with `after`, even after a response without changes. `ticker` finds changes " +
       "of either symbol of a ticker change, and of the symbol that a row had before a correction. Datasets whose " +
       "endpoint the account or the key may not use are omitted.",
   )),
@@ -187,9 +190,9 @@ export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
     error: [CursorExpired, DataRefreshing, DatabasePoolTimeout, TooManyStreams],
   }).annotate(IsEndless, true).annotate(ThirdPartyText, ["row", "before"]).annotateMerge(describeEndpoint(
     "Change stream",
-    "The same changes as Server-Sent Events, as soon as they took effect. `id` is the cursor: send the last one as " +
+    "The same changes as Server-Sent Events, as soon as they take effect. `id` is the cursor: send the last one as " +
       "`Last-Event-ID` or `after` to continue. The data of a `change` event is a change. An `end` event says why the " +
-      "server ended the stream, and a `gap` event before it that changes are missing; a connection that closes " +
-      "without it was broken. A comment is sent after 15 seconds without events.",
+      "server ended the stream, and a `gap` event before it says that changes are missing; a connection that closes " +
+      "without an `end` event was broken. A comment is sent after 15 seconds without events.",
   )),
 ).annotateMerge(describeGroup("Changes", "What changed in the datasets, and when.")) {}

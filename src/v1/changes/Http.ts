@@ -40,14 +40,17 @@ const makeContent = ({ changes, cursor, hasMore }: FeedPage) => {
 
 const accessOf = (dataset: ChangedDataset, endpoints = datasetEndpoints) => getEndpointAccess(endpoints[dataset])
 
-/** The datasets that the account may read, of the requested or of all. */
+/** Lists the datasets that the account may read, among those requested or among all. */
 const listUsableDatasets = (
   account: Account,
   requested: ReadonlyArray<ChangedDataset> = changedDatasets,
   endpoints = datasetEndpoints,
 ) => requested.filter((dataset) => canUseEndpoint(account, accessOf(dataset, endpoints)))
 
-/** The requested datasets, or all that the account may read. Fails with 403 if one was requested that it may not. */
+/**
+ * Returns the requested datasets; if none are requested, all that the account may read. Fails with 403 if the account
+ * may not read a requested dataset.
+ */
 export const selectDatasets = Effect.fnUntraced(function* (
   account: Account,
   requested: ReadonlyArray<ChangedDataset> | undefined,
@@ -70,7 +73,10 @@ const respondWithEvents = (body: Stream.Stream<Uint8Array>) =>
 const makeFieldError = (field: string, reason: string) =>
   new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
 
-/** The place to continue from. The header wins, because clients send it together with the URL of the first request. */
+/**
+ * Reads where to begin. `Last-Event-ID` takes precedence over `after`, because a client that reconnects repeats the URL
+ * of its first request.
+ */
 const readPlace = (lastEventId: string | undefined, after: string | undefined) => {
   if (lastEventId !== undefined && lastEventId !== "") {
     return isFeedCursor(lastEventId)

@@ -18,13 +18,13 @@ const CorrectionDelays = Schema.Struct({
   within_30_days: describeDelay("more than 7 days, but at most 30 days"),
   later: describeDelay("more than 30 days"),
   unknown: Schema.Int.annotate({
-    description: "Corrected rows that are older than the history, so that the time of their record is not known.",
+    description: "Corrected rows that are older than the history, so that the time of their recording is not known.",
   }),
 }).annotate({ identifier: "CorrectionDelays", description: "How late the corrections were. The sum is `corrected`." })
 
 export type CorrectionDelay = keyof typeof CorrectionDelays.Type
 
-/** The longest time of each delay, in seconds. */
+/** The upper limit of each class of delays, in seconds. */
 const delayLimits: ReadonlyArray<readonly [CorrectionDelay, number]> = [
   ["within_hour", 3_600],
   ["within_day", 86_400],
@@ -35,13 +35,13 @@ const delayLimits: ReadonlyArray<readonly [CorrectionDelay, number]> = [
 
 export const correctionDelays: ReadonlyArray<CorrectionDelay> = [...delayLimits.map(([delay]) => delay), "unknown"]
 
-/** Classifies the time from the record of a row to its correction. Null: it is not known. */
+/** Classifies the time between the recording of a row and its correction. Null: unknown. */
 export const classifyDelay = (seconds: number | null): CorrectionDelay =>
   seconds === null ? "unknown" : delayLimits.find(([, limit]) => seconds <= limit)?.[0] ?? "later"
 
 const ChangeCounts = Schema.Struct({
   added: Schema.Int.annotate({ description: "Rows that were added." }),
-  corrected: Schema.Int.annotate({ description: "Rows that were replaced by other values. Each correction counts." }),
+  corrected: Schema.Int.annotate({ description: "Corrections of rows. A row that was corrected twice counts twice." }),
   removed: Schema.Int.annotate({ description: "Rows that were removed." }),
   delays: CorrectionDelays,
 }).annotate({ identifier: "ChangeCounts", description: "The changes of a period." })

@@ -129,7 +129,7 @@ export class DilutiveSecurity extends Model.Class<DilutiveSecurity>("DilutiveSec
   ...advancedFields,
 }) {}
 
-/** The type, and the columns that depend on it. */
+/** The column `security_type`, and the columns that depend on it. */
 export const securityTypeColumns = ["security_type", ...Object.keys({ ...warrantFields, ...convertibleFields })]
 
 /** Finds a column that has a value but does not belong to the row type, such as a convertible's column in a warrant. */

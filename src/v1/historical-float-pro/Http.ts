@@ -13,7 +13,7 @@ const makeFragments = (sql: SqlClient.SqlClient) => {
   const order = sql`reported_date desc nulls last, filed_at desc, ticker, form_type, document_url`
 
   /**
-   * §2.6, D32 (market_cap): null if a factor is missing, or on a trading day on which the symbol has no close.
+   * market_cap (§2.6, D32). Null if a factor is missing, or on a trading day on which the symbol has no close.
    * Needs at most two index lookups per row. With `exists` instead of `limit 1`, PostgreSQL would scan the table.
    */
   const marketCap = sql`(
@@ -57,7 +57,7 @@ export const historicalFloatProEndpoints = Effect.gen(function* () {
   const { makeEndpoint } = yield* ListEndpoints
   const { baseColumns, computed, everyTicker, marketCap, order } = makeFragments(sql)
 
-  /** The newest matching row of each ticker (D33, latest). */
+  /** Selects the newest matching row of each ticker (D33, latest). */
   const selectNewest = (tickers: QueryParameter | undefined, matching: Statement.Fragment) =>
     sql`
         select newest.*
@@ -67,7 +67,7 @@ export const historicalFloatProEndpoints = Effect.gen(function* () {
         ) as newest
       `
 
-  /** The matching rows of each period; with `latest`, the newest one of each. */
+  /** Selects the matching rows of each period; with `latest`, only the newest row of each period. */
   const selectPeriods = (period: PeriodClauses, isLatest: boolean, matching: Statement.Fragment) =>
     sql`
         select lineage_ticker, followed.*

@@ -66,7 +66,7 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
   anomaly_flagged: Model.Field({ insert: booleanColumn("").schemas.insert }),
 }) {}
 
-/** The sessions that are runners, in SQL. Written exactly as in the indexes, so that PostgreSQL can use them. */
+/** SQL condition of sessions that are runners. Written exactly as in the indexes, so that PostgreSQL can use them. */
 export const runnerCondition = "anomaly_flagged and daily_volume_ratio > 9"
 
 export const IntradayRunnersQuery = Schema.Struct({

@@ -19,9 +19,9 @@ export class AccountOverview extends Model.Class<AccountOverview>("Overview")({
   requests_today: integerColumn(
     "Requests since midnight in New York. A request is recorded within about a second.",
   ),
-  cost_today_microdollars: integerColumn("Cost of these requests, in millionths of a USD."),
+  cost_today_microdollars: integerColumn("Cost of these requests, in millionths of a US dollar."),
   balance_microdollars: nullableColumn(
-    integerColumn("Remaining prepaid balance, in millionths of a USD. Null: the account is postpaid."),
+    integerColumn("Remaining prepaid balance, in millionths of a US dollar. Null: the account is postpaid."),
   ),
   last_charged_at: nullableColumn(InstantColumn),
   created_at: InstantColumn,

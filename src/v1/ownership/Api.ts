@@ -56,7 +56,7 @@ const holding = {
 /** A row is a placeholder if all of these columns are null (§2.7). */
 export const ownershipHoldingColumns = Object.keys(holding)
 
-/** Excludes placeholders, in SQL (§2.7). Written exactly as in the index, so that PostgreSQL can use it. */
+/** SQL condition that excludes placeholders (§2.7). Written exactly as in the index, so that PostgreSQL can use it. */
 export const holderCondition = `num_nonnulls(${ownershipHoldingColumns.join(", ")}) > 0`
 
 /** A row of `ownership`: one owner in one filing, or a placeholder. */

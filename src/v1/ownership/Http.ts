@@ -16,7 +16,7 @@ import {
   OwnershipRow,
 } from "./Api.ts"
 
-/** Groups consecutive rows with the same ticker and filing. CSV has one record per owner. */
+/** Makes an encoder that groups consecutive rows with the same ticker and filing. CSV has one record per owner. */
 const makeFilingEncoder = (added: ReadonlyArray<AddedColumn>) => {
   const row = addColumns(OwnershipRow, added)
   const filing = addColumns(OwnershipFiling, added.filter((name) => name === "lineage_ticker"))
@@ -26,7 +26,7 @@ const makeFilingEncoder = (added: ReadonlyArray<AddedColumn>) => {
   const writeFiling = makeJsonRowWriter(filing, columns)
   const writeOwner = makeJsonRowWriter(owner, columns)
 
-  /** Continues the JSON object of the filing with its owners. */
+  /** Writes the filing as a JSON object, with its owners as the last field. */
   const writeGroup = (owners: RowsOfResult, position: number) => {
     const filingEnd = writeFiling(owners[0], position) - 1
     let end = output.writeAscii(`,"owner_count":${owners.length},"owners":`, filingEnd)

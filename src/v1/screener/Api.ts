@@ -132,7 +132,7 @@ export const ScreenerQuery = Schema.Struct({
   sort: Schema.Literals(sorts).annotate({
     default: "ticker",
     filter: { operator: "statement" },
-    description: "A numeric field or ticker; prefix - for descending order. Rows without the value come last.",
+    description: "A numeric field or ticker; prefix it with - for descending order. Rows without the value come last.",
     message: "must be ticker or a numeric field of the rows, prefixed with - for descending order",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed("ticker" as const))),
   ...LineageParameters,

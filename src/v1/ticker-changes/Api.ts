@@ -72,8 +72,8 @@ export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").ad
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
   }).annotate(ReadsTables, ["ticker_changes"]).annotateMerge(describeEndpoint(
     "Ticker Changes",
-    "The complete chain of symbol changes of a current or former symbol. A symbol without changes is 200 with " +
-      "`has_changes: false`. If the recorded changes are not one unambiguous chain, it is 409 with the reasons; if " +
+    "The complete chain of symbol changes of a current or former symbol. A symbol without changes gets 200 with " +
+      "`has_changes: false`. If the recorded changes are not one unambiguous chain, it gets 409 with the reasons; if " +
       "its details list candidates, `cik` selects one of them.",
   )),
 ).annotateMerge(describeGroup("Ticker Changes", "The chain of symbol changes that a symbol belongs to.")) {}

@@ -45,7 +45,7 @@ export const eventTypes = [
 ] as const
 export type EventType = typeof eventTypes[number]
 
-/** The endpoint that returns the full row of an event. An account that may not use it gets no events of the type. */
+/** The endpoint with the full row of each type of event. Accounts that may not use it get no events of the type. */
 export const eventEndpoints: Readonly<Record<EventType, AnnotatedEndpoint>> = {
   filing: NewsApiGroup.endpoints.list,
   news: NewsApiGroup.endpoints.list,

@@ -21,10 +21,10 @@ export interface EventQuery {
   readonly today: QueryParameter<string>
 }
 
-/** How many events are read from each source: those of the page and of all pages before it. */
 interface SourceClauses {
+  /** Orders and limits the events of a source: at most as many as the page and all pages before it have. */
   readonly orderUpToPage: PageClauses["orderUpToPage"]
-  /** Whether the periods are the gaps between them, whose events are only counted. */
+  /** Whether the table `period` has the gaps between the periods of the company. Events in gaps are only counted. */
   readonly areGaps: boolean
 }
 
@@ -47,7 +47,7 @@ interface EventColumns {
   readonly type?: Fragment
   readonly title: Fragment
   readonly key: Fragment
-  /** A total order of the rows of a ticker, newest first. An index has the ticker and the order of `moment`. */
+  /** A total order of the rows of a ticker, newest first. An index covers the ticker and the order of `moment`. */
   readonly order: Fragment
   /** SQL from `from` to the conditions. Reads the rows of `period.symbol`. */
   readonly rows: (query: EventQuery, clauses: SourceClauses) => Fragment
@@ -61,11 +61,11 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     date_from === undefined ? [] : [sql`${moment} >= (select ${date_from}::text::date)`]
   const isNotAfter = (moment: Fragment, { date_to }: EventQuery) =>
     date_to === undefined ? [] : [sql`${moment} < (select ${date_to}::text::date + 1)`]
-  /** The days of the period. `date` is the date of the row, as for `follow_lineage` of its own list. */
+  /** Returns the range of the period. `date` is the date of the row that `follow_lineage` uses in its own list. */
   const toPeriod = (date: Fragment) => ({ date, start: sql`period.starts`, end: sql`period.ends` })
   const isInPeriod = (date: Fragment) => isInRange(sql, toPeriod(date))
 
-  /** Whether the event is within the dates of the request, and its row within the period. */
+  /** Condition: the event is within the dates of the request, and its row within the period. */
   const during = (query: EventQuery, moment: Fragment, isOfPeriod = isInPeriod(moment)) =>
     sql.and([isOfPeriod, ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
 
@@ -87,18 +87,18 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
   const makeKeyOf = (ticker: Fragment, ...parameters: ReadonlyArray<Fragment>) =>
     sql`concat_ws('&', ${sql.csv([parameter("ticker", encode(ticker)), ...parameters])})`
   const makeKey = (...parameters: ReadonlyArray<Fragment>) => makeKeyOf(sql`period.symbol`, ...parameters)
-  /** For keys that find all rows of a day, because there may be more than ten. */
+  /** The part of a key that makes it find all rows of a day, because a page has only ten rows by default. */
   const allOfDay = sql`'limit=100'`
 
-  /** Puts the form before a text that does not begin with it. */
+  /** Puts the form type before a text that does not begin with it. */
   const afterForm = (text: Fragment) =>
     sql`case when starts_with(${text}, form_type) then ${text} else concat_ws(': ', form_type, ${text}) end`
 
-  /** `split_announced` becomes `Split announced`. */
+  /** Formats a value as words: `split_announced` becomes `Split announced`. */
   const sentence = (column: Fragment) => sql`upper(left(${column}, 1)) || replace(substr(${column}, 2), '_', ' ')`
   const shorten = (number: Fragment) => sql`trim_scale(${number})`
 
-  /** A source that reads the periods one by one. */
+  /** Makes a source that reads the periods one by one. */
   const makeSource = (
     types: EventSource["types"],
     { format = sql`'YYYY-MM-DD'`, key, moment, order, rows, title, type = sql.literal(`'${types[0]}'`) }: EventColumns,
@@ -193,13 +193,13 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     rows: fromTable("intraday_runners", date, sql.literal(runnerCondition)),
   })
 
-  /** Reads all reports of the company up to `date_to`, because each is compared with the one before it. */
   const floatOrder = sql`reported_date desc nulls last, filed_at desc, form_type, document_url`
+  /** Reads all reports of the company up to `date_to`, because each report is compared with the previous one. */
   const floatChanges: EventSource = {
     types: ["float_change"],
     build: (query, { areGaps, orderUpToPage }) => {
       const reported_date = sql`reported_date`
-      // Reports in different gaps may be those of different companies.
+      // Reports in different gaps may be from different companies.
       const comparable = areGaps ? sql`partition by symbol, starts` : sql.literal("")
       return sql`
         select lineage_ticker, symbol, date '-infinity' as starts, reported_date::timestamp as moment,
@@ -275,7 +275,7 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
   const sources = makeEventSources(sql)
   const literal = (text: string) => sql.literal(`'${text}'`)
 
-  /** Events without a row, for an account that may use none of the endpoints. */
+  /** A table of events without rows, for an account that may use none of the endpoints. */
   const none = sql`
     select null::text as lineage_ticker, null::text as symbol, null::date as starts, null::timestamp as moment,
       null::text as at_format, null::text as type, null::text as full_title, null::text as key,
@@ -283,7 +283,7 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
     where false
   `
 
-  /** A single symbol has one period without ends. */
+  /** The only period of a symbol whose lineage is not followed: it has neither start nor end. */
   const always = ({ ticker }: EventQuery) =>
     sql`(
       select ticker as lineage_ticker, ticker as symbol, date '-infinity' as starts, date 'infinity' as ends
@@ -292,7 +292,7 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
 
   return (query: EventQuery, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
     const areGaps = period?.areGaps === true
-    // The gaps have the company's own changes, too, because the periods show each change under one of its two symbols.
+    // Does not count ticker changes in gaps: the company's own changes occur there, too, under their other symbol.
     const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
     const parts = sources.flatMap((source, index) => {
       if (!source.types.some((type) => types.includes(type))) return []

@@ -10,7 +10,7 @@ import { makeTimelineSelect } from "./EventSources.ts"
 
 type Account = typeof CurrentAccount.Service
 
-/** Splits the requested types into those whose endpoint the account may use, and the others. */
+/** Splits the requested types into those whose endpoint the account may use, and those that are omitted. */
 export const splitTypesByAccess = (
   account: Account,
   requested: typeof TimelineQuery.Type["types"] = eventTypes,

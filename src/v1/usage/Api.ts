@@ -24,7 +24,7 @@ import { InstantColumn } from "../../rows/Timestamps.ts"
 
 const endpoint = textColumn("Path of the requested endpoint.")
 const bytes = integerColumn("Size of the response body before compression.")
-const cost_microdollars = integerColumn("Cost in millionths of a USD.")
+const cost_microdollars = integerColumn("Cost in millionths of a US dollar.")
 
 export class UsageRow extends Model.Class<UsageRow>("Usage")({
   request_id: textColumn("`X-Request-Id` of the response."),

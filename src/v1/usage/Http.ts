@@ -41,8 +41,8 @@ export const usageEndpoints = Effect.gen(function* () {
   }
 
   /**
-   * No index on `usage` supports these filters. `usage_moments` stores the number of rows in each 100 ms interval, so
-   * that only the page's intervals are read (docs/decisions/0053-usage-filters.md).
+   * Filters by endpoint or status, which no index on `usage` supports. `usage_moments` stores the number of rows per
+   * 100 ms interval, so that only the page's intervals are read (docs/decisions/0053-usage-filters.md).
    */
   const selectFiltered = (
     { account_id, endpoint, status_code, ...query }: UsageShape,
