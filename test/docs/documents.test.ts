@@ -12,7 +12,7 @@ const documents = globSync(["*.md", "{bench,docs,ops,samples}/**/*.md"], { cwd: 
   .filter((file) => !file.includes("node_modules") && !file.startsWith("bench/results"))
   .map((file) => ({ file, text: readFileSync(join(projectRoot, file), "utf8") }))
 
-/** Lines of the shell blocks, without comments; a backslash joins lines. */
+/** Returns the lines of the shell blocks, without comments. A backslash at the end of a line joins it with the next. */
 const linesOf = (text: string) =>
   Array.from(text.matchAll(/^( *)```sh\n([\s\S]*?)^\1```/gm), ([, , block = ""]) => block.replaceAll(/\\\n\s*/g, ""))
     .flatMap((block) => block.split("\n"))

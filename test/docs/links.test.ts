@@ -55,7 +55,7 @@ const attributes = (text: string, name: string) =>
     ([, value = ""]) => value.replaceAll("&amp;", "&"),
   )
 
-/** Resources from other origins. A page must not load any; it may only link to them, without a referrer. */
+/** Returns links to other origins that a page must not have: it may only link to them, without sending a referrer. */
 const foreign = ({ text }: Page) => {
   const own = text.replaceAll(/<a href="https:[^"]*" rel="noreferrer">/g, "<a>")
   return [...attributes(own, "href"), ...attributes(own, "src")].filter((link) =>
@@ -66,7 +66,7 @@ const foreign = ({ text }: Page) => {
 layer(Service.layer, { excludeTestServices: true })("The site", (it) => {
   const open = (path: string) => Service.requestJson(path, { key: null })
 
-  it.effect("links every page, starting from the first one, without a dead link (§9.4, documentation)", () =>
+  it.effect("has no dead link on any page that can be reached from the first one (§9.4, documentation)", () =>
     Effect.gen(function* () {
       const pages = new Map<string, Page>()
       const wanted = new Map<string, string>([

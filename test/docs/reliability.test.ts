@@ -8,7 +8,7 @@ import { citationsOf, missingOf, tableRowsOf } from "./Citations.ts"
 
 const rows = tableRowsOf(readFileSync(join(repositoryRoot, "RELIABILITY.md"), "utf8"))
 
-/** Cluster scenarios, cited as `cluster/name`. */
+/** Returns the names of the cluster scenarios that a row cites as `cluster/name`. */
 const scenariosOf = (row: string) => Array.from(row.matchAll(/`cluster\/([\w-]+)`/g), ([, name = ""]) => name)
 
 describe("RELIABILITY.md", () => {

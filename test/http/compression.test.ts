@@ -4,7 +4,7 @@ import { getCompressedForm } from "../../src/http/Compression.ts"
 
 const settle = async (form: Promise<Uint8Array>) => (await Promise.allSettled([form])).map(({ status }) => status)[0]
 
-describe("compressed forms of static bodies", () => {
+describe("The compressed forms of static bodies", () => {
   it("are computed once, and again only after a failure (D17)", async () => {
     const forms = new Map<string, Promise<Uint8Array>>()
     let failures = 1

@@ -14,7 +14,7 @@ const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
 
 const path = "/v1/intraday-runners?ticker=T7,T8,T9&limit=20"
 
-layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditional requests", (it) => {
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The service", (it) => {
   it.effect("compares If-None-Match as RFC 9110 requires, with and without the response cache (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys

@@ -26,17 +26,17 @@ interface Wire {
 interface Options {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
-  /** The API key: by default the basic key; `null` sends none. */
+  /** The API key. The default is the key of an account with the tier `basic`; `null` sends no key. */
   readonly key?: string | null
 }
 
 const jsonOf = (type: string | undefined, text: string): unknown =>
   type?.startsWith("application/json") === true && text !== "" ? JSON.parse(text) : undefined
 
-/** Sends a request with its target byte for byte. Does not follow redirects. */
 const plain = (encoding: string | undefined, bytes: Buffer) =>
   encoding === "br" ? brotliDecompressSync(bytes) : encoding === undefined ? bytes : unzipSync(bytes)
 
+/** Sends a request with its target byte for byte. Does not follow redirects. */
 const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, method = "GET" }: Options = {}) {
   const keys = yield* TestKeys
   const credentials = key === null ? {} : { "X-API-Key": key ?? keys.basic }
@@ -92,7 +92,7 @@ const assertError = (answer: Wire, status: number, code: string) => {
   assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
 }
 
-/** Headers that differ in every response or depend on the transfer. */
+/** Headers that differ in every response or depend on the connection. */
 const headersPerResponse = new Set(["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"])
 
 const comparable = (headers: IncomingHttpHeaders) =>
@@ -195,7 +195,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       assert.strictEqual(new Set(answers.map(({ headers }) => headers["x-request-id"])).size, 20)
     }))
 
-  it.effect("keeps a valid request id of the client in header and body (D12)", () =>
+  it.effect("keeps a valid request id of the client, in the header and the body (D12)", () =>
     Effect.gen(function* () {
       for (const id of ["a", "0", ".", "_", "-", "Order.7_of-9", "x".repeat(128)]) {
         const good = yield* send("/health/live", { headers: { "X-Request-Id": id } })
@@ -894,7 +894,7 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
         }
       }))
 
-    it.effect("sends Vary: Origin but no other CORS header without Origin (D10)", () =>
+    it.effect("sends Vary: Origin but no CORS header to a request without Origin (D10)", () =>
       Effect.gen(function* () {
         const { headers } = yield* send("/endpoints", { key: null })
         assert.isUndefined(headers["access-control-allow-origin"])

@@ -56,7 +56,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
     return { rows: ListClients.resultRows(body), more: at(body, "has_more") }
   })
 
-  /** Compares all deep pages, with limits of ten and a hundred, with the expected rows of the complete list. */
+  /** Compares deep pages of several sizes, up to the last one, with the expected rows of the complete list. */
   const check = Effect.fnUntraced(
     function* (path: string, name: string, key: string, expected: ReadonlyArray<unknown>) {
       assert.strictEqual(expected.length, rows)
