@@ -231,7 +231,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           (name, value) => [`${name}=${value}`, `${name}=${value}`, `${name}=${value}`],
           (name, value) => [`${name}=${value}`, `${name}=`],
         ]
-        // A response names at most twenty parameters.
+        // Sends twenty parameters at a time, because a response names at most twenty.
         const chunks = Arr.chunksOf(parameters, 20)
         for (const [chunk, repeat] of chunks.flatMap((chunk) => repetitions.map((each) => [chunk, each] as const))) {
           const names = chunk.map(({ name }) => name)
@@ -456,7 +456,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           assert.strictEqual(estimate.status, 422)
           assert.deepStrictEqual(valueAt(estimate.body, "error"), valueAt(own.body, "error"))
           assert.strictEqual(valueAt(estimate.body, "request_id"), estimate.headers["x-request-id"])
-          // The parameter `endpoint` may follow the other parameters.
+          // The order does not matter: `endpoint` may also be the last parameter.
           const last = yield* sendRequest(`/estimate?${[...mistake, `endpoint=${path}`].join("&")}`)
           assert.deepStrictEqual(valueAt(last.body, "error"), valueAt(own.body, "error"))
         }
@@ -562,7 +562,7 @@ describe("The declaration of the API", () => {
   it.each(keyed)(
     "declares all errors of an endpoint that requires a key: $path (§7.2, D13, D18)",
     (endpoint) => {
-      // An endpoint without a price cannot fail with 402 (D27).
+      // Only endpoints with a price can fail with 402 (D27).
       const costs = priced.includes(endpoint) ? [402] : []
       assert.deepStrictEqual(endpoint.errors.filter((status) => status !== 404 && status !== 409), [
         401,
@@ -637,7 +637,7 @@ describe("The declaration of the API", () => {
     const names = endpoint.parameters.map(({ name }) => name)
     assert.isTrue(isList(endpoint.success))
     assert.includeMembers(names, ["page", "limit"])
-    // Datasets filter by ticker, lists of an account do not (§7.3).
+    // Lists of a dataset can be filtered by ticker; lists of an account cannot (§7.3).
     assert.strictEqual(names.includes("ticker"), priced.includes(endpoint))
     const inEnvelope = entriesOf(valueAt(endpoint.success, "properties")).map(([name]) => name)
     assert.includeMembers(inEnvelope, ["count", "results", "page", "limit", "has_more"])

@@ -325,7 +325,7 @@ describe("The layout of src", () => {
       },
     })
     assert.deepStrictEqual(names.filter((name) => !segments.includes(name)), [])
-    // Two endpoints with the same rows share the folder with the shorter name.
+    // Endpoints with the same rows share a folder, whose name is that of the shorter path.
     const withoutFolder = withKey.filter((segment) =>
       !names.some((name) => segment === name || segment.startsWith(`${name}-`))
     )

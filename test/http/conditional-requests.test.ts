@@ -163,7 +163,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       Effect.gen(function* () {
         const { basic } = yield* TestKeys
         const port = yield* startInstance({ CORS_ORIGINS: origins })
-        // The first response comes from the router, all later responses from the response cache.
+        // With each instance, the first response comes from the router, and later ones from the response cache.
         const late = yield* startInstance({ CORS_ORIGINS: origins })
         for (const encoding of ["identity", "gzip", "br", "zstd"]) {
           for (const accept of ["application/json", "text/csv"]) {

@@ -245,7 +245,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // 301
+  // Redirects (301)
   // -------------------------------------------------------------------------------------------------------------------
 
   const legacy = [
@@ -316,7 +316,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // 404, 405, methods
+  // Unknown paths (404) and methods (405)
   // -------------------------------------------------------------------------------------------------------------------
 
   const unknownPaths = [
@@ -469,7 +469,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
           "/v1/Historical-Tickers",
         ]
       ) {
-        // If the path leads to an endpoint, other methods get a 405.
+        // Only a path that leads to an endpoint gets a 405 for POST.
         const got = yield* send(path, { key: null })
         const answer = yield* send(path, { method: "POST" })
         if (got.status === 404) assertError(answer, 404, "not_found")
@@ -559,7 +559,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
   )
 
   // -------------------------------------------------------------------------------------------------------------------
-  // 400 and information that errors must not reveal
+  // Undecodable URLs (400), and information that errors must not reveal
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect.each(undecodable)("answers an undecodable URL with 400: %s (D13)", ([, bytes]) =>
@@ -780,7 +780,7 @@ layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true }
           assertCounted(each)
           assert.strictEqual(each.headers["x-cost-microdollars"], "0")
         }
-        // An estimate of the request fails in the same way as the request.
+        // An estimate fails in the same way as the request itself.
         const estimate = yield* send("/estimate?endpoint=/v1/intraday-runners", {
           headers: { "X-Request-Id": "my-id" },
         })
@@ -961,7 +961,7 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
     ([what, bytes]) =>
       Effect.gen(function* () {
         const answer = parseResponse(yield* exchangeText(yield* ServePort, bytes))
-        // A runtime may join both Host headers into one, and then the request is valid.
+        // Some runtimes join both Host headers into one, so the request is valid there.
         if (what === "two Hosts" && answer.status === 200) return assertCommonHeaders(answer)
         assertError(answer, 400, "bad_request")
         assert.match(String(answer.headers["x-request-id"]), uuid)

@@ -168,7 +168,7 @@ const makeRequest = (sampled: SampledList, endpoint: HttpApiEndpoint.Top, seed: 
   const { list } = sampled
   const choose = makeChooser(seed)
   const parameters = chooseParameters(sampled, choose)
-  // An estimate already has a parameter with the name of the filter `endpoint`.
+  // No estimates with the filter `endpoint`, because `/estimate` has a parameter with this name.
   const isEstimate = !parameters.some(([name]) => name === "endpoint") &&
     choose([true, false, false, false, false, false])
   return {
@@ -431,7 +431,7 @@ const fillUsage = Effect.fnUntraced(function* (account_id: number, key_id: numbe
       false
     from generate_series(1, 300) as n
   `
-  // A key is marked as used once a minute. The list of keys must not change during the test.
+  // The time of the last use is set in the future, so that using the key does not change the list of keys.
   yield* sql`update api_keys set last_used_at = now() + interval '1 day' where account_id = ${account_id}`
 })
 

@@ -112,7 +112,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
             yield* Effect.sleep("100 millis")
             yield* writer(second)
           }))
-        // Both write the tables in opposite orders, which would deadlock if the writers blocked each other.
+        // The writers update the tables in opposite orders, which would be a deadlock if they blocked each other.
         yield* Effect.all(
           Array.from(
             { length: 4 },

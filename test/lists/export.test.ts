@@ -152,7 +152,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
     (format) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        // One list begins with shorter rows than average, the other one with longer rows.
+        // The export begins first with shorter and then with longer rows than average, so its first chunk misleads.
         for (const [name, length, day] of [["short", 1_500, "2026-03-03"], ["long", 9_000, "2026-04-04"]] as const) {
           yield* sql`
           insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -174,7 +174,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
             assert.strictEqual(refused.status, 402)
             assert.include(refused.text, `The export costs ${cost} microdollars`)
           }
-          // A list that costs exactly the balance is sent, even if its first chunk suggests a higher cost.
+          // An export that costs exactly the balance is sent, even if its first chunk suggests a higher cost.
           assert.isTrue((yield* Downloads.download(port, `/v1/news?${query}`, guessed.key)).isComplete)
         }
         yield* sql`delete from news where ticker = 'EXACT'`
@@ -326,7 +326,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const response = yield* Downloads.beginDownload(port, exportPath, ultimate)
         const chunks: Array<Buffer> = []
         response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
-        // The test gets an exclusive lock immediately, so the export holds no lock.
+        // The test gets an exclusive lock immediately, which shows that the export holds no lock.
         yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate news`))
         assert.isTrue(yield* Downloads.finishDownload(response))
         assert.strictEqual(Downloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, rows)
@@ -356,7 +356,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         yield* Deferred.await(held)
         const taking = yield* Effect.forkScoped(Downloads.beginDownload(port, path, ultimate))
         yield* until(sessions, (found) => found.length > 0)
-        // Wait until the first attempt has failed and the second one has begun.
+        // Waits until the first attempt has failed and the second one has begun.
         yield* until(sessions, (found) => found.every((one) => !one.startsWith("active")))
         yield* until(sessions, (found) => found.some((one) => one.startsWith("active")))
         assert.strictEqual((yield* sessions).length, 1)

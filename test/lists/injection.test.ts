@@ -197,7 +197,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
           endpoint,
           values.map((value) => buildUrl(endpoint.path, [...rest, [parameter.name, value]])),
         )
-        // A text must have reached PostgreSQL as a value, except for the changelog, which has no table.
+        // The texts must have reached PostgreSQL as values, except for the changelog, which has no table.
         const isOfTable = !endpoint.path.startsWith("/v1/changelog")
         if (
           isOfTable && parameter.kind === "text" &&
@@ -346,14 +346,14 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
         for (const { name } of checks) yield* sql`alter table ${sql(table)} drop constraint ${sql(name)}`
         const plain = isList ? sql`array['plain']` : sql`'plain ' || ctid`
         yield* sql`update ${sql(table)} set ${sql(column)} = ${plain}`
-        // Owners are grouped by filing, so put all of them into one filing.
+        // All owners are put into one filing, because results are filings.
         if (table === "ownership") {
           yield* sql`update ownership set ticker = 'ZZ9', accession_number = 'one', filed_at = '2025-01-02'`
         }
         const rows = yield* sql<{ readonly ctid: string }>`
           select ctid::text from ${sql(table)} order by ctid limit ${texts.length}
         `
-        // A constraint requires capital letters for the countries of this table.
+        // The filter `country` converts its value to capitals, like the countries in this table.
         const kept = texts.map((text) =>
           path.endsWith("-tracker") && parameter === "country" ? text.toUpperCase() : text
         )

@@ -274,7 +274,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
       )
       const stored = Object.fromEntries(found.map(({ name, type }) => [name, type]))
       assert.isAbove(found.length, 100)
-      // The market_cap of historical_float_pro is a product of columns.
+      // The market_cap of historical_float_pro is computed as a product, so no table stores it.
       assert.deepStrictEqual(declared, { ...stored, "historical_float_pro.market_cap": "decimal(38,2)" })
     }))
 

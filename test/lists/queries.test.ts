@@ -106,7 +106,7 @@ const question = (seed: number) => {
 }
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API", (it) => {
-  // Each request has several invalid parameters. A response has at most twenty reasons, up to two for a parameter.
+  // Each request has ten invalid parameters: a response names at most twenty reasons, and each may have two.
   it.effect.each(documentedDatasetEndpoints)(
     "refuses invalid values of the parameters of $path and names each of them (D4, D11)",
     (endpoint) =>

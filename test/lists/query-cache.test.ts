@@ -99,7 +99,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
         yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
       }))
-      // A result is cached when it is requested for the second time.
+      // The second request for a result caches it, so only the third of the four requests needs no query.
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 3)
     }).pipe(Effect.scoped, Effect.provide(StatementRecorder.layer)))
 
@@ -113,8 +113,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         Array.from({ length: 50 }, () => requestOverWire(port, "/v1/screener?limit=100", basic)),
         { concurrency: "unbounded" },
       )
-      // The lock delays the first query until all requests wait for it. Their key is in the cache, as is that of the
-      // request that follows them.
+      // The lock delays the first query until all requests wait for it. The API key is already cached, so that no
+      // request waits for its lookup instead.
       const begin = sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table screener`
         const fiber = yield* Effect.forkScoped(requests)

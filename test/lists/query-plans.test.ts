@@ -121,7 +121,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQ
         const { sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
         const statements = sent.filter(({ text }) => text.includes("as period"))
         assert.isAbove(statements.length, 0)
-        // PostgreSQL plans the first five executions in any case, to compare their costs.
+        // PostgreSQL plans the first five executions of any statement, to compare their costs with a generic plan.
         for (const statement of statements) {
           assert.strictEqual(yield* StatementRecorder.countCustomPlans(statement, 8), 5, statement.text)
         }

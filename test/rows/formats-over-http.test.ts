@@ -152,7 +152,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         records.forEach((record, index) => {
           assert.strictEqual(record.length, header.length)
           const expected = header.map((name) => cellFor(Reflect.get(Object(values[index]), name)))
-          // JSON.parse loses digits that exceed the precision of a float.
+          // Numbers are compared as floats, because JSON.parse of the expected values has lost any further digits.
           const cells = record.map((text, at) =>
             /^-?[\d.]+$/.test(text) && /^-?[\d.]+$/.test(expected[at] ?? "") ? String(Number(text)) : text
           )

@@ -123,7 +123,7 @@ describe("A stored decimal", () => {
       const read = Schema.decodeUnknownResult(column.schemas.json)
       const accepted = read(10.5)
       assert.strictEqual(accepted._tag === "Success" ? accepted.success : "", "10.5")
-      // Digits beyond the precision of a float exist only in the text.
+      // A lossless JSON parser returns a number with more digits than a float as text.
       const exact = read("12345678901234.5678")
       assert.strictEqual(exact._tag === "Success" ? exact.success : "", "12345678901234.5678")
       for (const wrong of ["10.5", "-7", "1e400", "", null, true, [10.5], {}]) {
@@ -135,7 +135,7 @@ describe("A stored decimal", () => {
 
 const accepts = (schema: Schema.Codec<unknown, unknown>, cell: unknown) => {
   const result = Schema.decodeUnknownResult(schema)(cell)
-  // The schema checks a cell without changing it, because PostgreSQL parses it.
+  // The schema must not change the cell, because PostgreSQL parses it.
   if (result._tag === "Success") assert.strictEqual(result.success, cell)
   return result._tag === "Success"
 }

@@ -456,7 +456,7 @@ layer(database)("The result writer", (it) => {
             const writeChunk = makeFileWriter(encoder, format)
             const total = { text: "", results: 0, rows: 0 }
             for (let index = 0; index < records.length || index === 0; index += size) {
-              // A connection may reuse its buffer once a chunk is encoded.
+              // Copied, because the connection may reuse its buffer once a chunk is encoded.
               const chunk = records.slice(index, index + size).map((record) => record.copy())
               const { bytes, results, rows } = writeChunk(chunk, index + size >= records.length)
               total.text += show(bytes)

@@ -118,7 +118,7 @@ for (const year of [2006, 2026]) {
 
 describe("New York's wall-clock time", () => {
   it("agrees with the time zone database for every half hour of 2026 (D15)", () => {
-    // The test above compares this year's printed times with the law.
+    // A test above compares the printed times of 2026 with the law, so they agree with the database, too.
     assert.deepStrictEqual(differences(someOf(halfHoursOf(2026), 11, 0), byLaw, byClock), [])
   })
 
