@@ -14,7 +14,7 @@ const bundle = await rolldown({
   platform: "node",
   plugins: [{
     name: "keep-urls",
-    // The modules find files such as migrations and guides by their own URL.
+    // Keeps the modules' own URLs, relative to which they find files such as migrations and guides.
     transform: (code, id) =>
       code.includes("import.meta.url")
         ? code.replaceAll("import.meta.url", JSON.stringify(pathToFileURL(id).href))

@@ -45,7 +45,7 @@ const volatileHeaders = new Set(["date", "x-ratelimit-remaining", "x-ratelimit-r
 
 interface TestResponse {
   readonly status: number
-  /** Names and values, including trailers. */
+  /** One line per header or trailer, with its value unless it is volatile. */
   readonly headers: ReadonlyArray<string>
   readonly body: string
 }
@@ -72,7 +72,7 @@ const send = ({ key, origin }: RuntimeService, { headers, target }: TestRequest)
     }).on("error", reject).end()
   })
 
-/** The parts of the responses that differ. */
+/** Describes the differences between the responses. */
 const compare = (onNode: TestResponse, onDeno: TestResponse) => [
   ...(onNode.status === onDeno.status ? [] : [`status ${onNode.status} on Node, ${onDeno.status} on Deno`]),
   ...onNode.headers.filter((line) => !onDeno.headers.includes(line)).map((line) => `only on Node: ${line}`),
@@ -82,7 +82,7 @@ const compare = (onNode: TestResponse, onDeno: TestResponse) => [
 
 const heartbeats = /: heartbeat\n(id: .*\n)?\n/g
 
-/** Both services send heartbeats at their own times. */
+/** Removes the heartbeats of a stream, because each service sends them at its own times. */
 const withoutHeartbeats = ({ body, ...response }: TestResponse) => ({
   ...response,
   body: Buffer.from(body, "base64").toString("utf8").replaceAll(heartbeats, ""),
@@ -95,7 +95,7 @@ const onNode = await startOnRuntime("node", home, settings)
 const onDeno = await startOnRuntime("deno", home, settings)
 let failures = 0
 const statuses = new Map<number, number>()
-/** Ends when the services stop. */
+/** Streams from both services, which end when the services stop. */
 const streams = Promise.all(
   [onNode, onDeno].map((service) => send(service, { target: "/v1/changes/stream?ticker=NXH" })),
 )

@@ -1,4 +1,4 @@
-/** Checks the declaration and the HTTP behaviour of every endpoint in the contract, so of new endpoints as well. */
+/** Checks the declaration and the HTTP behavior of every endpoint in the contract, including new endpoints. */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array as Arr, Context, Effect, Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
@@ -18,7 +18,7 @@ import { someOf } from "./support/Thoroughness.ts"
 
 const { valueAt } = Service
 
-/** Sends a request, by default with the key for all endpoints. */
+/** Sends a request, by default with a key that may use all endpoints. */
 const sendRequest = Effect.fnUntraced(function* (path: string, options: Service.TestRequestOptions = {}) {
   const { ultimate } = yield* Service.TestKeys
   return yield* Service.requestJson(path, { key: ultimate, ...options })
@@ -88,21 +88,21 @@ const open = finite.filter((endpoint) => !endpoint.keyed)
 const priced = keyed.filter(({ path }) => !freeEndpointPaths.includes(path))
 /** Endpoints that return a single object instead of a list (§4.1, D23, D28: envelope without pages). */
 const single = ["/estimate", "/v1/account", "/v1/overview", "/v1/ticker-changes", "/v1/historical-tickers"]
-/** Endpoints with a cursor instead of pages. */
+/** Endpoints that return a list with a cursor instead of pages. */
 const feeds = new Set(["/v1/changes"])
 const lists = keyed.filter(({ path }) => !single.includes(path) && !feeds.has(path))
 const parameters = endpoints.flatMap((endpoint) =>
   endpoint.parameters.map((parameter) => ({ ...parameter, path: endpoint.path, others: endpoint.parameters }))
 )
 
-/** The value of a JSON Schema keyword. A nullable field has the keyword in one of its `anyOf` alternatives. */
+/** Returns the value of a JSON Schema keyword, which for a nullable field is in an alternative of `anyOf`. */
 const keywordValue = (schema: unknown, keyword: string): unknown => {
   const one = resolved(schema)
   return valueAt(schema, keyword) ?? valueAt(one, keyword) ??
     listOf(valueAt(one, "anyOf")).map((inner) => keywordValue(inner, keyword)).find((value) => value !== undefined)
 }
 
-/** A valid value for each parameter. */
+/** Returns a valid value for the parameter. */
 const valueOf = ({ name, schema }: Parameter) =>
   name === "ticker"
     ? "META"
@@ -138,12 +138,12 @@ const differByOneLetter = (one: string, other: string) => {
   return Math.max(one.length, other.length) - start - end <= 1
 }
 
-/** A valid request to the endpoint. */
+/** Builds a valid request to the endpoint. */
 const buildValidRequest = (
   { parameters, path }: { readonly parameters: ReadonlyArray<Parameter>; readonly path: string },
 ) => `${path}?${required(parameters, "").join("&")}`.replace(/\?$/, "")
 
-/** Misspellings that are similar to this parameter only. */
+/** Returns misspellings of a parameter that are not similar to other parameters. */
 const misspelt = (name: string, others: ReadonlyArray<Parameter>) =>
   [
     `${name}x`,
@@ -221,7 +221,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   it.effect.each(endpoints.filter((endpoint) => endpoint.parameters.length > 0))(
-    "refuses the parameters of $path that are repeated, and names them (D4)",
+    "refuses repeated parameters, and names them: $path (D4)",
     ({ parameters, path }) =>
       Effect.gen(function* () {
         const encode = (name: string) => `%${name.charCodeAt(0).toString(16)}${name.slice(1)}`
@@ -231,7 +231,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           (name, value) => [`${name}=${value}`, `${name}=${value}`, `${name}=${value}`],
           (name, value) => [`${name}=${value}`, `${name}=`],
         ]
-        // A response names at most twenty parameters.
+        // Sends twenty parameters at a time, because a response names at most twenty.
         const chunks = Arr.chunksOf(parameters, 20)
         for (const [chunk, repeat] of chunks.flatMap((chunk) => repetitions.map((each) => [chunk, each] as const))) {
           const names = chunk.map(({ name }) => name)
@@ -244,7 +244,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   it.effect.each(parameters.filter((parameter) => parameter.required))(
-    "requires $name of $path (§4.1, D4)",
+    "requires the parameter $name: $path (§4.1, D4)",
     ({ name, others, path }) =>
       Effect.gen(function* () {
         assert.deepStrictEqual(yield* refused(path, required(others, name)), [{ field: name, reason: "is required" }])
@@ -274,7 +274,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     }))
 
   it.effect.each(keyed)(
-    "is available to all tiers, or only to ultimate for research reports: $path (§5.3, D3)",
+    "is available to all tiers, except research reports, which need ultimate: $path (§5.3, D3)",
     (endpoint) =>
       Effect.gen(function* () {
         const keys = yield* Service.TestKeys
@@ -399,7 +399,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
 
   const estimateParameters = endpoints.find(({ path }) => path === "/estimate")?.parameters ?? []
 
-  it.effect("declares one required parameter of /estimate, whose values are the paths of the catalogue except streams (D28)", () =>
+  it.effect("can be estimated unless it is a stream: its path is a value of the only parameter of /estimate (D28)", () =>
     Effect.sync(() => {
       assert.deepStrictEqual(estimateParameters.map(({ name, required }) => ({ name, required })), [
         { name: "endpoint", required: true },
@@ -418,7 +418,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }
     }))
 
-  it.effect("estimates free endpoints at 0, and refuses an estimate of unknown endpoints (D28)", () =>
+  it.effect("has an estimate of 0 if it is free, and none if the catalogue does not list it (D28)", () =>
     Effect.gen(function* () {
       for (const path of [...freeEndpointPaths, ...open.map((one) => one.path), "/v1/docs"]) {
         const { body, status } = yield* sendRequest(`/estimate?endpoint=${path}`)
@@ -456,7 +456,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
           assert.strictEqual(estimate.status, 422)
           assert.deepStrictEqual(valueAt(estimate.body, "error"), valueAt(own.body, "error"))
           assert.strictEqual(valueAt(estimate.body, "request_id"), estimate.headers["x-request-id"])
-          // The parameter `endpoint` may follow the other parameters.
+          // The order does not matter: `endpoint` may also be the last parameter.
           const last = yield* sendRequest(`/estimate?${[...mistake, `endpoint=${path}`].join("&")}`)
           assert.deepStrictEqual(valueAt(last.body, "error"), valueAt(own.body, "error"))
         }
@@ -499,7 +499,7 @@ interface Property {
   readonly schema: unknown
 }
 
-/** All fields of a JSON schema, at any depth. */
+/** Returns all fields of a JSON schema, at any depth. */
 const propertiesOf = (schema: unknown, where: string): ReadonlyArray<Property> => {
   const one = resolved(schema)
   return [
@@ -562,7 +562,7 @@ describe("The declaration of the API", () => {
   it.each(keyed)(
     "declares all errors of an endpoint that requires a key: $path (§7.2, D13, D18)",
     (endpoint) => {
-      // An endpoint without a price cannot fail with 402 (D27).
+      // Only endpoints with a price can fail with 402 (D27).
       const costs = priced.includes(endpoint) ? [402] : []
       assert.deepStrictEqual(endpoint.errors.filter((status) => status !== 404 && status !== 409), [
         401,
@@ -602,7 +602,7 @@ describe("The declaration of the API", () => {
     }
   })
 
-  it("declares fields named like a time as datetimes, and fields named like a date not (§2.1)", () => {
+  it("declares fields with the name of a time as datetimes, but not fields with the name of a date (§2.1)", () => {
     for (const { name, schema, where } of fields) {
       if (/_(at|time|updated)$/.test(name) && name !== "filed_at") {
         assert.strictEqual(keywordValue(schema, "format"), "date-time", where)
@@ -637,7 +637,7 @@ describe("The declaration of the API", () => {
     const names = endpoint.parameters.map(({ name }) => name)
     assert.isTrue(isList(endpoint.success))
     assert.includeMembers(names, ["page", "limit"])
-    // Datasets filter by ticker, lists of an account do not (§7.3).
+    // Lists of a dataset can be filtered by ticker; lists of an account cannot (§7.3).
     assert.strictEqual(names.includes("ticker"), priced.includes(endpoint))
     const inEnvelope = entriesOf(valueAt(endpoint.success, "properties")).map(([name]) => name)
     assert.includeMembers(inEnvelope, ["count", "results", "page", "limit", "has_more"])

@@ -9,12 +9,12 @@ import { Api } from "../src/Api.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
 
-/** All source files, with paths such as `src/Api.ts`. */
+/** Paths of all source files, such as `src/Api.ts`. */
 const files = globSync("src/**/*.{ts,js}", { cwd: root }).map((file) => file.replaceAll("\\", "/")).toSorted()
 
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")
 
-/** Module specifiers of `import`, `export … from` and `import(…)`, including types but not comments. */
+/** Returns the modules of `import`, `export … from` and `import(…)`, including type imports but not comments. */
 const specifiersOf = (text: string) => {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "")
   const patterns = [
@@ -34,7 +34,7 @@ const imports = (file: string) => importsOf.get(file) ?? []
 
 const sourceImports = (file: string) => imports(file).filter((name) => name.startsWith("src/"))
 
-/** Finds imports that are not allowed, as `file → import`. */
+/** Returns the imports that are not allowed, in the format `file → import`. */
 const forbidden = (among: (file: string) => boolean, allowed: (name: string, file: string) => boolean) =>
   files.filter(among).flatMap((file) =>
     sourceImports(file).filter((name) => !allowed(name, file)).map((name) => `${file} → ${name}`)
@@ -45,10 +45,10 @@ const isAccountContract = (name: string) =>
   /^src\/accounts\/(keys\/Authentication|Authorization|AccountErrors)\.ts$/.test(name)
 const isClient = (name: string) => name.startsWith("src/client/")
 const isDatabase = (name: string) => name.startsWith("src/db/")
-/** Contracts may import `rules` and `rows`, which are pure, and the request context, which contains only data. */
+/** Whether any contract may import the file: `rules` and `rows` are pure, and the request context is only data. */
 const isPure = (name: string) => /^src\/(rules|rows)\//.test(name) || name === "src/http/RequestContext.ts"
 
-/** The folder directly below `src` that contains the file, or the file itself at the top. */
+/** Returns the folder directly below `src` that contains the file, or the name of a file directly in `src`. */
 const topFolderOf = (file: string) => file.split("/")[1] ?? ""
 
 /** The folders and single files that each folder may import, in addition to its own files. */
@@ -325,7 +325,7 @@ describe("The layout of src", () => {
       },
     })
     assert.deepStrictEqual(names.filter((name) => !segments.includes(name)), [])
-    // Two endpoints with the same rows share the folder with the shorter name.
+    // Endpoints with the same rows share a folder, whose name is that of the shorter path.
     const withoutFolder = withKey.filter((segment) =>
       !names.some((name) => segment === name || segment.startsWith(`${name}-`))
     )

@@ -25,7 +25,7 @@ const compressors: Readonly<Record<string, Compressor>> = {
 
 type CompressedForms = Map<string, Promise<Uint8Array>>
 
-/** Compressed forms of static bodies, by algorithm. Each form is created on its first request. */
+/** Compressed forms of each static body, by algorithm. A form is created when it is first requested. */
 const compressedForms = new WeakMap<Uint8Array, CompressedForms>()
 
 /** Marks a static body so that each of its compressed forms is computed only once. Returns the same bytes. */
@@ -34,7 +34,7 @@ export const cacheCompressedForms = (bytes: Uint8Array) => {
   return bytes
 }
 
-/** Returns the form of `bytes` for an algorithm. After a failure, the next request tries again. */
+/** Returns `bytes`, compressed with the algorithm. If the compression fails, the next request tries again. */
 export const getCompressedForm = (
   forms: CompressedForms,
   algorithm: string,

@@ -2,7 +2,7 @@
 import { type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { hash } from "node:crypto"
 
-/** A strong ETag: a hash of the uncompressed body. */
+/** Returns a strong ETag: a hash of the uncompressed body. */
 export const computeEtag = (bytes: Uint8Array) => `"${hash("sha1", bytes, "base64url")}"`
 
 /** Adds a suffix to the strong ETag of a compressed body, because its bytes differ: `"abc"` becomes `"abc-gzip"`. */
@@ -27,8 +27,8 @@ const entityTag = /(?:W\/)?"([^"]*)"/g
 const encodingSuffix = /-(br|gzip|zstd)$/
 
 /**
- * Returns the tag in `If-None-Match` that matches the ETag, or undefined.
- * The field is `*` or a list of tags, each of which may be weak or have an encoding suffix.
+ * Returns the tag in `If-None-Match` that matches the ETag, without `W/`; for `*`, the ETag itself. Undefined if none
+ * matches. A tag may be weak or have the suffix of a content encoding.
  */
 export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string): string | undefined => {
   if (ifNoneMatch === undefined) return undefined
@@ -39,7 +39,7 @@ export const matchIfNoneMatch = (ifNoneMatch: string | undefined, etag: string):
   return undefined
 }
 
-/** Headers for public content that changes only with a release. */
+/** Caching headers for public content that changes only with a release. */
 export const staticCacheHeaders = { "Cache-Control": "public, max-age=300" }
 
 /** Returns a function that responds to a request with the bytes and their ETag, or with 304 if the client has them. */

@@ -20,11 +20,11 @@ export interface ConnectionTimeouts {
   /** Maximum time until the complete request has arrived. */
   readonly request: Duration.Duration
   /**
-   * Maximum time until the client has received the response; more than twice the duration of the slowest query.
-   * It restarts if the client has read at least `minProgressBytes` of a streamed response in that time.
+   * Maximum time until the client has received the response; more than twice as long as the slowest query takes.
+   * The time starts again if the client has read at least `minProgressBytes` of an unfinished response.
    */
   readonly response: Duration.Duration
-  /** Time from the beginning of a shutdown until all open connections are closed. */
+  /** Time from the beginning of a shutdown until the remaining connections are closed. */
   readonly shutdown: Duration.Duration
 }
 
@@ -39,7 +39,7 @@ const minProgressBytes = 65_536
 
 const endlessResponses = new WeakSet<object>()
 
-/** Exempts a response from the time limit for as long as the client receives what is written, however little. */
+/** Exempts a response from the time limit as long as the client keeps reading what is written, however little. */
 export const allowEndlessResponse = (response: object) => {
   endlessResponses.add(response)
 }
@@ -47,7 +47,10 @@ export const allowEndlessResponse = (response: object) => {
 /** Maximum number of pipelined requests per connection. Above it, the service stops reading until it has responded. */
 const maxQueuedRequests = 32
 
-/** Longer than the 60 seconds of most load balancers, which could otherwise reuse a connection that is being closed. */
+/**
+ * How long an idle connection stays open: longer than the 60 seconds of most load balancers, which could otherwise
+ * reuse a connection that is being closed.
+ */
 const keepAliveTimeout = Duration.seconds(75)
 
 const hasBody = ({ headers }: IncomingMessage) =>
@@ -63,11 +66,12 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   return hostCount > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
 }
 
-/** Whether the handler reads the body, which it limits to the same size. */
+/** Whether the handler itself reads the body, up to `maxBodyBytes`. */
 const isBodyRead = ({ method, url }: IncomingMessage) => method === "POST" && url?.split("?", 1)[0] === mcpPath
 
 /**
- * Discards the request body, unless the handler reads it. Then calls `proceed`, or `rejectTooLong` if it is too long.
+ * Discards the request body, unless the handler reads it, and calls `proceed`. Calls `rejectTooLong` if the body is
+ * too long.
  */
 const discardBody = (
   request: IncomingMessage,
@@ -90,7 +94,7 @@ const discardBody = (
 
 interface QueueEntry {
   readonly begin: () => void
-  /** Undefined for a protocol error. */
+  /** Undefined if the entry is a protocol error. */
   readonly request: IncomingMessage | undefined
 }
 

@@ -9,7 +9,7 @@ export const allowedMethods = "GET, HEAD"
 
 const parseOrigins = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
 
-/** An origin as browsers send it: scheme, host and non-default port, without a path. */
+/** Whether the entry is an origin as browsers send it: scheme, host and non-default port, without a path. */
 const isOrigin = (entry: string) =>
   URL.canParse(entry) &&
   (/^https?:/.test(entry) ? new URL(entry).origin === entry : /^[a-z][a-z\d+.-]*:\/\/[^/?#@]+$/.test(entry))

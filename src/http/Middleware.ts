@@ -29,7 +29,7 @@ const statusHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> 
 
 const longTextBytes = 65_536
 
-/** Encodes a long text once. Node would encode it for each client and hold each copy until it is sent. */
+/** Encodes a long text once, because Node would encode it for each client and hold each copy until it is sent. */
 const encodeLongText = (response: HttpServerResponse.HttpServerResponse) => {
   const { body } = response
   return body._tag === "Uint8Array" && body.text !== undefined && body.contentLength > longTextBytes
@@ -88,11 +88,11 @@ export const makeRequestMiddleware = Effect.fnUntraced(function* (pages: Readonl
     Effect.flatMap(HttpServerRequest.HttpServerRequest, (request) =>
       Effect.flatMap(RequestContext, (provided) => {
         const arrivedAt = monotonicNow()
-        // A request from inside the process has its context already.
+        // A request from inside the process already has its context.
         const isInternal = provided.purpose === "estimate" || provided.via !== null
         const context = isInternal ? provided : makeContext(request)
         return UnroutedResponses.respondOrRoute(request, pages, httpApp).pipe(
-          // These handlers run in reverse order: add the headers, compress the body, store the response.
+          // These steps run from the last to the first: add the headers, compress the body, store the response.
           HttpEffect.withPreResponseHandler((_, response) =>
             Effect.sync(() => responseCache.store(request, addEncodingToValidators(response), context))
           ),

@@ -10,7 +10,7 @@ export const maxHeadBytes = 16_384
 export const maxBodyBytes = 65_536
 export const maxHeaderCount = 1000
 
-/** Time for the client to read the error, ms. If the socket were destroyed at once, unread data could be lost. */
+/** Time for the client to read the error, ms. If the socket were destroyed at once, the error could be lost. */
 const closeDelayMillis = 1000
 
 const formatKibibytes = (bytes: number) => `${bytes / 1024} KiB`

@@ -2,7 +2,7 @@
 import { Context, Effect } from "effect"
 import type { EndpointAccess } from "../rules/EndpointAnnotations.ts"
 
-/** An export (`limit=all`), streamed from the database. The response's `records` and `bytes` count what was sent. */
+/** An export (`limit=all`), streamed from the database. `ResponseBuilder.bytes` and `records` count what was sent. */
 export interface StreamedExport {
   /** Estimated size, extrapolated from the first chunk. */
   readonly expectedBytes: number
@@ -15,7 +15,7 @@ export interface StreamedExport {
   readonly endListeners: Array<(status: number) => void>
 }
 
-/** What was sent of a stream, since its beginning. */
+/** The amount of a stream that has been sent since its beginning. */
 export interface StreamedAmount {
   readonly bytes: number
   readonly records: number
@@ -23,15 +23,15 @@ export interface StreamedAmount {
 
 /** A stream without an end. Its usage is recorded in instalments, so that a crash loses little of it. */
 export interface EndlessStream {
-  /** Records what was sent since the last call, which was at `startedAt` (Unix ms). */
+  /** Records the amount that was sent between `from` and `to`. `startedAt` is the time of `from` (Unix ms). */
   recordUsage: (
     instalment: { readonly startedAt: number; readonly from: StreamedAmount; readonly to: StreamedAmount },
   ) => void
 }
 
-/** What the pipeline steps record about a request and its response. The rest of the context never changes. */
+/** What the pipeline steps record about a request and its response: the only mutable part of `RequestContext`. */
 export interface ResponseBuilder {
-  /** For the `Link` header: next page (D8), successor and documentation (§9.4, lifecycle). Paths start with `/`. */
+  /** Entries of `Link`: next page (D8), successor and documentation (§9.4, lifecycle). Paths start with `/`. */
   readonly links: Array<{ readonly path: string; readonly attributes: string }>
   /** Response headers other than `Link`. */
   readonly headers: Record<string, string>
@@ -50,13 +50,13 @@ export interface ResponseBuilder {
   account_id: number | undefined
   /** The declared path and required tier of a priced endpoint, once the account has been authorized. */
   endpoint: EndpointAccess | undefined
-  /** Other endpoints whose rows are in the response. Only accounts that may use all of them may get it. */
+  /** Endpoints besides `endpoint` whose rows are in the response. Only accounts that may use all may receive it. */
   sources: ReadonlyArray<EndpointAccess>
   /** Undefined if the response is not an export. */
   streamedExport: StreamedExport | undefined
-  /** Undefined if the response ends. */
+  /** Undefined if the response is not an endless stream. */
   endlessStream: EndlessStream | undefined
-  /** Microdollars per gigabyte (D27, billing). */
+  /** Price of the response in microdollars per gigabyte (D27, billing). */
   price: number
 }
 
@@ -64,13 +64,13 @@ export interface ResponseBuilder {
 export interface RequestContext {
   /** The `X-Request-Id` header, and `request_id` in errors (D12, request ids). */
   readonly id: string
-  /** The path and query, byte for byte. */
+  /** The path and query as the client sent them, byte for byte. */
   readonly target: string
-  /** Milliseconds since 1970. */
+  /** Time at which the request arrived, ms since 1970. */
   readonly startedAt: number
   /** An `estimate` runs the request whose cost it predicts, without counting or charging it (D28, estimates). */
   readonly purpose: "answer" | "estimate"
-  /** How the request was sent, if not over HTTP: by a tool of `/mcp`. */
+  /** `mcp` if a tool of `/mcp` sent the request; null if it arrived over HTTP. */
   readonly via: "mcp" | null
   readonly response: ResponseBuilder
 }

@@ -30,13 +30,13 @@ type Responder = (account: typeof CurrentAccount.Service) => HttpApp<ApiError>
 
 /** An endpoint that the pipeline serves. */
 export interface PipelineEndpoint {
-  /** The path under `/v1`. */
+  /** The path after `/v1`, with a leading slash. */
   readonly path: string
   /** Decodes the parameters of a request. Succeeds with the function that responds to it. */
   readonly decode: (parameters: SearchParameters) => Effect.Effect<Responder, Schema.SchemaError>
 }
 
-/** Makes an endpoint whose query has the schema `query`. */
+/** Makes an endpoint whose parameters are decoded with the schema `query`. */
 export const makePipelineEndpoint = <Query>(
   { path }: { readonly path: string },
   query: Schema.Codec<Query, unknown>,
@@ -57,7 +57,7 @@ interface DeclaredEndpoint {
   readonly isPriced: boolean
 }
 
-/** The endpoints of the contract that the router does not serve. */
+/** Returns the endpoints of the contract that the pipeline must serve: all that are not in `PublicApi`. */
 const listDeclaredEndpoints = () => {
   const found: Array<DeclaredEndpoint> = []
   HttpApi.reflect(Api, {
@@ -70,7 +70,7 @@ const listDeclaredEndpoints = () => {
   return found
 }
 
-/** Pairs each endpoint with its declaration in the contract. Throws at startup if either lacks the other. */
+/** Pairs each endpoint with its declaration in the contract. Throws at startup if one of them has no counterpart. */
 export const matchWithContract = (endpoints: ReadonlyArray<PipelineEndpoint>) => {
   const unmatched = new Map(endpoints.map((endpoint) => [`/v1${endpoint.path}`, endpoint]))
   const matched = listDeclaredEndpoints().map((declared) => {
@@ -114,7 +114,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
               decode(parameters),
               (error) => makeQueryError(error, parameters, endpoint),
             )
-            // The dates in the parameters are relative to the moment, too.
+            // Dates in the parameters are also compared with the requested time instead of today.
             const respondTo = yield* moment === undefined
               ? decoding
               : Effect.provideService(decoding, PastMoment, moment)

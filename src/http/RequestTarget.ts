@@ -55,10 +55,10 @@ export const decodePath = (target: string) => {
 /** The path of the MCP server, the only one that reads a request body. */
 export const mcpPath = "/mcp"
 
-/** The old prefix of all paths, which redirects to `/v1/` (§9.1, redirects). */
+/** The old prefix of all paths. Paths with it redirect to `/v1/` (§9.1, redirects). */
 export const legacyPrefix = "/enterprise/v1/"
 export const isLegacyTarget = (target: string) => target.startsWith(legacyPrefix)
 
-/** Returns the span name: the method and the declared path, or `other` for all unknown paths. */
+/** Returns the span name: the method, and the declared path or, for any unknown path, `other`. */
 export const getSpanName = ({ method, url }: HttpServerRequest.HttpServerRequest) =>
   `${method} ${Option.match(findEndpoint(decodePath(url)), { onNone: () => "other", onSome: ({ row }) => row.path })}`

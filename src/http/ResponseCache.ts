@@ -32,7 +32,7 @@ export interface CachedResponse extends EndpointAccess {
   readonly expiresAt: number
   readonly sources: ReadonlyArray<EndpointAccess>
   readonly etag: string
-  /** Alternating names and values. */
+  /** Alternating header names and values. */
   readonly headers: ReadonlyArray<string>
   readonly notModifiedHeaders: ReadonlyArray<string>
   readonly records: number
@@ -68,7 +68,7 @@ const makeKey = (target: string, acceptEncoding: string | undefined, accept: str
 const estimateSize = ({ body, headers }: CachedResponse, key: string) =>
   1024 + key.length + headers.join("").length * 2 + (body?.length ?? 0)
 
-/** Whether the cache may respond. Requests with `Origin`, `Expect` or a body always go through the router. */
+/** Whether the cache may respond to the request. With `Origin`, `Expect` or a body, it always goes to the router. */
 const isCacheable = ({ headers, method }: IncomingMessage) =>
   method === "GET" && headers.host !== undefined && headers.origin === undefined && headers.expect === undefined &&
   headers["content-length"] === undefined && headers["transfer-encoding"] === undefined
@@ -127,7 +127,7 @@ export const makeResponseStore = Effect.gen(function* () {
     return response
   }
 
-  /** Returns a valid stored response; undefined if there is none or `If-None-Match` differs from its ETag. */
+  /** Returns a valid stored response. Undefined if there is none, or if it cannot answer the `If-None-Match`. */
   const find = (request: IncomingMessage): CachedResponse | undefined => {
     if (!isCacheable(request)) return undefined
     const { headers, url = "" } = request
@@ -163,7 +163,7 @@ export class ResponseCache extends Context.Service<ResponseCache, {
       const now = () => clock.currentTimeMillisUnsafe()
       const monotonicNow = () => getMonotonicMillis(clock)
 
-      /** Returns the account; undefined if a check fails, so that the regular path sends the error. */
+      /** Returns the account that may get the response; undefined if a check fails, so the router sends an error. */
       const authorize = (request: IncomingMessage, cached: CachedResponse) => {
         const key = parseCredential(request.rawHeaders)
         const account = key === conflictingCredentials ? undefined : recentKeys.find(key)

@@ -7,7 +7,7 @@ import type { RequestContext } from "./RequestContext.ts"
 
 const trailerNames = `${digestHeaderName}, X-Cost-Microdollars`
 
-/** Whether the response may have trailers. They need chunked encoding, which HTTP/1.0 does not support. */
+/** Whether the response may have trailers, which need a body with chunked encoding. HTTP/1.0 does not support it. */
 const supportsTrailers = ({ method, source }: HttpServerRequest.HttpServerRequest) =>
   method !== "HEAD" && !(Predicate.hasProperty(source, "httpVersion") && source.httpVersion === "1.0")
 

@@ -25,7 +25,7 @@ const NetworkList = Schema.String.pipe(Schema.decodeTo(
 
 export const TrustedProxiesConfig = Config.schema(NetworkList, "TRUSTED_PROXIES").pipe(Config.withDefault([]))
 
-/** Returns a middleware that sets the address of each request to that of its client. */
+/** Makes a middleware that replaces the address of a trusted proxy with the address of its client. */
 export const makeTrustedProxiesMiddleware = Effect.map(TrustedProxiesConfig, (trustedProxies) => {
   const resolveAddress = HttpMiddleware.xForwardedHeaders({ trustedProxies })
   return <E, R>(httpApp: Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>) =>

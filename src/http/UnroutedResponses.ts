@@ -12,7 +12,7 @@ import { decodePath, isDecodableUrl, isLegacyTarget, legacyPrefix, mcpPath } fro
 type HttpApp<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 type ErrorResponse = HttpApp<never, never>
 
-/** The 404 that suggests the most similar path, if there is one. */
+/** Returns the 404 for an unknown path. It suggests the most similar path, if there is one. */
 export const makeNotFoundError = (path: string) => {
   const message = `There is no endpoint at ${path.slice(0, 200)}.${
     suggestEndpoint(path)
@@ -52,7 +52,7 @@ const respondBeforeRouting = (
   if (!isDecodableUrl(url)) {
     return refuseRequest("The URL cannot be decoded: a % must be followed by two hexadecimal digits of valid UTF-8.")
   }
-  // The MCP server answers every method itself.
+  // The MCP server responds to every method itself.
   if (path === mcpPath) return Option.none()
   if (method === "OPTIONS") return Option.some(Effect.succeed(preflightResponse))
   // No known path contains `;` or `#`, but the router would treat the text after them as the query.
@@ -67,7 +67,7 @@ const addEndpointDeprecation = (path: string) =>
     onSome: Deprecation.addDeprecationHeaders,
   })
 
-/** Fails with 410 after the sunset of the API version (D26, version retirement). */
+/** Continues with `httpApp` until the sunset of the API version; then responds with 410 (D26, version retirement). */
 const respondUnlessRemoved = <E, R>(deprecation: Deprecation.Deprecation, httpApp: HttpApp<E, R>) =>
   Effect.matchEffect(Deprecation.failAfterSunset(deprecation, "Version v1"), {
     onFailure: respondWithError,

@@ -17,7 +17,7 @@ const [minBigint, maxBigint] = [-(2n ** 63n), 2n ** 63n - 1n]
 
 type Comparison = ">=" | "<=" | "="
 
-/** Returns the tightest `bigint` bound that a decimal bound implies. */
+/** Returns the tightest `bigint` bound that follows from a decimal bound. */
 const getIntegerBound = (comparison: Comparison, bound: string) => {
   if (/^\d{1,18}$/.test(bound)) return bound
   const exact = BigDecimal.fromStringUnsafe(bound)
@@ -28,7 +28,7 @@ const getIntegerBound = (comparison: Comparison, bound: string) => {
 /** Escapes the wildcards of `like`. */
 const escapePattern = (text: string) => text.replace(/[%_\\]/g, "\\$&")
 
-/** Removes runs of nine or more dashes: in a text search a dash means negation, and PostgreSQL rejects more than 32. */
+/** Removes runs of nine or more dashes. A text search reads them as negations, and PostgreSQL rejects 33 in a row. */
 const removeDashRuns = (text: string) => text.replace(/(-[^\p{L}\p{N}"-]*){9,}/gu, " ")
 
 /** Asserts that a decoded value has the type that its operator needs. */
@@ -42,15 +42,15 @@ const isTextOrBoolean = Predicate.or(Predicate.isString, Predicate.isBoolean)
 const assertText = (value: unknown) => assertType(Predicate.isString, value)
 const assertArray = (value: unknown) => assertType(Array.isArray, value)
 
-/** The decoded query of a list. */
+/** The decoded query of a list, with the resolved lineages if the list follows them. */
 export type DecodedListQuery = DecodedQuery & PageQuery & Partial<FollowedQuery>
 
-/** A parameter of the query. */
+/** An SQL parameter whose value comes from the decoded query. */
 export type QueryParameter<Value = unknown> = Parameter<DecodedListQuery, Value>
 
 /**
- * The number of SQL parameters for a list of values: a power of two, so that lists of 1 to 128 values need only eight
- * statements. The last value fills the rest. With a single array, the planner would not know the number of values.
+ * Returns the number of SQL parameters for a list: a power of two, so that lists of 1 to 128 values need only eight
+ * statements. The last value fills the rest. PostgreSQL could not plan for the number of values in a single array.
  */
 export const countListParameters = (values: ReadonlyArray<unknown>) => 2 ** Math.ceil(Math.log2(values.length))
 
@@ -134,7 +134,7 @@ export const makeConditionBuilders = (
 }
 
 interface CompiledFilter {
-  /** Name of the parameter. A request that omits it gets no condition. */
+  /** Name of the request parameter. A request without it gets no condition from this filter. */
   readonly name: string
   readonly build: (query: DecodedQuery) => Fragments
 }
@@ -163,7 +163,7 @@ export const compileConditions = (
     return [{
       name,
       build: ({ followed, [name]: value, ticker }) =>
-        // The periods of followed lineages contain the symbols.
+        // The periods of followed lineages contain the symbols, so no condition on the ticker is needed.
         name === "ticker" && followed !== undefined ? [] : condition(column, parameter, {
           hasTicker: ticker !== undefined,
           listParameters: Array.isArray(value) ? countListParameters(value) : 1,
@@ -176,7 +176,7 @@ export const compileConditions = (
   }
 }
 
-/** Returns a function that describes the literal conditions of a request. */
+/** Returns a function that lists the literal conditions of a request as a text, for the key of its statement. */
 export const makeLiteralDescriber = ({ fields }: Pick<QuerySchema, "fields">): (query: DecodedQuery) => string => {
   const literals = Object.entries(fields).flatMap(([name, field]) => {
     const filter = getFilterDeclaration(field)

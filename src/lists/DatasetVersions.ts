@@ -31,7 +31,7 @@ const failedPolls = Metric.counter("tickerline_cache_versions_unknown_total", {
 
 /** The combined version of several tables. */
 export interface CombinedTableVersion {
-  /** Changes with every committed write to one of the tables; undefined while it is unknown. */
+  /** Returns a text that changes with every committed write to one of the tables; undefined while it is unknown. */
   readonly current: () => string | undefined
 }
 
@@ -40,11 +40,11 @@ class NoPrimary extends Data.TaggedError("NoPrimary")<{ readonly message: string
 
 export class DatasetVersions extends Context.Service<DatasetVersions, {
   readonly watchTables: (tables: ReadonlyArray<string>) => CombinedTableVersion
-  /** The time of the last change to one of the tables, Unix seconds; undefined if they never changed. */
+  /** Returns the time of the last change to one of the tables, Unix seconds; undefined if none has ever changed. */
   readonly getLastChange: (tables: ReadonlyArray<string>) => number | undefined
-  /** The last polled state of the ledger; undefined before the first successful poll. */
+  /** Returns the last polled state of the ledger; undefined before the first successful poll. */
   readonly getLedger: () => LedgerState | undefined
-  /** Identifies the history of the primary's data. It changes with every failover. */
+  /** Returns the id of the primary's timeline, which changes with every failover; undefined while it is unknown. */
   readonly getTimeline: () => string | undefined
   /** Completes after the next successful poll. */
   readonly nextPoll: Effect.Effect<void>
@@ -85,7 +85,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
       }, Scope.provide(scope))
 
       const poll = Effect.gen(function* () {
-        // Before the versions, so that a replica with these versions has everything up to the settled moment.
+        // The ledger is read first, so that a replica with these versions also has all changes up to its settled time.
         const polledLedger = yield* readLedger(ledger)
         const polledState = yield* readState
         if (polledState.is_replica) return yield* new NoPrimary({ message: "DATABASE_URL leads to a replica." })

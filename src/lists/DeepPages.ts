@@ -6,16 +6,16 @@ import type { SqlClient, Statement } from "effect/sql"
 import type { QueryParameter } from "./Conditions.ts"
 import type { PeriodClauses } from "./PeriodClauses.ts"
 
-/** Below this offset, looking up each row by its key costs more than it saves. */
+/** The smallest offset of a deep page. Below it, looking up each row by its key costs more than it saves. */
 export const minDeepOffset = 1_000
 
 /** Order and position of a page. */
 export interface PageClauses {
-  /** `order by … limit … offset …` */
+  /** Builds `order by … limit … offset …`. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
-  /** `order by … limit …` for one of several sources of a page: as many rows as the page and all before it have. */
+  /** Builds `order by … limit …` for one of several sources of a page. The limit includes the rows before the page. */
   readonly orderUpToPage: (order: Statement.Fragment) => Statement.Fragment
-  /** `order by …`, for a statement with its limit in a subquery. */
+  /** Builds `order by …`, for a statement with its limit in a subquery. */
   readonly orderBy: (order: Statement.Fragment) => Statement.Fragment
   readonly limit: number
   readonly offset: QueryParameter<number>
@@ -25,12 +25,12 @@ export interface PageClauses {
 
 export interface DeepPageOptions {
   readonly table: string
-  /** Columns that identify a row. All of them are in the index that provides the order. Without it, no page is deep. */
+  /** Columns that identify a row, all in the index that provides the order. Without a key, no page is read as deep. */
   readonly key?: ReadonlyArray<string>
   readonly where: Statement.Fragment
   readonly order: Statement.Fragment
   readonly clauses: PageClauses
-  /** With periods, the rows of each one are read by themselves. */
+  /** Set if the query follows lineages. The rows of each period are then read separately. */
   readonly period?: PeriodClauses | undefined
 }
 

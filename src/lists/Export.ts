@@ -24,7 +24,7 @@ class ExportAborted extends Data.TaggedError("ExportAborted")<{ readonly message
 /** Maximum duration for clients that read slowly. `ConnectionLimits.ts` disconnects clients that do not read at all. */
 const maxDurationMillis = Duration.toMillis(Duration.hours(1))
 
-/** Large enough that fetching costs little per row, and small enough that encoding does not delay other requests. */
+/** Chunk size: large enough that fetching a row costs little, small enough that encoding delays no other request. */
 const targetChunkBytes = 131_072
 const [firstChunkRows, maxChunkRows] = [10, 5_000]
 
@@ -32,7 +32,7 @@ const [firstChunkRows, maxChunkRows] = [10, 5_000]
 const computeChunkRows = (requested: number, rows: number, bytes: number) =>
   Math.max(1, Math.min(maxChunkRows, requested * 4, Math.floor((targetChunkBytes * rows) / Math.max(1, bytes))))
 
-/** Counts results that are groups of rows, which requires reading the complete list. */
+/** Counts results that are groups of rows. It must read the complete list for this, and then returns to its start. */
 const countResults = Effect.fnUntraced(function* (results: ResultEncoder, cursor: ExportCursor) {
   const countNext = makeResultCounter(results)
   let count = 0
@@ -53,7 +53,7 @@ export interface ExportOptions {
   readonly version: string | undefined
 }
 
-/** What a Parquet file says about itself. */
+/** Returns the metadata of a Parquet file: endpoint, query, number of rows, and version of the data. */
 const describeExport = ({ version }: ExportOptions, cursor: ExportCursor, { response, target }: RequestContext) => {
   const [path = "", ...search] = target.split("?")
   return {
@@ -64,14 +64,14 @@ const describeExport = ({ version }: ExportOptions, cursor: ExportCursor, { resp
   }
 }
 
-/** Number of rows that were fetched, and the size of the file that they made. */
+/** Number of fetched rows, and their size in the file. For Parquet, it is the size of their database records. */
 interface FetchedRows {
   readonly rows: number
   readonly bytes: number
 }
 
 interface FileChunk extends ExportChunk {
-  /** Everything that was fetched so far. */
+  /** All rows that were fetched up to this chunk. */
   readonly fetched: FetchedRows
 }
 
@@ -84,7 +84,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, context: 
   let chunkRows = firstChunkRows
   let chunks: Iterator<ExportChunk> | undefined
 
-  /** Rows of Parquet are encoded later, so the size of their records is used instead. */
+  /** Adds to the size of the fetched rows. Parquet rows are encoded later, so their records are added instead. */
   const addBytes = (bytes: number) => {
     fetched = { ...fetched, bytes: fetched.bytes + bytes }
   }
@@ -121,7 +121,7 @@ const makeChunkReader = (options: ExportOptions, cursor: ExportCursor, context: 
   })
 }
 
-/** Encodes the complete export to get its exact size and number of results, for its price (D27, D28). */
+/** Encodes the complete export without sending it, to find its exact size and number of results (D27, D28). */
 const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: ExportCursor, context: RequestContext) {
   yield* cursor.seek(0)
   const readChunk = makeChunkReader(options, cursor, context)
@@ -133,11 +133,11 @@ const measure = Effect.fnUntraced(function* (options: ExportOptions, cursor: Exp
   return total
 })
 
-/** Before the response begins, a lost connection is 503. */
+/** Turns database errors into error responses, which is possible only before the export begins. */
 const failWithoutResponse = <A, R>(read: Effect.Effect<A, SqlError.SqlError | ExportAborted, R>) =>
   Effect.catch(read, (error) => error._tag === "ExportAborted" ? Effect.die(error) : toApiError(error))
 
-/** Splits a chunk that is larger than the target size, so that the socket can signal backpressure in between. */
+/** Splits a chunk that is larger than the target size, so that the socket can signal backpressure between its parts. */
 const splitChunk = ({ bytes, results }: ExportChunk): ReadonlyArray<ExportChunk> =>
   Array.from({ length: Math.ceil(bytes.length / targetChunkBytes) }, (_, index) => {
     const end = (index + 1) * targetChunkBytes

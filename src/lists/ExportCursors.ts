@@ -32,7 +32,7 @@ export const ExportReadTimeout = Context.Reference<Duration.Duration>("tickerlin
 export interface ExportCursor {
   /** Number of rows in the list. */
   readonly rows: number
-  /** Returns the next rows, up to `count`. */
+  /** Returns the next rows, at most `count`. */
   readonly fetch: (count: number) => Effect.Effect<ReadonlyArray<RowRecord>, SqlError.SqlError>
   /** Moves to the position after the first `rows` rows. */
   readonly seek: (rows: number) => Effect.Effect<void, SqlError.SqlError>
@@ -40,7 +40,7 @@ export interface ExportCursor {
 
 interface CursorOptions {
   readonly tables: ReadonlyArray<string>
-  /** The version of the tables. If it is known, a replica with this version may be used. */
+  /** The version of the tables. If it is known, the cursor may be opened on a replica with this version. */
   readonly version?: string | undefined
   readonly statement: CompiledStatement
 }
@@ -75,7 +75,7 @@ const unresponsiveError = new SqlError.SqlError({
 const MoveResult = Schema.Struct({ rowCount: Schema.Int })
 
 export class ExportCursors extends Context.Service<ExportCursors, {
-  /** Opens a cursor for all rows of the statement. The scope closes it. */
+  /** Opens a cursor for all rows of the statement. It is closed with its scope. */
   readonly open: (
     options: CursorOptions,
   ) => Effect.Effect<ExportCursor, DataRefreshing | DatabasePoolTimeout, Scope.Scope>
@@ -142,8 +142,8 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       })
 
       /**
-       * Prefers a replica. With a pooler it uses the primary, because a cursor needs a session. The primary also
-       * repeats a query that the replica's recovery cancels.
+       * Opens the cursor on a replica if possible; with a pooler, on the primary, because a cursor needs a session. If
+       * the replica's recovery cancels the query, the primary repeats it.
        */
       const declareAnywhere = ({ statement, tables, version }: CursorOptions) => {
         const requirement = version === undefined || pooler !== undefined ? undefined : { tables, version }

@@ -5,13 +5,13 @@ import { makeFileWriter, makeResultCounter, type ResultEncoder } from "../rows/R
 import type { RowRecord } from "../rows/RowRecord.ts"
 
 export interface ExportChunk {
-  /** Empty after a step that only encoded. */
+  /** Empty if the bytes that were encoded are still buffered. */
   readonly bytes: Uint8Array
   /** Number of results that end in the chunk. */
   readonly results: number
 }
 
-/** Encodes the next rows. Each chunk is encoded when it is taken, so that other requests can run in between. */
+/** Encodes the next rows. Each chunk is encoded when the iterator reaches it, so other requests can run in between. */
 export type WriteExportRows = (rows: ReadonlyArray<RowRecord>, isLast: boolean) => Iterable<ExportChunk>
 
 const makeParquetExportWriter = (

@@ -9,14 +9,14 @@ interface Interval {
   readonly until: string
 }
 
-/** Days on which a company used a symbol, or did not use it. */
+/** Days on which a company used a symbol or, for a gap, did not use it. */
 interface OwnedInterval extends Interval {
   /** The current symbol of the company; for a gap, its index in `names`. */
   readonly owner: string
 }
 
 export interface FollowedInterval extends OwnedInterval {
-  /** All days of the periods with one rank are later than those with the next rank. The newest periods have rank 0. */
+  /** 0 for the newest periods. All days of the periods of one rank are later than all days of the next rank. */
   readonly rank: number
 }
 
@@ -28,13 +28,13 @@ export class FollowedLineages extends Data.Class<{
   /** The days of the companies' symbols that are in no period. */
   readonly gaps: ReadonlyArray<FollowedInterval>
 }> {
-  /** A short text for the keys of the query cache. The names determine the periods and the gaps. */
+  /** Returns the names for the keys of the query cache. They are short, and determine the periods and the gaps. */
   toJSON() {
     return this.names
   }
 }
 
-/** The part of a query that has been resolved. */
+/** What is added to a query when its lineages are resolved. */
 export interface FollowedQuery {
   readonly followed: FollowedLineages
 }
@@ -43,7 +43,7 @@ const [firstDay, lastDay] = ["-infinity", "infinity"]
 
 /**
  * Cuts the periods of one symbol so that they do not overlap, which happens if CIKs select two companies with the same
- * symbol. Of two periods, the later one continues: a company that takes a symbol is its new user.
+ * symbol. Where two periods overlap, the one that began later wins: a company that takes a symbol is its new user.
  */
 const separatePeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<OwnedInterval> => {
   if (periods.length === 1) return periods
@@ -73,7 +73,7 @@ const findGaps = (ticker: string, periods: ReadonlyArray<Interval>): ReadonlyArr
   })
 }
 
-/** Sorts periods, newest first. A period that ends before all earlier ones begin has the next rank. */
+/** Sorts periods, newest first, and ranks them. A period that ends before all newer ones begin has the next rank. */
 const rankPeriods = (periods: ReadonlyArray<OwnedInterval>): ReadonlyArray<FollowedInterval> => {
   let rank = 0
   let earliest: string | undefined
@@ -102,13 +102,13 @@ const followCompanies = (lineages: ReadonlyArray<CompanyLineage>) => {
 
 const followCompany = Function.memoize((lineage: CompanyLineage) => followCompanies([lineage]))
 
-/** The lineages of a list whose rows have a date. */
+/** Follows the lineages in a list whose rows have a date. */
 export const followPeriods = (lineages: ReadonlyArray<CompanyLineage>) => {
   const [first, ...others] = lineages
   return first !== undefined && others.length === 0 ? followCompany(first) : followCompanies(lineages)
 }
 
-/** The lineages of a list whose rows describe the present: only the current symbols. */
+/** Follows the lineages in a list whose rows describe the present: only the current symbols have rows. */
 export const followCurrentSymbols = (lineages: ReadonlyArray<CompanyLineage>) =>
   new FollowedLineages({
     names: lineages.map(formatLineage),

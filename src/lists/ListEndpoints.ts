@@ -42,7 +42,7 @@ export type WithAccount<Query> = Query & { readonly account_id: number }
 const makeFormatError = (field: "limit" | "format", reason: string) =>
   new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
 
-/** The parameter takes precedence over `Accept`; the response varies by `Accept` only without it. */
+/** Returns the value of the parameter `format`. Without it, negotiates the format, and adds `Vary: Accept`. */
 const resolveFormat = <Name extends Format>(
   { format }: PageQuery,
   negotiate: (accept: string | undefined) => Name,
@@ -64,9 +64,8 @@ const resolveExportFormat = Effect.fnUntraced(function* (query: PageQuery) {
 
 export class ListEndpoints extends Context.Service<ListEndpoints, {
   /**
-   * For a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17, caching). With
-   * `follow_lineage=true`, the list has the rows of companies instead of symbols; with `provenance=true`, rows have
-   * their `source`.
+   * Makes the endpoint of a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17,
+   * caching). Supports `follow_lineage`, and `provenance` if it is a parameter of the query.
    */
   readonly makeEndpoint: <
     Query extends PageQuery & LineageQuery & ProvenanceQuery,
@@ -75,7 +74,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
     endpoint: AnnotatedEndpoint,
     definition: ListDefinition<Query, ShapedBy> & { readonly Query: Schema.Codec<Query, unknown> },
   ) => PipelineEndpoint
-  /** Like `makeEndpoint`, for a list whose statement needs more than the parameters. `resolve` adds what it needs. */
+  /** Like `makeEndpoint`, for a list whose statement needs values besides the parameters, which `resolve` adds. */
   readonly makeResolvedEndpoint: <
     Sent extends PageQuery,
     Query extends PageQuery & LineageQuery,
@@ -86,7 +85,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
     resolve: QueryResolver<Sent, Query>,
     definition: ListDefinition<Query, ShapedBy>,
   ) => PipelineEndpoint
-  /** For a list that depends on the account. Its pages are never cached. */
+  /** Makes the endpoint of a list that depends on the account. Its pages are never cached. */
   readonly makeAccountEndpoint: <Query extends PageQuery>(
     endpoint: AnnotatedEndpoint,
     query: Schema.Codec<Query, unknown>,
@@ -136,7 +135,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         }
       }
 
-      /** Lets the response cache use a response only while what its query was resolved with is current. */
+      /** Lets the response cache use a response only while the lineages of its query are current, too. */
       const cacheWhile = Effect.fnUntraced(function* (response: Response, isCurrent: () => boolean) {
         const responded = yield* response
         const context = yield* RequestContext
@@ -145,7 +144,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         return responded
       })
 
-      /** Returns the responder of a list whose queries may follow lineages, with additional columns. */
+      /** Returns the responder of a list whose queries may follow lineages. `added` are columns to add to its rows. */
       const makeFollowingResponder = <Query extends PageQuery & LineageQuery, ShapedBy extends keyof Query>(
         endpoint: AnnotatedEndpoint,
         definition: ListDefinition<Query, ShapedBy>,

@@ -42,25 +42,25 @@ export interface ListClauses extends PageClauses {
   /** `conditions`, joined with `and`. */
   readonly where: Statement.Fragment
   /**
-   * Builds a `from` clause for a page of a table. The alias is the table name. With a key it is fast at any offset.
-   * It reads each period by itself if the query follows lineages.
+   * Builds the SQL after `from` for a page of a table, whose alias is its name. With a key it is fast at any offset.
+   * If the query follows lineages, it reads each period separately.
    */
   readonly fromPage: (options: Omit<DeepPageOptions, "clauses" | "period">) => Statement.Fragment
-  /** For a query that follows lineages. A statement without `fromPage` joins it, and selects `lineage_ticker`. */
+  /** Set if the query follows lineages. A statement without `fromPage` must join it and select `lineage_ticker`. */
   readonly period: PeriodClauses | undefined
 }
 
 type AsParameters<Query> = { readonly [Name in keyof Query]: QueryParameter<Exclude<Query[Name], undefined>> }
 
 /**
- * A query whose statement is being compiled: parameters that were sent, without their values. Only those in `shapedBy`
- * have a value, so that no other value becomes part of the SQL.
+ * A query whose statement is being compiled: the parameters that were sent, without their values. Only parameters in
+ * `shapedBy` keep their values, so that no other value becomes part of the SQL.
  */
 export type QueryShape<Query, ShapedBy extends keyof Query = never> =
   & Pick<Query, ShapedBy>
   & AsParameters<Omit<Query, ShapedBy | keyof PageQuery>>
 
-/** Results that are groups of rows. */
+/** The model of results that are groups of rows. */
 export interface GroupModel {
   /** Makes the encoder of groups whose rows have additional columns. */
   readonly makeEncoder: (added: ReadonlyArray<AddedColumn>) => ResultEncoder
@@ -72,7 +72,7 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   readonly Query?: Pick<QuerySchema, "fields">
   /** The model of a row, or of results that are groups of rows. */
   readonly Row: RowModels | GroupModel
-  /** Set if `select` compares the dates of its rows with the periods, because they are in several columns. */
+  /** Set if `select` itself compares its rows with the periods, because their dates are in several columns. */
   readonly comparesPeriods?: true
   /** Enumerated parameters whose value changes the SQL of `select`. */
   readonly shapedBy?: ReadonlyArray<ShapedBy>
@@ -80,7 +80,7 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   readonly select: (query: QueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
   /** The argument of SQL's `count`, if a result is a group of rows. `select` adds its columns after the record. */
   readonly counted?: Statement.Fragment
-  /** The `message` of the JSON envelope for the rows of a page. */
+  /** Returns the `message` of the JSON envelope for the rows of a page. */
   readonly message?: (rows: ReadonlyArray<RowRecord>) => string | undefined
 }
 
@@ -143,7 +143,7 @@ const estimateBytes = ({ parameters, text }: CompiledStatement) => text.length +
 /** `outside` counts the results in the gaps of followed lineages, by company. */
 type Purpose = "page" | "export" | "count" | "outside"
 
-/** What the SQL depends on, in addition to the filters. */
+/** Properties of a page that its SQL depends on, in addition to the filters. */
 interface PageShape {
   readonly purpose: Purpose
   readonly limit: number
@@ -166,7 +166,7 @@ const noOffset = new Parameter(() => 0)
 
 const toDecodedQuery = (query: PageQuery): DecodedListQuery => ({ ...query })
 
-/** Properties of a query that are no parameters of its statement, or that its page shape has. */
+/** Properties of a query that are not parameters of its statement, or that are part of its page shape. */
 const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "provenance", "as_of", "cik", "followed"])
 
 const periods = new Parameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
@@ -179,7 +179,7 @@ const companies = new Parameter(({ followed }: DecodedListQuery) =>
 
 const toCompanyCounts = (counts: unknown) => Array.isArray(counts) ? counts.map(Number) : []
 
-/** Replaces values with parameters, except those in `shapedBy`. The cast restores the names. */
+/** Replaces values with parameters, except those in `shapedBy`. The type assertion restores the property names. */
 const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, shapedBy: ReadonlySet<PropertyKey>) =>
   Object.fromEntries(
     Object.entries(query).filter(([, value]) => value !== undefined).map(([name, value]) => [
@@ -251,7 +251,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       })
     }
 
-    /** An array with the number of results in the gaps of each company. */
+    /** Builds an SQL array with the number of results in the gaps of each company. */
     const buildOutsideCounts = (query: DecodedQuery) => {
       const limit = maxOutsideRows + 1
       const limitOnly = () => sql.literal(`limit ${limit}`)
@@ -369,7 +369,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     })
     const readHeaders = (query: Followed) =>
       Effect.map(hasGaps(query) ? list.countOutside(query) : noOutsideRows, (outside) => makeHeaders(query, outside))
-    /** Every row has the counts. Only a page without rows needs a second statement. */
+    /** Takes the counts from the first row. Only a page without rows needs a second statement for them. */
     const findHeaders = (query: Followed, [row]: Rows) =>
       row === undefined || !hasGaps(query)
         ? readHeaders(query)

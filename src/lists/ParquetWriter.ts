@@ -29,10 +29,10 @@ import {
 } from "../rows/RowEncoder.ts"
 import { readInt32, type RowRecord } from "../rows/RowRecord.ts"
 
-/** A row group ends with the fetched rows that exceed one of these limits. */
+/** A row group ends with the fetched rows that reach one of these limits. */
 const [maxGroupRows, maxGroupBytes] = [32_768, 8_388_608]
 
-/** Encoded bytes are passed on in chunks of at least this size, except the last one. */
+/** Encoded bytes are passed on in chunks of at least this size, except at the end of a row group or file. */
 const minChunkBytes = 65_536
 
 const noBytes = new Uint8Array(0)
@@ -48,7 +48,7 @@ const compressors = { ZSTD: (bytes: Uint8Array) => zstdCompressSync(bytes) }
 // Columns
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Returns the Parquet type of a column. Numbers and lists of the service's own tables have no encoder. */
+/** Returns the Parquet type of a column. The service's own tables have numbers and lists without an encoder. */
 const findParquetField = ({ ast }: Schema.Top): ParquetField => {
   const encoder = findFieldEncoder(ast)
   if (encoder !== undefined) return encoder.parquet
@@ -73,7 +73,7 @@ const findColumns = (models: RowModels, names: ReadonlyArray<string>): ReadonlyA
     return { name, field: findParquetField(first), isOptional }
   })
 
-/** The elements of a list are never null, like those of PostgreSQL's arrays here. */
+/** Describes a column. Elements of a list are required, because the arrays in the database contain no nulls. */
 const describeColumn = ({ field: { element, isList }, isOptional, name }: Column): ReadonlyArray<SchemaElement> => {
   const repetition_type = isOptional ? "OPTIONAL" : "REQUIRED"
   if (isList === undefined) return [{ ...element, name, repetition_type }]
@@ -84,7 +84,7 @@ const describeColumn = ({ field: { element, isList }, isOptional, name }: Column
   ]
 }
 
-/** Reads the value of the current record. Throws if it does not match its schema or its Parquet type. */
+/** Reads a column of the current record. Throws if the value does not match its schema or its Parquet type. */
 type ReadValue = () => ParquetValue | null
 
 const readNothing: ReadValue = () => null
@@ -109,7 +109,7 @@ const makeValueReader = (model: RowModel, name: string, index: number, fields: F
   }
 }
 
-/** Returns a function that finds the first model that the current record matches. */
+/** Returns a function that finds the index of the first model that the current record matches. */
 const makeModelFinder = (readers: ReadonlyArray<ReadonlyArray<ReadValue>>) => {
   const matches = (model: ReadonlyArray<ReadValue>) => {
     try {
@@ -119,7 +119,7 @@ const makeModelFinder = (readers: ReadonlyArray<ReadonlyArray<ReadValue>>) => {
       return false
     }
   }
-  /** A row that matches no model fails when it is encoded. */
+  /** Returns 0 for a row that matches no model. Encoding it then fails. */
   return () => readers.length === 1 ? 0 : Math.max(0, readers.findIndex(matches))
 }
 
@@ -127,7 +127,7 @@ const makeModelFinder = (readers: ReadonlyArray<ReadonlyArray<ReadValue>>) => {
 // Row groups
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Doubles the size of an array until it has room for `length` elements. */
+/** Returns an array with room for `length` elements: the same one, or a copy of at least twice the size. */
 const grow = <Elements extends Uint8Array | Int32Array>(
   elements: Elements,
   length: number,
@@ -173,7 +173,7 @@ class GroupBuffer {
     this.rows += 1
   }
 
-  /** Reads a column. The values may refer to the buffer. */
+  /** Reads a column of all rows. The values may share the memory of the buffer. */
   readColumn(column: number, readers: ReadonlyArray<ReadonlyArray<ReadValue>>): Array<ParquetValue | null> {
     const { bytes, fields, models, offsets } = this
     const columns = fields.offsets.length
@@ -196,14 +196,14 @@ class GroupBuffer {
   }
 }
 
-/** The bytes after one step of the encoding: a column, or the footer. They may be empty. */
+/** The result of one encoding step, which encodes a column or the footer. It may have no bytes. */
 interface ParquetChunk {
   readonly bytes: Uint8Array
-  /** Whether the rows that were added so far are complete. */
+  /** Whether the bytes complete a row group, so that the file contains all rows that were added so far. */
   readonly endsGroup: boolean
 }
 
-/** Adds the next rows, and encodes a row group if it is full or the last one. */
+/** Adds the next rows to the row group, and encodes the group if it is full or the last one. */
 export type WriteParquetRows = (rows: ReadonlyArray<RowRecord>, isLast: boolean) => Generator<ParquetChunk>
 
 /** Creates a writer for one file. `metadata` becomes the key-value metadata of the file. */

@@ -1,6 +1,6 @@
 /**
- * SQL for lists that follow lineages: a statement reads the rows of each period by itself, with an index on symbol and
- * date, at most as many as the page needs. docs/decisions/0091-followed-lineages.md
+ * SQL for lists that follow lineages: a statement reads the rows of each period separately, with an index on symbol and
+ * date, and at most as many as the page needs. docs/decisions/0091-followed-lineages.md
  */
 import { Function } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -12,17 +12,17 @@ import type { FollowedInterval } from "./FollowedLineages.ts"
 
 /** SQL fragments of a statement that reads the rows of each period. */
 export interface PeriodClauses {
-  /** Whether the periods are the gaps between them, whose rows are only counted. */
+  /** Whether the intervals are the gaps between periods, whose rows are only counted. */
   readonly areGaps: boolean
-  /** A table `period (lineage_ticker, symbol, starts, ends, rank)` for `from`, to be joined laterally. */
+  /** The intervals as a table for `from`: `period (lineage_ticker, symbol, starts, ends, rank)`. Join it laterally. */
   readonly from: Statement.Fragment
-  /** Whether a row belongs to the period. */
+  /** The condition that a row belongs to the period. */
   readonly where: Statement.Fragment
-  /** The same, for rows that are read in this order. An index has the symbol and then the order. */
+  /** The same condition for rows in the given order, so that PostgreSQL uses the index on symbol and order. */
   readonly whereInOrder: (order: Statement.Fragment) => Statement.Fragment
   /** Order and limit of the rows of one period. */
   readonly orderAndLimit: (order: Statement.Fragment) => Statement.Fragment
-  /** The same order for the rows of all periods, written so that PostgreSQL reads no more periods than it needs. */
+  /** The order of the rows of all periods, written so that PostgreSQL reads no more periods than it needs. */
   readonly mergeOrder: (order: Statement.Fragment) => Statement.Fragment
 }
 
@@ -36,8 +36,8 @@ export const isInRange = (sql: SqlClient.SqlClient, { date, end, start }: DateRa
   sql`${date} >= ${start} and ${date} < ${end}`
 
 /**
- * For a list in another order than that of the date. Counts may use a partial index that no other statement can use
- * (migration 44). Pages use no index on the date, because PostgreSQL would read and sort all rows of the range.
+ * Like `isInRange`, for a list that is not sorted by the date. Its pages must not use an index on the date, because
+ * PostgreSQL would read and sort the whole range. Counts may, with the partial index of migration 44.
  */
 export const isInUnsortedRange = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
   const { date, end, start } = range
@@ -46,7 +46,7 @@ export const isInUnsortedRange = (sql: SqlClient.SqlClient, range: DateRange, is
     : sql`case when ${date} >= ${start} then ${date} < ${end} else false end`
 }
 
-/** The days of the period, to compare with the date of the row. */
+/** Returns the days of the period, to be compared with the date of a row. */
 const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDate): DateRange => {
   const midnight = (day: string) =>
     sql.literal(type === fieldTypes.date ? day : `${day}::timestamp at time zone interval '-05:00'`)
@@ -70,7 +70,7 @@ export interface PeriodClauseOptions {
   /** Undefined if the rows have no date. */
   readonly rowDate: RowDate | undefined
   readonly orderAndLimit: PeriodClauses["orderAndLimit"]
-  /** SQL after `from`, which selects or sorts the intervals. */
+  /** A `where` or `order by` clause that selects or sorts the intervals. */
   readonly selection: string
 }
 
@@ -79,7 +79,7 @@ export const makePeriodClauses = (
   intervals: QueryParameter<ReadonlyArray<FollowedInterval>>,
   { areGaps, orderAndLimit, rowDate, selection }: PeriodClauseOptions,
 ): PeriodClauses => {
-  // Subqueries, because PostgreSQL would otherwise plan each execution for the number of intervals.
+  // In subqueries, because PostgreSQL would otherwise plan each execution anew for the number of intervals.
   const array = (name: keyof FollowedInterval, type: string) =>
     sql`(select ${intervals.map((all) => toArrays(all)[name])}::${sql.literal(type)}[])`
   /** Whether the list has the newest rows first, so that the rows of a period precede those of the next rank. */

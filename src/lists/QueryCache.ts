@@ -54,7 +54,7 @@ const estimateSize = ({ body }: CachedResult, key: string) => entryOverheadBytes
 
 const minRememberedKeys = 10_000
 
-/** Returns a function that checks whether a key is one of the last 10,000 to 20,000 requested keys. */
+/** Returns a function that checks whether a key is among the last 10,000 to 20,000 requested keys, and records it. */
 const makeRepetitionDetector = () => {
   let [current, previous] = [new Set<string>(), new Set<string>()]
   return (key: string) => {
@@ -73,8 +73,8 @@ const wasInterrupted = <E>(exit: Exit.Exit<CachedResult, E>) =>
 
 export class QueryCache extends Context.Service<QueryCache, {
   /**
-   * Returns a handler that caches the results of `read` until a table that the endpoint reads changes. Results of the
-   * past stay cached.
+   * Returns a handler that caches the results of `read` until a table that the endpoint reads changes. Results of
+   * requests with `as_of` remain valid.
    */
   readonly makeHandler: <Query extends object, E>(
     endpoint: AnnotatedEndpoint,
@@ -99,7 +99,7 @@ export class QueryCache extends Context.Service<QueryCache, {
       const wasRequestedRecently = makeRepetitionDetector()
       let handlerCount = 0
 
-      /** The past changes only with a failover that lost transactions. */
+      /** Returns the version of all results of the past. Only a failover that lost transactions can change them. */
       const getPastVersion = () => {
         const timeline = versions.getTimeline()
         return timeline === undefined ? undefined : `past of ${timeline}`
@@ -114,7 +114,7 @@ export class QueryCache extends Context.Service<QueryCache, {
         const handlerId = handlerCount++
         const pendingReads = new Map<string, Listeners<E>>()
 
-        /** Reads from the primary, or from a replica with the current version of the tables. */
+        /** Reads from a replica that has the current version of the tables, or from the primary. */
         const readCurrent = (query: Query) => {
           const version = tableVersions.current()
           return makeReplicaReader === undefined || version === undefined

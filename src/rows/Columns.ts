@@ -16,7 +16,7 @@ import {
   textFieldEncoder,
 } from "./FieldEncoders.ts"
 
-/** Returns the JSON schema of a row class. OpenAPI uses the name of the class. */
+/** Returns the JSON schema of a row class. It has the name of the class in the OpenAPI document. */
 export const getRowJsonSchema = <Json extends Schema.Top>(
   { identifier, json }: { readonly identifier: string; readonly json: Json },
 ) => json.annotate({ identifier })
@@ -57,7 +57,7 @@ export const literalColumn = <const Words extends ReadonlyArray<string>>(words: 
     json: Schema.Literals(words).annotate({ description }),
   })
 
-/** A date without a time, `YYYY-MM-DD`. */
+/** A column for a date without a time. Format: `YYYY-MM-DD`. */
 export const dateColumn = (description: string) =>
   Model.Field({
     select: Schema.String.annotate({ fieldEncoder: dateFieldEncoder }),
@@ -65,7 +65,7 @@ export const dateColumn = (description: string) =>
     json: Schema.String.annotate({ format: "date", description }),
   })
 
-/** A `bigint` of at most 2^53-1. The driver returns a JavaScript `bigint`, which JSON does not support. */
+/** A `bigint` column of at most 2^53-1. The driver returns a JavaScript `bigint`, which JSON does not support. */
 export const integerColumn = (description: string) =>
   Model.Field({
     select: Schema.BigInt.pipe(Schema.decodeTo(
@@ -109,7 +109,7 @@ const LinkText = TrimmedText.check(
 
 const sourceDescription = "Links to the documents that the row comes from. A fragment names the element or fact."
 
-/** Null: unknown. */
+/** Links to the sources of a row; null if they are unknown. */
 const sourceColumn = Model.Field({
   select: Schema.NullOr(Schema.Array(Schema.String).annotate({ fieldEncoder: textArrayFieldEncoder })),
   insert: Schema.optionalKey(Schema.NullOr(
@@ -124,10 +124,10 @@ const sourceColumn = Model.Field({
   }),
 })
 
-/** The column `source` in the model of a row, for data files only: responses have it with `provenance=true`. */
+/** The column `source` for data files. Responses do not have it by default: `provenance=true` adds it to the rows. */
 export const loadedSourceColumn = Model.Field({ insert: sourceColumn.schemas.insert })
 
-/** A decimal in a data file. The parameters are the maximum number of digits before and after the point. */
+/** Makes the schema of a decimal in a data file, with a maximum number of digits before and after the point. */
 const makeDecimalText = (integers: number, decimals: number) =>
   Schema.String.check(Schema.isPattern(new RegExp(`^-?\\d{1,${integers}}(\\.\\d{1,${decimals}})?$`), {
     message: `must be a decimal number with at most ${integers} digits before the point and ${decimals} after it`,
@@ -202,7 +202,7 @@ declare module "effect/Schema" {
 
 /**
  * Marks the column with the row's own date, once per row type. `follow_lineage` returns a row if this date is in the
- * period of its symbol. An instant counts on the day that the API prints, at -05:00 (§2.1, timestamps).
+ * period of its symbol. An instant belongs to the day that the API prints, at -05:00 (§2.1, timestamps).
  */
 export const rowDateColumn = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
@@ -218,7 +218,7 @@ const lineageTickerColumn = tickerColumn(
   "ZYXB",
 )
 
-/** The columns that a request adds to rows with `provenance` and `follow_lineage`, in this order after all others. */
+/** Columns that `provenance` and `follow_lineage` add to rows, in this order, after all other columns. */
 export const addedColumns = { source: sourceColumn, lineage_ticker: lineageTickerColumn }
 
 export type AddedColumn = keyof typeof addedColumns
@@ -231,7 +231,7 @@ interface JsonRow<Fields> {
 const optionalSource = { source: Schema.optionalKey(sourceColumn.schemas.json) }
 const optionalLineageTicker = { lineage_ticker: Schema.optionalKey(lineageTickerColumn.schemas.json) }
 
-/** Like `getRowJsonSchema`, for rows that can follow a lineage. */
+/** Like `getRowJsonSchema`, for rows of lists that can follow lineages. */
 export const getTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>({ identifier, json }: JsonRow<Fields>) =>
   Schema.Struct({ ...json.fields, ...optionalLineageTicker }).annotate({ identifier })
 
@@ -239,7 +239,7 @@ export const getTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>({ id
 export const getSourcedRowJsonSchema = <Fields extends Schema.Struct.Fields>({ identifier, json }: JsonRow<Fields>) =>
   Schema.Struct({ ...json.fields, ...optionalSource }).annotate({ identifier })
 
-/** Like `getRowJsonSchema`, for rows that can have a source and follow a lineage. */
+/** Like `getRowJsonSchema`, for rows that can have a source, of lists that can follow lineages. */
 export const getSourcedTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>(
   { identifier, json }: JsonRow<Fields>,
 ) => Schema.Struct({ ...json.fields, ...optionalSource, ...optionalLineageTicker }).annotate({ identifier })

@@ -4,13 +4,13 @@
  */
 import { output } from "./OutputBuffer.ts"
 
-/** Ends a record. */
+/** The line ending after each record. */
 export const csvNewline = "\r\n"
 
 /** Tells Excel that a file is UTF-8. */
 export const byteOrderMark = "\uFEFF"
 
-/** Text that a spreadsheet may run as a formula. Some spreadsheets skip white space or accept full-width signs. */
+/** Matches text that a spreadsheet may run as a formula. Some skip white space, or accept full-width characters. */
 const formula = /^[\s\0]*[=+\-@＝＋－＠]|^[\t\r\n]/
 
 const textDecoder = new TextDecoder("utf-8", { ignoreBOM: true })
@@ -29,7 +29,7 @@ const [newline, carriageReturn, quote, apostrophe, comma, bracket, backslash, le
   123,
 ]
 
-/** A fast check for most texts: a text that begins with an ASCII letter or digit is not a formula. */
+/** A fast check before `formula`: a text that begins with an ASCII letter or digit is not a formula. */
 const isAsciiAlphanumeric = (code: number) =>
   (code >= 97 && code <= 122) || (code >= 65 && code <= 90) || (code >= 48 && code <= 57)
 
@@ -38,7 +38,7 @@ const isFormula = (start: number, end: number) =>
   start < end && !isAsciiAlphanumeric(output.bytes[start] ?? 0) &&
   formula.test(textDecoder.decode(output.bytes.subarray(start, end)))
 
-/** The characters after a backslash in JSON, except `u`. */
+/** Control characters by the letter of their JSON escape. After a backslash, others except `u` mean themselves. */
 const escapedCharacters = new Map(
   [["b", "\b"], ["f", "\f"], ["n", "\n"], ["r", "\r"], ["t", "\t"]].map(([letter = "", character = ""]) => [
     letter.charCodeAt(0),
@@ -46,10 +46,10 @@ const escapedCharacters = new Map(
   ]),
 )
 
-/** Replaces a lone surrogate, which UTF-8 cannot encode. JSON uses `\u` only for these and for control characters. */
+/** Replaces a lone surrogate, which UTF-8 cannot encode. JSON has `\u` only for these and for control characters. */
 const replacementCharacter = new TextEncoder().encode("\uFFFD")
 
-/** Replaces the JSON string with its text, at the same position. Returns the position after it. */
+/** Replaces the JSON string in the output with its text. Returns the position after the text. */
 const unescape = (start: number, end: number) => {
   const { bytes } = output
   let written = start
@@ -70,7 +70,7 @@ const unescape = (start: number, end: number) => {
   return written
 }
 
-/** Quotes the text at the position, in place. Returns the position after it. */
+/** Puts the text in the output in quotes, in place. Returns the position after it. */
 const quoteInPlace = (start: number, end: number) => {
   let quotes = 2
   for (let at = start; at < end; at += 1) if (output.bytes[at] === quote) quotes += 1
@@ -96,7 +96,7 @@ const needsQuotes = (start: number, end: number) => {
   return false
 }
 
-/** Prefixes a formula with an apostrophe, so that a spreadsheet shows it as text. */
+/** Replaces a JSON string with its cell. An apostrophe before a formula makes a spreadsheet show it as text. */
 const writeTextCell = (start: number, end: number) => {
   let textEnd = unescape(start, end)
   if (isFormula(start, textEnd)) {
@@ -108,7 +108,7 @@ const writeTextCell = (start: number, end: number) => {
 }
 
 /**
- * Replaces the JSON value at this position of the output with its cell, and returns the position after it.
+ * Replaces the JSON value from `start` to `end` of the output with its cell. Returns the position after the cell.
  * Numbers, `true` and `false` stay unchanged.
  */
 export const replaceWithCsvCell = (start: number, end: number): number => {
@@ -125,6 +125,6 @@ export const replaceWithCsvCell = (start: number, end: number): number => {
   }
 }
 
-/** Encodes a JSON value as a cell. */
+/** Encodes a JSON value as a CSV cell. */
 export const encodeCsvCell = (json: string): string =>
   textDecoder.decode(output.bytes.subarray(0, replaceWithCsvCell(0, output.writeText(json, 0))))

@@ -17,10 +17,10 @@ import {
 } from "./ParquetFields.ts"
 import { readInt16, readInt32 } from "./RowRecord.ts"
 
-/** The column's schemas must encode the value instead, because it is rare or invalid. */
+/** Result of an encoder if the column's schemas must encode the value instead, because it is rare or invalid. */
 export const unsupported = -1
 
-/** The value does not match the schema. */
+/** Result of an encoder if the value does not match the schema. */
 export const invalid = -2
 
 /** OIDs of the PostgreSQL types that have an encoder. */
@@ -109,7 +109,7 @@ const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
   return true
 }
 
-/** For a column that contains one of these words. */
+/** Makes the encoder of a column that contains only these words. */
 export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEncoder => {
   const encoded = words.map((word) => ({
     stored: textEncoder.encode(word),
@@ -126,7 +126,7 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
   return { type: fieldTypes.text, write, parquet: makeLiteralParquetField(words) }
 }
 
-/** Layout: dimensions, flags, element type, length and lower bound of each dimension, elements. */
+/** Writes an array as JSON. Its layout: dimensions, flags, element type, size and lower bound of each, elements. */
 const writeTextArray: WriteField = (bytes, offset, size, position) => {
   const dimensions = readInt32(bytes, offset)
   const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
@@ -161,14 +161,14 @@ const fourDigits = Int32Array.from({ length: 10_000 }, (_, group) => {
   const digits = String(group).padStart(4, "0")
   return readInt32(textEncoder.encode(digits), 0)
 })
-/** The number of digits in a group without leading zeros, and without trailing zeros. */
+/** The number of digits of each group: without leading zeros, and without trailing zeros. */
 const leadingDigits = Uint8Array.from({ length: 10_000 }, (_, group) => String(group).length)
 const trailingDigits = Uint8Array.from(
   { length: 10_000 },
   (_, group) => String(group).padStart(4, "0").replace(/0+$/, "").length,
 )
 
-/** Writes four digits. */
+/** Writes a group as four digits. */
 export const writeGroup = (group: number, position: number) => {
   output.view.setInt32(position, fourDigits[group] ?? 0)
   return position + 4
@@ -194,7 +194,7 @@ const writeInteger: WriteField = (bytes, offset, _, position) => {
   return writeDigits(Math.abs(value), position)
 }
 
-/** For a `bigint` of at most 2^53-1. */
+/** Encodes a `bigint` of at most 2^53-1. */
 export const integerFieldEncoder: FieldEncoder = {
   type: fieldTypes.bigint,
   write: writeInteger,
@@ -234,7 +234,7 @@ const writeDecimal: WriteField = (bytes, offset, _, position) => {
   return position + (trailingDigits[group] ?? 0)
 }
 
-/** For a `numeric` column with at most `precision` digits, `scale` of them after the point. JSON has no such limit. */
+/** Makes the encoder of a `numeric` column. `precision` (all digits) and `scale` (decimals) limit only Parquet. */
 export const makeDecimalFieldEncoder = (precision: number, scale: number): FieldEncoder => ({
   type: fieldTypes.numeric,
   write: writeDecimal,
@@ -334,18 +334,18 @@ const writeTime = (time: number, position: number) => {
   return output.writeWords(offsetSuffix, position)
 }
 
-/** The schemas encode other times, because local mean time was used before 1900, and 2^53 microseconds end in 2285. */
+/** Times that the encoders support: New York had local mean time before 1900, and 2^53 microseconds end in 2285. */
 const [fastSince, fastUntil] = [Date.UTC(1900, 0, 1), Date.UTC(2285, 0, 1)]
 
-/** The milliseconds that a time printed with -05:00 is behind UTC. */
+/** The difference between UTC and a time printed with -05:00, in milliseconds. */
 const printedOffset = 5 * 60 * 60 * 1000
 
-/** `getShift` returns the milliseconds to add to the stored digits to get the printed ones. */
+/** Makes the encoder of a time. `getShift` returns the milliseconds from the stored to the printed wall-clock time. */
 export const makeTimeFieldEncoder = (
   type: typeof fieldTypes.timestamp | typeof fieldTypes.timestamptz,
   getShift: (time: number) => number,
 ): FieldEncoder => {
-  /** Returns the printed digits in milliseconds since 1970; undefined if the schemas must compute them. */
+  /** Returns the printed wall-clock time in ms since 1970; undefined if the schemas must compute it. */
   const readPrinted = (bytes: Uint8Array, offset: number) => {
     const micros = readInt64(bytes, offset)
     // Truncates toward 2000, like the driver.

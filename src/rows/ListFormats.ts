@@ -20,7 +20,7 @@ export const listContentTypes: Readonly<Record<Format, string>> = {
 
 type AcceptedTypes<Name> = ReadonlyArray<readonly [Name, ReadonlyArray<string>]>
 
-/** Media types in `Accept` by format. The first format wins if a client accepts several equally. */
+/** Media types of each format in `Accept`. If a client accepts several formats equally, the first one wins. */
 const acceptedTypes: AcceptedTypes<ListFormat> = [
   ["json", ["application/json"]],
   ["csv", ["text/csv"]],
@@ -43,7 +43,7 @@ const parseAccept = (accept: string): ReadonlyArray<MediaRange> =>
     return { type, quality: Number(qualities[0] ?? 1) }
   })
 
-/** The quality value of a media type, taken from the most specific range: `text/csv`, then `text/*`, then any type. */
+/** Returns the quality of a media type from the most specific range: `text/csv`, then `text/*`, then any type. */
 const rankType = (ranges: ReadonlyArray<MediaRange>, type: string) => {
   const [major = ""] = type.split("/", 1)
   for (const [index, name] of [type, `${major}/*`, "*/*"].entries()) {
@@ -79,12 +79,12 @@ const negotiate = <Name>(accept: string | undefined, acceptedTypes: AcceptedType
   accept === undefined || jsonAccepts.has(accept) ? "json" : chooseFormat(accept, acceptedTypes)
 
 /**
- * Returns the format of a page with the highest quality; in a tie, the more specific one, then JSON.
+ * Returns the format of a page with the highest quality; in a tie, the more specific one, or the first of all formats.
  * A client that accepts none of the three formats gets JSON instead of a 406, because errors are also JSON.
  */
 export const negotiateListFormat = (accept: string | undefined): ListFormat => negotiate(accept, acceptedTypes)
 
-/** Like `negotiateListFormat`, for an export. JSON means that the client accepts none of its formats. */
+/** Like `negotiateListFormat`, for an export. JSON means that the client prefers no format of an export. */
 export const negotiateExportFormat = (accept: string | undefined): Format => negotiate(accept, acceptedExportTypes)
 
 /** Returns the headers of a file: the number of rows, if known in advance, and the name of a CSV or Parquet file. */

@@ -1,9 +1,9 @@
 /** The buffer that rows are encoded into. Encoding is synchronous, so one buffer is enough. */
 
 const initialBytes = 262_144
-/** A larger buffer is released after use. */
+/** Maximum size of a buffer that is kept after use. */
 const maxKeptBytes = 4_194_304
-/** Extra room, because a four-byte write may extend past the end of the text. */
+/** Room after the text, because the last write of four bytes may extend past its end. */
 const spareBytes = 8
 
 const textEncoder = new TextEncoder()
@@ -35,7 +35,7 @@ class OutputBuffer {
     this.view = new DataView(bytes.buffer)
   }
 
-  /** Makes room for `size` bytes at the position. */
+  /** Ensures that the buffer has room for `size` bytes at the position. */
   reserve(position: number, size: number) {
     const needed = position + size + spareBytes
     if (needed <= this.bytes.length) return
@@ -64,7 +64,7 @@ class OutputBuffer {
     return position + textEncoder.encodeInto(text, this.bytes.subarray(position)).written
   }
 
-  /** Returns a copy of the bytes before the end, so that a response does not retain the buffer. */
+  /** Returns a copy of the bytes before `end`, so that a response does not retain the buffer. */
   take(end: number): Uint8Array {
     const copy = this.bytes.slice(0, end)
     if (this.bytes.length > maxKeptBytes) this.replace(new Uint8Array(0))

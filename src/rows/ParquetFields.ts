@@ -15,7 +15,7 @@ export interface ParquetField {
   readonly isList?: true
   /** Enumerated columns are always dictionary-encoded. */
   readonly isEnumerated?: true
-  /** Reads a field that is not null. Undefined: the value is rare or invalid, so `parse` must read its JSON. */
+  /** Reads a field that is not null. Undefined if the value is rare or invalid; then `parse` must read its JSON. */
   readonly read: (bytes: Uint8Array, offset: number, size: number) => ParquetValue | undefined
   /** Reads the JSON of a value. Throws if the value does not fit the type. */
   readonly parse: (json: string) => ParquetValue
@@ -44,7 +44,7 @@ const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
   return true
 }
 
-/** For a column that contains one of these words. */
+/** Makes the Parquet type of a column that contains only these words. */
 export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetField => {
   const encoded = words.map((word) => textEncoder.encode(word))
   return {
@@ -55,7 +55,7 @@ export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetFi
   }
 }
 
-/** Layout: dimensions, flags, element type, length and lower bound of each dimension, elements. */
+/** Reads an array. Its layout: dimensions, flags, element type, size and lower bound of each dimension, elements. */
 const readTextList: ParquetField["read"] = (bytes, offset, size) => {
   const dimensions = readInt32(bytes, offset)
   const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
@@ -81,7 +81,7 @@ export const textListParquetField: ParquetField = {
 export const readInt64 = (bytes: Uint8Array, offset: number) =>
   readInt32(bytes, offset) * 4_294_967_296 + (readInt32(bytes, offset + 4) >>> 0)
 
-/** For integers of at most 2^53-1. The type needs no annotation, and hyparquet-writer 0.17 writes an invalid one. */
+/** For integers of at most 2^53-1. A logical type is not needed, and hyparquet-writer 0.17 writes an invalid one. */
 export const integerParquetField: ParquetField = {
   element: { type: "INT64" },
   read: (bytes, offset) => {
@@ -101,10 +101,10 @@ export const booleanParquetField: ParquetField = {
 // Decimals
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Digits that a 64-bit integer always has room for. */
+/** Maximum number of digits that always fit into a 64-bit integer. */
 const maxInt64Digits = 18
 
-/** The smallest number of bytes whose signed integers have room for this many digits. */
+/** Returns the smallest size in bytes of a signed integer that has room for this many digits. */
 const countBytes = (digits: number) => {
   const bits = (10n ** BigInt(digits) - 1n).toString(2).length + 1
   return Math.ceil(bits / 8)
@@ -112,7 +112,7 @@ const countBytes = (digits: number) => {
 
 const [positive, negative] = [0, 0x4000]
 
-/** A decimal with at most `precision` digits, `scale` of them after the point. Other values are refused. */
+/** Makes the type of a decimal with at most `precision` digits, `scale` of them after the point. Refuses others. */
 export const makeDecimalParquetField = (precision: number, scale: number): ParquetField => {
   const limit = 10n ** BigInt(precision)
   /** Number of groups of four digits after the point, and the factor by which they exceed the scale. */
@@ -129,7 +129,7 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
     return unscaled
   }
 
-  /** Layout: number of groups, weight of the first group (0: before the point), sign, number of decimals, groups. */
+  /** Reads a `numeric`: number of groups, weight of the first group (0: before the point), sign, decimals, groups. */
   const read: ParquetField["read"] = (bytes, offset) => {
     const count = readInt16(bytes, offset)
     const last = readInt16(bytes, offset + 2) + fractionGroups
@@ -158,7 +158,7 @@ export const makeDecimalParquetField = (precision: number, scale: number): Parqu
 // Dates and times
 // ----------------------------------------------------------------------------------------------------------------
 
-/** `readDay` returns the day since 1970, or undefined if it cannot be printed. */
+/** Makes the type of a date. `readDay` returns days since 1970, or undefined if the date cannot be printed. */
 export const makeDateParquetField = (
   readDay: (bytes: Uint8Array, offset: number) => number | undefined,
 ): ParquetField => ({
@@ -174,7 +174,7 @@ const toMicros = (millis: number) => {
   return Number.isSafeInteger(micros) ? BigInt(micros) : BigInt(millis) * 1000n
 }
 
-/** `readMillis` returns milliseconds since 1970 UTC, or undefined if only the schemas can compute them. */
+/** Makes the type of a time. `readMillis` returns ms since 1970, or undefined if only the schemas can compute them. */
 export const makeInstantParquetField = (
   readMillis: (bytes: Uint8Array, offset: number) => number | undefined,
 ): ParquetField => ({

@@ -16,7 +16,7 @@ import type { RowRecord } from "./RowRecord.ts"
 /** The rows of a result: one row, or a group of adjacent rows such as an ownership filing. */
 export type RowsOfResult = Array.NonEmptyReadonlyArray<RowRecord>
 
-/** Encodes results. Each function writes at a position in the output and returns the position after the text. */
+/** Encodes results. The `write` functions write at a position in the output and return the position after the text. */
 export interface ResultEncoder {
   /** The models of a row. */
   readonly models: RowModels
@@ -28,7 +28,7 @@ export interface ResultEncoder {
   readonly writeJson: (rows: RowsOfResult, position: number) => number
   /** Writes the CSV record of a row; each row of a group has one. */
   readonly writeCsvRecord: WriteRow
-  /** The column with the date of a row; undefined if the rows have none. */
+  /** The column with the date of a row; undefined if the rows have no date. */
   readonly rowDate: RowDate | undefined
   /** Whether a row belongs to the same result as the previous one; undefined if each result is one row. */
   readonly isSameResult: ((row: RowRecord, previous: RowRecord) => boolean) | undefined
@@ -45,14 +45,14 @@ export const makeRowResultEncoder = (Row: RowModels): ResultEncoder => {
   return makeResultEncoder(Row, { writeJson: ([row], position) => write(row, position), isSameResult: undefined })
 }
 
-/** For results that are groups of rows. `writeJson` writes one group. */
+/** Makes the encoder of results that are groups of rows. `writeJson` writes one group. */
 export const makeGroupResultEncoder = (
   Row: RowModels,
   isSameResult: (row: RowRecord, previous: RowRecord) => boolean,
   writeJson: ResultEncoder["writeJson"],
 ): ResultEncoder => makeResultEncoder(Row, { writeJson, isSameResult })
 
-/** Splits rows into results. */
+/** Groups rows into results. */
 export const splitResults = (
   { isSameResult }: ResultEncoder,
   rows: ReadonlyArray<RowRecord>,
@@ -100,7 +100,7 @@ export interface EncodedChunk {
   readonly rows: number
 }
 
-/** Encodes the next rows of a file. A group that may continue is held back, unless the rows are the last ones. */
+/** Encodes the next rows of a file. NDJSON keeps back a group that may continue, unless the rows are the last ones. */
 export type WriteChunk = (rows: ReadonlyArray<RowRecord>, isLast: boolean) => EncodedChunk
 
 const makeCsvWriter = (encoder: ResultEncoder): WriteChunk => {

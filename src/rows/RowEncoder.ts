@@ -28,7 +28,7 @@ export type RowModels = RowModel | ReadonlyArray<RowModel>
 
 export const toArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
 
-/** Returns the names of all columns, in the order of the JSON. Added columns are the last ones. */
+/** Returns the names of all columns, in the order of the JSON. `addedColumns` come last. */
 export const getColumnNames = (models: RowModels): ReadonlyArray<string> => {
   const names = new Set(toArray(models).flatMap((model) => Object.keys(model.json.fields)))
   const added = Object.keys(addedColumns).filter((name) => names.delete(name))
@@ -127,7 +127,7 @@ const makeTypedFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
     fields.bytes = bytes
     fields.decode = decode
   }
-  /** Does not retain the connection's buffer. */
+  /** Drops the reference to the connection's buffer, so that its memory can be freed. */
   const release = () => {
     fields.bytes = noBytes
   }
@@ -209,8 +209,9 @@ const compileColumns = (model: RowModel, columns: ReadonlyArray<string>, fields:
     return { name, write: makeColumnWriter(index, fields, select, json) }
   })
 
-/** Writes a row at the position. Returns the position after it, or -1 - i if the i-th column is invalid. */
+/** Writes rows of one model. */
 interface ModelWriter {
+  /** Writes a row at the position. Returns the position after it, or -1 - i if `columns[i]` is invalid. */
   readonly write: (position: number) => number
   readonly columns: ReadonlyArray<string>
 }

@@ -53,14 +53,14 @@ export class RowRecord {
     return true
   }
 
-  /** Returns a record with its own bytes. */
+  /** Returns a record that shares its bytes with no other: itself, if it is alone in its buffer. */
   copy(): RowRecord {
     if (this.bytes.length === this.size) return this
     return new RowRecord(this.bytes.slice(this.offset, this.offset + this.size), 0, this.size, this.decode)
   }
 }
 
-/** Returns the records of rows that were selected with `ResultEncoder.selection`. */
+/** Returns the first column of each row, which `ResultEncoder.selection` selects as a record. */
 export const toRecords = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<RowRecord> =>
   rows.map(([record]) => {
     if (record instanceof RowRecord) return record

@@ -38,20 +38,20 @@ const makeWallClockSchema = (timeZone: DateTime.TimeZone) =>
     Schema.decodeTo(Schema.DateTimeUtc, SchemaTransformation.transform(makeWallClockConversion(timeZone))),
   )
 
-/** Reads and writes the wall-clock times of data files, such as `2026-06-01 09:30:00`. */
+/** Makes functions that parse and format the wall-clock times of data files, such as `2026-06-01 09:30:00`. */
 const makeWallClock = (timeZone: DateTime.TimeZone) => ({
-  /** The text must be a valid time. */
+  /** Parses a text that must be a valid time. */
   parse: (text: string): DateTime.Utc =>
     makeWallClockConversion(timeZone).decode(new Date(`${text.replace(" ", "T")}Z`)),
-  /** Drops milliseconds. */
+  /** Formats an instant without milliseconds. */
   format: (instant: DateTime.Utc) =>
     DateTime.formatIsoOffset(DateTime.setZone(instant, timeZone)).slice(0, 19).replace("T", " "),
 })
 
-/** The clock of `FixedOffsetTimeColumn`. */
+/** Text format of `FixedOffsetTimeColumn` in data files: wall-clock time at -05:00. */
 export const fixedOffsetClock = makeWallClock(eastern)
 
-/** The clock of `NewYorkTimeColumn`. */
+/** Text format of `NewYorkTimeColumn` in data files: wall-clock time in New York. */
 export const newYorkClock = makeWallClock(newYork)
 
 const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3})?$/
@@ -70,7 +70,7 @@ const millisPerDay = 24 * millisPerHour
 
 const maxCachedDays = 50_000
 
-/** Caches a value per day. Days are counted from 1970. */
+/** Returns a function that caches the value of each day. Days are counted from 1970. */
 const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
   const cache = new Map<number, A>()
   return (day: number): A => {
@@ -83,7 +83,7 @@ const cachePerDay = <A extends number | null>(compute: (day: number) => A) => {
   }
 }
 
-/** The shift is constant within a day, except on the two days per year on which New York's clock changes. */
+/** Makes the shift from New York's time to -05:00. It changes within a day only on the two days of clock changes. */
 const makeNewYorkShift = () => {
   const { decode } = makeWallClockConversion(newYork)
   const computeShift = (time: number) => DateTime.toEpochMillis(decode(new Date(time))) - fiveHours - time
@@ -94,7 +94,7 @@ const makeNewYorkShift = () => {
   return (time: number) => getDayShift(Math.floor(time / millisPerDay)) ?? computeShift(time)
 }
 
-/** The first and last times that print with a year from 1 to 9999 (D34). The tables have the same constraints. */
+/** Bounds within which every time prints with a year from 1 to 9999 (D34). The tables have the same constraints. */
 const [earliest, latest] = [Date.parse("0001-01-02T00:00:00Z"), Date.parse("9999-12-31T23:59:59.999-05:00")]
 
 /** Whether the year is printable. Also true for text that is not a time, which another check reports. */
@@ -114,7 +114,7 @@ const WallClockText = Schema.String.check(
   printableYear,
 )
 
-/** A time in a data file (D31, files): without a zone, such as `2026-06-01 09:30:00`, or as the API prints it. */
+/** Makes the schema of a time in a data file (D31, files): without a zone, or as the API prints it. */
 const makeWallClockText = (timeZone: DateTime.TimeZone) =>
   Schema.String.pipe(Schema.decodeTo(
     WallClockText,

@@ -1,4 +1,4 @@
-/** Tests that documents cite in their tables. */
+/** Finds the tests that documents cite in their tables. */
 import { existsSync, readFileSync } from "node:fs"
 import { join } from "node:path"
 import { repositoryRoot } from "../support/CodeBlocks.ts"
@@ -9,20 +9,20 @@ interface Citation {
   readonly title: string | undefined
 }
 
-/** Rows of all Markdown tables, without heads and separators. */
+/** Returns the rows of all Markdown tables, without header rows and separators. */
 export const tableRowsOf = (document: string) =>
   document.split("\n").filter((line, at, lines) =>
     line.startsWith("| ") && !line.startsWith("| -") && lines[at + 1]?.startsWith("| -") !== true
   )
 
-/** Finds citations in a row: a test file as code, optionally followed by a test title in quotes. */
+/** Finds the citations in a row: a test file as code, optionally followed by a test title in quotes. */
 export const citationsOf = (row: string): ReadonlyArray<Citation> =>
   Array.from(
     row.matchAll(/`(test\/[\w./-]+\.test\.ts)`(?: "(.+?)"(?= *(?:<br>|\|)))?/g),
     ([, file = "", title]) => ({ file, title }),
   )
 
-/** Citations whose file, or title in that file, does not exist. */
+/** Returns the citations whose file, or title in that file, does not exist. */
 export const missingOf = (citations: ReadonlyArray<Citation>) =>
   citations.filter(({ file, title }) => {
     const path = join(repositoryRoot, file)

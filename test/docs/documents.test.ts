@@ -12,7 +12,7 @@ const documents = globSync(["*.md", "{bench,docs,ops,samples}/**/*.md"], { cwd: 
   .filter((file) => !file.includes("node_modules") && !file.startsWith("bench/results"))
   .map((file) => ({ file, text: readFileSync(join(projectRoot, file), "utf8") }))
 
-/** Lines of the shell blocks, without comments; a backslash joins lines. */
+/** Returns the lines of the shell blocks, without comments. A backslash at the end of a line joins it with the next. */
 const linesOf = (text: string) =>
   Array.from(text.matchAll(/^( *)```sh\n([\s\S]*?)^\1```/gm), ([, , block = ""]) => block.replaceAll(/\\\n\s*/g, ""))
     .flatMap((block) => block.split("\n"))
@@ -57,7 +57,7 @@ describe("The documents", () => {
           const depth = words.findIndex((_, at) => !known.has(words.slice(0, at + 1).join(" ")))
           const command = words.slice(0, depth < 0 ? words.length : depth).join(" ")
           const flags = words.filter((word) => word.startsWith("--")).map((word) => word.slice(2).split("=")[0] ?? "")
-          // A command with subcommands needs one of them.
+          // A command that has subcommands must be followed by one.
           const next = depth < 0 ? "" : words[depth] ?? ""
           const hasOthers = [...known.keys()].some((name) => name.startsWith(`${command} `))
           const isKnown = command !== "" && !(hasOthers && /^\w/.test(next))
@@ -96,7 +96,7 @@ describe("The documents", () => {
     )
     assert.isAbove(named.length, 50)
     const missing = named.filter(({ file, path }) =>
-      // A test may be named without its ending; `widgets` and `00NN_` are examples.
+      // Documents may name a test without its extension. `widgets` and `00NN_` stand for any name.
       !/widgets|NN_/.test(path) && ![path, `${path}.ts`, `${path}.test.ts`].some((name) =>
         existsSync(join(projectRoot, name)) || existsSync(join(projectRoot, dirname(file), name))
       )

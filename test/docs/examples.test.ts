@@ -23,15 +23,15 @@ import * as Service from "../support/Service.ts"
 /** `UPDATE_EXAMPLES=1 npm run test:all -- docs/examples` writes the current output into the documents. */
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
-/** Whether to skip Python examples because Python or `requests` is missing; REQUIRE_PYTHON forbids that. */
+/** Whether to skip Python examples, because Python or `requests` is missing. With REQUIRE_PYTHON, they must run. */
 const skipped = pythonWithRequests === undefined && (process.env["REQUIRE_PYTHON"] ?? "") === ""
 const named = (name: string) => `${name}${skipped ? " (no python3 with requests on this machine)" : ""}`
 
-/** The service with the sample market, and a reader's project. */
+/** The service with the sample data, and the project folder of a reader. */
 class Reader extends Context.Service<Reader, {
   readonly base: string
   readonly key: string
-  /** Folder of the project. */
+  /** Folder in which the examples run. */
   readonly place: string
 }>()("test/docs/Reader") {
   static readonly layer = Layer.effect(
@@ -53,19 +53,19 @@ class Reader extends Context.Service<Reader, {
   )
 }
 
-/** `test/client/package.test.ts` runs the TypeScript of this file, and checks the types in all documents. */
+/** Only its shell examples run here: `test/client/package.test.ts` runs the TypeScript. */
 const clientGuide = "docs/guides/client.md"
 
 const isCurl = ({ language, text }: CodeBlock) => language === "sh" && /\bcurl\b|^export TICKERLINE_KEY/m.test(text)
 const isRun = (fence: CodeBlock) => isCurl(fence) || fence.language === "ts" || fence.language === "python"
 const isOutput = ({ language }: CodeBlock) => language === "json" || language === "text"
 
-/** `clients/python/check` runs the examples of the Python client, on several versions of Python. */
+/** Documents with Python examples, except `python.md`, whose examples `clients/python/check` runs. */
 const filesWithPython = files.filter((file) =>
   file !== "docs/guides/python.md" && readCodeBlocks(file).some(({ language }) => language === "python")
 )
 
-/** Each runnable block, with the block of its output, if the document shows one. */
+/** Returns each runnable block, with the block of its output if the document shows it. */
 const examplesOf = (file: string) =>
   readCodeBlocks(file).flatMap((fence, at, all) => {
     const next = all[at + 1]

@@ -55,7 +55,7 @@ const attributes = (text: string, name: string) =>
     ([, value = ""]) => value.replaceAll("&amp;", "&"),
   )
 
-/** Resources from other origins. A page must not load any; it may only link to them, without a referrer. */
+/** Returns links to other origins that a page must not have: it may only link to them, without sending a referrer. */
 const foreign = ({ text }: Page) => {
   const own = text.replaceAll(/<a href="https:[^"]*" rel="noreferrer">/g, "<a>")
   return [...attributes(own, "href"), ...attributes(own, "src")].filter((link) =>
@@ -66,7 +66,7 @@ const foreign = ({ text }: Page) => {
 layer(Service.layer, { excludeTestServices: true })("The site", (it) => {
   const open = (path: string) => Service.requestJson(path, { key: null })
 
-  it.effect("links every page, starting from the first one, without a dead link (§9.4, documentation)", () =>
+  it.effect("has no dead link on any page that can be reached from the first one (§9.4, documentation)", () =>
     Effect.gen(function* () {
       const pages = new Map<string, Page>()
       const wanted = new Map<string, string>([
@@ -77,7 +77,7 @@ layer(Service.layer, { excludeTestServices: true })("The site", (it) => {
         const path = link.split("#")[0] ?? link
         if (pages.has(path)) continue
         const { headers, status, text } = yield* open(path)
-        // API endpoints answer with 401 or 422 without a key or parameters.
+        // An API endpoint responds with 401 without a key, and with 422 without required parameters.
         assert.include([200, 401, 422], status, `${link}, linked from ${from}`)
         const isPage = path.startsWith("/v1/docs") && headers["content-type"]?.startsWith("text/html") === true
         pages.set(path, { path, text: isPage ? text : "" })
@@ -91,7 +91,7 @@ layer(Service.layer, { excludeTestServices: true })("The site", (it) => {
       assert.isAbove(pages.size, 12)
       const dead = Array.from(wanted.keys()).filter((link) => {
         const [path = "", anchor] = link.split("#")
-        // The explorer reads a symbol from the fragment.
+        // The fragment of a link to the explorer is a symbol, not an anchor.
         if (path === "/v1/docs/explorer" && /^[A-Z0-9]+$/.test(anchor ?? "")) return false
         const page = pages.get(path)
         return anchor !== undefined && page?.text !== "" && !page?.text.includes(`id="${anchor}"`)

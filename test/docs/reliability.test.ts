@@ -8,7 +8,7 @@ import { citationsOf, missingOf, tableRowsOf } from "./Citations.ts"
 
 const rows = tableRowsOf(readFileSync(join(repositoryRoot, "RELIABILITY.md"), "utf8"))
 
-/** Cluster scenarios, cited as `cluster/name`. */
+/** Returns the names of the cluster scenarios that a row cites as `cluster/name`. */
 const scenariosOf = (row: string) => Array.from(row.matchAll(/`cluster\/([\w-]+)`/g), ([, name = ""]) => name)
 
 describe("RELIABILITY.md", () => {
@@ -25,7 +25,7 @@ describe("RELIABILITY.md", () => {
 
   it("has a promise for every cluster scenario (RELIABILITY.md)", () => {
     const cited = new Set(rows.flatMap(scenariosOf))
-    // The scenario `scaling` measures throughput for SCALING.md.
+    // The scenario `scaling` needs no promise: it measures throughput for SCALING.md.
     const uncited = scenarios.map(({ name }) => name).filter((name) => name !== "scaling" && !cited.has(name))
     assert.deepStrictEqual(uncited, [])
   })

@@ -1,4 +1,4 @@
-/** SCALING.md shows the results of the capacity model, and the model uses complete figures. */
+/** SCALING.md shows the results of the capacity model, whose figures all have a value and a source. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { readFileSync } from "node:fs"
@@ -33,7 +33,7 @@ describe("SCALING.md", () => {
     assert.strictEqual(cells(withTables(document)), cells(document))
   })
 
-  it.prop("never needs fewer resources for more requests, or more resources for more cached responses (SCALING.md)", [
+  it.prop("never plans fewer resources for more requests, or more resources for more cached responses (SCALING.md)", [
     rate,
     rate,
     share,
@@ -49,7 +49,7 @@ describe("SCALING.md", () => {
     }
   })
 
-  it("needs one process below the first ceiling, and an addition at each ceiling (SCALING.md)", () => {
+  it("plans one process below the first ceiling, and an addition at each ceiling (SCALING.md)", () => {
     const shares = [0, 0.5, 0.95]
     for (const { add, at, what } of ceilings()) {
       assert.strictEqual(at.length, shares.length, what)

@@ -36,7 +36,7 @@ describe("SECURITY.md", () => {
     assert.deepStrictEqual(missingOf(citations), [])
   })
 
-  it("sends network requests only to PostgreSQL, the trace collector, the mail server and the SEC (SECURITY.md, API7)", () => {
+  it("is right that the service only contacts PostgreSQL, the trace collector, the mail server and the SEC (SECURITY.md, API7)", () => {
     const requesting = [
       /(?<!\.)\bfetch\(/,
       /\bHttpClient\b|FetchHttpClient|NodeHttpClient|NodeSocket\b|Undici|WebSocket/,
@@ -50,7 +50,7 @@ describe("SECURITY.md", () => {
     const isService = (file: string) => !/^src\/(client\/|cli\/query\/|cli\/doctor\/|cli\/McpCommand\.ts)/.test(file)
     assert.isAbove(files.filter((file) => !isService(file) && isRequesting(file)).length, 1)
     const found = files.filter((file) => isService(file) && isRequesting(file))
-    // SocketRegistry connects to the host of DATABASE_URL only.
+    // SocketRegistry connects only to the host of DATABASE_URL.
     assert.sameMembers(found, [
       "src/db/health/SocketRegistry.ts",
       "src/ingest/edgar/EdgarClient.ts",
@@ -60,7 +60,7 @@ describe("SECURITY.md", () => {
   })
 })
 
-/** An npm registry that answers audits with these advisories, and every other request with 405. */
+/** Starts an npm registry that answers audits with `advisories`, and all other requests with 405. */
 const registry = (advisories: unknown) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly stop: () => void }>((resume) => {
@@ -83,7 +83,7 @@ const vulnerability = (severity: string) => ({
   effect: [{ id: 1, url: "https://advisories.example/1", title: "a hole", severity, vulnerable_versions: "*" }],
 })
 
-layer(NodeServices.layer, { excludeTestServices: true })("audit", (it) => {
+layer(NodeServices.layer, { excludeTestServices: true })("The dependency audit", (it) => {
   it.effect("fails on a vulnerability of high severity, and warns loudly if the audit cannot run (SECURITY.md, audit)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough

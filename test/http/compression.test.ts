@@ -4,7 +4,7 @@ import { getCompressedForm } from "../../src/http/Compression.ts"
 
 const settle = async (form: Promise<Uint8Array>) => (await Promise.allSettled([form])).map(({ status }) => status)[0]
 
-describe("compressed forms of static bodies", () => {
+describe("The compressed forms of static bodies", () => {
   it("are computed once, and again only after a failure (D17)", async () => {
     const forms = new Map<string, Promise<Uint8Array>>()
     let failures = 1
@@ -15,7 +15,7 @@ describe("compressed forms of static bodies", () => {
       return bytes
     }
     const get = () => getCompressedForm(forms, "gzip", compressor, new Uint8Array([1]))
-    // Requests that arrive during an attempt share its failure.
+    // Requests that arrive during a failing attempt share its failure.
     assert.deepStrictEqual(await Promise.all([get(), get()].map(settle)), ["rejected", "rejected"])
     assert.strictEqual(calls, 1)
     for (let request = 0; request < 3; request++) assert.deepStrictEqual(await get(), new Uint8Array([1]))

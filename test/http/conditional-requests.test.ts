@@ -14,7 +14,7 @@ const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
 
 const path = "/v1/intraday-runners?ticker=T7,T8,T9&limit=20"
 
-layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditional requests", (it) => {
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The service", (it) => {
   it.effect("compares If-None-Match as RFC 9110 requires, with and without the response cache (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
@@ -163,7 +163,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Conditiona
       Effect.gen(function* () {
         const { basic } = yield* TestKeys
         const port = yield* startInstance({ CORS_ORIGINS: origins })
-        // The first response comes from the router, all later responses from the response cache.
+        // With each instance, the first response comes from the router, and later ones from the response cache.
         const late = yield* startInstance({ CORS_ORIGINS: origins })
         for (const encoding of ["identity", "gzip", "br", "zstd"]) {
           for (const accept of ["application/json", "text/csv"]) {

@@ -26,17 +26,17 @@ interface Wire {
 interface Options {
   readonly method?: string
   readonly headers?: Readonly<Record<string, string | ReadonlyArray<string>>>
-  /** The API key: by default the basic key; `null` sends none. */
+  /** The API key. The default is the key of an account with the tier `basic`; `null` sends no key. */
   readonly key?: string | null
 }
 
 const jsonOf = (type: string | undefined, text: string): unknown =>
   type?.startsWith("application/json") === true && text !== "" ? JSON.parse(text) : undefined
 
-/** Sends a request with its target byte for byte. Does not follow redirects. */
 const plain = (encoding: string | undefined, bytes: Buffer) =>
   encoding === "br" ? brotliDecompressSync(bytes) : encoding === undefined ? bytes : unzipSync(bytes)
 
+/** Sends a request with its target byte for byte. Does not follow redirects. */
 const send = Effect.fnUntraced(function* (path: string, { headers = {}, key, method = "GET" }: Options = {}) {
   const keys = yield* TestKeys
   const credentials = key === null ? {} : { "X-API-Key": key ?? keys.basic }
@@ -92,7 +92,7 @@ const assertError = (answer: Wire, status: number, code: string) => {
   assert.strictEqual(valueAt(answer.body, "request_id"), answer.headers["x-request-id"])
 }
 
-/** Headers that differ in every response or depend on the transfer. */
+/** Headers that differ in every response or depend on the connection. */
 const headersPerResponse = new Set(["connection", "date", "keep-alive", "transfer-encoding", "x-request-id"])
 
 const comparable = (headers: IncomingHttpHeaders) =>
@@ -195,7 +195,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
       assert.strictEqual(new Set(answers.map(({ headers }) => headers["x-request-id"])).size, 20)
     }))
 
-  it.effect("keeps a valid request id of the client in header and body (D12)", () =>
+  it.effect("keeps a valid request id of the client, in the header and the body (D12)", () =>
     Effect.gen(function* () {
       for (const id of ["a", "0", ".", "_", "-", "Order.7_of-9", "x".repeat(128)]) {
         const good = yield* send("/health/live", { headers: { "X-Request-Id": id } })
@@ -245,7 +245,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // 301
+  // Redirects (301)
   // -------------------------------------------------------------------------------------------------------------------
 
   const legacy = [
@@ -316,7 +316,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
     }))
 
   // -------------------------------------------------------------------------------------------------------------------
-  // 404, 405, methods
+  // Unknown paths (404) and methods (405)
   // -------------------------------------------------------------------------------------------------------------------
 
   const unknownPaths = [
@@ -469,7 +469,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
           "/v1/Historical-Tickers",
         ]
       ) {
-        // If the path leads to an endpoint, other methods get a 405.
+        // Only a path that leads to an endpoint gets a 405 for POST.
         const got = yield* send(path, { key: null })
         const answer = yield* send(path, { method: "POST" })
         if (got.status === 404) assertError(answer, 404, "not_found")
@@ -559,7 +559,7 @@ layer(Service.layer, { excludeTestServices: true })("The middleware", (it) => {
   )
 
   // -------------------------------------------------------------------------------------------------------------------
-  // 400 and information that errors must not reveal
+  // Undecodable URLs (400), and information that errors must not reveal
   // -------------------------------------------------------------------------------------------------------------------
 
   it.effect.each(undecodable)("answers an undecodable URL with 400: %s (D13)", ([, bytes]) =>
@@ -780,7 +780,7 @@ layer(Service.layer.pipe(Layer.provide(recorder)), { excludeTestServices: true }
           assertCounted(each)
           assert.strictEqual(each.headers["x-cost-microdollars"], "0")
         }
-        // An estimate of the request fails in the same way as the request.
+        // An estimate fails in the same way as the request itself.
         const estimate = yield* send("/estimate?endpoint=/v1/intraday-runners", {
           headers: { "X-Request-Id": "my-id" },
         })
@@ -894,7 +894,7 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
         }
       }))
 
-    it.effect("sends Vary: Origin but no other CORS header without Origin (D10)", () =>
+    it.effect("sends Vary: Origin but no CORS header to a request without Origin (D10)", () =>
       Effect.gen(function* () {
         const { headers } = yield* send("/endpoints", { key: null })
         assert.isUndefined(headers["access-control-allow-origin"])
@@ -961,7 +961,7 @@ layer(serveLayer, { excludeTestServices: true })("The service on a socket", (it)
     ([what, bytes]) =>
       Effect.gen(function* () {
         const answer = parseResponse(yield* exchangeText(yield* ServePort, bytes))
-        // A runtime may join both Host headers into one, and then the request is valid.
+        // Some runtimes join both Host headers into one, so the request is valid there.
         if (what === "two Hosts" && answer.status === 200) return assertCommonHeaders(answer)
         assertError(answer, 400, "bad_request")
         assert.match(String(answer.headers["x-request-id"]), uuid)

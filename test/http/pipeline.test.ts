@@ -1,4 +1,4 @@
-/** Random requests of every list, compared with a plain implementation: response, usage and metrics. */
+/** Random requests to every list: response, usage and metrics must be those of a plain implementation. */
 import { assert, layer } from "@effect/vitest"
 import { Array, Effect, Layer, Metric, Option } from "effect"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
@@ -30,7 +30,7 @@ const unusualValues: Readonly<Record<string, string>> = {
 const storeUnusualValues = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   for (const { key, table } of loadableDatasets) {
-    // Otherwise the history would record each update of a row, and a job would make a correction of each.
+    // Disabled, because the history would record each update of a row, and a job would count each as a correction.
     yield* sql.unsafe(`alter table ${table} disable trigger user`)
     for (const { is_list, name, type } of yield* readTableColumns(table)) {
       if (key.includes(name) || is_list) continue
@@ -65,7 +65,7 @@ interface RandomRequest {
   readonly acceptEncoding: string | undefined
   /** Makes `If-None-Match` from the ETag of the response. */
   readonly makeCondition: (etag: string) => string | undefined
-  /** The `ETag` of a 304. */
+  /** Returns the expected `ETag` of a 304; undefined if the response must not be a 304. */
   readonly matchedTag: (etag: string) => string | undefined
   readonly repetitions: number
 }
@@ -95,7 +95,7 @@ const conditions: readonly [Condition, ...ReadonlyArray<Condition>] = [
   { makeCondition: () => "*", matchedTag: (etag) => etag },
 ]
 
-/** Days before the test, so that its own requests are not in the list. */
+/** Parameters that limit the usage lists to days before the test, because its own requests are recorded, too. */
 const past: Readonly<Record<string, string>> = {
   "/v1/usage": "requested_at_to",
   "/v1/usage/daily": "usage_date_to",
@@ -111,7 +111,7 @@ interface SampledList {
   readonly samples: ReadonlyArray<object>
 }
 
-/** Takes the value of a filter from a result, so that results lie exactly at the bounds. */
+/** Takes the value of a filter from a result, so that some results lie exactly at the bound. */
 const chooseFromResults = ({ list, samples }: SampledList, name: string, isDate: boolean, choose: Chooser) => {
   const [first, ...rest] = samples
   const column = list.filteredColumns.get(name)
@@ -168,7 +168,7 @@ const makeRequest = (sampled: SampledList, endpoint: HttpApiEndpoint.Top, seed: 
   const { list } = sampled
   const choose = makeChooser(seed)
   const parameters = chooseParameters(sampled, choose)
-  // An estimate already has a parameter with the name of the filter `endpoint`.
+  // No estimates with the filter `endpoint`, because `/estimate` has a parameter with this name.
   const isEstimate = !parameters.some(([name]) => name === "endpoint") &&
     choose([true, false, false, false, false, false])
   return {
@@ -184,7 +184,7 @@ const makeRequest = (sampled: SampledList, endpoint: HttpApiEndpoint.Top, seed: 
   }
 }
 
-/** The algorithm that the service chooses. */
+/** Returns the algorithm that the service must choose: the first one that the client accepts. */
 const getEncoding = (acceptEncoding: string | undefined) =>
   ["gzip", "br", "zstd"].find((algorithm) => acceptEncoding?.split(",")[0] === algorithm)
 
@@ -192,7 +192,7 @@ const getEncoding = (acceptEncoding: string | undefined) =>
 // Expected responses
 // ----------------------------------------------------------------------------------------------------------------
 
-/** Microdollars per gigabyte. High, so that costs differ between bodies of different sizes. */
+/** Price in microdollars per gigabyte, so high that bodies of different sizes have different costs. */
 const price = 987_654_321
 
 const computeCost = (bytes: number, isPriced: boolean) => isPriced ? Math.ceil(bytes * price / 1_000_000_000) : 0
@@ -201,7 +201,7 @@ interface Content {
   readonly format: Format
   readonly body: string
   readonly results: number
-  /** Rows of a file. */
+  /** Number of rows, if the content is a file. */
   readonly rows: number
   readonly hasMore: boolean
 }
@@ -242,7 +242,7 @@ const makeContent = (
   return { format, body, results, rows: results, hasMore }
 }
 
-/** What a request must produce. An undefined header must be missing. */
+/** The expected result of a request. An undefined header must be missing. */
 interface Expected {
   readonly status: number
   /** The body of a 200 or 304 to GET, or the `error` object of any other status. */
@@ -420,7 +420,7 @@ const compareResponse = (
   assert.strictEqual(response.headers["x-request-id"], id)
 }
 
-/** Rows of an earlier month, for `/v1/usage` and `/v1/usage/daily`. */
+/** Inserts usage of an earlier month, for `/v1/usage` and `/v1/usage/daily`. */
 const fillUsage = Effect.fnUntraced(function* (account_id: number, key_id: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`select create_usage_partition(timestamptz '2024-05-05')`
@@ -431,11 +431,11 @@ const fillUsage = Effect.fnUntraced(function* (account_id: number, key_id: numbe
       false
     from generate_series(1, 300) as n
   `
-  // A key is marked as used once a minute. The list of keys must not change during the test.
+  // The time of the last use is set in the future, so that using the key does not change the list of keys.
   yield* sql`update api_keys set last_used_at = now() + interval '1 day' where account_id = ${account_id}`
 })
 
-/** Reads results of the list without filters. */
+/** Reads some results of the list, from which requests take the values of their filters. */
 const sampleList = Effect.fnUntraced(function* (list: ReferenceList, account_id: number) {
   const { query } = yield* list.decode({ ticker: "T1,T2,T7,T50" }).pipe(
     Effect.catch(() => list.decode({ ticker: "T7" })),
@@ -468,7 +468,7 @@ const countRequests = (text: string) => {
 }
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The request pipeline", (it) => {
-  it.effect("responds to, records and counts each request of a list as a plain implementation does (D8, D16, D17, D27, D28, D29)", () =>
+  it.effect("responds to, records and counts each request for a list as a plain implementation does (D8, D16, D17, D27, D28, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key, key_id } = yield* CustomerUsage.createCustomer("difference", { tier: "ultimate" })

@@ -9,7 +9,7 @@ import { InternalError } from "../../src/rules/Errors.ts"
 const makeEndpoint = (path: string) =>
   makePipelineEndpoint({ path }, NoParameters, () => new InternalError({ error: { message: "not called" } }))
 
-/** The paths under `/v1` of the endpoints that the router does not serve. */
+/** Returns the paths, without `/v1`, of the endpoints that the pipeline serves instead of the router. */
 const listPaths = () => {
   const paths: Array<string> = []
   HttpApi.reflect(Api, {

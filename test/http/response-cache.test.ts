@@ -17,7 +17,7 @@ const { startInstance, requestOverWire } = ServiceInstances
 
 const target = "/v1/news"
 
-/** Stores a response of one account and looks it up for another account. */
+/** Stores a response with the headers in the response cache, and looks it up with another request. */
 const storeAndFind = Effect.fnUntraced(function* (headers: Readonly<Record<string, string>>) {
   const { find, store } = yield* makeResponseStore
   const body = Buffer.from("{}")
@@ -85,7 +85,7 @@ const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
 const perResponse = /^(date|connection|keep-alive|x-request-id|x-ratelimit-(remaining|reset))$/
 
 layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The response cache", (it) => {
-  it.effect("has all headers of the original response, for every dataset, format and encoding (D14, D17)", () =>
+  it.effect("sends all headers of the original response, for every dataset, format and encoding (D14, D17)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
       const metrics = yield* chooseFreePort

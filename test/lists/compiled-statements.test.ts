@@ -19,13 +19,13 @@ const service = Layer.effectDiscard(GeneratedRows.fillAllTables(1_500)).pipe(
 
 const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
 
-/** The days before the test, because its own requests are recorded. */
+/** Parameters that limit the usage lists to days before the test, because its own requests are recorded, too. */
 const past: Readonly<Record<string, string>> = {
   "/v1/usage": "requested_at_to",
   "/v1/usage/daily": "usage_date_to",
 }
 
-/** A request of any list. Requests with the same `shape` have the same parameters. */
+/** Returns the URL of a random request to a list. Requests with the same `shape` have the same parameters. */
 const makeRequest = (shape: number, seed: number) => {
   const chooseShape = makeChooser(shape)
   const choose = makeChooser(seed)
@@ -69,7 +69,7 @@ const fillUsage = Effect.fnUntraced(function* (key: string) {
   `
 })
 
-layer(service, { excludeTestServices: true, timeout: "180 seconds" })("compiled statements", (it) => {
+layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled statements", (it) => {
   it.effect("return the same results for a known shape as when they are compiled anew (D8)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
@@ -151,7 +151,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("compiled 
       assert.isFalse(isPrepared({ min_price: "1" }))
     }))
 
-  it.effect("are forgotten if there are too many, or if they are long (§8)", () =>
+  it.effect("are evicted if there are too many, and are not stored if they are long (§8)", () =>
     Effect.gen(function* () {
       const { list, selected } = yield* makeScreener
       const compileFirst = () => list.compilePage(page)

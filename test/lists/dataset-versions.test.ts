@@ -10,8 +10,7 @@ import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { startInstance, requestOverWire } = ServiceInstances
 
-/** The combined version of the tables after the next poll. */
-/** Waits for a second, after which every earlier write must be known, and returns the version. */
+/** Waits for a second, after which every earlier write must be known, and returns the version of the tables. */
 const version = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
   const { watchTables: of } = yield* DatasetVersions
   yield* Effect.sleep("1 second")
@@ -113,7 +112,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
             yield* Effect.sleep("100 millis")
             yield* writer(second)
           }))
-        // Both write the tables in opposite orders, which would deadlock if the writers blocked each other.
+        // The writers update the tables in opposite orders, which would be a deadlock if they blocked each other.
         yield* Effect.all(
           Array.from(
             { length: 4 },
@@ -142,7 +141,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
         assert.deepStrictEqual(row, { changes: 1 })
       }))
 
-    it.effect("are unknown for a table without an active trigger, so its results are not cached (D17)", () =>
+    it.effect("are unknown for a table without an active trigger, so that its results are not cached (D17)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`alter table screener disable trigger note_change`
@@ -168,14 +167,14 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
 layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })(
   "Two instances",
   (it) => {
-    it.effect("return no result that is older than a second, during random writes (D17)", () =>
+    it.effect("return no result that is older than a second, even during random writes (D17)", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         const { basic } = yield* Service.TestKeys
         const ports = [yield* startInstance(), yield* startInstance()]
         const tickers = ["AA", "BB", "CC"]
-        /** Each committed price of a ticker, and the time of its commit. */
+        /** The committed prices of each ticker, with the times of their commits. */
         const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 0, at: performance.now() }]]))
         for (const ticker of tickers) {
           yield* sql`

@@ -17,7 +17,7 @@ const rows = 2_000
 const length = 100_000
 const mebibyte = 1_048_576
 
-/** The peak resident memory of the process, in bytes. */
+/** Returns the peak resident memory of the process, in bytes. */
 const peak = (pid: number | undefined) =>
   Number(/VmHWM:\s+(\d+) kB/.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1]) * 1024
 

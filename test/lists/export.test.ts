@@ -16,7 +16,7 @@ const { startInstance, requestOverWire } = ServiceInstances
 
 const rows = 1_000
 
-/** Inserts a thousand news items whose texts have a number of characters, divisible by five. */
+/** Inserts a thousand news items whose texts have `length` characters. `length` must be divisible by five. */
 const insertNews = (length: number) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     sql`
@@ -40,7 +40,7 @@ const path = "/v1/news?limit=all&format=csv"
 const until = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(look, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("30 seconds"))
 
-/** The number of database sessions that exports hold. Other sessions of the test may have run this query before. */
+/** The number of database sessions that exports hold. Excludes sessions whose last statement was this query. */
 const cursors = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly pid: number }>`
@@ -50,7 +50,7 @@ const cursors = Effect.flatMap(SqlClient.SqlClient, (sql) =>
     (found) => found.length,
   ))
 
-/** The recorded usage of `/v1/news`, latest first. */
+/** Reads the recorded usage of `/v1/news`, latest first. */
 const usageOf = Effect.fnUntraced(function* (port: number, key: string) {
   const { text } = yield* requestOverWire(port, "/v1/usage?endpoint=/v1/news", key)
   const found = valueAt(JSON.parse(text), "results")
@@ -61,7 +61,7 @@ const recorded = Effect.fnUntraced(function* (port: number, key: string, count: 
   return yield* until(usageOf(port, key), (found) => found.length >= count)
 })
 
-/** 2 MB, several chunks. */
+// The export has 2 MB, which is several chunks.
 layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An export", (it) => {
   it.effect("costs as much as its uncompressed bytes, and is recorded once (D27, D29)", () =>
     Effect.gen(function* () {
@@ -152,7 +152,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
     (format) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        // One list begins with shorter rows than average, the other one with longer rows.
+        // The export begins first with shorter and then with longer rows than average, so its first chunk misleads.
         for (const [name, length, day] of [["short", 1_500, "2026-03-03"], ["long", 9_000, "2026-04-04"]] as const) {
           yield* sql`
           insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
@@ -174,7 +174,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
             assert.strictEqual(refused.status, 402)
             assert.include(refused.text, `The export costs ${cost} microdollars`)
           }
-          // A list that costs exactly the balance is sent, even if its first chunk suggests a higher cost.
+          // An export that costs exactly the balance is sent, even if its first chunk suggests a higher cost.
           assert.isTrue((yield* Downloads.download(port, `/v1/news?${query}`, guessed.key)).isComplete)
         }
         yield* sql`delete from news where ticker = 'EXACT'`
@@ -204,7 +204,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
       assert.isTrue((yield* Downloads.download(port, path, ultimate)).isComplete)
     }).pipe(Effect.scoped))
 
-  it.effect("is sent without trailers to HTTP/1.0 (RFC 9110)", () =>
+  it.effect("is sent without trailers to a client of HTTP/1.0 (RFC 9110)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const port = yield* SharedPort
@@ -222,13 +222,13 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
     }).pipe(Effect.scoped))
 })
 
-/** 20 MB, more than the buffers between the service and a client hold. */
+/** Characters per text, for an export of 20 MB: more than the buffers between the service and a client hold. */
 const largeText = 20_000
 
 layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
   "An export that exceeds all buffers",
   (it) => {
-    it.effect("is aborted at the end of the balance if it is longer than expected (D13, D27)", () =>
+    it.effect("is aborted when the balance is used up, if it is longer than expected (D13, D27)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         yield* sql`
@@ -268,7 +268,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         assert.isBelow(Number(valueAt(usage, "records_returned")), rows)
       }).pipe(Effect.scoped))
 
-    it.effect("is aborted visibly and free of charge if the database connection is lost (D27)", () =>
+    it.effect("is aborted visibly, and costs nothing, if the database connection is lost (D27)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { key } = yield* CustomerUsage.createCustomer("cut")
@@ -283,7 +283,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         assert.strictEqual((yield* Downloads.download(port, path, key)).isComplete, true)
       }).pipe(Effect.scoped))
 
-    it.effect("is limited to two per account and four in total; more are refused with 503 (§7.2)", () =>
+    it.effect("is refused with 503 if the account already has two in progress, or the service four (§7.2)", () =>
       Effect.gen(function* () {
         const port = yield* startInstance({ DATABASE_POOL_TIMEOUT: "300 millis" })
         const [one, two, three] = yield* Effect.forEach(
@@ -326,7 +326,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const response = yield* Downloads.beginDownload(port, exportPath, ultimate)
         const chunks: Array<Buffer> = []
         response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
-        // The test gets an exclusive lock immediately, so the export holds no lock.
+        // The test gets an exclusive lock immediately, which shows that the export holds no lock.
         yield* sql.withTransaction(Effect.andThen(sql`set local lock_timeout = '1ms'`, sql`truncate news`))
         assert.isTrue(yield* Downloads.finishDownload(response))
         assert.strictEqual(Downloads.splitLines(Buffer.concat(chunks).toString("utf8")).length, rows)
@@ -338,7 +338,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const sql = yield* SqlClient.SqlClient
         const { ultimate } = yield* Service.TestKeys
         const port = yield* startInstance({ WHOLE_LISTS: "1" })
-        /** The state and last statement of each database session that an export holds. */
+        /** Reads the state and last statement of each database session that an export holds. */
         const sessions = Effect.map(
           sql<{ readonly query: string; readonly state: string }>`
           select query, state from pg_stat_activity
@@ -356,7 +356,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         yield* Deferred.await(held)
         const taking = yield* Effect.forkScoped(Downloads.beginDownload(port, path, ultimate))
         yield* until(sessions, (found) => found.length > 0)
-        // Wait until the first attempt has failed and the second one has begun.
+        // Waits until the first attempt has failed and the second one has begun.
         yield* until(sessions, (found) => found.every((one) => !one.startsWith("active")))
         yield* until(sessions, (found) => found.some((one) => one.startsWith("active")))
         assert.strictEqual((yield* sessions).length, 1)

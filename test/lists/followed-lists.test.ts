@@ -1,7 +1,6 @@
 /**
- * `follow_lineage` of every list, compared with plain queries: random chains and rows, the days around the beginnings
- * of the periods, and both changes of the clock. The expected periods come from the generator of the chains, and the
- * expected rows from plain queries of all symbols, so this test shares no code with the service.
+ * `follow_lineage` of every list, with random chains and rows on the days around both clock changes. The expected rows
+ * come from requests without it, and the expected periods from the generator, so the test shares no code with `src`.
  */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
@@ -15,7 +14,7 @@ import { inputs } from "../support/Thoroughness.ts"
 
 const symbols = ["SA", "SB", "SC", "SD", "SE", "SF", "SG", "SH"] as const
 
-/** The days around both changes of New York's clock. */
+/** The days around the two clock changes of a year in New York. */
 const days = [["2025-10-29", 9], ["2026-03-04", 9]].flatMap(([first, count]) =>
   Array.from(
     { length: Number(count) },
@@ -23,7 +22,7 @@ const days = [["2025-10-29", 9], ["2026-03-04", 9]].flatMap(([first, count]) =>
   )
 )
 
-/** How the rows of a list are dated. A list without a date has one row per symbol. */
+/** The date column of each list. Undefined: the rows have no date, so each symbol has one row. */
 const rowDates: Readonly<Record<string, "date" | "filed_at" | "created_at" | undefined>> = {
   "/v1/afterhours-stats": "date",
   "/v1/dilution-data": "filed_at",
@@ -46,15 +45,15 @@ const rowDates: Readonly<Record<string, "date" | "filed_at" | "created_at" | und
   "/v1/split-status": "filed_at",
 }
 
-/** The first two accept only one symbol, and `timeline.test.ts` tests the third. */
+/** Lists that are not in this test: two accept only one symbol, and `timeline.test.ts` tests the timeline. */
 const otherPaths = new Set(["/v1/ticker-changes", "/v1/historical-tickers", "/v1/timeline"])
 
 const paths = documentedDatasetEndpoints.map(({ path }) => path).filter((path) => !otherPaths.has(path))
 
-/** The times of an instant on a day at -05:00. In daylight time, New York's date differs from 23:00 on. */
+/** SQL for the time of day at -05:00 of row `n`. From 23:00 on, New York's date differs during daylight time. */
 const times = "(array['00:00:00', '23:59:59.999', '12:00:00', '23:30:00', '00:30:00'])[1 + n % 5]"
 
-/** Every symbol has a row on every day, in every table whose rows have a date; otherwise it has one row. */
+/** Gives every symbol a row on every day in each table whose rows have a date, and one row in the other tables. */
 const fillTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   for (const dataset of loadableDatasets) {
@@ -86,9 +85,9 @@ const service = Layer.effectDiscard(fillTables).pipe(Layer.provideMerge(Service.
 
 interface Period {
   readonly symbol: string
-  /** Empty for the first symbol. */
+  /** First day; empty for the company's first symbol. */
   readonly from: string
-  /** `~` for the last symbol, which is greater than every date. */
+  /** Day after the last day; for the current symbol `~`, which sorts after every date. */
   readonly until: string
 }
 
@@ -102,7 +101,7 @@ const pickSome = <A>(choose: Chooser, items: ReadonlyArray<A>, count: number) =>
   items.map((item, index) => ({ item, key: choose([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]) * 100 + index }))
     .toSorted((left, right) => left.key - right.key).slice(0, count).map(({ item }) => item)
 
-/** A company with up to five symbols. The last one may be one of its earlier symbols again. */
+/** Makes a company with up to five symbols. Its current symbol may be the same as its first. */
 const makeCompany = (choose: Chooser, cik: string, available: ReadonlyArray<string>): Company => {
   const chosen = pickSome(choose, available, choose([1, 2, 3, 3, 4, 5]))
   const [former = ""] = chosen
@@ -131,7 +130,7 @@ interface Row {
   readonly [name: string]: unknown
 }
 
-/** The company that used the row's symbol on the row's day. Of several, the one that took the symbol last. */
+/** Finds the company that used the symbol on the day. Of several, the one that took it last, and its period. */
 const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string) =>
   companies.flatMap((company) =>
     company.periods.filter(({ from, symbol, until }) => symbol === ticker && from <= day && day < until)
@@ -142,7 +141,7 @@ const findUser = (companies: ReadonlyArray<Company>, ticker: string, day: string
       : (left.period.from < right.period.from ? 1 : -1)
   )[0]
 
-/** The first day of the uninterrupted use of a symbol that includes the day. */
+/** Finds the first of `days` since which the symbol has been in the same period as on `day`. */
 const findFirstDay = (companies: ReadonlyArray<Company>, ticker: string, day: string) => {
   const period = findUser(companies, ticker, day)?.period
   const others = days.filter((other) => other < day && findUser(companies, ticker, other)?.period !== period)
@@ -168,7 +167,7 @@ const rowsOf = (body: unknown): ReadonlyArray<Row> => {
   return Array.isArray(results) ? results : []
 }
 
-/** All pages of a list, with the headers of the first one. */
+/** Reads all pages of a list. Returns their rows, and the headers of the first page. */
 const readPages = Effect.fnUntraced(function* (target: string, limit: number) {
   const first = yield* request(`${target}&limit=${limit}`)
   const rows = [...rowsOf(first.body)]
@@ -183,7 +182,7 @@ const readPages = Effect.fnUntraced(function* (target: string, limit: number) {
 
 const dayOf = (path: string, row: Row) => String(row[rowDates[path] ?? ""]).slice(0, 10)
 
-/** The plain list of all symbols by path and filters. The tests change no other table than `ticker_changes`. */
+/** Lists of all symbols without lineages, by path and filters. Reusable: the tests change only `ticker_changes`. */
 const plainLists = new Map<string, ReadonlyArray<Row>>()
 
 const readPlainList = Effect.fnUntraced(function* (path: string, filters: string) {
@@ -193,7 +192,7 @@ const readPlainList = Effect.fnUntraced(function* (path: string, filters: string
   return rows
 })
 
-/** The plain list of all symbols, restricted to the periods, and the number of omitted rows of each company. */
+/** Restricts the list of all symbols to the periods. Also returns the number of omitted rows of each company. */
 const expectRows = Effect.fnUntraced(function* (path: string, filters: string, companies: ReadonlyArray<Company>) {
   const rows = yield* readPlainList(path, filters)
   if (rowDates[path] === undefined) {
@@ -215,17 +214,17 @@ const expectRows = Effect.fnUntraced(function* (path: string, filters: string, c
   return { expected, omitted }
 })
 
-/** One random case: companies, the symbols by which they are requested, and a filter. */
+/** Makes a random case: companies, the symbols by which they are requested, and a filter. */
 const makeCase = (seed: number, path: string) => {
   const choose = makeChooser(seed)
   const first = makeCompany(choose, "0000000001", symbols)
-  // Shares symbols with the first company, so that both are candidates, or has other symbols.
+  // The second company either shares symbols with the first, so that both are candidates, or has other symbols.
   const isRecycled = choose([true, false]) && first.periods.length > 1
   const own = new Set(first.periods.map(({ symbol }) => symbol))
   const others = isRecycled ? symbols : symbols.filter((symbol) => !own.has(symbol))
   const second = makeCompany(choose, "0000000002", others)
   const isConnected = second.periods.length > 1 && second.periods.some(({ symbol }) => own.has(symbol))
-  // A company without changes that has the symbol of another one is not recorded.
+  // A company that never changed its symbol is not recorded, so it is left out if the first one used its symbol.
   const companies = second.periods.length === 1 && own.has(second.current) ? [first] : [first, second]
   const requested = choose([true, true, false]) ? companies : companies.slice(0, 1)
   const entries = requested.map(({ cik, periods: [head, ...tail] }) => {
@@ -242,13 +241,13 @@ const makeCase = (seed: number, path: string) => {
 const describeOutside = (count: number) => count === 0 ? "" : `;outside=${count > 100 ? "100+" : count}`
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list that follows lineages", (it) => {
-  it.effect("is in this test, whatever its path (D35)", () =>
+  it.effect("is covered by this test, for every path (D35)", () =>
     Effect.sync(() => {
       assert.sameMembers(paths, Object.keys(rowDates))
     }))
 
   it.effect.each(paths.filter((path) => path !== "/v1/ownership").map((path, index) => ({ path, index })))(
-    "$path equals the plain lists of its symbols, restricted to the periods, in order, across pages (D35)",
+    "returns the rows of its symbols that are in the periods, in order, across pages: $path (D35)",
     ({ index, path }) =>
       Effect.gen(function* () {
         let compared = 0
@@ -270,7 +269,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
       }),
   )
 
-  it.effect("any symbol of a chain gives the same page, export, estimate and header (D35)", () =>
+  it.effect("has the same pages, export, estimate and header for any symbol of a chain (D35)", () =>
     Effect.gen(function* () {
       for (let seed = 1; seed <= inputs(4); seed += 1) {
         const company = makeCompany(makeChooser(seed), "0000000001", symbols)
@@ -299,7 +298,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
       }
     }))
 
-  it.effect("/v1/ownership has the newest filing of each period (D35)", () =>
+  it.effect("returns the newest filing of each period from /v1/ownership (D35)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const filings = yield* sql<{ readonly ticker: string; readonly filed_at: string }>`
@@ -330,7 +329,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
       }
     }))
 
-  it.effect("latest=true of /v1/historical-float-pro has the newest row of each period (D33, D35)", () =>
+  it.effect("returns the newest row of each period from /v1/historical-float-pro?latest=true (D33, D35)", () =>
     Effect.gen(function* () {
       const path = "/v1/historical-float-pro"
       for (let seed = 1; seed <= inputs(25); seed += 1) {

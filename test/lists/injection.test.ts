@@ -19,7 +19,7 @@ import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
 import { someOf } from "../support/Thoroughness.ts"
 
-/** A marker in every input. No statement of the service may contain this text. */
+/** A marker in every hostile input. It may occur in the parameters of a statement, but never in its SQL. */
 const mark = "zq7"
 
 /** Hostile inputs, which try to end a literal, a comment or a statement, or call `pg_sleep`. */
@@ -48,7 +48,7 @@ const hostile = [
   `{"${mark}": {"$ne": null}}`,
 ]
 
-/** Hostile inputs that begin with a valid value. */
+/** A valid value of each kind of parameter, with which some hostile inputs begin. */
 const likely: Readonly<Record<ParameterKind, string>> = {
   number: "1",
   integer: "1",
@@ -84,7 +84,7 @@ const cases = documentedEndpoints.flatMap((endpoint) =>
   }))
 )
 
-/** Parameters with a type, up to ten in a request: its response has at most twenty reasons, up to two for each. */
+/** Parameters with a type, ten per request: a response names at most twenty reasons, and each may have two. */
 const typedCases = documentedEndpoints.flatMap((endpoint) =>
   Arr.chunksOf(endpoint.parameters.filter(isTyped), 10).map((parameters) => ({
     endpoint,
@@ -93,7 +93,7 @@ const typedCases = documentedEndpoints.flatMap((endpoint) =>
   }))
 )
 
-/** Of the hostile texts, every parameter gets every second one, so that each text reaches half of the parameters. */
+/** Returns hostile values for a parameter. Each text is for every second parameter, so each is sent to half of them. */
 const valuesFor = (parameter: DocumentedParameter, index: number) =>
   someOf(
     [...hostile.filter((_, at) => at % 2 === index % 2), ...disguised(parameter)],
@@ -101,18 +101,18 @@ const valuesFor = (parameter: DocumentedParameter, index: number) =>
     index,
   )
 
-/** The required parameters, except these. */
+/** Returns the required parameters of the endpoint, except `parameters`. */
 const requiredExcept = (endpoint: DocumentedEndpoint, parameters: ReadonlyArray<DocumentedParameter>) =>
   requiredQuery(endpoint).filter(([required]) => parameters.every(({ name }) => name !== required))
 
-/** The query of the request with the index `at`: each parameter has its value with this index. */
+/** Returns the query of request number `at`: each parameter has its value with this index, starting over at the end. */
 const queryAt = (
   parameters: ReadonlyArray<DocumentedParameter>,
   values: ReadonlyArray<ReadonlyArray<string>>,
   at: number,
 ) => parameters.map(({ name }, index) => [name, values[index]?.[at % (values[index]?.length ?? 1)] ?? ""] as const)
 
-/** Digests of all data and the schema, which requests must not change. */
+/** Reads digests of all data and of the schema, which requests must not change. */
 const everything = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const digestOf = (table: string) =>
@@ -153,7 +153,7 @@ const ask = Effect.fnUntraced(function* (target: string, options: Service.TestRe
   return yield* Effect.timeout(Service.requestJson(target, { key: ultimate, ...options }), "9 seconds")
 })
 
-/** The documented statuses of the endpoint, without 5xx. */
+/** Returns the documented statuses of the endpoint, without 5xx. */
 const documented = (path: string) =>
   new Set(
     Object.keys(Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses"))).filter((status) =>
@@ -197,7 +197,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
           endpoint,
           values.map((value) => buildUrl(endpoint.path, [...rest, [parameter.name, value]])),
         )
-        // A text must have reached PostgreSQL as a value, except for the changelog, which has no table.
+        // The texts must have reached PostgreSQL as values, except for the changelog, which has no table.
         const isOfTable = !endpoint.path.startsWith("/v1/changelog")
         if (
           isOfTable && parameter.kind === "text" &&
@@ -294,10 +294,10 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   // Rows found by a hostile text
   // -------------------------------------------------------------------------------------------------------------------
 
-  /** Hostile texts that can be one value of a list, so without commas, NUL and trailing white space. */
+  /** Hostile texts that can be an element of a list: without commas, NUL and trailing white space. */
   const texts = hostile.filter((text) => !/[,\0]|\s$/.test(text))
 
-  /** The column that a parameter filters, and the type of its filter, from the parameter's description. */
+  /** Finds the column that a parameter filters, and the type of its filter, in the parameter's description. */
   const columnOf = (path: string, name: string) => {
     const parameters = valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")
     const own = Array.isArray(parameters)
@@ -336,7 +336,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
   })
 
   it.effect.each(someOf(filters, 3, 0))(
-    "finds only the row with the hostile text with $parameter of $path (SECURITY.md)",
+    "finds only the row with the hostile text, using $parameter of $path (SECURITY.md)",
     ({ column, isList, isPart, parameter, path, required, table }) =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
@@ -346,14 +346,14 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
         for (const { name } of checks) yield* sql`alter table ${sql(table)} drop constraint ${sql(name)}`
         const plain = isList ? sql`array['plain']` : sql`'plain ' || ctid`
         yield* sql`update ${sql(table)} set ${sql(column)} = ${plain}`
-        // Owners are grouped by filing, so put all of them into one filing.
+        // All owners are put into one filing, because results are filings.
         if (table === "ownership") {
           yield* sql`update ownership set ticker = 'ZZ9', accession_number = 'one', filed_at = '2025-01-02'`
         }
         const rows = yield* sql<{ readonly ctid: string }>`
           select ctid::text from ${sql(table)} order by ctid limit ${texts.length}
         `
-        // A constraint requires capital letters for the countries of this table.
+        // The filter `country` converts its value to capitals, like the countries in this table.
         const kept = texts.map((text) =>
           path.endsWith("-tracker") && parameter === "country" ? text.toUpperCase() : text
         )

@@ -1,4 +1,4 @@
-/** Rows as PostgreSQL sends them, written as Parquet and read with hyparquet, compared with their JSON. */
+/** Writes rows from PostgreSQL as Parquet, reads the file with hyparquet, and compares it with the rows' JSON. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Schema } from "effect"
 import { Model } from "effect/schema"
@@ -71,7 +71,7 @@ const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
   return toRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
 })
 
-/** Writes the records in chunks of a size. */
+/** Writes the records to a file, `size` records at a time. */
 const writeFile = (models: RowModels, records: ReadonlyArray<RowRecord>, size = records.length, metadata = {}) => {
   const write = makeParquetWriter(models, getColumnNames(models), metadata)
   const chunks: Array<Uint8Array> = []
@@ -84,7 +84,7 @@ const writeFile = (models: RowModels, records: ReadonlyArray<RowRecord>, size = 
 
 const read = (bytes: Uint8Array) => Effect.promise(() => readParquet(bytes))
 
-/** The rows as their JSON prints them; columns that a row's model lacks are null. */
+/** Parses the JSON of the rows with all its digits. Columns that a row's model lacks are null. */
 const toJsonRows = (models: RowModels, records: ReadonlyArray<RowRecord>) => {
   const writeJson = makeJsonRowWriter(models)
   const nulls = Object.fromEntries(getColumnNames(models).map((name) => [name, null]))
@@ -122,7 +122,7 @@ const nulls: Readonly<Record<string, string>> = {
   utc: "null::timestamptz",
 }
 
-/** A row in which one column has a value. */
+/** Selects a row in which only one column has a value. */
 const selectValue = (column: string, expression: string) =>
   selectRecords(Object.entries(nulls).map(([name, missing]) => name === column ? expression : missing).join(", "))
 
@@ -202,7 +202,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
       assert.include(encodings["word"] ?? [], "RLE_DICTIONARY")
     }))
 
-  it.effect("is not written if a value does not fit its type, instead of losing digits (D16)", () =>
+  it.effect("is not written if a value does not fit its type, so that no digits are lost (D16)", () =>
     Effect.gen(function* () {
       for (const [column, expressions] of Object.entries(invalid)) {
         for (const expression of expressions) {
@@ -224,7 +224,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     product: productColumn(""),
   }) {}
   const shapes = [[18, 3], [18, 4], [20, 2], [38, 2]] as const
-  /** Unscaled integers of each number of digits, half of them the largest or smallest ones. */
+  /** Unscaled integers with any number of digits that a precision allows, half of them next to the limits. */
   const unscaled = Arbitrary.map(
     Arbitrary.all({
       digits: Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 38 }))),
@@ -274,14 +274,14 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
       )
       const stored = Object.fromEntries(found.map(({ name, type }) => [name, type]))
       assert.isAbove(found.length, 100)
-      // The market_cap of historical_float_pro is a product of columns.
+      // The market_cap of historical_float_pro is computed as a product, so no table stores it.
       assert.deepStrictEqual(declared, { ...stored, "historical_float_pro.market_cap": "decimal(38,2)" })
     }))
 
   class Round extends Model.Class<Round>("Round")({ kind: literalColumn(["round"], ""), radius: integerColumn("") }) {}
   class Square
     extends Model.Class<Square>("Square")({ kind: literalColumn(["square"], ""), side: integerColumn("") }) {}
-  it.effect("has all columns of rows with different models, null where a model lacks one (D8)", () =>
+  it.effect("has the columns of all models of its rows, with null if a row's model lacks a column (D8)", () =>
     Effect.gen(function* () {
       const kinds = `case when g % 3 = 0 then 'round' else 'square' end`
       const records = yield* selectRecords(`${kinds}, g, g * 2`, "from generate_series(1::bigint, 10) as g")
@@ -293,7 +293,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     }))
 
   class Line extends Model.Class<Line>("Line")({ number: integerColumn(""), text: textColumn("") }) {}
-  it.effect("has row groups of limited size, independent of the fetched chunks (D8)", () =>
+  it.effect("has row groups of limited size, independently of the fetched chunks (D8)", () =>
     Effect.gen(function* () {
       const many = yield* selectRecords("g, 'x'::text", "from generate_series(1::bigint, 70000) as g")
       const file = yield* read(writeFile(Line, many, 1_000))

@@ -17,7 +17,7 @@ import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 import { inputs, someOf } from "../support/Thoroughness.ts"
 
-/** The service with enough rows in every table for several pages, for filters and for nulls. */
+/** The service with enough rows in every table for several pages, for matches of filters and for nulls. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(Layer.provideMerge(Service.layer))
 
 const tooLong = "x".repeat(101)
@@ -35,7 +35,7 @@ const wrong: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   text: ["", "\0"],
 }
 
-/** The invalid values of a parameter. A part of a text has length limits as well. */
+/** Returns invalid values of a parameter. A filter by part of a text also has length limits. */
 const wrongFor = ({ kind, name }: DocumentedParameter) =>
   kind === "text" && /part of/i.test(descriptionOf(name)) ? [...wrong.text, "ab", tooLong] : wrong[kind]
 
@@ -85,7 +85,7 @@ const right: Readonly<Record<ParameterKind, ReadonlyArray<string>>> = {
   text: ["text", "100%", "a_b'c\"d\\", "tag7", "Müller 北京", 'or -x "y', "select;--"],
 }
 
-/** A random query with valid and invalid values, repeated parameters and sometimes an unknown parameter. */
+/** Makes a random query with valid and invalid values, repeated parameters and sometimes an unknown parameter. */
 const question = (seed: number) => {
   const choose = chooser(seed)
   const endpoint = choose(documentedDatasetEndpoints)
@@ -106,7 +106,7 @@ const question = (seed: number) => {
 }
 
 layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API", (it) => {
-  // Each request has several invalid parameters. A response has at most twenty reasons, up to two for a parameter.
+  // Each request has ten invalid parameters: a response names at most twenty reasons, and each may have two.
   it.effect.each(documentedDatasetEndpoints)(
     "refuses invalid values of the parameters of $path and names each of them (D4, D11)",
     (endpoint) =>

@@ -28,7 +28,7 @@ const shared = (headers: Readonly<Record<string, string>>) =>
 /** Waits until every instance has noticed a commit (D17). */
 const seen = Effect.sleep("1 second")
 
-/** Sends five requests. The responses come twice from the database, then from the query cache and response cache. */
+/** Sends a request five times. The database answers two, the query cache one, and the response cache two. */
 const often = Effect.fnUntraced(
   function* (port: number, path: string, key: string, options?: ServiceInstances.WireRequestOptions) {
     const ask = requestOverWire(port, path, key, options)
@@ -62,7 +62,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
       }
     }).pipe(Effect.scoped))
 
-  it.effect("marks cached responses in the usage, with the same bytes and cost (D29)", () =>
+  it.effect("records cached responses as such in the usage, with the same bytes and cost (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* CustomerUsage.createCustomer("memory")
@@ -99,7 +99,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=t7,@@", basic)
         yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=4", basic)
       }))
-      // A result is cached when it is requested for the second time.
+      // The second request for a result caches it, so only the third of the four requests needs no query.
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 3)
     }).pipe(Effect.scoped, Effect.provide(StatementRecorder.layer)))
 
@@ -113,8 +113,8 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
         Array.from({ length: 50 }, () => requestOverWire(port, "/v1/screener?limit=100", basic)),
         { concurrency: "unbounded" },
       )
-      // The lock delays the first query until all requests wait for it. Their key is in the cache, as is that of the
-      // request that follows them.
+      // The lock delays the first query until all requests wait for it. The API key is already cached, so that no
+      // request waits for its lookup instead.
       const begin = sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table screener`
         const fiber = yield* Effect.forkScoped(requests)
@@ -148,7 +148,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
     }).pipe(Effect.scoped))
 })
 
-layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to cached results", (it) => {
+layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The service with cached results", (it) => {
   it.effect("refuses a cached result to requests without a valid key for the endpoint (D2, D3)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -264,7 +264,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to 
       }))
     }).pipe(Effect.scoped))
 
-  it.effect("does not return a result from before a change (D17)", () =>
+  it.effect("does not return a result that was read before a change (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const port = yield* startInstance()
@@ -287,7 +287,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Access to 
       assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
     }).pipe(Effect.scoped))
 
-  it.effect("discards results that depend on the date at midnight in Chicago (D17, D19)", () =>
+  it.effect("discards results that depend on the date when it is midnight in Chicago (D17, D19)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const live = yield* Clock.Clock

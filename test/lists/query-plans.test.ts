@@ -14,7 +14,7 @@ import * as StatementRecorder from "../support/StatementRecorder.ts"
 
 // @module-tag slow
 
-/** The number of rows per table, large enough that PostgreSQL prefers an index to a sequential scan. */
+/** Rows per table: so many that PostgreSQL prefers an index to a sequential scan. */
 const rows = 4_000
 
 /** Two chains of twelve links, from T1 to T13 and from T601 to T613, and one of one link, from T701 to T702. */
@@ -37,7 +37,7 @@ const service = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(r
 
 const tables = new Set(loadableDatasets.map(({ table }) => table))
 
-/** A value for a parameter that few rows match, which is the usual case. */
+/** Returns a value for a parameter that few rows match, as usual in real requests. */
 const rare = ({ kind, name, words }: DocumentedParameter): string => {
   if (words[0] !== undefined) return words[0]
   if (kind === "boolean") return "true"
@@ -47,7 +47,7 @@ const rare = ({ kind, name, words }: DocumentedParameter): string => {
   return name === "tag" || name === "filing_type" ? "tag7" : kind === "sort" ? "-price" : "text"
 }
 
-/** Each endpoint without filters, and with each of its filters alone. */
+/** Each endpoint without filters and with each of its filters alone; also with `follow_lineage` if it supports that. */
 const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   const filters = endpoint.parameters.filter((parameter) =>
     !parameter.required && parameter.kind !== "integer" && !isLineageParameter(parameter)
@@ -68,7 +68,7 @@ const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   ].map((request) => ({ request }))
 })
 
-/** Lists of companies with one, two and thirteen symbols. */
+/** Lists that follow the lineage of a company with one, two or thirteen symbols. */
 const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path }) =>
   parameters.some(({ name }) => name === "follow_lineage")
     ? ["T9", "T701", "T5"].map((ticker) => ({
@@ -77,7 +77,7 @@ const followedRequests = documentedDatasetEndpoints.flatMap(({ parameters, path 
     : []
 )
 
-/** The lists that are sorted by the date by which their rows belong to a period. */
+/** Lists that are sorted by the date that decides to which period a row belongs, newest first. */
 const newestFirstPaths = [
   "/v1/afterhours-stats",
   "/v1/dilution-data",
@@ -121,7 +121,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("PostgreSQ
         const { sent } = yield* StatementRecorder.recordStatements(Service.requestJson(request, { key: ultimate }))
         const statements = sent.filter(({ text }) => text.includes("as period"))
         assert.isAbove(statements.length, 0)
-        // PostgreSQL plans the first five executions in any case, to compare their costs.
+        // PostgreSQL plans the first five executions of any statement, to compare their costs with a generic plan.
         for (const statement of statements) {
           assert.strictEqual(yield* StatementRecorder.countCustomPlans(statement, 8), 5, statement.text)
         }

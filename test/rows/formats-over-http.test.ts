@@ -14,7 +14,7 @@ const { startInstance, requestOverWire } = ServiceInstances
 
 const rows = 230
 
-/** Texts that are hard to encode, for every text column. */
+/** Writes texts that are hard to encode into some rows of news and ownership. */
 const hostile = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const text = `=cmd|' /C calc'!A0, "quoted"\r\nsecond line – ü 😀`
@@ -35,7 +35,7 @@ const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ 
 
 const tickers = Array.from({ length: 100 }, (_, at) => `T${at + 1}`).join(",")
 
-/** The required parameters of a list, with values that find rows. */
+/** Returns the URL of a list with its required parameters, whose values find rows. */
 const pathOf = ({ parameters, path }: typeof lists[number]) => {
   const ticker = parameters.find(({ name, required }) => name === "ticker" && required)
   return ticker === undefined ? `${path}?` : `${path}?ticker=${ticker.kind === "ticker" ? "T7" : tickers}&`
@@ -43,7 +43,7 @@ const pathOf = ({ parameters, path }: typeof lists[number]) => {
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-/** The JSON text of each object in `results`, without parsing numbers. */
+/** Returns the JSON text of each object in `results`, without parsing numbers. */
 const resultsIn = (text: string): ReadonlyArray<string> => {
   const found: Array<string> = []
   let [depth, start, inText] = [0, 0, false]
@@ -66,7 +66,7 @@ const resultsIn = (text: string): ReadonlyArray<string> => {
   return found
 }
 
-/** The expected CSV cell for a JSON value. */
+/** Returns the expected content of the CSV cell for a JSON value. */
 const cellFor = (value: unknown): string => {
   if (value === null || value === undefined) return ""
   if (typeof value !== "string") {
@@ -75,7 +75,7 @@ const cellFor = (value: unknown): string => {
   return /^\s*[=+\-@]/.test(value) ? `'${value}` : value
 }
 
-/** The CSV rows of a result. An ownership filing has one row for each owner. */
+/** Returns the CSV rows of a result. An ownership filing has one row for each owner. */
 const flat = (result: unknown) => {
   const owners = listOf(valueAt(result, "owners"))
   return owners.length === 0 ? [result] : owners.map((owner) => ({ ...Object(result), ...Object(owner) }))
@@ -152,7 +152,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         records.forEach((record, index) => {
           assert.strictEqual(record.length, header.length)
           const expected = header.map((name) => cellFor(Reflect.get(Object(values[index]), name)))
-          // JSON.parse loses digits that exceed the precision of a float.
+          // Numbers are compared as floats, because JSON.parse of the expected values has lost any further digits.
           const cells = record.map((text, at) =>
             /^-?[\d.]+$/.test(text) && /^-?[\d.]+$/.test(expected[at] ?? "") ? String(Number(text)) : text
           )

@@ -6,7 +6,7 @@ import { negotiateListFormat } from "../../src/rows/ListFormats.ts"
 
 const anyText = Arbitrary.map(Arbitrary.schema(Schema.String), (text) => text.toWellFormed())
 
-/** The text that a CSV parser finds in the cell. */
+/** Returns the text that a CSV parser reads from the cell. */
 const read = Effect.fnUntraced(function* (written: string) {
   const record = `${written},after\r\n`
   const [found = []] = yield* Stream.runCollect(Stream.pipeThroughChannel(Stream.make(record), Csv.decodeString()))
@@ -14,10 +14,10 @@ const read = Effect.fnUntraced(function* (written: string) {
   return found[0] ?? ""
 })
 
-/** The formulas on OWASP's page about CSV injection. */
+/** Whether the text begins like a formula on OWASP's page about CSV injection. */
 const isFormula = (text: string) => /^[=+\-@\t\r＝＋－＠]/.test(text.replace(/^[ \n\v\f]+/, ""))
 
-describe("Formats", () => {
+describe("The format of a list", () => {
   it.effect.each(
     [
       [undefined, "json"],
@@ -45,10 +45,12 @@ describe("Formats", () => {
       [";,;q=,q=1,/", "json"],
     ] as const,
   )(
-    "are negotiated: Accept: %s gets %s (RFC 9110, 12.5.1)",
+    "is negotiated: Accept: %s gets %s (RFC 9110, 12.5.1)",
     ([accept, format]) => Effect.sync(() => assert.strictEqual(negotiateListFormat(accept), format)),
   )
+})
 
+describe("The CSV encoder", () => {
   it.effect.prop(
     "encodes any text so that a CSV parser returns it, except for the apostrophe before a formula (RFC 4180)",
     {

@@ -12,7 +12,7 @@ const kinds = [
   { name: "ratio", column: ratioColumn("A ratio."), integers: 14, decimals: 4 },
 ]
 
-/** Decodes the driver's value and encodes it as JSON, like a column of a response. */
+/** Returns a function that decodes the driver's value and encodes it as JSON, as for a response. */
 const printer = (column: ReturnType<typeof priceColumn>) => {
   const decode = Schema.decodeSync(column.schemas.select)
   const encode = Schema.encodeSync(column.schemas.json)
@@ -26,7 +26,7 @@ const numeric = (scaled: bigint, decimals: number) => {
   return `${scaled < 0n ? "-" : ""}${digits.slice(0, -decimals)}.${digits.slice(-decimals)}`
 }
 
-/** The shortest text with the same value, computed by division. */
+/** Returns the shortest text with the same value, computed by division. */
 const shortest = (scaled: bigint, decimals: number) => {
   let [value, places] = [scaled < 0n ? -scaled : scaled, decimals]
   while (places > 0 && value % 10n === 0n) {
@@ -38,7 +38,7 @@ const shortest = (scaled: bigint, decimals: number) => {
   return `${scaled < 0n ? "-" : ""}${value / unit}${fraction}`
 }
 
-/** Any value of a `numeric(integers + decimals, decimals)`, with any number of digits and trailing zeros. */
+/** Any value of a `numeric(integers + decimals, decimals)`, scaled to an integer, with any number of trailing zeros. */
 const scaledValue = (integers: number, decimals: number) =>
   Arbitrary.map(
     Arbitrary.all({
@@ -60,13 +60,13 @@ describe("A stored decimal", () => {
   for (const { column, decimals, integers, name } of kinds) {
     const print = printer(column)
 
-    it.prop(`prints without trailing zeros: ${name} (D16)`, [scaledValue(integers, decimals)], ([scaled]) => {
+    it.prop(`is printed without trailing zeros: ${name} (D16)`, [scaledValue(integers, decimals)], ([scaled]) => {
       const printed = print(numeric(scaled, decimals))
       assert.strictEqual(printed, `{"x":${shortest(scaled, decimals)}}`)
       assert.match(printed.slice(5, -1), grammar)
     }, { arbitrary: { runs: 2000 } })
 
-    it(`prints the largest and smallest value of each length: ${name} (D16)`, () => {
+    it(`is printed exactly if it is the largest or smallest value of its length: ${name} (D16)`, () => {
       for (let length = 1; length <= integers + decimals; length++) {
         const first = 10n ** BigInt(length - 1)
         for (const scaled of [first, 5n * first, 10n * first - 1n]) {
@@ -103,7 +103,7 @@ describe("A stored decimal", () => {
     ["100000000000000000.00", "100000000000000000"],
     ["99999999999999.9999", "99999999999999.9999"],
   ]
-  it.each(examples)("prints %s as %s (D16)", (stored, printed) => {
+  it.each(examples)("is printed correctly: %s as %s (D16)", (stored, printed) => {
     for (const { column } of kinds) assert.strictEqual(printer(column)(stored), `{"x":${printed}}`)
   })
 
@@ -123,7 +123,7 @@ describe("A stored decimal", () => {
       const read = Schema.decodeUnknownResult(column.schemas.json)
       const accepted = read(10.5)
       assert.strictEqual(accepted._tag === "Success" ? accepted.success : "", "10.5")
-      // Digits beyond the precision of a float exist only in the text.
+      // A lossless JSON parser returns a number with more digits than a float as text.
       const exact = read("12345678901234.5678")
       assert.strictEqual(exact._tag === "Success" ? exact.success : "", "12345678901234.5678")
       for (const wrong of ["10.5", "-7", "1e400", "", null, true, [10.5], {}]) {
@@ -135,12 +135,12 @@ describe("A stored decimal", () => {
 
 const accepts = (schema: Schema.Codec<unknown, unknown>, cell: unknown) => {
   const result = Schema.decodeUnknownResult(schema)(cell)
-  // The schema checks a cell without changing it, because PostgreSQL parses it.
+  // The schema must not change the cell, because PostgreSQL parses it.
   if (result._tag === "Success") assert.strictEqual(result.success, cell)
   return result._tag === "Success"
 }
 
-describe("A decimal in a data file", () => {
+describe("The schema of a decimal in a data file", () => {
   for (const { column, decimals, integers, name } of kinds) {
     const cell = column.schemas.insert
 
@@ -176,7 +176,7 @@ describe("An integer", () => {
   const greatest = 9_007_199_254_740_991n
   const print = (stored: bigint) => JSON.stringify({ x: encode(decode(stored)) })
 
-  it.prop("prints all its digits if it is at most 2^53-1 (D16)", [
+  it.prop("is printed with all its digits if it is at most 2^53-1 (D16)", [
     Arbitrary.map(int(Number.MIN_SAFE_INTEGER, Number.MAX_SAFE_INTEGER), (value) => BigInt(value)),
   ], ([stored]) => {
     assert.strictEqual(print(stored), `{"x":${stored}}`)
@@ -220,14 +220,14 @@ describe("An integer", () => {
   })
 
   const good = ["0", "1", "-1", "42", "1000000", "9007199254740991", "-9007199254740991"]
-  it.each(good)("accepts %s in a data file (D31)", (text) => {
+  it.each(good)("is accepted in a data file: %s (D31)", (text) => {
     assert.isTrue(accepts(column.schemas.insert, text))
   })
 
   const tooGreat = ["9007199254740992", "-9007199254740992", "9223372036854775807", "99999999999999999999"]
   const unreadable = ["1.0", "1.5", "1.", ".5", "", " ", "-", "+1", "1e3", "1,000", " 1", "1 ", "1\n", "0x1", "１"]
   it.each([...tooGreat, ...unreadable, "NaN", "Infinity", "true", 1, null])(
-    "refuses %j in a data file (D31)",
+    "is refused in a data file: %j (D31)",
     (text) => {
       assert.isFalse(accepts(column.schemas.insert, text))
     },

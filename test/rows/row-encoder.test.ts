@@ -1,4 +1,4 @@
-/** Rows as PostgreSQL sends them, encoded as JSON and CSV, compared with the schemas of their columns. */
+/** Encodes rows from PostgreSQL as JSON and CSV, and compares them with the results of the columns' schemas. */
 import { assert, layer } from "@effect/vitest"
 import { Arbitrary, Effect, Layer, Result, Schema, SchemaAST } from "effect"
 import { Model } from "effect/schema"
@@ -91,13 +91,13 @@ const database = Layer.unwrap(
 const int = (minimum: number, maximum: number) =>
   Arbitrary.schema(Schema.Int.check(Schema.isBetween({ minimum, maximum })))
 
-/** Characters that JSON or CSV treat specially, or that many programs do. */
+/** Characters that JSON, CSV or many programs treat specially. */
 const special = Array.from(`"\\,\r\n\t\b\f\v;=+-@'/\u0001\u001f\u007f\u0085\u2028\u2029\uFEFF＝é€😀`)
 const specialText = Arbitrary.map(
   Arbitrary.array(int(0, special.length), { maxLength: 8 }),
   (indexes) => indexes.map((index) => special[index] ?? "plain").join(""),
 )
-/** Any text that PostgreSQL stores. */
+/** Any text that PostgreSQL can store. */
 const anyText = Arbitrary.map(
   Arbitrary.all({ text: Arbitrary.schema(Schema.String), unusual: specialText, rarity: int(0, 1) }),
   ({ rarity, text, unusual }) => rarity === 0 ? unusual : text.toWellFormed().replaceAll("\0", ""),
@@ -123,7 +123,7 @@ const anyDecimal = Arbitrary.map(
 const hour = 3_600_000
 const [firstHour, lastHour] = [Date.UTC(1700, 0, 1) / hour, Date.UTC(2400, 0, 1) / hour]
 
-/** Times of seven hundred years, half of them on the hour, when clocks change; with microseconds. */
+/** Times within seven hundred years: half of them on the hour, when clocks change, the others with microseconds. */
 const anyTime = Arbitrary.map(
   Arbitrary.all({ at: int(firstHour, lastHour), rest: int(0, hour - 1), micros: int(0, 999), isSharp: anyBoolean }),
   ({ at, isSharp, micros, rest }) =>
@@ -133,7 +133,7 @@ const anyTime = Arbitrary.map(
 )
 const anyDate = Arbitrary.map(anyTime, (time) => time.slice(0, 10))
 
-/** The allowed words of a literal column; empty for all other columns. */
+/** Returns the allowed words of a literal column; empty for all other columns. */
 const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<unknown> =>
   SchemaAST.isUnion(ast) ? ast.types.flatMap(wordsOf) : SchemaAST.isLiteral(ast) ? [ast.literal] : []
 
@@ -148,7 +148,7 @@ const sqlTypes: { readonly [type: number]: readonly [name: string, values: Arbit
   [fieldTypes.numeric]: ["numeric", anyDecimal],
 }
 
-/** The type of a column in PostgreSQL, and values for it. */
+/** Returns the PostgreSQL type of a column, and random values of it. */
 const columnOf = (row: RowModel, name: string) => {
   const { ast } = row.fields[name] ?? Schema.Null
   const isNumber = SchemaAST.isNumber(SchemaAST.toEncoded(ast))
@@ -190,7 +190,7 @@ const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
   return toRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
 })
 
-/** Sends generated rows to PostgreSQL and back. */
+/** Sends generated rows to PostgreSQL, and reads them back as typed columns. */
 const sendRows = (row: RowModel, rows: ReadonlyArray<object>) => {
   const names = getColumnNames(row)
   const columns = names.map((name) => `"${name}" ${columnOf(row, name).type}`)
@@ -204,7 +204,7 @@ const sendRows = (row: RowModel, rows: ReadonlyArray<object>) => {
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
 const write = (writeRow: WriteRow, record: RowRecord) => textDecoder.decode(output.take(writeRow(record, 0)))
 
-/** The JSON of the row's schemas. */
+/** Returns a function that encodes a row as JSON with its schemas. */
 const encodeWithSchemas = (row: Row) => {
   const decode = Schema.decodeUnknownSync(row)
   const encode = Schema.encodeUnknownSync(row.json)
@@ -222,7 +222,7 @@ const encodeCellsWithSchemas = (row: Row) => {
   return (values: ReadonlyArray<unknown>) => columns.map((encode, index) => encode(values[index])).join(",")
 }
 
-layer(database)("Rows", (it) => {
+layer(database)("The row encoder", (it) => {
   for (const row of rows) {
     const [writeJson, writeCsv] = [makeJsonRowWriter(row), makeCsvRowWriter(row)]
     const [expectedJson, expectedCsv] = [encodeWithSchemas(row), encodeCellsWithSchemas(row)]
@@ -355,7 +355,7 @@ layer(database)("Rows", (it) => {
       }),
   )
 
-  it.effect("refuses arrays that are no plain lists, without a value in the message (§7.1)", () =>
+  it.effect("refuses arrays that are not plain lists, and shows no value in the message (§7.1)", () =>
     Effect.gen(function* () {
       const texts = ["'{{secret,b}}'::text[]", "'[2:3]={secret,b}'::text[]"]
       const found = yield* Effect.forEach(texts, (text) => selectRecords(withValue("texts", text).join(", ")))
@@ -364,7 +364,7 @@ layer(database)("Rows", (it) => {
       }
     }))
 
-  it.effect("refuses a record whose columns have other types (§7.1)", () =>
+  it.effect("refuses a record whose columns do not have the declared types (§7.1)", () =>
     Effect.gen(function* () {
       const wrong: ReadonlyArray<readonly [column: string, expression: string]> = [
         ["text", "1"],
@@ -388,7 +388,7 @@ layer(database)("Rows", (it) => {
       assert.throws(() => toRecords(plain), /row/)
     }))
 
-  it.effect("refuses null in a column that is not nullable (§7.1)", () =>
+  it.effect("refuses a null in a column that is not nullable (§7.1)", () =>
     Effect.gen(function* () {
       class Required extends Model.Class<Required>("Required")({ text: textColumn("") }) {}
       for (const record of yield* selectRecords("null::text")) {
@@ -427,7 +427,7 @@ layer(database)("Rows", (it) => {
     }))
 })
 
-layer(database)("Results", (it) => {
+layer(database)("The result writer", (it) => {
   class Holding extends Model.Class<Holding>("Holding")({ filing: textColumn(""), shares: integerColumn("") }) {}
   const writeShares = makeJsonRowWriter(Holding)
   const grouped = makeGroupResultEncoder(
@@ -439,7 +439,7 @@ layer(database)("Results", (it) => {
       return output.writeAscii("]", end)
     },
   )
-  /** 0 to 6 holdings for each of 9 filings, some without any. */
+  /** SQL for 0 to 6 holdings of each of 9 filings. One filing has none. */
   const holdings = "from generate_series(1, 9) as filing cross join generate_series(1, filing * 5 % 7) as shares"
   const readHoldings = selectRecords("filing::text, shares::bigint", `${holdings} order by filing, shares`)
   const show = (bytes: Uint8Array) => textDecoder.decode(bytes)
@@ -456,7 +456,7 @@ layer(database)("Results", (it) => {
             const writeChunk = makeFileWriter(encoder, format)
             const total = { text: "", results: 0, rows: 0 }
             for (let index = 0; index < records.length || index === 0; index += size) {
-              // A connection may reuse its buffer once a chunk is encoded.
+              // Copied, because the connection may reuse its buffer once a chunk is encoded.
               const chunk = records.slice(index, index + size).map((record) => record.copy())
               const { bytes, results, rows } = writeChunk(chunk, index + size >= records.length)
               total.text += show(bytes)
@@ -485,7 +485,7 @@ layer(database)("Results", (it) => {
       )
     }))
 
-  it.effect("shows which fields are null (§2.5)", () =>
+  it.effect("finds the null fields of a record (§2.5)", () =>
     Effect.gen(function* () {
       for (const record of yield* selectRecords("null::text, 1, '', null::int, 'x'")) {
         assert.deepStrictEqual([0, 1, 2, 3, 4].map((index) => record.isNull(index)), [true, false, false, true, false])

@@ -4,7 +4,7 @@ import { Schema } from "effect"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 import { inputs, someOf } from "../support/Thoroughness.ts"
 
-/** A random time, to the millisecond, within the years of the data. */
+/** A random time with milliseconds, from 1998 to 2099. */
 const moment = Schema.Int.check(
   Schema.isBetween({ minimum: Date.UTC(1998, 0, 1), maximum: Date.UTC(2100, 0, 1) - 1 }),
 )
@@ -12,7 +12,7 @@ const moment = Schema.Int.check(
 const minute = 60_000
 const hour = 60 * minute
 
-/** Decodes the driver's `Date` and encodes it as JSON, like a column of a response. */
+/** Returns a function that decodes the driver's `Date` and encodes it as JSON, as for a response. */
 const printer = (kind: typeof FixedOffsetTimeColumn | typeof InstantColumn | typeof NewYorkTimeColumn) => {
   const decode = Schema.decodeSync(kind.schemas.select)
   const encode = Schema.encodeSync(kind.schemas.json)
@@ -23,10 +23,10 @@ const eastern = printer(FixedOffsetTimeColumn)
 const utc = printer(InstantColumn)
 const newYork = printer(NewYorkTimeColumn)
 
-/** The time of the driver's `Date` for a wall-clock time: its UTC fields show that time. */
+/** Returns the driver's `Date` for a wall-clock time, in milliseconds: its UTC fields show that time. */
 const wall = (digits: string) => Date.parse(`${digits.replace(" ", "T")}Z`)
 
-/** The UTC fields of a `Date` with the suffix -05:00; without milliseconds if they are zero. */
+/** Formats the UTC fields of a `Date` with the suffix -05:00, without milliseconds if they are zero. */
 const withSuffix = (millis: number) => new Date(millis).toISOString().replace(/(?:\.000)?Z$/, "-05:00")
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -37,13 +37,13 @@ const firstSunday = (year: number, month: number) => 1 + (7 - new Date(Date.UTC(
 
 const lastSundayOfOctober = (year: number) => 31 - new Date(Date.UTC(year, 9, 31)).getUTCDay()
 
-/** The period of daylight time by law: since 2007, from the second Sunday of March to the first Sunday of November. */
+/** Returns the period of daylight time by law: since 2007, second Sunday of March to first Sunday of November. */
 const daylight = (year: number) =>
   year >= 2007
     ? [Date.UTC(year, 2, firstSunday(year, 3) + 7, 2), Date.UTC(year, 10, firstSunday(year, 11), 2)] as const
     : [Date.UTC(year, 3, firstSunday(year, 4), 2), Date.UTC(year, 9, lastSundayOfOctober(year), 2)] as const
 
-/** Subtracts an hour during daylight time. The skipped and the repeated hour count as standard time. */
+/** Prints a New York time by the law: subtracts an hour, except in standard time and the skipped and repeated hours. */
 const byLaw = (millis: number) => {
   const [start, end] = daylight(new Date(millis).getUTCFullYear())
   return withSuffix(millis >= start + hour && millis < end - hour ? millis - hour : millis)
@@ -60,19 +60,19 @@ const clock = new Intl.DateTimeFormat("en-CA", {
   second: "2-digit",
 })
 
-/** The wall-clock time in New York at an instant, as the UTC fields of a `Date`. */
+/** Returns the wall-clock time in New York at an instant, as the UTC fields of a `Date`. */
 const shows = (instant: number) => wall(clock.format(instant).replace(", ", "T")) + instant % 1000
 
-/** Finds the instant whose wall-clock time matches. Standard time wins if both instants match, or neither of them. */
+/** Prints the instant at which New York shows this time. In the skipped and repeated hours, it has the standard offset. */
 const byClock = (millis: number) => {
   const [standard, summer] = [millis + 5 * hour, millis + 4 * hour]
   return withSuffix((shows(standard) !== millis && shows(summer) === millis ? summer : standard) - 5 * hour)
 }
 
-/** A date-time of RFC 3339 with the fixed offset. */
+/** Matches a date-time of RFC 3339 with the offset -05:00. */
 const grammar = /^\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|[12]\d|3[01])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d(?:\.\d{3})?-05:00$/
 
-/** The first few differences between the printed and the expected text. */
+/** Returns the first five differences between the printed and the expected text. */
 const differences = (
   times: ReadonlyArray<number>,
   print: (millis: number) => string,
@@ -84,7 +84,7 @@ const differences = (
     return printed === right && grammar.test(printed) ? [] : [{ stored, printed, right }]
   }).slice(0, 5)
 
-/** Clocks change at full hours. */
+/** Returns every half hour from `from` up to `to`, because clocks change at full hours. */
 const halfHours = (from: number, to: number) =>
   Array.from({ length: (to - from) / (30 * minute) }, (_, at) => from + at * 30 * minute)
 
@@ -118,7 +118,7 @@ for (const year of [2006, 2026]) {
 
 describe("New York's wall-clock time", () => {
   it("agrees with the time zone database for every half hour of 2026 (D15)", () => {
-    // The test above compares this year's printed times with the law.
+    // A test above compares the printed times of 2026 with the law, so they agree with the database, too.
     assert.deepStrictEqual(differences(someOf(halfHoursOf(2026), 11, 0), byLaw, byClock), [])
   })
 
@@ -167,7 +167,7 @@ describe("New York's wall-clock time", () => {
   })
 })
 
-describe("The other two column types", () => {
+describe("A stored time", () => {
   const examples: ReadonlyArray<readonly [stored: string, eastern: string, utc: string]> = [
     ["2026-06-01 13:30:00", "2026-06-01T13:30:00-05:00", "2026-06-01T08:30:00-05:00"],
     ["2026-01-01 04:59:59", "2026-01-01T04:59:59-05:00", "2025-12-31T23:59:59-05:00"],
@@ -179,7 +179,7 @@ describe("The other two column types", () => {
     ["2099-12-31 23:59:59", "2099-12-31T23:59:59-05:00", "2099-12-31T18:59:59-05:00"],
   ]
   it.each(examples)(
-    "print %s as %s if it is a wall-clock time at -05:00, and as %s if it is an instant (D15)",
+    "%s is printed as %s if it is a wall-clock time at -05:00, and as %s if it is an instant (D15)",
     (stored, verbatim, instant) => {
       assert.strictEqual(eastern(wall(stored)), verbatim)
       assert.strictEqual(utc(wall(stored)), instant)
@@ -277,22 +277,25 @@ describe("Times in a data file", () => {
     for (const zone of zones) assert.isTrue(accepts(instant, text + zone), zone)
   })
 
-  it.each(goodDigits)("are refused: %s with a zone as wall-clock time, without a zone as instant (D31)", (text) => {
-    for (const zone of zones) {
-      // The form in which the API prints them is accepted.
-      if (zone === "-05:00" && text.includes("T")) continue
-      assert.isFalse(accepts(wallClock, text + zone), zone)
-      assert.isFalse(accepts(newYorkClock, text + zone), zone)
-    }
-    assert.isFalse(accepts(instant, text))
-  })
+  it.each(goodDigits)(
+    "are refused: %s with a zone as a wall-clock time, and without a zone as an instant (D31)",
+    (text) => {
+      for (const zone of zones) {
+        // As wall-clock times, texts in the format of the API are accepted.
+        if (zone === "-05:00" && text.includes("T")) continue
+        assert.isFalse(accepts(wallClock, text + zone), zone)
+        assert.isFalse(accepts(newYorkClock, text + zone), zone)
+      }
+      assert.isFalse(accepts(instant, text))
+    },
+  )
 
   it.each([
     [wallClock, "2026-06-01T20:05:00-05:00", "2026-06-01 20:05:00.000"],
     [newYorkClock, "2026-06-01T08:30:00-05:00", "2026-06-01 09:30:00.000"],
     [newYorkClock, "2026-01-05T09:30:00.125-05:00", "2026-01-05 09:30:00.125"],
     [newYorkClock, "2026-11-01T01:30:00-05:00", "2026-11-01 01:30:00.000"],
-  ])("as the API prints them become the stored wall-clock time: %#, %s (D31)", (clock, printed, stored) => {
+  ])("become the stored wall-clock time if they have the format of the API: %#, %s (D31)", (clock, printed, stored) => {
     assert.strictEqual(Schema.decodeUnknownSync(clock)(printed), stored)
   })
 
