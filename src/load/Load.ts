@@ -133,7 +133,7 @@ const fillTable = Effect.fnUntraced(
     const insertBatch = Effect.fnUntraced(
       function* ([valid, invalid]: readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<CellError>>]) {
         badRows.push(...invalid)
-        // After the first bad row, reading continues only to find the other bad rows.
+        // After the first bad row, reading continues only to report further bad rows.
         if (badRows.length > 0 || valid.length === 0) return
         noteUnreachableRows(valid)
         const { added, dropped, superseded } = yield* insert(valid)
@@ -192,8 +192,8 @@ const refuseIncompleteRows = Effect.fnUntraced(
 )
 
 /**
- * A column of the table that is merged, without its default if null shall mean that the file gives no value. In a
- * replacement, only the time of the load is such a column; the others get their defaults, as in a new table.
+ * Returns the column for the staging table: without its default if null means that the file gives no value. In a
+ * replacement, only the time of the load (`now()`) is such a column; others get their defaults, as in a new table.
  */
 const toStagedColumn = (column: LoadColumn, { append }: LoadTask): LoadColumn =>
   append || column.default_value === "now()" ? { ...column, default_value: null } : column
