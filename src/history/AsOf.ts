@@ -11,7 +11,7 @@ import { makePastTables } from "./PastTables.ts"
 const lineageTable = "ticker_changes"
 
 export class AsOf extends Context.Service<AsOf, {
-  /** Runs `effect`, which reads the tables as they were at `moment`. Relative dates count from `moment`, too. */
+  /** Runs `effect`, which reads the tables as they were at `moment`. Dates such as today are relative to it. */
   readonly readAt: <A, E, R>(
     moment: string,
     tables: ReadonlyArray<string>,

@@ -98,7 +98,7 @@ export class Moments extends Context.Service<Moments, {
           return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
         })
 
-      /** Whether there are writers is known, because each locks the table from before it draws its id until it ends. */
+      /** Finds the bound, and whether there are writers: each locks the table before it draws its id, until it ends. */
       const compileBound = compileStatement<string>({
         isPrepared: true,
         build: (parameter) =>

@@ -9,7 +9,7 @@ import { Database, type StatementRewriter } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeRunningIds, type ResolvedMoment } from "./Moments.ts"
 
-/** Facts about a table that determine its SQL. Only the columns affect the result; the counts affect the speed. */
+/** Facts about a table that determine its SQL. Only the columns affect the result; the rest affects the speed. */
 const TableShape = Schema.Struct({
   table: Schema.String,
   /** The quoted names, separated by commas. */

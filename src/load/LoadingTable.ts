@@ -55,8 +55,8 @@ const runGenerated = Effect.fnUntraced(
 )
 
 /**
- * Creates an empty table for rows to merge. It has no triggers, and columns with a default accept null. It enforces even
- * the constraints that are not validated on the dataset's table.
+ * Creates an empty table for rows to merge. It has no triggers, and columns with a default accept null. It enforces
+ * even the constraints that are not validated on the dataset's table.
  */
 export const createStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient

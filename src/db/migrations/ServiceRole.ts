@@ -80,8 +80,8 @@ const revokeDefaultPermissions = Effect.fnUntraced(function* (role: string) {
 })
 
 /**
- * Sets the session time limits on the role, because poolers do not pass them on. If the granter may not do so, warns if
- * there is a pooler.
+ * Sets the session time limits on the role, because poolers do not pass them on. Without permission to do so, only logs
+ * a warning, if there is a pooler.
  */
 const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient

@@ -91,7 +91,7 @@ const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
 export class ReadRouter extends Context.Service<ReadRouter, {
   /** Starts a poll of every replica; `primary` is the primary's state, polled just before. */
   readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
-  /** Among the replicas with the required version, chooses one with the fewest pending reads, in turn. */
+  /** Among the replicas with the required version, chooses one with the fewest pending reads; ties take turns. */
   readonly chooseReplica: (required: RequiredTableVersion) => Replica | undefined
   /** Makes a reader for the required version; undefined if no replicas are configured. */
   readonly makeReplicaReader: ((required: RequiredTableVersion) => ReplicaReader) | undefined
