@@ -112,7 +112,7 @@ const endPosition = "999999999999999"
 const makeExpiredError = (earliest: string) =>
   new CursorExpired({
     error: {
-      message: `The changes after this place are not known. The earliest known ones are after ${earliest}, or the ` +
+      message: `The changes after this position are not known: either it is before ${earliest}, or the ` +
         "database was restored. Get a cursor with after=now, download the datasets again, and continue with it.",
       details: { earliest, restart: "/v1/changes?after=now" },
     },

@@ -18,7 +18,7 @@ interface LoadedColumn {
   readonly schemas: { readonly select: Schema.Codec<unknown, unknown>; readonly json: Schema.Codec<unknown, unknown> }
 }
 
-/** Columns that only data files have. The models have no schemas for responses with them, so they are defined here. */
+/** Columns that only data files have. The models have no response schemas for them, so these are defined here. */
 const loadedColumns: Readonly<Record<string, LoadedColumn>> = {
   source: addedColumns.source,
   source_links: addedColumns.source,

@@ -15,9 +15,9 @@ import type { LedgerState } from "./LedgerState.ts"
 export interface ResolvedMoment {
   /** A time in UTC with microseconds. */
   readonly moment: string
-  /** The highest transaction id in use when the last transaction up to the moment committed. */
+  /** The highest transaction id that was assigned when the last transaction up to the moment committed. */
   readonly bound: string
-  /** Versions replaced after the moment are in the partitions of this month or later. An SQL date. */
+  /** Versions replaced later are in partitions of this month or later. Such as `2026-03-01`, or `-infinity`. */
   readonly month: string
   /**
    * Ids up to the bound of transactions that were still running at that time, usually none. Undefined if one of them
@@ -55,7 +55,7 @@ const makeTooEarlyError = (earliest: string) =>
     error: { message: `as_of is too early: the history begins at ${earliest}.`, details: { earliest } },
   })
 
-const futureReason = "is in the future. A date means the end of that day in New York, so that today's date is in the " +
+const futureReason = "is in the future. A date means the end of that day in New York, so today's date is in the " +
   "future, too: use an earlier date or a timestamp"
 
 const makeFutureError = () =>

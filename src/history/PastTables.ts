@@ -47,7 +47,7 @@ const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
   }
 }
 
-/** Returns a common table expression with the table's past rows. It has the table's name, so it is read instead. */
+/** Returns a common table expression with the table's past rows. It has the table's name, so statements read it. */
 const makePastTable = (shape: TableShape, { isRecorded, isReplacedLater }: ReturnType<typeof makeConditions>) => {
   const { columns, has_few_rows, has_few_versions, table } = shape
   // A condition outside the union lets PostgreSQL merge the indexes of both tables, in the order of the statement.

@@ -95,8 +95,8 @@ const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, 
     select count(*)::int as count from ${sql("public")}.${sql(table)}
   `
   const count = found?.count ?? 0
-  const rows = `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`
-  const consequence = append ? "It would have added nothing." : `It would have removed all ${rows} from the table.`
+  const rows = count === 1 ? "the only row" : `all ${count.toLocaleString("en")} rows`
+  const consequence = append ? "It would have added nothing." : `It would have removed ${rows} from the table.`
   return yield* new EmptyLoadFile({
     message: `${file} has no rows, so it was refused and ${table} is unchanged. ${consequence} ` +
       "If that is intended, add --allow-empty.",

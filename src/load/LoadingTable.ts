@@ -199,7 +199,7 @@ const matchKey = (columns: ReadonlyArray<LoadColumn>, { key }: LoadableDataset) 
     `existing."${name}" ${is_nullable ? "is not distinct from" : "="} given."${name}"`
   ).join(" and ")
 
-/** Returns the first lines in `source`, which has `lineColumn`, whose keys are not in `target`. */
+/** Returns the line numbers of the first rows in `source` whose keys are not in `target`. */
 export const findNewLines = Effect.fnUntraced(
   function* (
     source: string,

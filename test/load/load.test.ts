@@ -774,7 +774,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         for (const [name, content] of empties) {
           const replacing = yield* assertRefused("ticker_changes", name, content)
           assert.include(replacing, `${name} has no rows, so it was refused and ticker_changes is unchanged.`)
-          assert.include(replacing, "It would have removed all 1 row from the table.")
+          assert.include(replacing, "It would have removed the only row from the table.")
           assert.include(replacing, "--allow-empty")
           const adding = yield* assertRefused("ticker_changes", name, content, true)
           assert.include(adding, "It would have added nothing.")

@@ -110,10 +110,7 @@ const restorePresence = Effect.fnUntraced(function* (cluster: EmbeddedCluster, p
   )
 })
 
-/**
- * Whether no other process is using the server. Waits up to 250 ms, so that the server notices processes that have
- * exited.
- */
+/** Whether no other process is using the server. Gives the server 250 ms to notice that processes have exited. */
 const isLastProcess = Effect.fnUntraced(
   function* (cluster: EmbeddedCluster, port: number) {
     const connection = yield* connect(cluster, port)

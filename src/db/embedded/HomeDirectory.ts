@@ -13,7 +13,7 @@ export interface ServerLocation {
   readonly systemUser: SystemUser | undefined
 }
 
-/** Folder for the data if this process is root and the server's user cannot access the home, such as one in /root. */
+/** Returns the data folder that root uses if the server's user cannot access the home, such as one in /root. */
 export const getFallbackDataDirectory = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "/var/db/tickerline" : "/var/lib/tickerline"
 
