@@ -67,7 +67,7 @@ export const StatementRewriter = Context.Reference<StatementRewriter | undefined
   defaultValue: () => undefined,
 })
 
-/** The statement to run for the current request. */
+/** Applies the request's `StatementRewriter`, if it has one. */
 export const rewriteStatement = (statement: CompiledStatement) =>
   Effect.flatMap(StatementRewriter, (rewrite) => rewrite === undefined ? Effect.succeed(statement) : rewrite(statement))
 
@@ -148,7 +148,7 @@ export class Database extends Context.Service<Database, {
           partition,
         )
 
-      /** A query that is no compiled statement cannot be rewritten, so it would answer with the present. */
+      /** A query that is not a compiled statement cannot be rewritten, so it would read the present, not the past. */
       const read = <A, R>(query: Effect.Effect<A, DatabaseReadError, R>, partition?: string) =>
         Effect.flatMap(
           StatementRewriter,

@@ -1,4 +1,7 @@
-/** Limits how long operations take. One fiber serves them all, because one timer each would cost more than a query. */
+/**
+ * Limits how long operations take. One fiber serves all operations, because one timer each would cost almost as much as
+ * a short query.
+ */
 import { Duration, Effect } from "effect"
 import { forkUntraced } from "../observability/BackgroundFibers.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"

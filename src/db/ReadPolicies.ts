@@ -9,18 +9,18 @@ import { describeSqlError, isConnectionLost, isLocked, isStatementTimeout } from
 /** Maximum wait for a pool connection. */
 export const poolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
 
-/** Ends a read from a server that stopped responding. A working server ends a statement itself after 30 seconds. */
+/** Time limit for a read, in case the server stops responding. A working server ends a statement after 30 seconds. */
 export const queryCap = Duration.seconds(36)
 
 /** Retries once, two seconds after a lock timeout or a deadlock (§7.2). */
 export const lockRetry = Schedule.spaced("2 seconds").pipe(Schedule.upTo({ times: 1 }))
 
-/** The delay gives the pool time to discard the connections that the server has closed. */
+/** Retries after a lost connection. The delay lets the pool discard the connections that the server has closed. */
 export const connectionRetry = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 3 }))
 
 /**
- * After this many milliseconds, a lost connection is not retried, because a pooler probably dropped it after a long
- * wait in its queue, and a retry would wait there again.
+ * If a read loses its connection after this many milliseconds, it is not retried: a pooler probably dropped it after a
+ * long wait in the pooler's queue, and a retry would wait there again.
  */
 const maxConnectionRetryAge = Duration.toMillis(Duration.seconds(4))
 
@@ -46,13 +46,13 @@ export const makePoolTimeoutError = () =>
 
 export type DatabaseReadError = SqlError.SqlError | Schema.SchemaError
 
-/** A read whose failures have not been converted yet. */
+/** A read whose database errors have not been converted to API errors yet. */
 export type Read<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>
 
 const isReadFailure = (error: unknown): error is DatabaseReadError =>
   SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
-/** Errors that a later retry may resolve become 503 responses. All others are bugs. */
+/** Converts the error of a read: to a 503 response if a later retry may succeed, otherwise to a defect. */
 export const toApiError = (error: DatabaseReadError): Effect.Effect<never, DataRefreshing | DatabasePoolTimeout> =>
   isLocked(error) || isStatementTimeout(error)
     ? Effect.fail(makeDataRefreshingError())
@@ -83,7 +83,7 @@ const withRetry = ({ counter, schedule, when }: RetryPolicy) => <A, E, R>(query:
 
 const retryLocked = withRetry({ counter: lockRetries, schedule: lockRetry, when: isLocked })
 
-/** Makes the function that runs a read with all policies except `poolWait`, which the queue of its pool applies. */
+/** Makes the function that runs a read with all policies except `poolWait`, which the pool's queue applies. */
 export const makeReadPolicies = Effect.gen(function* () {
   const now = yield* monotonicClock
   const caps = yield* makeDeadlines(queryCap)

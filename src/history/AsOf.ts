@@ -1,4 +1,4 @@
-/** Runs requests with `as_of`: they read the state of an earlier moment (decision 0114). */
+/** Runs requests with `as_of`: they read the tables as they were at an earlier time (decision 0114). */
 import { Array, Context, Effect, Layer } from "effect"
 import { ReplicaReader, StatementRewriter } from "../db/Database.ts"
 import { setResponseHeaders } from "../http/RequestContext.ts"
@@ -7,11 +7,11 @@ import type { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, ValidationError
 import { Moments } from "./Moments.ts"
 import { makePastTables } from "./PastTables.ts"
 
-/** Every request may resolve symbols to companies. */
+/** Table that every request may read, to resolve symbols to companies. */
 const lineageTable = "ticker_changes"
 
 export class AsOf extends Context.Service<AsOf, {
-  /** Lets `effect` read the tables as they were at the moment. All dates are relative to the moment. */
+  /** Runs `effect`, which reads the tables as they were at `moment`. Dates such as today are relative to it. */
   readonly readAt: <A, E, R>(
     moment: string,
     tables: ReadonlyArray<string>,

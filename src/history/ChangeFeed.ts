@@ -1,6 +1,6 @@
 /**
  * The change feed: what each recorded transaction changed, oldest first (docs/decisions/0115-change-feed.md).
- * Transactions become visible in the order of `recorded_at`, so nothing appears before a place that was read.
+ * Transactions become visible in the order of `recorded_at`, so nothing appears before a position that was read.
  */
 import { Context, Data, Effect, Layer, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
@@ -12,7 +12,7 @@ import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, Validatio
 import { type ChangeKind, changeKinds, type FeedPlace, formatCursor } from "../v1/changes/Api.ts"
 import { type ChangedRowReader, type Correction, type ListedChange, makeChangedRowReaders } from "./ChangedRows.ts"
 
-/** Which changes a reader wants. */
+/** Selects the changes that a reader wants. */
 export interface FeedFilter {
   readonly datasets: ReadonlyArray<string>
   /** Undefined: all symbols. */
@@ -21,7 +21,7 @@ export interface FeedFilter {
   readonly kinds: ReadonlyArray<ChangeKind> | undefined
 }
 
-/** The order of the feed. */
+/** Where a change is in the order of the feed. `FeedPlace` is what a client asks for. */
 export interface FeedPosition {
   /** Microseconds since 1970, which no two transactions share. */
   readonly recordedAt: number
@@ -32,18 +32,18 @@ export interface FeedPosition {
 export interface FeedChange extends FeedPosition {
   readonly dataset: string
   readonly kind: ChangeKind
-  /** The symbol, and the other one of a ticker change or of a row that had it before. */
+  /** The row's symbol, and a second one if the row is a ticker change or had a different symbol before. */
   readonly tickers: ReadonlyArray<string>
-  /** Identifies the place after the change. */
+  /** Continues the feed after the change. */
   readonly cursor: string
   readonly json: Uint8Array
 }
 
 export interface FeedPage<A = FeedChange> {
   readonly changes: ReadonlyArray<A>
-  /** Identifies the place after the page. */
+  /** Continues the feed after the page. */
   readonly cursor: string
-  /** The same place, for comparisons. */
+  /** The position after the page, for comparisons. */
   readonly end: FeedPosition
   /** Whether the feed continues after the page, with changes that the reader may want. */
   readonly hasMore: boolean
@@ -53,7 +53,7 @@ export interface FeedPage<A = FeedChange> {
 export interface DescribedChange {
   readonly dataset: string
   readonly kind: ChangeKind
-  /** As printed, in microseconds. */
+  /** The time as the API prints it, with microseconds. */
   readonly recordedAt: string
   /** Undefined unless the row was corrected. */
   readonly correction: Correction | undefined
@@ -68,8 +68,8 @@ type FoundChanges = ReadonlyArray<
 class HistoryMoved extends Data.TaggedError("HistoryMoved")<{}> {}
 
 /**
- * The most transactions that a page examines. A page may therefore have no changes although the feed continues, if
- * the reader wants only a few of them.
+ * Maximum number of transactions that a page examines. If the filter matches few changes, a page may therefore be empty
+ * although the feed continues.
  */
 const maxTransactions = 5_000
 
@@ -100,19 +100,19 @@ const FoundChange = Schema.Struct({
   other_ticker: Schema.NullOr(Schema.String),
 })
 
-/** Converts a time with microseconds, such as `2026-03-01T15:00:00.123456Z`. */
+/** Converts a time such as `2026-03-01T15:00:00.123456Z` to microseconds since 1970. */
 const toMicros = (time: string) => Date.parse(time.slice(0, 19) + time.slice(26)) * 1_000 + Number(time.slice(20, 26))
 
 const decodeBounds = decodePositionalRows(Bounds)
 const decodeChanges = decodePositionalRows(FoundChange)
 
-/** Greater than every position. */
+/** Greater than the position of every change in a transaction. */
 const endPosition = "999999999999999"
 
 const makeExpiredError = (earliest: string) =>
   new CursorExpired({
     error: {
-      message: `The changes after this place are not known. The earliest known ones are after ${earliest}, or the ` +
+      message: `The changes after this position are not known: either it is before ${earliest}, or the ` +
         "database was restored. Get a cursor with after=now, download the datasets again, and continue with it.",
       details: { earliest, restart: "/v1/changes?after=now" },
     },
@@ -135,11 +135,11 @@ type ReadPage<A> = (
 
 export class ChangeFeed extends Context.Service<ChangeFeed, {
   /**
-   * Reads the changes after a place, at most `limit`. Without a place, it begins with the earliest known change.
-   * Reads only the primary.
+   * Reads at most `limit` changes after `place`, or from the earliest known change if it is undefined. Reads only the
+   * primary.
    */
   readonly readPage: ReadPage<FeedChange>
-  /** Like `readPage`, but returns how late each correction was and which columns it changed. */
+  /** Like `readPage`, but instead of the rows returns how late each correction was and which columns it changed. */
   readonly describePage: ReadPage<DescribedChange>
 }>()("tickerline/history/ChangeFeed") {
   static readonly layer = Layer.effect(
@@ -159,7 +159,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         sql.literal(`to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`)
       const literal = (text: string) => sql.literal(`'${text}'`)
 
-      /** The transaction to start from: the cursor's, or the newest one at a time. */
+      /** Query for the transaction after which the page starts: the cursor's, or the newest one at a given time. */
       const startOf = (place: FeedPlace | undefined) => {
         if (place?._tag === "Cursor") {
           const { mark, transaction } = place
@@ -183,8 +183,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
       }
 
       /**
-       * The transactions of a page: those after the start, all of one month, so that the next statement reads one
-       * partition. A place at the end of a transaction that was dropped is valid if it was the newest of those.
+       * Reads which transactions a page examines: those after its start, in only one month, so that the next statement
+       * reads one partition. A cursor at the end of a dropped transaction is valid if no later one was dropped.
        */
       const readBounds = Effect.fnUntraced(function* (place: FeedPlace | undefined) {
         const isUnfinished = place?._tag === "Cursor" && place.position !== undefined
@@ -230,14 +230,14 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         return { ...bounds, start_id, start_mark, starts_at }
       })
 
-      /** Whether a transaction has changes that the reader wants, apart from their symbols. */
+      /** SQL condition: whether a transaction has changes of the filter's datasets and kinds. It ignores symbols. */
       const hasWanted = ({ datasets, kinds }: FeedFilter) =>
         kinds === undefined ? sql`changes ?| ${textArray(datasets)}` : sql`exists (
           select from jsonb_each(changes) as counted (dataset, numbers)
           where dataset = any(${textArray(datasets)}) and numbers ?| ${textArray(kinds)}
         )`
 
-      /** The wanted changes of a transaction, in their order. */
+      /** Query for the changes of a transaction that match the filter, in order. */
       const changesOf = (
         { datasets, kinds, tickers }: FeedFilter,
         place: FeedPlace | undefined,
@@ -313,7 +313,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         })
       })
 
-      /** Reads the rows of changes, one statement per dataset. `map` returns undefined if the history lacks them. */
+      /** Reads the rows of changes with one statement per dataset. `map` returns undefined if a row was dropped. */
       const mapRows = Effect.fnUntraced(function* <A>(
         found: FoundChanges,
         compile: (reader: ChangedRowReader, changes: ReadonlyArray<ListedChange>) => CompiledStatement,
@@ -377,7 +377,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         }
         const { has_more: hasMore, last_at, last_id, last_mark, start_id, start_mark, starts_at } = bounds
         const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
-        // Before the first transaction, a time is the cursor.
+        // Before the first transaction, the cursor is a time.
         const cursor = mark === null ? starts_at : formatCursor({ transaction: String(id), position: undefined, mark })
         return { changes, cursor, end: { recordedAt: toMicros(last_at ?? starts_at), position: Infinity }, hasMore }
       })

@@ -67,7 +67,7 @@ export const StreamLimits = Context.Reference("tickerline/history/StreamLimits",
   defaultValue: () => ({
     /** Silence after which a stream sends a heartbeat, ms. */
     heartbeatMillis: 15_000,
-    /** Memory for the newest changes. A stream that falls behind them is ended. */
+    /** Memory for the newest changes, in bytes. A stream that falls behind them is ended. */
     recentBytes: 16 * 1024 * 1024,
     /** How long a client may take to receive the end of its stream before its connection is closed, ms. */
     closingMillis: 5_000,
@@ -112,7 +112,7 @@ export interface StreamOptions {
   readonly filter: FeedFilter
   /** Where to begin. Undefined: with the earliest known change. */
   readonly place: FeedPlace | undefined
-  /** Whether the account, as it is now, may still read everything that the stream sends, and nothing more. */
+  /** Whether the account may read exactly the datasets of the stream: it has neither lost nor gained access. */
   readonly hasSameAccess: (account: Account) => boolean
   /** Closes the connection of a client that does not receive the end of the stream. */
   readonly disconnect: () => void
@@ -120,7 +120,7 @@ export interface StreamOptions {
 
 interface Ending {
   readonly reason: EndReason
-  /** Why changes are missing, if they are. */
+  /** The error that explains why changes are missing; undefined if none are. */
   readonly gap: CursorExpired | undefined
   /** Monotonic ms. */
   readonly at: number
@@ -138,7 +138,7 @@ interface StreamState extends RecentPlace {
   isLive: boolean
   /** Whether the feed had more changes after the page that the stream read last. */
   hasMore: boolean
-  /** The number of changes of the next page. */
+  /** Maximum number of changes to read in the next page. */
   pageChanges: number
   reading: Fiber.Fiber<FeedPage, ReadError> | undefined
   /** The newest cursor that the client knows. */
@@ -162,7 +162,7 @@ const encodeText = (text: string): Uint8Array => Buffer.from(text)
 
 const everything: FeedFilter = { datasets: changedDatasets, tickers: undefined, kinds: undefined }
 
-/** The number of changes that make a page of the target size. */
+/** Returns how many changes make a page of the target size, if they are as large as those of the given page. */
 const choosePageChanges = ({ changes }: FeedPage) => {
   const bytes = changes.reduce((sum, { json }) => sum + json.length, 0)
   return Math.max(1, Math.min(maxPageChanges, Math.floor((targetPageBytes * changes.length) / Math.max(1, bytes)) || 1))
@@ -180,9 +180,9 @@ const makeTooManyError = (limit: number) =>
   })
 
 export class ChangeStream extends Context.Service<ChangeStream, {
-  /** Opens a stream of Server-Sent Events. Reads its first page before it succeeds. The scope ends the stream. */
+  /** Opens a stream of Server-Sent Events. Reads its first page before it succeeds. Closing the scope ends it. */
   readonly open: (options: StreamOptions) => Effect.Effect<Stream.Stream<Uint8Array>, OpenError, Scope.Scope>
-  /** Ends all streams, and from then on each stream right after it was opened. */
+  /** Ends all streams, and from then on each new stream right after it opens. */
   readonly stop: Effect.Effect<void>
 }>()("tickerline/history/ChangeStream") {
   static readonly layer = Layer.effect(
@@ -213,7 +213,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       // ---------------------------------------------------------------------------------------------------------------
 
       const queueOptions = { permits: 1, maxPerPartition: 1, timeout: yield* poolWait, onTimeout: makePoolTimeoutError }
-      /** All streams together use one connection, which a page of one stream and the reader take in turn. */
+      /** All streams share one connection: either the reader uses it, or a single stream that reads its own page. */
       const connection = yield* makePoolQueue(queueOptions)
       const pages = yield* makePoolQueue(queueOptions)
 
@@ -238,7 +238,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         stream.endless.recordUsage({ startedAt, from, to })
       }
 
-      /** Counts what is sent. */
+      /** Counts a text that the stream sends, and returns it. */
       const send = (stream: StreamState, text: Uint8Array, records: number) => {
         const { bytes, records: sentRecords } = stream.sent
         stream.sent = { bytes: bytes + text.length, records: sentRecords + records }
@@ -251,7 +251,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       // Sending
       // ---------------------------------------------------------------------------------------------------------------
 
-      /** Begins to read the recent changes if they reach back to the place of the stream. */
+      /** Switches a stream to the recent changes if they reach back to its position. Returns whether it did. */
       const joinRecent = (stream: StreamState) => {
         if (recent === undefined) {
           if (stream.hasMore) return false
@@ -279,7 +279,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         }
       }
 
-      /** Continues to read until the database answers. */
+      /** Starts to read the stream's next page in the background. Retries until the database responds. */
       const startReading = Effect.fnUntraced(function* (stream: StreamState) {
         const { options: { filter }, pageChanges, scope } = stream
         const reading = yield* Effect.forkIn(
@@ -303,7 +303,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         return send(stream, encodeEvents(page.changes).text, page.changes.length)
       }
 
-      /** Returns the next events, or undefined if there are none at the moment. */
+      /** Returns the next events; undefined if there are none yet. */
       const takeNext = Effect.fnUntraced(function* (stream: StreamState) {
         if (stream.isLive || (stream.reading === undefined && joinRecent(stream))) return takeRecent(stream)
         const exit = stream.reading?.pollUnsafe()
@@ -383,7 +383,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (followed === undefined) return
         const place = parseFeedPlace(followed.getCursor())
         const page = yield* connection.withPermit("")(readPage(place, everything, livePageChanges))
-        // All streams may have ended meanwhile, and others may have begun elsewhere.
+        // Meanwhile, all live streams may have ended, and new ones may have joined at a different position.
         if (followed !== recent) return
         followed.append(page)
         for (const stream of liveStreams()) {
@@ -412,7 +412,10 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (balance <= unrecorded) end(stream, "out_of_credit")
       }
 
-      /** If the database cannot be reached, the streams stay open: they have nothing to send. */
+      /**
+       * Ends streams whose key or account lost access or credit. While the database is unreachable, they stay open,
+       * because there is nothing to send.
+       */
       const checkKeys = Effect.gen(function* () {
         yield* hasStreams.await
         const checked = Array.from(streams)
@@ -439,7 +442,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       // Opening
       // ---------------------------------------------------------------------------------------------------------------
 
-      /** The number of streams by account. */
+      /** Number of open streams by account id. */
       const counts = new Map<number, number>()
 
       const takeSlot = (account_id: number) =>

@@ -1,6 +1,6 @@
 /**
- * Reads the rows of changes: the version that a transaction recorded and the version that it ended. They have every
- * column that `load` accepts, as the API prints it, so that a copy of a dataset can be kept from its changes.
+ * Reads the rows of changes: the version that a transaction recorded, and the version that it replaced or removed. Rows
+ * have every column that `load` accepts, in the API's format, so that a client can keep a copy of a dataset up to date.
  */
 import { Schema } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
@@ -18,7 +18,7 @@ interface LoadedColumn {
   readonly schemas: { readonly select: Schema.Codec<unknown, unknown>; readonly json: Schema.Codec<unknown, unknown> }
 }
 
-/** The columns that only data files have, so that their models have no schema for responses. */
+/** Columns that only data files have. The models have no response schemas for them, so these are defined here. */
 const loadedColumns: Readonly<Record<string, LoadedColumn>> = {
   source: addedColumns.source,
   source_links: addedColumns.source,
@@ -27,7 +27,7 @@ const loadedColumns: Readonly<Record<string, LoadedColumn>> = {
   tldr_text: textColumn(""),
 }
 
-/** A model of the given columns. Throws at startup if one of them has no schema. */
+/** Makes a model of the given columns. Throws at startup if one of them has no schema. */
 const selectColumns = ({ model, table }: LoadableDataset, columns: ReadonlyArray<string>): RowModel => {
   const found = columns.map((column) => {
     const [select, json, loaded] = [model.fields[column], model.json.fields[column], loadedColumns[column]?.schemas]
@@ -42,28 +42,28 @@ const selectColumns = ({ model, table }: LoadableDataset, columns: ReadonlyArray
   }
 }
 
-/** A change without its rows. */
+/** A change before its rows are read. */
 export interface ListedChange {
   /** Id of the transaction in `history.transactions`. */
   readonly transaction: bigint
   readonly position: bigint
-  /** The first day of the transaction's month, which names its partitions. */
+  /** The first day of the month whose partitions contain the transaction's rows. */
   readonly month: string
   readonly kind: ChangeKind
-  /** Identifies the position after the change. */
+  /** Continues the feed after the change. */
   readonly cursor: string
-  /** As printed, in microseconds. */
+  /** The time as the API prints it, with microseconds. */
   readonly recordedAt: string
 }
 
 const sqlRow = (columns: ReadonlyArray<string>, alias: string) =>
   `row(${columns.map((column) => `${alias}."${column}"`).join(", ")})`
 
-/** What a corrected row says about the quality of its dataset. */
+/** How late a row was corrected, and in which columns. */
 export interface Correction {
-  /** The columns that differ, as in the feed. */
+  /** The columns whose values differ, as in the field `changed` of the feed. */
   readonly changed: ReadonlyArray<string>
-  /** Time from the record of the replaced version to its replacement. Null if it is older than the history. */
+  /** Time from recording the replaced version to replacing it. Null if that version is older than the history. */
   readonly delaySeconds: number | null
 }
 
@@ -75,17 +75,17 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
   const writeRow = makeJsonRowWriter(selectColumns(dataset, columns), columns)
 
   const isNullable = (column: string) => Schema.is(row.fields[column] ?? Schema.Never)(null)
-  // An index finds the columns that are never null. It does not support `is not distinct from`.
+  // Columns that are never null use `=`, because an index does not support `is not distinct from`.
   const hasKey = (alias: string) =>
     key.map((column) => `${alias}."${column}" ${isNullable(column) ? "is not distinct from" : "="} key."${column}"`)
       .join(" and ")
-  // The indexes of the history on the key and the transaction have this expression. By an index on the column alone,
-  // the planner would read all rows of a large transaction.
+  // The history's indexes on the key and the transaction contain this expression. If it were only the column, the
+  // planner might choose an index on that column, and read all rows of a large transaction.
   const isOf = (column: string) => `coalesce(${column}, 0) = change.transaction`
 
   const isEnded = `${hasKey("past")} and ${isOf("past.replaced_in")} and past.replaced_month = change.month`
 
-  /** A transaction that the retention dropped is at least as old as the beginning of the history. */
+  /** SQL for the delay. A transaction that was dropped counts as recorded when the remaining history begins. */
   const delay = `(
     select extract(epoch from ended.recorded_at - coalesce(recorded.recorded_at, beginning.earliest))::float8
     from history."${table}" as past
@@ -95,7 +95,7 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
     where ${isEnded} and past.recorded_in > 0
   )`
 
-  /** The statement selects the key, the row after the change and the row before it. */
+  /** Compiles the statement that selects the key, the row after the change, the row before it, and `more`. */
   const compileReader = (more: Statement.Fragment) =>
     compileStatement<ReadonlyArray<ListedChange>>({
       isPrepared: true,
@@ -138,7 +138,7 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
       ? columns.filter((_, index) => !row.hasSameField(before, index))
       : []
 
-  /** Encodes a change with the values of its statement. Undefined if the history no longer has its rows. */
+  /** Encodes a change with the values that `compile` selects. Undefined if the history no longer has its rows. */
   const encode = (
     { cursor, kind, recordedAt }: ListedChange,
     [keyRecord, row, before]: ReadonlyArray<unknown>,
@@ -156,7 +156,7 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
     return output.take(output.writeAscii(`,"changed":${JSON.stringify(listDifferences(row, before))}}`, end))
   }
 
-  /** Describes a correction with the values of `compileWithDelay`. Undefined if the history no longer has its rows. */
+  /** Describes a correction from the values of `compileWithDelay`. Undefined if the history no longer has its rows. */
   const describeCorrection = ([, row, before, seconds]: ReadonlyArray<unknown>): Correction | undefined =>
     row instanceof RowRecord && before instanceof RowRecord
       ? { changed: listDifferences(row, before), delaySeconds: typeof seconds === "number" ? seconds : null }
@@ -172,6 +172,6 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
 
 export type ChangedRowReader = ReturnType<typeof makeChangedRows>
 
-/** The readers of changed rows, by dataset. */
+/** Makes the readers of changed rows, by dataset. */
 export const makeChangedRowReaders = (sql: SqlClient.SqlClient) =>
   new Map(loadableDatasets.map((dataset) => [dataset.table, makeChangedRows(sql, dataset)]))

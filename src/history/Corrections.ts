@@ -16,7 +16,7 @@ import { ChangeFeed, type DescribedChange } from "./ChangeFeed.ts"
 // Counting
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The most changes that are counted in one statement. */
+/** Maximum number of changes that one statement counts. */
 const maxBatch = 1_000
 
 const allChanges = { datasets: changedDatasets, tickers: undefined, kinds: undefined }
@@ -24,7 +24,7 @@ const allChanges = { datasets: changedDatasets, tickers: undefined, kinds: undef
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 const decodeCounted = decodeRows(Schema.Struct({ counted: Schema.Boolean }))
 
-/** Counts equal keys. The keys are rows of `jsonb_to_recordset`. */
+/** Counts equal keys. Returns JSON for `jsonb_to_recordset`: each distinct key with its `number`. */
 const countKeys = <A extends object>(keys: ReadonlyArray<A>) => {
   const groups = Object.values(Array.groupBy(keys, (key) => JSON.stringify(key)))
   return JSON.stringify(groups.map((group) => ({ ...group[0], number: group.length })))
@@ -47,7 +47,7 @@ const countFields = (changes: ReadonlyArray<DescribedChange>) =>
 
 /**
  * Counts the next changes of the feed, at most `limit`. Returns whether there may be more.
- * One statement adds the counts and moves the place, if no other process has moved it in the meantime.
+ * One statement adds the counts and moves the cursor, unless another process has moved it in the meantime.
  */
 export const countNextChanges = Effect.fnUntraced(function* (limit = maxBatch) {
   const sql = yield* SqlClient.SqlClient
@@ -93,7 +93,7 @@ const countAllChanges = Effect.suspend(() => countNextChanges()).pipe(
   Effect.mapError((error) => ({ message: "error" in error ? error.error.message : error.message })),
 )
 
-/** Continues where any process has stopped, also after a failure. */
+/** Counts the changes of the feed. Continues where the last run ended, even after a failure or in another process. */
 export const correctionsJob = {
   name: "corrections",
   every: Duration.minutes(1),
@@ -145,11 +145,11 @@ const countsQuery = `
 
 type CorrectionCounts = typeof CorrectionsResponse.Type
 
-/** How long a process uses the counts that it has read. */
+/** How long a process reuses the counts that it has read. */
 const ttl = Duration.seconds(5)
 
 export class Corrections extends Context.Service<Corrections, {
-  /** The counts of all datasets, at most a few seconds old. */
+  /** Reads the counts of all datasets. A result is reused for a few seconds. */
   readonly read: Effect.Effect<CorrectionCounts, DataRefreshing | DatabasePoolTimeout>
 }>()("tickerline/history/Corrections") {
   static readonly layer = Layer.effect(

@@ -1,4 +1,4 @@
-/** The monthly partitions of the history: the current month is started in time, and old months are dropped. */
+/** The monthly partitions of the history: creates those of a new month within an hour, and drops old months. */
 import { Config, Duration, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
@@ -10,12 +10,12 @@ const Retention = Schema.DurationFromString.check(
   }),
 )
 
-/** None: the history is kept forever. */
+/** How long the history is kept. `None`: forever. */
 export const HistoryRetentionConfig = Config.option(Config.schema(Retention, "HISTORY_RETENTION"))
 
 const decodeMonths = decodeRows(Schema.Struct({ month: Schema.String }))
 
-/** Drops the months whose history ended before the retention, one at a time. Returns them as `YYYY-MM`. */
+/** Drops the months that ended longer ago than `retention`, one at a time. Returns their names, such as `2026-03`. */
 export const dropHistoryOlderThan = Effect.fnUntraced(function* (retention: Duration.Duration) {
   const sql = yield* SqlClient.SqlClient
   const dropped: Array<string> = []
@@ -37,7 +37,9 @@ const maintainHistory = Effect.fnUntraced(function* (retention: Option.Option<Du
   if (dropped.length > 0) yield* Effect.logInfo(`Dropped history older than HISTORY_RETENTION: ${dropped.join(", ")}`)
 })
 
-/** Waits at most a quarter of a second for a lock, as `usagePartitionsJob` does; a failed run is retried soon. */
+/**
+ * Maintains the partitions. Like `usagePartitionsJob`, waits at most 250 ms for a lock; a failed run is retried soon.
+ */
 export const historyJob = {
   name: "history",
   every: Duration.hours(1),

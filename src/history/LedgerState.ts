@@ -1,4 +1,4 @@
-/** What the ledger of the primary reports when polled: its clock, and up to which moment its records are complete. */
+/** The state of the primary's transaction ledger when polled: its clock, and the time up to which it is complete. */
 import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
@@ -21,12 +21,12 @@ export interface LedgerState extends Pick<typeof LedgerRow.Type, "clock" | "earl
 
 const decodeLedger = decodeRows(LedgerRow)
 
-/** Formats a `timestamptz` as a moment. */
+/** SQL that formats a `timestamptz` as a moment. */
 const toMoment = (time: string) => `to_char((${time}) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`
 
 /**
- * Makes an effect that polls the ledger. A transaction holds the lock exclusively from before it reads its time until
- * its commit is visible. So while the lock is free, nothing earlier than the clock can still appear.
+ * Makes a function that polls the ledger. A transaction holds an exclusive advisory lock from before it reads its time
+ * until its commit is visible. So while the lock is free, nothing earlier than the clock can still appear.
  */
 export const makeLedgerPoll = (sql: SqlClient.SqlClient) => {
   const query = sql.literal(`

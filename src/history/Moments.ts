@@ -11,32 +11,35 @@ import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { AsOfTooEarly, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
 import type { LedgerState } from "./LedgerState.ts"
 
-/** A moment in the past, whose transactions are all known. */
+/** A moment in the past, and the transactions that had committed by then. */
 export interface ResolvedMoment {
   /** A time in UTC with microseconds. */
   readonly moment: string
-  /** The highest id that a transaction had drawn when the last transaction before the moment committed. */
+  /** The highest transaction id that was assigned when the last transaction up to the moment committed. */
   readonly bound: string
-  /** What transactions replaced after the moment is in the partitions of this month or later. A date in SQL. */
+  /** Versions replaced later are in partitions of this month or later. Such as `2026-03-01`, or `-infinity`. */
   readonly month: string
   /**
-   * The ids up to the bound whose transactions were running at the moment, usually none. Undefined if one of them may
-   * still be running, because its id is not visible yet.
+   * Ids up to the bound of transactions that were still running at that time, usually none. Undefined if one of them
+   * may be running even now, because its id is not visible yet.
    */
   readonly running: ReadonlyArray<string> | undefined
   /** Whether many requests are for this moment, so that it is worth preparing their statements. */
   readonly isPopular: boolean
 }
 
-/** Each moment has statements of its own, which must not displace the prepared statements of current requests. */
+/**
+ * After this many requests for a moment, its statements are prepared. Those of rare moments would only displace the
+ * prepared statements of requests for the present.
+ */
 const minPopularRequests = 20
 
-/** SQL for the transactions with ids up to the bound that were running at the moment. */
+/** Returns SQL for the transactions with ids up to the bound that were still running at that time. */
 const makeRunningQuery = (selection: string, bound: string, moment: string) =>
   `select ${selection} from history.transactions
     where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz`
 
-/** SQL for an array of their ids. */
+/** Returns an SQL array of the ids up to the bound whose transactions were still running at that time. */
 export const makeRunningIds = ({ bound, moment }: Pick<ResolvedMoment, "bound" | "moment">) =>
   `array(${makeRunningQuery("id", bound, moment)})`
 
@@ -52,7 +55,7 @@ const makeTooEarlyError = (earliest: string) =>
     error: { message: `as_of is too early: the history begins at ${earliest}.`, details: { earliest } },
   })
 
-const futureReason = "is in the future. A date means the end of that day in New York, so that today's date is in the " +
+const futureReason = "is in the future. A date means the end of that day in New York, so today's date is in the " +
   "future, too: use an earlier date or a timestamp"
 
 const makeFutureError = () =>
@@ -64,7 +67,7 @@ const Bound = Schema.Struct({ bound: Schema.String, month: Schema.String, has_wr
 const Running = Schema.Struct({ ids: Schema.Array(Schema.String), month: Schema.String })
 
 export class Moments extends Context.Service<Moments, {
-  /** Waits until all transactions before the moment are visible. Fails with 422 if it is too early or in the future. */
+  /** Waits until all transactions up to the moment are visible. Fails if the moment is too early or in the future. */
   readonly resolve: (moment: string) => Effect.Effect<ResolvedMoment, MomentError>
 }>()("tickerline/history/Moments") {
   static readonly layer = Layer.effect(
@@ -95,7 +98,7 @@ export class Moments extends Context.Service<Moments, {
           return Effect.andThen(nextPoll, waitUntilSettled(moment, requestedAt))
         })
 
-      /** A transaction locks the table before it draws its id, until it ends. */
+      /** Finds the bound, and whether there are writers: each locks the table before it draws its id, until it ends. */
       const compileBound = compileStatement<string>({
         isPrepared: true,
         build: (parameter) =>
@@ -136,7 +139,7 @@ export class Moments extends Context.Service<Moments, {
           duration: settlingTimeout,
           orElse: () => Effect.fail(makeDataRefreshingError()),
         })
-        // After a failover that lost transactions, the same ids may belong to others.
+        // After a failover that lost transactions, their ids may belong to other transactions.
         const key = `${getTimeline()} ${moment}`
         const known = resolved.get(key)
         if (known !== undefined) {

@@ -1,6 +1,6 @@
 /**
  * Rewrites statements so that they read tables as they were at a moment: each table becomes the union of its rows and
- * of their earlier versions in the schema `history`, limited to those visible at the moment (decision 0114).
+ * of their earlier versions in the schema `history`, limited to those visible at that time (decision 0114).
  */
 import { Context, Effect, Schema } from "effect"
 import { LRUCache } from "lru-cache"
@@ -9,13 +9,14 @@ import { Database, type StatementRewriter } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { makeRunningIds, type ResolvedMoment } from "./Moments.ts"
 
-/** What the SQL for a table at a moment depends on. Only the columns affect the result. */
+/** Facts about a table that determine its SQL. Only the columns affect the result; the rest affects the speed. */
 const TableShape = Schema.Struct({
   table: Schema.String,
   /** The quoted names, separated by commas. */
   columns: Schema.String,
-  /** Whether few rows of the table, or few of its earlier versions, are visible at the moment. */
+  /** Whether at most `MaxSortedRows` current rows of the table are visible at the requested time. */
   has_few_rows: Schema.Boolean,
+  /** The same for its earlier versions. */
   has_few_versions: Schema.Boolean,
 })
 type TableShape = typeof TableShape.Type
@@ -25,14 +26,17 @@ export const MaxSortedRows = Context.Reference<number>("tickerline/history/MaxSo
   defaultValue: () => 20_000,
 })
 
-/** The visible rows of a moment become earlier versions as time passes. */
+/** Shapes expire, because rows that are visible at a moment become earlier versions when they are replaced. */
 const maxShapeAgeMillis = 300_000
 const maxShapes = 10_000
 
 const versionColumns = "recorded_in, replaced_in, replaced_month"
 const noVersionColumns = "null::bigint as recorded_in, null::bigint as replaced_in, null::date as replaced_month"
 
-/** The conditions that a version is visible at the moment. Their values are from the database and `parseMoment`. */
+/**
+ * Returns SQL conditions: whether a version is visible at the requested time. The values need no escaping, because they
+ * come from the database and `parseMoment`.
+ */
 const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
   const ids = running === undefined ? makeRunningIds({ bound, moment }) : `'{${running.join(",")}}'::bigint[]`
   const isNotRunning = running?.length === 0 ? "" : ` and (recorded_in is null or recorded_in <> all (${ids}))`
@@ -43,10 +47,10 @@ const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
   }
 }
 
-/** The SQL of a table at a moment. The rest of the statement reads it under the name of the table. */
+/** Returns a common table expression with the table's past rows. It has the table's name, so statements read it. */
 const makePastTable = (shape: TableShape, { isRecorded, isReplacedLater }: ReturnType<typeof makeConditions>) => {
   const { columns, has_few_rows, has_few_versions, table } = shape
-  // A condition outside of the union lets PostgreSQL merge the indexes of both tables, in the order of the statement.
+  // A condition outside the union lets PostgreSQL merge the indexes of both tables, in the order of the statement.
   const rows = has_few_rows
     ? `select ${columns}, ${noVersionColumns} from public.${table} where ${isRecorded}`
     : `select ${columns}, recorded_in, null::bigint as replaced_in, null::date as replaced_month from public.${table}`
@@ -58,20 +62,20 @@ const makePastTable = (shape: TableShape, { isRecorded, isReplacedLater }: Retur
     ${has_few_rows && has_few_versions ? "" : `where ${isRecorded} and (replaced_in is null or (${isReplacedLater}))`})`
 }
 
-/** Adds common table expressions to a statement. Its own ones, if any, follow them. */
+/** Adds common table expressions to a statement, before those that it already has. */
 const addTables = (text: string, tables: ReadonlyArray<string>) =>
   /^\s*with\s/.test(text)
     ? text.replace(/^\s*with\s/, () => `with ${tables.join(", ")}, `)
     : `with ${tables.join(", ")} ${text}`
 
-/** Makes a function that returns the rewriter of a moment for statements that read some of the tables. */
+/** Makes a function that returns the rewriter for a moment, for statements that read any of the given tables. */
 export const makePastTables = Effect.gen(function* () {
   const { readValues } = yield* Database
   const fewRows = yield* MaxSortedRows
   const shapes = new LRUCache<string, TableShape>({ max: maxShapes, ttl: maxShapeAgeMillis })
   const decodeShapes = decodePositionalRows(TableShape)
 
-  /** Each count stops at the limit. Two counts of a table use one index each. */
+  /** SQL that counts rows and stops above the limit. Two conditions are counted separately, to use one index each. */
   const countUpTo = (table: string, condition: string) =>
     `(select count(*) from (select from ${table} where ${condition} limit ${fewRows + 1}) as counted)`
 

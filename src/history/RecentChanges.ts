@@ -3,7 +3,7 @@ import type { FeedChange, FeedFilter, FeedPage, FeedPosition } from "./ChangeFee
 
 const textEncoder = new TextEncoder()
 
-/** Memory of a change in addition to its text, in bytes, roughly. */
+/** Approximate memory that a change needs in addition to its text, in bytes. */
 const changeOverhead = 512
 
 /** Maximum number of filters whose selection from the newest batch is kept. */
@@ -12,7 +12,7 @@ const maxSelections = 16
 export const isAfter = (left: FeedPosition, right: FeedPosition) =>
   left.recordedAt > right.recordedAt || (left.recordedAt === right.recordedAt && left.position > right.position)
 
-/** Encodes changes as events. */
+/** Encodes changes as Server-Sent Events. */
 export const encodeEvents = (changes: ReadonlyArray<FeedChange>): Pick<Batch, "text" | "ends"> => {
   const newline = textEncoder.encode("\n\n")
   const ends: Array<number> = []
@@ -26,7 +26,7 @@ export const encodeEvents = (changes: ReadonlyArray<FeedChange>): Pick<Batch, "t
   return { text: Buffer.concat(parts, length), ends }
 }
 
-/** A filter in the form in which the process applies it itself. */
+/** A filter that this process applies to changes in memory, without a query. */
 export interface ChangeMatcher {
   /** Equal for equal filters. */
   readonly key: string
@@ -62,7 +62,7 @@ interface Batch {
   readonly ends: ReadonlyArray<number>
   readonly cursor: string
   readonly end: FeedPosition
-  /** The selections of streams by filter. Kept only for the newest batch, which most streams send at once. */
+  /** Selections by the key of their filter. Kept only for the newest batch, which most streams send at once. */
   readonly selections: Map<string, Selection>
 }
 
@@ -78,18 +78,18 @@ const select = ({ changes, ends, text }: Batch, isSelected: (change: FeedChange)
   return { text: parts.length === changes.length ? text : Buffer.concat(parts), count: parts.length, cursor }
 }
 
-/** The place of a stream that reads the recent changes. */
+/** The position of a stream in the recent changes. */
 export interface RecentPlace {
   /** Number of the next batch. */
   next: number
-  /** The place in the feed after which the stream continues. */
+  /** The cursor after which the stream continues. */
   cursor: string
   end: FeedPosition
 }
 
 const sizeOf = ({ changes, text }: Batch) => text.length + changeOverhead * (changes.length + 1)
 
-/** Keeps the pages that follow a place, up to `maxBytes`. */
+/** Keeps the newest pages of the feed after `from`, up to about `maxBytes` of memory. */
 export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxBytes: number) => {
   const batches: Array<Batch> = []
   let firstNumber = 0
@@ -107,7 +107,7 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
     start = oldest.end
   }
 
-  /** Adds the next page, and drops the oldest ones above the limit, but never the newest one. */
+  /** Adds the next page. Above the limit, drops the oldest pages, but never the newest one. */
   const append = ({ changes, ...page }: FeedPage) => {
     if (!isAfter(page.end, end)) return
     batches.at(-1)?.selections.clear()
@@ -119,14 +119,14 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
     while (isTooLarge() && batches.length > 1) dropOldest()
   }
 
-  /** The number of the batch with which a stream at this place continues; undefined if it was dropped. */
+  /** Returns the number of the batch with which a stream at this position continues; undefined if it was dropped. */
   const find = (place: FeedPosition) => {
     if (isAfter(start, place)) return undefined
     const index = batches.findIndex((batch) => isAfter(batch.end, place))
     return firstNumber + (index < 0 ? batches.length : index)
   }
 
-  /** Moves the place past one batch. Returns the wanted events of it; undefined if there is no further batch. */
+  /** Moves a stream past one batch. Returns the batch's matching events; undefined if there is no further batch. */
   const take = (place: RecentPlace, { key, matches }: ChangeMatcher): Selection | undefined => {
     const batch = batches[place.next - firstNumber]
     if (batch === undefined) return undefined
@@ -151,7 +151,7 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
     append,
     find,
     take,
-    /** Whether the batch that the place continues with was dropped. */
+    /** Whether the stream's next batch was dropped. */
     isBehind: ({ next }: RecentPlace) => next < firstNumber,
     getCursor: () => cursor,
   }

@@ -32,11 +32,11 @@ export interface LoadableDataset {
   readonly key: readonly [string, ...ReadonlyArray<string>]
   /** Validates the combination of cells, for rules that no single column can express. */
   readonly validateRow?: (row: RowCells) => { readonly column: string; readonly reason: string } | undefined
-  /** The columns that `validateRow` reads, in addition to those of the key. A file never omits only some of them. */
+  /** Columns that `validateRow` reads in addition to the key. If a file omits one, even `keepOmitted` makes it null. */
   readonly combinedColumns?: ReadonlyArray<string>
-  /** SQL condition by which an append leaves the row `existing` as it is, although `given` has the same key. */
+  /** SQL condition under which an append leaves the row `existing` as it is, although `given` has the same key. */
   readonly keepsExisting?: string
-  /** Returns a symbol in the row that is too long for `/v1/ticker-changes`. */
+  /** Returns a symbol in the row that is too long for `/v1/ticker-changes`; undefined if there is none. */
   readonly findUnreachableSymbol?: (row: RowCells) => string | undefined
 }
 

@@ -75,8 +75,8 @@ const refuseOtherSeparators = (path: string) => <R>(text: Stream.Stream<string, 
     const separator = firstLine.includes(",") ? undefined : separators.find(([sign]) => firstLine.includes(sign))?.[1]
     return separator === undefined ? Effect.void : Effect.fail(
       new UnreadableFile({
-        message: `${path} is separated by ${separator}, but load expects commas between cells and points in numbers. ` +
-          "Export the file again in that form, or as NDJSON.",
+        message: `${path} is separated by ${separator}, but load expects commas between cells and decimal points in ` +
+          "numbers. Export the file again in that form, or as NDJSON.",
       }),
     )
   })

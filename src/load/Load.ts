@@ -95,8 +95,8 @@ const failWithNoRows = Effect.fnUntraced(function* ({ table }: LoadableDataset, 
     select count(*)::int as count from ${sql("public")}.${sql(table)}
   `
   const count = found?.count ?? 0
-  const rows = `${count.toLocaleString("en")} ${count === 1 ? "row" : "rows"}`
-  const consequence = append ? "It would have added nothing." : `It would have removed all ${rows} from the table.`
+  const rows = count === 1 ? "the only row" : `all ${count.toLocaleString("en")} rows`
+  const consequence = append ? "It would have added nothing." : `It would have removed ${rows} from the table.`
   return yield* new EmptyLoadFile({
     message: `${file} has no rows, so it was refused and ${table} is unchanged. ${consequence} ` +
       "If that is intended, add --allow-empty.",
@@ -133,7 +133,7 @@ const fillTable = Effect.fnUntraced(
     const insertBatch = Effect.fnUntraced(
       function* ([valid, invalid]: readonly [ReadonlyArray<ValidRow>, ReadonlyArray<ReadonlyArray<CellError>>]) {
         badRows.push(...invalid)
-        // After the first bad row, reading continues only to find the other bad rows.
+        // After the first bad row, reading continues only to report further bad rows.
         if (badRows.length > 0 || valid.length === 0) return
         noteUnreachableRows(valid)
         const { added, dropped, superseded } = yield* insert(valid)
@@ -192,8 +192,8 @@ const refuseIncompleteRows = Effect.fnUntraced(
 )
 
 /**
- * A column of the table that is merged, without its default if null shall mean that the file gives no value. In a
- * replacement, only the time of the load is such a column; the others get their defaults, as in a new table.
+ * Returns the column for the staging table: without its default if null means that the file gives no value. In a
+ * replacement, only the time of the load (`now()`) is such a column; others get their defaults, as in a new table.
  */
 const toStagedColumn = (column: LoadColumn, { append }: LoadTask): LoadColumn =>
   append || column.default_value === "now()" ? { ...column, default_value: null } : column

@@ -56,7 +56,7 @@ const runGenerated = Effect.fnUntraced(
 
 /**
  * Creates an empty table for rows to merge. It has no triggers, and columns with a default accept null. It enforces
- * also the constraints that are not validated on the dataset's table.
+ * even the constraints that are not validated on the dataset's table.
  */
 export const createStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
@@ -70,7 +70,7 @@ export const createStagingTable = Effect.fnUntraced(function* (table: string) {
   `)
 })
 
-/** The column for the line of a row in the file, in a table for incomplete rows. */
+/** Column with a row's line number in the file. Only a staging table for incomplete rows has it. */
 export const lineColumn: LoadColumn = {
   name: "line in the file",
   type: "bigint",
@@ -93,7 +93,6 @@ export const createIncompleteStagingTable = Effect.fnUntraced(function* (table: 
   `)
 })
 
-/** Drops the table that `createStagingTable` created. */
 export const dropStagingTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`drop table ${sql("loading")}.${sql(table)}`
@@ -126,7 +125,7 @@ const quoteColumns = (names: ReadonlyArray<string>) => names.map((name) => `"${n
 const qualifyColumns = (alias: string, names: ReadonlyArray<string>) =>
   names.map((name) => `${alias}."${name}"`).join(", ")
 
-/** SQL that converts a cell's text to the type of its column. */
+/** Returns SQL that converts a cell's text to the type of its column. */
 const convertCell = ({ default_value, is_list, name, type }: LoadColumn) => {
   const value = is_list
     ? `case when "${name}" is not null then array(select jsonb_array_elements_text("${name}"::jsonb)) end`
@@ -194,13 +193,13 @@ export interface MergeCounts {
   readonly unchanged: number
 }
 
-/** Uses `=` for columns without nulls, because `is not distinct from` cannot use an index. */
+/** SQL condition for equal keys. Uses `=` for columns without nulls, because only that can use an index. */
 const matchKey = (columns: ReadonlyArray<LoadColumn>, { key }: LoadableDataset) =>
   columns.filter(({ name }) => key.includes(name)).map(({ is_nullable, name }) =>
     `existing."${name}" ${is_nullable ? "is not distinct from" : "="} given."${name}"`
   ).join(" and ")
 
-/** Returns the first lines in `source`, a table with `lineColumn`, whose keys `target` lacks. */
+/** Returns the line numbers of the first rows in `source` whose keys are not in `target`. */
 export const findNewLines = Effect.fnUntraced(
   function* (
     source: string,
@@ -236,7 +235,7 @@ const maxMergePasses = 10
 
 /**
  * Merges the rows of `source` into `target` by key. Null in a column with a default means that the file gives no value.
- * That alone is no difference; new rows, and rows that differ in another column, get the default.
+ * That alone does not count as a difference. New rows, and rows that differ in another column, get the default.
  */
 export const mergeRows = Effect.fnUntraced(
   function* (
@@ -309,7 +308,7 @@ export const lockAgainstWriters = Effect.fnUntraced(function* (table: string) {
   yield* sql`lock table ${sql("public")}.${sql(table)} in share row exclusive mode`
 })
 
-/** Deletes the rows of `target` whose keys `source` lacks, and repeated rows of a key. Returns their number. */
+/** Deletes the rows of `target` whose keys are not in `source`, and duplicates of a key. Returns their number. */
 export const deleteOtherRows = Effect.fnUntraced(
   function* (source: string, target: string, columns: ReadonlyArray<LoadColumn>, dataset: LoadableDataset) {
     const sql = yield* SqlClient.SqlClient
@@ -330,7 +329,7 @@ export const deleteOtherRows = Effect.fnUntraced(
   },
 )
 
-/** Validates the table's constraints that its old rows violated, after these have been replaced. */
+/** Validates the table's constraints that are not validated yet, once the rows that violated them are replaced. */
 export const validateConstraints = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* runGenerated(sql`

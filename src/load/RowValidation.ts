@@ -64,14 +64,14 @@ export const findRequiredColumns = ({ fields }: LoadableDataset["row"]) => findM
 export interface RowValidatorOptions {
   /**
    * The file may omit columns: those that are neither in the header of a CSV file nor in the first row of an NDJSON
-   * file. The other rows must have the same columns as the first. Columns of the key are null instead.
+   * file. All rows must have the same columns. Omitted columns of the key, and `combinedColumns`, are null instead.
    */
   readonly mayOmitColumns?: boolean
 }
 
 /**
- * Returns the validators of a file for a dataset: one for the header of a CSV file, one for each row. `getOmitted`
- * returns the columns that the file omits, after its first row; none unless it may omit columns.
+ * Returns the validators of a file for a dataset: one for the header of a CSV file, one for each row. After the header
+ * or the first row, `getOmitted` returns the columns that the file omits; none unless it may omit columns.
  */
 export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = false }: RowValidatorOptions = {}) => {
   const { combinedColumns = [], key, row, validateRow: validateCombination } = dataset

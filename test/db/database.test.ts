@@ -153,7 +153,7 @@ layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
 layer(service({ DATABASE_POOL_SIZE: "2", DATABASE_POOL_TIMEOUT: "300 millis" }), { excludeTestServices: true })(
   "A pool at its limit",
   (it) => {
-    it.effect("answers 503 database_pool_timeout after the timeout, and recovers at once (§7.2)", () =>
+    it.effect("causes 503 database_pool_timeout after the timeout, and recovers at once (§7.2)", () =>
       Effect.gen(function* () {
         const other = yield* OtherConnection
         yield* insertRows("ticker_changes", event)
@@ -234,7 +234,7 @@ const fakePool: PgPool.PgPool = {
   invalidate: () => Effect.void,
 }
 
-/** No test connects to it, because the pool connects only when it is used. */
+/** A client that never connects, because its pool connects only when it is used. */
 const unusedClient = poolableClient({ url: Redacted.make("postgres://127.0.0.1:1/none"), applicationName: "none" })
 
 const withoutServer = Database.layer.pipe(
@@ -344,7 +344,7 @@ layer(withoutServer)("A read", (it) => {
         assert.strictEqual(interrupted, 2)
       }))
 
-    it.effect(`waits in ${method} at most five seconds for a connection, and loses none (§7.2)`, () =>
+    it.effect(`by ${method} waits at most five seconds for a connection, and leaks none (§7.2)`, () =>
       Effect.gen(function* () {
         const database = yield* Database
         for (const _ of [1, 2]) {
@@ -363,7 +363,7 @@ layer(withoutServer)("A read", (it) => {
         }
       }))
 
-    it.effect(`turns any other error of ${method} into a defect, because a retry cannot help (§7.1)`, () =>
+    it.effect(`by ${method} turns an error that no retry can fix into a defect (§7.1)`, () =>
       Effect.gen(function* () {
         const database = yield* Database
         const wrong = new SqlError.SqlError({ reason: new SqlError.SqlSyntaxError({ cause: new Error("42P01") }) })
@@ -372,7 +372,7 @@ layer(withoutServer)("A read", (it) => {
       }))
   }
 
-  it.effect("uses up to eight of ten connections for one endpoint, and waits at most five seconds for one (§7.2)", () =>
+  it.effect("shares eight of ten connections with reads of the same endpoint, and waits at most five seconds for one (§7.2)", () =>
     Effect.gen(function* () {
       const { read } = yield* Database
       const end = yield* Deferred.make<void>()

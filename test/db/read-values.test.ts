@@ -136,7 +136,7 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
       yield* checkPool("after closing")
     }))
 
-  it.effect("fails with database_pool_timeout after the wait, and recovers (§7.2)", () =>
+  it.effect("fails with database_pool_timeout after DATABASE_POOL_TIMEOUT, and recovers (§7.2)", () =>
     Effect.gen(function* () {
       const settings = { DATABASE_POOL_SIZE: String(poolSize), DATABASE_POOL_TIMEOUT: "100 millis" }
       const config = ConfigProvider.layer(ConfigProvider.fromUnknown(settings))

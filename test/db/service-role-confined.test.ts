@@ -29,7 +29,10 @@ const get = (port: number, path: string, key: string) =>
     return { status: response.status, text: await response.text() }
   })
 
-/** With an external database, the service reads its own folder and writes no files. */
+/**
+ * Starts the service with an external database and the given permissions. Checks that it serves, stops, and is denied
+ * nothing.
+ */
 const serves = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
   const url = yield* Service.copyMigratedDatabase
   const context = yield* Layer.build(databaseClientLayer({ url, applicationName: "tickerline-test" }))
@@ -55,7 +58,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
         yield* serves(process.execPath, flags)
       }))
 
-    it.effect("needs only one network address, its own folder and its settings with DATABASE_URL on Deno (operations/deployment)", () =>
+    it.effect("needs only one network address, the project folder and its settings with DATABASE_URL on Deno (operations/deployment)", () =>
       Effect.gen(function* () {
         const deno = execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
         const flags = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env", `--allow-read=${projectRoot}`]

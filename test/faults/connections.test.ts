@@ -7,13 +7,13 @@ import { TestKeys } from "../support/Service.ts"
 
 const { assertServiceResponds, formatGetRequest, livenessRequestHead, ServicePort } = RawSockets
 
-/** A request with a request id, which its response repeats. */
+/** Formats a request with a request id, which its response repeats. */
 const formatIdentifiedRequest = (target: string, key: string, id: string, rest = "\r\n") =>
   `GET ${target} HTTP/1.1\r\nHost: x\r\nX-API-Key: ${key}\r\nX-Request-Id: ${id}\r\n${rest}`
 
 const lastRequest = `${livenessRequestHead}Connection: close\r\nX-Request-Id: last\r\n\r\n`
 
-/** The status and request id of each response. */
+/** Returns the status and the request id of each response. */
 const summarize = (answers: ReadonlyArray<RawSockets.ParsedResponse>) => {
   answers.forEach(RawSockets.assertProperResponse)
   return answers.map(({ headers, status }) => [status, headers["x-request-id"]])

@@ -18,7 +18,7 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 /** A prepaid balance that the tests cannot exhaust, in microdollars. */
 const credit = 9_000_000_000
 
-/** Some requests for each table. */
+/** Every fourth of the mixed requests, so that fewer requests precede the fault. */
 const paths = SteadyClients.mixedPaths.filter((_, at) => at % 4 === 0)
 
 /** A service whose database address can be pointed to another server. */
@@ -40,7 +40,7 @@ interface Sums {
   readonly charged: number
 }
 
-/** Sums of an account's usage and charges on one server. Excludes 503 responses. */
+/** Reads the sums of an account's usage and charges on one server, without 503 responses. */
 const sums = (url: string, account_id: number) =>
   Effect.map(
     queryServer(
@@ -88,7 +88,7 @@ layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With s
       yield* more(100)
       yield* server.stop("SIGKILL")
       yield* Effect.sleep("1 second")
-      // Lead clients to a read-only server, as a load balancer may do briefly and a demoted primary for longer.
+      // Points the service to a read-only server, as a load balancer may do briefly, or a demoted primary for longer.
       yield* proxy.lead(standby.port)
       yield* Effect.sleep("2 seconds")
       const early = yield* Effect.flip(Effect.timeout(more(1), "1 second"))

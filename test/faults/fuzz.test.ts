@@ -121,7 +121,7 @@ type Chooser = ReturnType<typeof chooser>
 
 const paths = all.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path)
 
-/** A random target: an endpoint with known and unknown parameters, hostile values and repetitions. */
+/** Returns a random target: an endpoint with known and unknown parameters, hostile values and repetitions. */
 const target = ({ number, of }: Chooser) => {
   const path = of(paths, "/")
   const known = documented.find((endpoint) => endpoint.path === path)?.parameters.map(({ name }) => name) ?? []
@@ -153,7 +153,7 @@ const headers = [
   "Host: y",
 ]
 
-/** A well-formed request. */
+/** Formats a well-formed request. */
 const request = (choose: Chooser, key: string) => {
   const more = Array.from({ length: choose.number(3) }, () => `${choose.of(headers, "A: b")}\r\n`).join("")
   return `GET ${target(choose)} HTTP/1.1\r\nHost: x\r\nConnection: close\r\nX-API-Key: ${key}\r\n${more}\r\n`
@@ -178,7 +178,7 @@ const mutated = ({ number }: Chooser, valid: Buffer) => {
   return bytes
 }
 
-/** Random bytes, a damaged request, or a well-formed hostile request. */
+/** Returns random bytes, a damaged request, or a well-formed hostile request. */
 const attack = (choices: ReadonlyArray<number>, key: string) => {
   const choose = chooser(choices)
   const kind = choose.number(5)
@@ -227,7 +227,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Random inp
     { arbitrary: { runs: 1200, size: 40, concurrency: 24 } },
   )
 
-  it.effect("contained requests of every type, and the service still responds (SECURITY.md)", () =>
+  it.effect("includes requests of every type, and the service still responds afterwards (SECURITY.md)", () =>
     Effect.gen(function* () {
       for (const status of [200, 400, 408, 422]) assert.isAbove(seen.get(status) ?? 0, 10, `${status}`)
       yield* assertServiceResponds

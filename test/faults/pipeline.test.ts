@@ -25,7 +25,7 @@ class DatabaseAccess extends Context.Service<DatabaseAccess, {
   readonly proxy: Effect.Success<ReturnType<typeof startTcpProxy>>
   readonly proxyUrl: Redacted.Redacted
   readonly admin: PgConnection.PgConnection
-  /** Holds locks. In its transaction, `pg_stat_activity` would always show the sessions of the first look. */
+  /** Holds locks. `admin` cannot, because within a transaction `pg_stat_activity` does not change. */
   readonly locker: PgConnection.PgConnection
 }>()("test/faults/DatabaseAccess") {
   static readonly layer = Layer.effect(
@@ -80,7 +80,7 @@ interface RecordedRow {
   readonly requests: number
 }
 
-/** An instance, an account, and the checks of what a fault must not change. */
+/** Starts an instance with its own account. Also returns checks of what a fault must not change. */
 const startService = Effect.fnUntraced(function* (name: string, options: CustomerUsage.CustomerOptions = {}) {
   const sql = yield* SqlClient.SqlClient
   const { admin, locker } = yield* DatabaseAccess
@@ -101,7 +101,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
   const readGauge = (gauge: string) =>
     Effect.map(scrape, (text) => Number(new RegExp(`^${gauge} (\\S+)$`, "m").exec(text)?.[1]))
 
-  /** Number of requests with each status, from the metrics. */
+  /** Reads the number of requests with each status from the metrics. */
   const countStatuses = Effect.map(scrape, (text) => {
     const counts: Record<string, number> = {}
     const line = /^tickerline_http_requests_total\{.*status="(\d+)".*\} (\d+)$/gm
@@ -127,7 +127,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
     )
   const countLockWaits = countSessions("wait_event_type = 'Lock'")
 
-  /** Waits until nothing of a request is left in the pool and in PostgreSQL. */
+  /** Waits until no request uses the pool or PostgreSQL any more. */
   const waitUntilIdle = Effect.gen(function* () {
     yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_connections_used"), (used) => used === 0))
     yield* waitUntil(Effect.map(readGauge("tickerline_database_pool_waiting"), (waiting) => waiting === 0))
@@ -140,8 +140,8 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
   })
 
   /**
-   * Expects these requests in the usage, as `id status number`, in the metrics and in the rate limit. It sends one more
-   * request, whose headers show how many requests were counted.
+   * Asserts that the usage contains exactly the `expected` requests (format: `id status count`), and the metrics also
+   * the `unrecorded` ones. Sends one more request, whose headers show how many requests the rate limit counted.
    */
   const assertRecorded = Effect.fnUntraced(
     function* (expected: ReadonlyArray<string>, unrecorded: ReadonlyArray<string> = []) {
@@ -195,7 +195,7 @@ const assertError = ({ status, text }: ServiceInstances.WireResponse, expected: 
 }
 
 layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A request", (it) => {
-  it.effect("is repeated if its connection is cut inside a row, and recorded once (§7.2, D18, D29)", () =>
+  it.effect("is repeated if its database connection is cut inside a row, and recorded once (§7.2, D18, D29)", () =>
     Effect.gen(function* () {
       const { proxy } = yield* DatabaseAccess
       const { assertRecorded, readGauge, send } = yield* startService("cut")
@@ -211,7 +211,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* assertRecorded(["a 200 1", "b 200 1"])
     }).pipe(Effect.scoped))
 
-  it.effect("breaks off if the connection of an export is cut inside a row, and is recorded once without cost (D27, D29)", () =>
+  it.effect("for an export breaks off if its database connection is cut inside a row, and is recorded once without cost (D27, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { proxy } = yield* DatabaseAccess
@@ -231,7 +231,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       assert.deepStrictEqual(costs.map(({ is_free }) => is_free), [false, true])
     }).pipe(Effect.scoped))
 
-  it.effect("is refused with 503 if the connection of an export is cut in its first row (§7.2, D29)", () =>
+  it.effect("for an export gets 503 if its database connection is cut in the first row (§7.2, D29)", () =>
     Effect.gen(function* () {
       const { proxy } = yield* DatabaseAccess
       const { assertRecorded, send } = yield* startService("cut first row")
@@ -243,7 +243,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* assertRecorded(["a 200 1", "b 503 1"])
     }).pipe(Effect.scoped))
 
-  it.effect("is repeated for the others that wait for the same result when its client leaves (D17, §7.2, D29)", () =>
+  it.effect("is repeated for other requests that wait for the same result when its client disconnects (D17, §7.2, D29)", () =>
     Effect.gen(function* () {
       const { assertRecorded, countLockWaits, lockNews, readUsage, send } = yield* startService("followed")
       const followers = yield* Effect.scoped(Effect.gen(function* () {
@@ -311,7 +311,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* assertRecorded([...ids.map((id) => `${id} 200 1`), "e 503 1"])
     }).pipe(Effect.scoped))
 
-  it.effect("leaves the queue when its client leaves, and is recorded once with 499 (§7.2, D29)", () =>
+  it.effect("leaves the queue when its client disconnects, and is recorded once with 499 (§7.2, D29)", () =>
     Effect.gen(function* () {
       const { assertRecorded, countLockWaits, lockNews, readGauge, readUsage, send } = yield* startService("impatient")
       const ids = ["a", "b", "c", "d"]
@@ -333,7 +333,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* assertRecorded([...ids.map((id) => `${id} 200 1`), "e 499 1"])
     }).pipe(Effect.scoped))
 
-  it.effect("cancels its query when its client leaves, and is recorded once with 499 (§7.2, D29)", () =>
+  it.effect("cancels its query when its client disconnects, and is recorded once with 499 (§7.2, D29)", () =>
     Effect.gen(function* () {
       const { assertRecorded, countLockWaits, lockNews, readGauge, readUsage, send } = yield* startService("gone")
       yield* Effect.scoped(Effect.gen(function* () {
@@ -350,7 +350,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* assertRecorded(["a 499 1"])
     }).pipe(Effect.scoped))
 
-  it.effect("gets 429 beyond the limit; such requests share a row and run no query (D18, D29)", () =>
+  it.effect("gets 429 beyond the rate limit; such requests share a usage row and run no query (D18, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, assertRecorded, countSessions, send } = yield* startService("limited")
@@ -366,7 +366,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       yield* assertRecorded(["a 200 1", "b 429 3"])
     }).pipe(Effect.scoped))
 
-  it.effect("is completed if its key is revoked meanwhile; later ones get 401 and are only counted (D2, D29)", () =>
+  it.effect("is completed if its key is revoked meanwhile; later requests get 401 and count only in the metrics (D2, D29)", () =>
     Effect.gen(function* () {
       const { admin, assertRecorded, countLockWaits, key_id, lockNews, send } = yield* startService("revoked")
       const answer = yield* Effect.scoped(Effect.gen(function* () {
@@ -419,7 +419,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
 
   const secret = "confidential-4711"
 
-  /** Stores a value that does not match the schema of its column. The scope restores the table. */
+  /** Stores a value that does not match its schema, after dropping the constraint. The scope removes only the value. */
   const corruptOwner = Effect.fnUntraced(function* (ticker: string) {
     const { admin } = yield* DatabaseAccess
     yield* Effect.acquireRelease(
@@ -432,7 +432,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
   })
 
   it.effect.each(["json", "csv", "ndjson", "csv&limit=all", "ndjson&limit=all"])(
-    "gets 500 without the value if a value does not match its schema, and is recorded once: format=%s (§7.1, D11, D29)",
+    "gets 500, which hides a value that does not match its schema, and is recorded once: format=%s (§7.1, D11, D29)",
     (format) =>
       Effect.gen(function* () {
         const { assertRecorded, send } = yield* startService(`defect ${format}`)
@@ -447,7 +447,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A reques
       }).pipe(Effect.scoped),
   )
 
-  it.effect("breaks off if a later row of an export does not match its schema, and is recorded once without cost (D27, D29)", () =>
+  it.effect("for an export breaks off if a later row does not match its schema, and is recorded once without cost (D27, D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, assertRecorded, send } = yield* startService("broken export")

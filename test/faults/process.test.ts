@@ -60,7 +60,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       yield* recordFaultSummary("SIGTERM under load", { ...seen, answers })
     }))
 
-  it.effect("still answers during SHUTDOWN_DELAY while /health/ready is 503, and exits with 0 (RELIABILITY.md)", () =>
+  it.effect("still answers during SHUTDOWN_DELAY while /health/ready returns 503, and exits with 0 (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const { account_id, key } = yield* customer
       const { port, running } = yield* startServing({ SHUTDOWN_DELAY: "3 seconds" })

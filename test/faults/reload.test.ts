@@ -64,7 +64,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
           yield* generation("B", 100)
           yield* Effect.sleep("5 seconds")
           yield* answersOf(kept.generations, "A", 100)
-          // Wait for the first refusal, because a slow machine may start these requests late.
+          // Waits for the first 503, because a slow machine may start these requests late.
           yield* refusal(fresh)
           assert.notInclude([...kept.generations, ...fresh.generations], "B", "nothing is seen before it is committed")
         }))
@@ -112,7 +112,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const free = yield* SteadyClients.startSteadyClients({ port, key, paths: others, clients: 4 })
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`lock table ticker_changes`
-          // The first refusal shows that the maximum number of clients is waiting.
+          // The first 503 shows that the maximum number of clients is waiting.
           yield* refusal(stuck)
           yield* free.more()
         }))

@@ -242,7 +242,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
       }
     }))
 
-  it.effect("refuses an absolute-form target without Host, and CONNECT (RFC 9112, 3.2)", () =>
+  it.effect("refuses an absolute-form target without Host, and CONNECT, but accepts OPTIONS * (RFC 9112, 3.2)", () =>
     Effect.gen(function* () {
       yield* assertRefused("GET http://x/endpoints HTTP/1.1\r\nConnection: close\r\n\r\n", 400)
       yield* assertRefused("CONNECT x:80 HTTP/1.1\r\nHost: x:80\r\n\r\n", 400)

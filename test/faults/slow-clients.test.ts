@@ -1,4 +1,4 @@
-/** Slow clients are disconnected in time and hold neither database connections nor several responses. */
+/** Slow clients are disconnected in time, their cursors are closed, and each has at most one response at a time. */
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Duration, Effect, Layer, Predicate, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
@@ -76,7 +76,7 @@ const openSlowClient = (bytes: string, more: number) =>
     return socket
   })
 
-/** The request ids in the account's usage. */
+/** Reads the request ids in the account's usage, newest first. */
 const answered = Effect.fnUntraced(function* (key: string) {
   const { text } = yield* ServiceInstances.requestOverWire(
     yield* ServicePort,

@@ -22,7 +22,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(limits),
 )
 
-/** Inserts a price, again if the connection breaks, which may happen even after the row is stored. */
+/** Inserts a price. Retries if the connection breaks, which may happen even after the row is stored. */
 const insertPrice = Effect.fnUntraced(function* (ticker: string) {
   const sql = yield* SqlClient.SqlClient
   yield* Effect.retry(
@@ -65,7 +65,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
       ])
     }).pipe(Effect.scoped))
 
-  it.effect("outlive the time limit of responses (operations/request-limits)", () =>
+  it.effect("outlive the time limit for responses (operations/request-limits)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const timeouts = { ...defaultConnectionTimeouts, response: Duration.millis(200) }

@@ -1,4 +1,4 @@
-/** `as_of`: the answers of the past, over HTTP (decision 0114). */
+/** `as_of`: answers about the past, over HTTP (decision 0114). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Context, Effect, Fiber, Layer } from "effect"
 import { HttpApi } from "effect/http-api"
@@ -41,7 +41,7 @@ const get = Effect.fnUntraced(function* (target: string, headers: Readonly<Recor
 const at = (target: string, moment: string) =>
   `${target}${target.includes("?") ? "&" : "?"}as_of=${encodeURIComponent(moment)}`
 
-/** Lets the ledger begin earlier, so that the state without its transactions can be requested. */
+/** Makes the history begin earlier, so that the time before its first transaction can be requested. */
 const beginLedger = (earliest: string) =>
   Effect.flatMap(SqlClient.SqlClient, (sql) =>
     Effect.andThen(
@@ -50,7 +50,7 @@ const beginLedger = (earliest: string) =>
       Effect.repeat(get(at("/v1/news", earliest)), { until: ({ status }) => status === 200 }),
     ))
 
-/** What a client can compare between an answer and the same answer later. */
+/** Returns the parts of a response that must be the same if its time is requested again later. */
 const summarize = ({ headers, status, text, trailers }: ServiceInstances.WireResponse) => ({
   status,
   body: text.replace(/"request_id":"[^"]*"/, ""),
@@ -92,7 +92,7 @@ const copyTables = Effect.gen(function* () {
   return yield* sql<Dataset>`select dataset, key_columns, columns from history.datasets order by dataset`
 })
 
-/** Writes to a table at random: adds, removes and changes rows, in one or several statements. */
+/** Returns one or several random statements that add, remove or change rows of a table. */
 const makeWrite = ({ columns, dataset, key_columns }: Dataset, choose: ReturnType<typeof makeChooser>) => {
   const names = columns.map((name) => `"${name}"`).join(", ")
   const others = columns.filter((name) => !key_columns.includes(name) && name !== "source")
@@ -130,8 +130,8 @@ const filled = Layer.effectDiscard(Effect.gen(function* () {
   )
 })).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeys))
 
-layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("as_of of every endpoint", (it) => {
-  it.effect("answers every request byte for byte as at that moment, with few rows and with many (0114)", () =>
+layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parameter as_of of every endpoint", (it) => {
+  it.effect("gives byte for byte the answer of that time, with few rows and with many (0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
@@ -169,7 +169,7 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("as_of of e
           // Each instance answers each request, but for different moments.
           const port = (index + number) % 2 === 0 ? withFewRows : withManyRows
           const past = yield* requestOverWire(port, at(target, moment), ultimate)
-          assert.deepStrictEqual(summarize(past), answer, `${at(target, moment)} is another answer than at that time`)
+          assert.deepStrictEqual(summarize(past), answer, `${at(target, moment)} differs from the answer at that time`)
           if (past.status < 400 && !target.startsWith("/estimate")) assert.strictEqual(past.headers["x-as-of"], moment)
           if (index > 0 && answer.body !== moments[index - 1]?.[1].get(target)?.body) differences += 1
         }
@@ -180,7 +180,7 @@ layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("as_of of e
 })
 
 describe("The parameter as_of", () => {
-  it("is a date, the end of that day in New York, or a timestamp with an offset and up to microseconds", () => {
+  it("is a date, which means the end of that day in New York, or a timestamp with an offset and at most six decimals", () => {
     const moments = {
       "2026-01-15": "2026-01-16T04:59:59.999999Z",
       // Daylight-saving time begins and ends on these days.
@@ -248,7 +248,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
     return valueAt(JSON.parse(text), "error")
   })
 
-  it.effect("refuses a moment before the history, with the earliest one", () =>
+  it.effect("refuses a time before the history, and names the earliest one", () =>
     Effect.gen(function* () {
       const error = yield* refused("/v1/news?as_of=2020-01-01")
       assert.strictEqual(valueAt(error, "code"), "as_of_too_early")
@@ -297,7 +297,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       yield* addNews("fast", "ORD")
       const between = yield* readClock
       const current = yield* get("/v1/news?ticker=ORD")
-      // The moment is resolved, and cached, while the first transaction is running.
+      // The moment is resolved, and cached, while the slow transaction is running.
       const early = yield* get(at("/v1/news?ticker=ORD", between))
       yield* slow.commit
       const late = yield* get(at("/v1/news?ticker=ORD", between))
@@ -306,7 +306,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.sameMembers(titlesOf(yield* get("/v1/news?ticker=ORD")), ["slow", "fast"])
     }))
 
-  it.effect("waits for a commit in progress, which a later request of that moment would have seen", () =>
+  it.effect("waits for a commit in progress, which a later request for the same time would see", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const committing = yield* beginTransaction(
@@ -321,7 +321,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.deepStrictEqual(titlesOf(yield* Fiber.join(pending)), ["committing"])
     }))
 
-  it.effect("sees neither what a transaction replaced itself nor what it took back", () =>
+  it.effect("shows neither rows that their own transaction replaced nor writes that were rolled back", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const empty = yield* readClock
@@ -333,12 +333,14 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       yield* Effect.ignore(sql.withTransaction(Effect.andThen(sql`delete from news`, Effect.fail("taken back"))))
       yield* sql`update news set title = title where ticker = 'SELF'`
       const moments = [empty, added, yield* readClock]
-      const titles = yield* Effect.forEach(moments, (moment) =>
-        Effect.map(get(at("/v1/news?ticker=SELF", moment)), titlesOf))
+      const titles = yield* Effect.forEach(
+        moments,
+        (moment) => Effect.map(get(at("/v1/news?ticker=SELF", moment)), titlesOf),
+      )
       assert.deepStrictEqual(titles, [[], ["second"], ["second"]])
     }))
 
-  it.effect("finds what was replaced in the partitions of an old month, which no service had ended", () =>
+  it.effect("finds rows that were replaced in an old month's partitions, because no service had started the new month", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`select history.create_partition(dataset, '2020-01-01') from history.datasets`
@@ -357,7 +359,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.strictEqual((yield* get(at("/v1/news?ticker=LAG", between))).text, current.text)
     }))
 
-  it.effect("exports the rows of that moment, with their digest", () =>
+  it.effect("exports the rows of that time, with their digest", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* addNews("export", "EXP")
@@ -372,7 +374,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.notStrictEqual((yield* get(target)).text, before.text)
     }))
 
-  it.effect("follows the lineage that was known, and ignores a change that was recorded later", () =>
+  it.effect("follows the lineage known at that time, and ignores a change that was recorded later", () =>
     Effect.gen(function* () {
       yield* addNews("old", "LNA")
       yield* addNews("new", "LNB")
@@ -390,7 +392,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.strictEqual((yield* get(target)).text, followed.text, "the past lineage must not stay in memory")
     }))
 
-  it.effect("reads today's date from the moment: for date filters and for changes that were announced", () =>
+  it.effect("counts as today, for date filters and for announced ticker changes", () =>
     Effect.gen(function* () {
       yield* beginLedger("2019-01-01T00:00:00Z")
       const sql = yield* SqlClient.SqlClient
@@ -416,7 +418,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       assert.include(String(valueAt(error, "message")), "2020-07-01 is after today, 2020-06-30, in New York")
     }))
 
-  it.effect("lets clients keep the answer for ever, and answers 304 to its ETag", () =>
+  it.effect("lets clients keep the response forever, and returns 304 for its ETag", () =>
     Effect.gen(function* () {
       yield* addNews("kept", "KEEP")
       const current = yield* get("/v1/news?ticker=KEEP")
@@ -434,8 +436,8 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
 const recordedDatabase = Layer.provideMerge(ServiceInstances.databaseWithKeys, StatementRecorder.layer)
 
 // The service's clock moves only when the test advances it, so it lags behind the database's clock.
-layer(Service.layer)("as_of after the clock of the database was set forward", (it) => {
-  it.effect("is not in the future, because only a poll after the request decides that", () =>
+layer(Service.layer)("as_of while the database's clock is ahead", (it) => {
+  it.effect("is accepted: an earlier poll does not decide that it is in the future", () =>
     Effect.gen(function* () {
       yield* TestClock.adjust("1 millis")
       const moment = yield* readClock
@@ -448,7 +450,7 @@ layer(Service.layer)("as_of after the clock of the database was set forward", (i
 })
 
 layer(recordedDatabase, { excludeTestServices: true, timeout: "120 seconds" })("The caches", (it) => {
-  it.effect("keep past answers while the tables change, apart from those of other moments", () =>
+  it.effect("keep answers about the past while the tables change, separately for each moment", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const port = yield* ServiceInstances.startInstance()

@@ -1,4 +1,4 @@
-/** `/v1/changes`: every committed change is delivered once, in order, and a copy can be kept from the changes. */
+/** `/v1/changes` delivers every committed change once, in order, so that a client can keep a copy of the datasets. */
 import { assert, layer } from "@effect/vitest"
 import { Context, Deferred, Effect, Fiber, FileSystem, Layer, Ref, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -66,7 +66,7 @@ const readPage = Effect.fnUntraced(function* (query: string, key?: string) {
 const withAfter = (query: string, after: string | undefined) =>
   after === undefined ? query : `${query}&after=${encodeURIComponent(after)}`
 
-/** Reads until there is no more. Returns all changes and the last cursor. */
+/** Reads all pages. Returns their changes and the last cursor. */
 const readAll = Effect.fnUntraced(function* (query: string, after?: string, key?: string) {
   const changes: Array<Change> = []
   let cursor = after
@@ -89,7 +89,7 @@ const kindsOf = (changes: ReadonlyArray<Change>) => changes.map(({ kind }) => ki
 
 const textOf = (value: unknown) => JSON.stringify(value)
 
-/** Copies of the datasets, by key. Fails if a change does not fit: it was skipped, repeated or in the wrong order. */
+/** Copies of the datasets, by key. `apply` fails after a change that was skipped, repeated or out of order. */
 class Copy {
   readonly tables = new Map<string, Map<string, Readonly<Record<string, unknown>>>>()
   private last = ""
@@ -122,7 +122,7 @@ class Copy {
   }
 }
 
-/** The rows of a table without the ledger's column, as PostgreSQL prints them. */
+/** Reads the rows of a table without the column `recorded_in`, as PostgreSQL prints them. */
 const readTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   const columns = (yield* readTableColumns(table)).map(({ name }) => `"${name}"`).join(", ")
@@ -172,7 +172,7 @@ const split = {
 const service = Layer.provideMerge(Service.layer, StatementRecorder.layer)
 
 layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/changes", (it) => {
-  it.effect("delivers each committed change once and in order while transactions run, from which a copy follows", () =>
+  it.effect("delivers each committed change once and in order while transactions run, so that a copy can be kept", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* now
@@ -211,7 +211,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.strictEqual(again.changes.length, cursors.size, "a second consumer reads the same changes")
     }))
 
-  it.effect("rebuilds every dataset through load, with the digits, times and lists of each column", () =>
+  it.effect("lets load rebuild every dataset, with the exact digits, times and lists of each column", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`truncate daily_prices, historical_tickers, ticker_changes`
@@ -229,7 +229,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.sameMembers([...changedDatasets], loadableDatasets.map(({ table }) => table))
     }))
 
-  it.effect("delivers a transaction that began first and committed last after the others", () =>
+  it.effect("delivers a transaction that began first but committed last after the others", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* now
@@ -269,7 +269,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.deepStrictEqual([change?.before?.["close"], change?.row?.["close"]], [1, 3])
     }))
 
-  it.effect("filters by dataset, kind and ticker, also by the former symbol and both symbols of a change", () =>
+  it.effect("filters by dataset, kind and ticker, including a row's former symbol and both symbols of a ticker change", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const start = yield* now
@@ -329,7 +329,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       }
     }))
 
-  it.effect("delivers no dataset whose endpoint the account or the key may not use, and refuses it by name", () =>
+  it.effect("omits datasets whose endpoint the account or the key may not use, and refuses requests that name them", () =>
     Effect.gen(function* () {
       const start = yield* now
       yield* Service.insertRows("research_reports", {
@@ -366,7 +366,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
     }))
 
   it.effect.each(changedDatasets)(
-    "requires the tier of each endpoint that shows %s",
+    "requires the tier of the endpoint that shows %s",
     (dataset) =>
       Effect.gen(function* () {
         const account: typeof CurrentAccount.Service = {
@@ -441,7 +441,7 @@ const assertExpired = Effect.fnUntraced(function* (after: string) {
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("A cursor", (it) => {
-  it.effect("of another history expires: of a restored backup, or of a primary that was lost", () =>
+  it.effect("expires if the history is replaced, by a restored backup or after the loss of a primary", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       assert.deepStrictEqual((yield* readAll("")).changes, [], "a new database has no changes")
@@ -450,7 +450,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* Service.insertRows("daily_prices", price("LOST", "2026-01-01", "1"))
       assert.strictEqual((yield* readAll("", empty.cursor)).changes.length, 1)
       const { changes, cursor } = yield* readAll("")
-      // The same id, used by another transaction after the restore.
+      // Simulates a restore, after which another transaction has the same id.
       yield* sql`update history.transactions set mark = gen_random_uuid()`
       yield* assertExpired(cursor)
       yield* assertExpired(changes[0]?.cursor ?? "")
@@ -477,7 +477,7 @@ const moveToMonth = Effect.fnUntraced(function* (month: string) {
   }))
 })
 
-/** Moves the beginning of the history, and drops the month five minutes later. */
+/** Moves the beginning of the history, and drops months as if five minutes had passed. Returns the months. */
 const drop = Effect.fnUntraced(function* (moment: string) {
   const sql = yield* SqlClient.SqlClient
   const call = sql<{ readonly month: string }>`
@@ -489,7 +489,7 @@ const drop = Effect.fnUntraced(function* (moment: string) {
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("The retention", (it) => {
-  it.effect("drops whole months, expires the cursors before them, and keeps those that miss nothing", () =>
+  it.effect("drops whole months, and expires older cursors, except one after which nothing was dropped", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* Service.insertRows("daily_prices", price("OLD", "2020-01-01", "1"))
@@ -515,7 +515,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       assert.deepStrictEqual(
         (yield* readAll("", oldEnd)).changes,
         newer.changes,
-        "nothing after this place was dropped",
+        "nothing after this cursor was dropped",
       )
       const [before] = newer.changes
       assert.deepStrictEqual([before?.before?.["close"], before?.row?.["close"]], [2, 3])
@@ -530,14 +530,14 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" })("A large transaction", (it) => {
-  /** The pages that PostgreSQL touched for a request, by the name of a table in its statements. */
+  /** Counts the blocks that PostgreSQL touched for those statements of a request that contain `table`. */
   const countPages = Effect.fnUntraced(function* (query: string, table: string) {
     const plan = yield* StatementRecorder.explainRequest(readPage(query), table, "analyze, buffers, format json")
     return Number(valueAt(plan, "QUERY PLAN", 0, "Plan", "Shared Hit Blocks")) +
       Number(valueAt(plan, "QUERY PLAN", 0, "Plan", "Shared Read Blocks"))
   })
 
-  /** The different cursors of all changes after a cursor. Does not decode the rows, of which there are many. */
+  /** Returns the distinct cursors of all changes after a cursor, without decoding the many rows. */
   const readCursors = Effect.fnUntraced(function* (start: string) {
     const cursors = new Set<unknown>()
     let [after, hasMore] = [start, true]

@@ -1,4 +1,4 @@
-/** The counts of corrections: they equal the change feed, however the job's batches fall (decision 118). */
+/** The counts of corrections equal those of the change feed, whatever batches the job counts (decision 0118). */
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array, Effect, Fiber, Layer, Logger, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -12,7 +12,7 @@ import { type Chooser, makeChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
 import { inputs } from "../support/Thoroughness.ts"
 
-/** Another process holds the lease of the job, so that only the tests count. */
+/** Takes the lease of the job, as another process would, so that only the tests count changes. */
 const holdLease = Effect.flatMap(
   SqlClient.SqlClient,
   (sql) => sql`insert into leases (name, holder, until) values ('corrections', gen_random_uuid(), 'infinity')`,
@@ -26,7 +26,7 @@ const service = ChangeFeed.layer.pipe(
 )
 
 // ---------------------------------------------------------------------------------------------------------------------
-// The feed, and what it says
+// The feed and its counts
 // ---------------------------------------------------------------------------------------------------------------------
 
 const Page = Schema.Struct({
@@ -123,8 +123,8 @@ const writeTransactions = Effect.fnUntraced(function* (seed: number, number: num
   const choose = makeChooser(seed)
   for (let at = 0; at < number; at++) {
     const first = choose([0, 1, 2, 3])
-    // Statements of a transaction change different rows. A row that gets its former values back is recorded anew, which
-    // the feed does not show.
+    // The statements of a transaction change different rows. Otherwise a row could get its former values back, which
+    // records it anew but is no change in the feed.
     const statements = Array.makeBy(choose([1, 1, 2, 4]), (index) => chooseStatement(choose, (first + index) % 4 + 1))
     // Writers that wait for each other's rows may deadlock. Then one of them has written nothing.
     yield* Effect.ignore(
@@ -137,7 +137,7 @@ const writeTransactions = Effect.fnUntraced(function* (seed: number, number: num
 const age = Effect.fnUntraced(function* (interval: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`update history.beginning set earliest = earliest - ${interval}::text::interval`
-  // In this order, no two transactions have the same time in between.
+  // Oldest first, so that no two transactions ever have the same time.
   yield* sql`
     do $$ declare old record; begin
       for old in select id from history.transactions order by recorded_at loop
@@ -168,7 +168,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The count
       assert.include(page, `<time datetime="${counts.since}">`)
     }))
 
-  it.effect("equal the change feed, however the batches fall and although two processes count at once (0118)", () =>
+  it.effect("equal those of the change feed, whatever the batches, and even if two processes count at once (0118)", () =>
     Effect.gen(function* () {
       const intervals = ["30 minutes", "20 hours", "6 days", "29 days", "45 days"]
       for (const [index, interval] of intervals.entries()) {
@@ -205,7 +205,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       yield* sql`update daily_prices set close = 3 where ticker = 'T0'`
       yield* sql`update daily_prices set close = 4 where ticker = 'T0'`
       yield* sql`delete from daily_prices where ticker = 'T3'`
-      // A row from before the history.
+      // Simulates a row that is older than the history.
       yield* sql`alter table float_outstanding disable trigger history_begin`
       yield* Service.insertRows("float_outstanding", {
         ticker: "OLD",
@@ -249,7 +249,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
 })
 
 layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" })("The retention", (it) => {
-  /** Makes everything that was recorded so far part of an earlier month, and drops it. */
+  /** Moves everything that was recorded so far into an earlier month, and drops that month. */
   const dropAll = Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     yield* age("400 days")
@@ -270,7 +270,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
     assert.deepStrictEqual(yield* drop, [{ month: "2020-03-01" }])
   })
 
-  it.effect("leaves the counts as they are, and counting continues, even if it was far behind (0118)", () =>
+  it.effect("does not change the counts, and counting continues, even if it was far behind (0118)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const close = (value: number) => sql`update daily_prices set close = ${value}`
@@ -302,13 +302,13 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "120 seconds" 
       assert.strictEqual(
         sum(last),
         sum(after) + 1,
-        "the changes that were dropped before they were counted are lacking",
+        "the changes that were dropped before they were counted are missing",
       )
     }))
 })
 
 describe("The delay of a correction", () => {
-  it("is classified by its longest time, or as unknown", () => {
+  it("is classified by upper limits, or as unknown", () => {
     const [hour, day] = [3_600, 86_400]
     const cases = [
       [0, "within_hour"],

@@ -58,7 +58,7 @@ const transaction = (id: number, second: number, tokens: ReadonlyArray<string>) 
   latest: at(second + 1),
 })
 
-/** Two committed transactions, an aborted one, and one whose commit was not confirmed but took place. */
+/** Two committed transactions, an aborted one, and two without a confirmation, of which only the first committed. */
 const valid: ObservedHistory = {
   transactions: [
     transaction(1, 10, ["t1.1", "t1.2"]),
@@ -95,7 +95,7 @@ const withChanges = (changes: ReadonlyArray<ObservedChange>) => ({
   answers: [],
 })
 
-/** Alterations of the valid history, and what the checker reports. */
+/** Alterations of the valid history, and what the checker reports for each. */
 const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, RegExp]>> = {
   "a changed ETag": [
     { answers: [...valid.answers, { ...answer(25, "t2.1", "t1.2"), etag: `"other"` }] },
@@ -159,7 +159,7 @@ const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, R
     withChanges([...first, makeChange({ second: 11, key: "d", token: "t1.3" })]),
     /^0113: transaction 1 \(committed\) is in the feed at .* and at/,
   ],
-  "changes of nobody": [
+  "changes of no transaction": [
     withChanges([...first, makeChange({ second: 15, key: "a", before: "t1.1" })]),
     /^0113: the changes at .* belong to the transactions of nobody/,
   ],

@@ -14,7 +14,7 @@ import { inputs } from "../support/Thoroughness.ts"
 
 // @module-tag slow
 
-/** A key with nulls, a table without other columns, a generated column, and a key with a date. */
+/** Tables with special cases: null in the key, no columns but the key, a generated column, and a date in the key. */
 const tables = ["historical_tickers", "ticker_changes", "news", "daily_prices"] as const
 type Table = typeof tables[number]
 
@@ -65,7 +65,7 @@ const decodeTransaction = decodeRows(Schema.Struct({ id: Schema.String, recorded
 const decodeChanges = decodeRows(Schema.Struct({ dataset: Schema.String, kind: Schema.String, key: Schema.String }))
 const decodeColumns = decodeRows(Schema.Struct({ names: Schema.String }))
 
-/** The rows of each table as JSON. */
+/** Reads the rows of each table as JSON. */
 const readState = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const state: Record<string, ReadonlyArray<string>> = {}
@@ -80,7 +80,7 @@ const readState = Effect.gen(function* () {
   return state
 })
 
-/** The rows of a table at a moment, by the definition of visibility in the migration. */
+/** Reads the rows of a table at a moment, by the definition of visibility in the migration. */
 const readPastState = Effect.fnUntraced(function* (table: Table, moment: string) {
   const sql = yield* SqlClient.SqlClient
   const [columns] = yield* decodeColumns(sql`
@@ -108,7 +108,7 @@ const readPastState = Effect.fnUntraced(function* (table: Table, moment: string)
 
 const keysOf = (table: string) => loadableDatasets.find((dataset) => dataset.table === table)?.key ?? []
 
-/** What changed between two states, as `history.changes` lists it. */
+/** Returns what changed between two states, as `history.changes` lists it. */
 const compareStates = (before: typeof States.Type, after: typeof States.Type) =>
   tables.flatMap((dataset) => {
     const index = (rows: ReadonlyArray<string> = []) =>
@@ -163,7 +163,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       const states: Array<{ readonly moment: string; readonly state: typeof States.Type }> = []
       const choose = makeChooser(20_261_122)
       const open = new Set<number>()
-      /** Some updates violate a key. */
+      /** Runs a statement. If it fails, because some updates violate a key, rolls its transaction back. */
       const write = (connection: PgClient.PgClient, at: number, statement: string) =>
         Effect.catch(
           connection.unsafe(statement),
@@ -177,7 +177,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
         if (connection === undefined || writer === undefined) continue
         const table = choose(tables)
         if (!open.has(at)) {
-          // A truncation waits for all other writers.
+          // A truncation waits for all other writers, so it runs only while no transaction is open.
           if (open.size === 0 && choose([true, false, false, false, false])) {
             yield* Effect.ignore(sql.withTransaction(Effect.gen(function* () {
               yield* sql`truncate ${sql(table)}`
@@ -343,7 +343,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       assert.deepStrictEqual(yield* newest, second)
     }).pipe(Effect.scoped))
 
-  it.effect("goes on in new partitions when a new month begins (0113)", () =>
+  it.effect("continues in new partitions when a new month begins (0113)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`update history.current_month set month = '2020-01-01'`

@@ -24,7 +24,7 @@ const all = makeChangeMatcher({ datasets: ["a", "b"], kinds: undefined, tickers:
 const onlyB = makeChangeMatcher({ datasets: ["b"], kinds: ["added"], tickers: ["A", "Z"] })
 
 describe("The recent changes", () => {
-  it("give each stream what follows its place, once and in order, or report that it was dropped", () => {
+  it("give each stream the changes after its position, once and in order, or report that they were dropped", () => {
     for (let seed = 1; seed <= inputs(200); seed++) {
       const choose = makeChooser(seed)
       const start: FeedPosition = { recordedAt: 0, position: Infinity }
@@ -52,7 +52,7 @@ describe("The recent changes", () => {
           const end = { recordedAt: last.recordedAt, position: isEnded ? Infinity : last.position }
           recent.append({ changes, cursor: last.cursor, end, hasMore: false })
         }
-        // A stream joins at any place that it has read itself.
+        // A stream joins at any position up to which it has read the feed itself.
         const from = choose([written.length, Math.max(0, written.length - choose([1, 3, 9]))])
         const joined = written[from - 1]
         const end = joined ?? start
@@ -79,7 +79,7 @@ describe("The recent changes", () => {
     }
   })
 
-  it("select by dataset, kind and symbol, and share the selection of equal filters", () => {
+  it("are selected by dataset, kind and symbol, once for all equal filters", () => {
     const recent = makeRecentChanges({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, 20_000)
     const changes = [makeChange(1, 1, "a", 10), makeChange(1, 2, "b", 10), makeChange(2, 1, "b", 10)]
     recent.append({ changes, cursor: "2.", end: { recordedAt: 2, position: Infinity }, hasMore: false })
@@ -100,7 +100,7 @@ describe("The recent changes", () => {
     }
   })
 
-  it("keep at most the given number of bytes, but always the newest batch", () => {
+  it("take up at most the given number of bytes, except for the newest batch, which is always kept", () => {
     const recent = makeRecentChanges({ cursor: "0.", end: { recordedAt: 0, position: Infinity } }, 100_000)
     for (let time = 1; time <= 1_000; time++) {
       const change = makeChange(time, 1, "a", 900)

@@ -1,4 +1,4 @@
-/** The job `history` starts months and drops old ones (operations/history). */
+/** The job `history` starts new months and drops old ones (operations/history). */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, Layer, Logger, Schedule, Schema } from "effect"
@@ -35,7 +35,7 @@ const runUntil = Effect.fnUntraced(function* <R>(
 
 const decodeMonths = decodeRows(Schema.Struct({ month: Schema.String, tables: Schema.Int }))
 
-/** The months that have partitions, with the number of tables that have one. */
+/** Reads the months that have partitions, each with its number of tables, such as `2020-03 18`. */
 const readMonths = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const months = yield* decodeMonths(sql`
@@ -66,7 +66,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The job 
       const sql = yield* SqlClient.SqlClient
       const thisMonth = (yield* readCurrentMonth) ?? ""
       const tables = loadableDatasets.length + 1
-      // A database that no service has used since March 2020.
+      // Simulates a database that no service has used since March 2020.
       yield* sql`
         select history.create_partition(whole, '2020-03-01')
         from (select 'changes' as whole union all select dataset from history.datasets) as tables

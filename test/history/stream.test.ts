@@ -1,4 +1,4 @@
-/** `/v1/changes/stream`: the changes of `/v1/changes` as events, which end only with a reason. */
+/** `/v1/changes/stream` sends the changes of `/v1/changes` as events, and ends only with a reason. */
 import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
@@ -33,7 +33,7 @@ const Page = Schema.Struct({
   has_more: Schema.Boolean,
 })
 
-/** Reads all changes of the list. */
+/** Reads all pages of `/v1/changes`. */
 const listAll = Effect.fnUntraced(function* (query: string, after: string) {
   const changes: Array<unknown> = []
   for (let cursor = after;;) {
@@ -82,7 +82,7 @@ const service = (limits: Partial<Effect.Success<typeof StreamLimits>> = {}) =>
   )
 
 layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/changes/stream", (it) => {
-  it.effect("sends the changes of the list as events whose ids are their cursors", () =>
+  it.effect("sends the changes of /v1/changes as events whose ids are the cursors", () =>
     Effect.gen(function* () {
       const start = yield* now
       yield* insertPrices("ONE", "TWO")
@@ -107,7 +107,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       assert.include(stream.text, `id: ${first?.id}\nevent: change\ndata: ${first?.data}\n\n`)
     }).pipe(Effect.scoped))
 
-  it.effect("continues after the header Last-Event-ID, which wins, or after the parameter", () =>
+  it.effect("continues after the cursor in the header Last-Event-ID, or else in the parameter after", () =>
     Effect.gen(function* () {
       const start = yield* now
       yield* insertPrices("AFTER1", "AFTER2", "AFTER3")
@@ -136,7 +136,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       assert.deepStrictEqual([tickersOf(fromNow), tickersOf(fromTime)], [["AFTER4"], ["LATER", "AFTER4"]])
     }).pipe(Effect.scoped))
 
-  it.effect("answers HEAD without a stream, and refuses what the list refuses", () =>
+  it.effect("answers HEAD without a stream, and refuses what /v1/changes refuses", () =>
     Effect.gen(function* () {
       const { basic, ultimate } = yield* Service.TestKeys
       const send = (query: string, options: Service.TestRequestOptions = {}) =>
@@ -257,7 +257,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
 const brief = { heartbeatMillis: 100, instalmentMillis: 300, instalmentBytes: 1_000, closingMillis: 200 }
 
 layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A stream", (it) => {
-  it.effect("sends heartbeats, with an id if the place moved without a change that the client wants", () =>
+  it.effect("sends heartbeats, with an id after changes that the client's filter excludes", () =>
     Effect.gen(function* () {
       yield* insertPrices("FIRST")
       const start = yield* now
@@ -274,7 +274,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       assert.deepStrictEqual(stream.events, [])
     }).pipe(Effect.scoped))
 
-  it.effect("ends within a second after its key was revoked, also if nothing changes", () =>
+  it.effect("ends within a second after its key or account loses access or credit, even if nothing changes", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const end = Effect.fnUntraced(function* (
@@ -336,7 +336,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       assert.isUndefined(stream.end)
     }).pipe(Effect.scoped))
 
-  it.effect("is charged in instalments for exactly the bytes that it sent", () =>
+  it.effect("is charged in installments for exactly the bytes that it sent", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("metered", "ultimate")
@@ -377,13 +377,13 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       const stream = yield* open("after=now", { key })
       yield* insertLongNews(100, 5, 3_000)
       yield* untilEnded(stream, "out_of_credit")
-      // The service may know the former balance for up to a second.
+      // The service may use the former balance for up to a second.
       yield* Effect.repeat(Service.requestJson("/v1/changes/stream", { key }), {
         until: ({ status }) => status === 402,
       })
     }).pipe(Effect.scoped))
 
-  it.effect("reports a gap if the history becomes another one, and then ends", () =>
+  it.effect("reports a gap if the history is replaced, and then ends", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* insertPrices("LOST")
@@ -408,10 +408,10 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
     }).pipe(Effect.scoped))
 })
 
-/** Few recent changes, so that a client falls behind soon. */
+/** Memory for the recent changes, in bytes. It is small, so that a slow client soon falls behind. */
 const recentBytes = 2_000_000
 
-/** Far more changes than the sockets and the recent changes hold. */
+/** Writes far more changes than the sockets and the recent changes hold. */
 const writeMuch = Effect.fnUntraced(function* (first: number, fast: EventStream) {
   const before = fast.changes.length
   for (const part of range(24)) {
@@ -440,7 +440,7 @@ const untilMetric = (expected: number, name: string, reason?: string) =>
 layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: true, timeout: "180 seconds" })(
   "A slow client",
   (it) => {
-    it.effect("is told where to continue when it reads again, while others receive everything", () =>
+    it.effect("is told where to continue when it reads again, while other clients receive everything", () =>
       Effect.gen(function* () {
         yield* skipUnlessThorough
         const start = yield* now

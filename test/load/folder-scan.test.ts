@@ -13,7 +13,7 @@ const TestLayer = Layer.unwrap(
   Effect.map(Service.copyMigratedDatabase, (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
-/** A folder with files of these names and contents. */
+/** Creates a folder with files of these names and contents. */
 const folderOf = Effect.fnUntraced(function* (files: Readonly<Record<string, string>>) {
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-folder-" })

@@ -28,7 +28,7 @@ const readTable = Effect.fnUntraced(function* (table: string) {
   return rows.map(({ row }) => row)
 })
 
-/** SQL that prints a column as in a data file. */
+/** Returns SQL that prints a column as in a data file. */
 const printColumn = ({ is_list, name, type }: LoadColumn) =>
   is_list
     ? `to_json("${name}")`
@@ -38,7 +38,7 @@ const printColumn = ({ is_list, name, type }: LoadColumn) =>
     ? `to_char("${name}" at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`
     : `"${name}"::text`
 
-/** The rows of a table as in a data file, with some of the columns. */
+/** Reads the given columns of all rows, in the format of a data file. */
 const exportRows = Effect.fnUntraced(function* (table: string, columns: ReadonlyArray<LoadColumn>) {
   const sql = yield* SqlClient.SqlClient
   return yield* sql.unsafe<Row>(
@@ -53,7 +53,7 @@ const toCsv = (rows: ReadonlyArray<Row>) => {
   return [names.join(","), ...rows.map((row) => names.map((name) => quote(row[name])).join(","))].join("\n")
 }
 
-/** The key, the columns that are validated together, and some others. */
+/** Chooses the key, the columns that are validated together, and some random others. */
 const chooseColumns = (
   { combinedColumns = [], key }: LoadableDataset,
   columns: ReadonlyArray<LoadColumn>,
@@ -153,7 +153,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
       ])
     }))
 
-  it.effect("takes the columns of NDJSON from the first row, and refuses rows with others (D31)", () =>
+  it.effect("takes the columns of NDJSON from the first row, and refuses rows with different columns (D31)", () =>
     Effect.gen(function* () {
       yield* storeCompanies
       const { exchange: _, ...without } = update
@@ -179,7 +179,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("--k
     }))
 
   it.effect.each(loadableDatasets)(
-    "changes nothing in $table if a file repeats some of its columns (D22)",
+    "changes nothing in $table if a file repeats the values of some columns (D22)",
     (dataset) =>
       Effect.gen(function* () {
         const { table } = dataset

@@ -67,7 +67,7 @@ const session: Cells = {
   anomaly_flagged: "true",
 }
 
-/** The required cells of a symbol change. */
+/** The required cells of a ticker change. */
 const change: Cells = { old_ticker: "AAA", new_ticker: "BBB", effective_date: "2025-03-03", status: "confirmed" }
 
 const quoteCell = (cell: string) => /[",\r\n]/.test(cell) ? `"${cell.replaceAll('"', '""')}"` : cell
@@ -135,7 +135,7 @@ const seeds = {
   intraday_runners: toCsv([{ ...session, ticker: "SEED" }]),
 }
 
-/** The contents of the seeded tables. */
+/** Digests of the tables as `seed` fills them. */
 const seededDigests = new Map<Dataset, string>()
 
 /** Loads one row into each of two tables, unless the table already has only that row. */
@@ -152,7 +152,7 @@ const retryOften = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 
 class NotYet extends Data.TaggedError("NotYet")<{ readonly message: string }> {}
 
-/** Waits until the condition holds. */
+/** Waits until the condition holds. `what` describes it in the error after a timeout. */
 const waitUntil = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
   retryOften(
     Effect.filterOrFail(condition, (holds) => holds, () => new NotYet({ message: `${what} did not happen` })),
@@ -203,7 +203,7 @@ const startCommand = Effect.fnUntraced(function* (args: ReadonlyArray<string>, f
   }
 })
 
-/** Starts a load as a process, and waits until it inserts rows. It cannot commit until the writer does. */
+/** Starts a load as a process, and waits until it inserts rows. It cannot commit before `writer` does. */
 const startUnfinishedLoad = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* seed
@@ -403,8 +403,8 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["a date in another order", { date: "02/03/2025" }, "date", /YYYY-MM-DD/],
       ["a number with an exponent", { market_open: "1e3" }, "market_open", /decimal/],
       ["a number with a comma", { market_open: "1,5" }, "market_open", /decimal/],
-      ["a number that is none", { market_open: "NaN" }, "market_open", /decimal/],
-      ["a number without an end", { market_open: "Infinity" }, "market_open", /decimal/],
+      ["a number that is NaN", { market_open: "NaN" }, "market_open", /decimal/],
+      ["an infinite number", { market_open: "Infinity" }, "market_open", /decimal/],
       ["too many digits", { market_open: "123456789012345" }, "market_open", /14 digits/],
       ["too many decimals", { market_open: "1.23456" }, "market_open", /4 after/],
       ["too many decimals of money", { dollar_volume: "1.234" }, "dollar_volume", /2 after/],
@@ -437,12 +437,12 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["an instant on a day that does not exist", { recorded_at: "2026-02-30T13:30:00Z" }, "recorded_at", /instant/],
       ["an instant with an impossible offset", { recorded_at: "2026-06-01T13:30:00+25:00" }, "recorded_at", /instant/],
       ["a NUL character", { company_name: "Ac\0me" }, "company_name", /NUL|\\0|control/i],
-      // The last row of its file, because its line break shifts the lines of later rows.
+      // Must be the last row of its file, because its line break shifts the lines of later rows.
       ["white space after text", { source: "a list\n" }, "source", /white space/],
     ]
     const invalidColumns = wrongSessions.filter(([, , , reason]) => reason.source === "not a column")
     const invalidSessions = wrongSessions.filter((wrong) => !invalidColumns.includes(wrong))
-    // A load reports at most 20 rows, so no file has more.
+    // A load reports at most 20 bad rows, so no file has more.
     const cases = [
       { dataset: "intraday_runners", good: session, wrong: invalidSessions.slice(0, 20) },
       { dataset: "intraday_runners", good: session, wrong: invalidSessions.slice(20) },
@@ -643,7 +643,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("leaves the table unchanged if a bad row follows thousands of good ones, also with --append (D31)", () =>
+    it.effect("leaves the table unchanged if a bad row follows thousands of good ones, even with --append (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const rows = [...makeChanges(5_100, "G"), { ...change, status: "wrong" }]
@@ -703,32 +703,32 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
   describe("with an unreadable file", () => {
     const header = `${Object.keys(change).join(",")}\n`
     const cases: ReadonlyArray<readonly [string, string, string | Uint8Array, RegExp]> = [
-      ["a kind that there is not", "a.parquet", "PAR1", /a\.parquet.*\.csv.*\.ndjson/],
+      ["an unknown file type", "a.parquet", "PAR1", /a\.parquet.*\.csv.*\.ndjson/],
       [
-        "a gzip that is cut off",
+        "a truncated gzip file",
         "a.csv.gz",
         gzipSync(toCsv(makeChanges(500, "A"))).subarray(0, 300),
         /a\.csv\.gz.*gzip/,
       ],
       [
-        "a gzip that lacks its last bytes",
+        "a gzip file without its last bytes",
         "a.ndjson.gz",
         gzipSync(toNdjson(makeChanges(50, "A"))).subarray(0, -4),
         /a\.ndjson\.gz.*gzip/,
       ],
-      ["a .gz of no bytes", "a.csv.gz", "", /a\.csv\.gz/],
-      ["a .gz that is no gzip", "a.csv.gz", header, /a\.csv\.gz.*gzip/],
-      ["a CSV of no bytes, which has not even a header", "a.csv", "", /a\.csv.*header/],
+      ["an empty .gz file", "a.csv.gz", "", /a\.csv\.gz/],
+      ["a .gz file that is not gzip", "a.csv.gz", header, /a\.csv\.gz.*gzip/],
+      ["an empty CSV file, without even a header", "a.csv", "", /a\.csv.*header/],
       ["a quote that is never closed", "a.csv", `${header}AAA,"BBB,2025-03-03,confirmed\n`, /[Ll]ine 2/],
       ["text after a closing quote", "a.csv", `${header}AAA,"B"BB,2025-03-03,confirmed\n`, /[Ll]ine 2/],
       [
-        "bytes that are no UTF-8",
+        "a CSV file that is not UTF-8",
         "a.csv",
         Buffer.from(`${header.trimEnd()},company_name\nA,B,2025-03-03,confirmed,Caf\xe9\n`, "latin1"),
         /UTF-8/,
       ],
       [
-        "NDJSON that is no UTF-8",
+        "an NDJSON file that is not UTF-8",
         "a.ndjson",
         Buffer.from(toNdjson([{ ...change, company_name: "Caf\xe9" }]), "latin1"),
         /UTF-8/,
@@ -774,7 +774,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         for (const [name, content] of empties) {
           const replacing = yield* assertRefused("ticker_changes", name, content)
           assert.include(replacing, `${name} has no rows, so it was refused and ticker_changes is unchanged.`)
-          assert.include(replacing, "It would have removed all 1 row from the table.")
+          assert.include(replacing, "It would have removed the only row from the table.")
           assert.include(replacing, "--allow-empty")
           const adding = yield* assertRefused("ticker_changes", name, content, true)
           assert.include(adding, "It would have added nothing.")
@@ -791,7 +791,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }
       }))
 
-    it.effect("refuses a file without rows also with --check (D31)", () =>
+    it.effect("refuses a file without rows even with --check (D31)", () =>
       Effect.gen(function* () {
         yield* seed
         const file = yield* writeTestFile("a.csv", header)
@@ -808,7 +808,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       ["tabs", "a.csv", `${separated.join("\t")}\nA\tB\t2025-03-03\tconfirmed\n`],
     ] as const
     it.effect.each(separators.map(([name, file, content]) => ({ name, file, content })))(
-      "recognizes a file that is separated by $name (D31, $file)",
+      "refuses a file that is separated by $name (D31, $file)",
       ({ content, file, name }) =>
         Effect.gen(function* () {
           yield* seed
@@ -918,7 +918,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         assert.deepStrictEqual(yield* named, ["confirmed taken"])
       }))
 
-    it.effect("does not follow an event after --append has reverted it (D22, D17, §4.1)", () =>
+    it.effect("stops an event from being followed when --append reverts it (D22, D17, §4.1)", () =>
       Effect.gen(function* () {
         yield* replaceWith("ticker_changes", "a.csv", toCsv([{ ...change, cik }]))
         const current = Effect.map(
@@ -983,7 +983,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
       )
       return Object.fromEntries(names.split(",").map((name, at) => [name, list[at] ?? ""]))
     }
-    /** Finds a column outside the key, and a different valid value for it. */
+    /** Columns outside the keys, each with a valid value that differs from the example row. */
     const differences = { last_updated: "2026-06-02 20:05:00", status: "reverted", close: "99.99" } as const
 
     it.effect.each(someOf(loadableDatasets, 4, 0))(
@@ -1039,7 +1039,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
         }),
     )
 
-    it.effect("updates both copies of a row with --append, and removes one with a load, if a table lost its key (D22)", () =>
+    it.effect("updates both copies of a row with --append, and removes one of them without --append, if a table lost its key (D22)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const row = { ticker: "TWICE", date: "2025-01-02", close: "1" }

@@ -47,7 +47,7 @@ const spawnIsolated = (options: Command): ChildProcess =>
 
 /** The operating system that the PostgreSQL programs in the npm packages require. */
 export const describeSystemRequirement = (platform: NodeJS.Platform) =>
-  platform === "darwin" ? "macOS 13 or newer" : "a Linux with glibc"
+  platform === "darwin" ? "macOS 13 or newer" : "Linux with glibc"
 
 const cannotRun = (command: string, cause: Error) =>
   new EmbeddedPostgresError({
@@ -55,7 +55,8 @@ const cannotRun = (command: string, cause: Error) =>
       `The embedded PostgreSQL cannot start (${cause.message}): ${command} needs ${
         describeSystemRequirement(process.platform)
       } and a ` +
-      `folder that allows programs (no noexec). Set TICKERLINE_HOME to another folder, ${databaseUrlHint}.`,
+      `folder from which programs may run (not mounted with noexec). Set TICKERLINE_HOME to another folder, ` +
+      `${databaseUrlHint}.`,
   })
 
 /** Runs a command to completion. An interruption terminates the command. */

@@ -34,7 +34,6 @@ const settings = {
   log_checkpoints: "off",
 }
 
-/** Arguments for `initdb`. */
 export const initdbOptions = (platform: NodeJS.Platform) => [
   ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
   `--username=${embeddedDatabaseUser}`,

@@ -46,7 +46,10 @@ const createDatabase = Effect.fnUntraced(function* (connection: PgConnection.PgC
   if (found.rowCount === 0) yield* connection.query(`CREATE DATABASE ${embeddedDatabaseUser}`)
 })
 
-/** Retries, because the server may die before the connection is open, or refuse it during crash recovery. */
+/**
+ * Starts the server unless it is running, and connects. Retries, because the server may die before the connection is
+ * open, or refuse it during crash recovery.
+ */
 const ensureConnected = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   ensurePostgresRuns(cluster, fixedPort).pipe(
     Effect.bindTo("port"),
@@ -88,7 +91,10 @@ const keepPresence = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/** All processes notice that the server died. The first to get the file lock restarts it; the others then connect. */
+/**
+ * Connects again after the server died, which all processes notice. The first one to get the file lock restarts the
+ * server.
+ */
 const restorePresence = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   yield* Effect.logWarning("The embedded PostgreSQL has stopped unexpectedly. Restarting it.")
   yield* keepPresence(
@@ -104,7 +110,7 @@ const restorePresence = Effect.fnUntraced(function* (cluster: EmbeddedCluster, p
   )
 })
 
-/** Whether no other process is using the server. Waits 250 ms so that the server notices processes that have exited. */
+/** Whether no other process is using the server. Gives the server 250 ms to notice that processes have exited. */
 const isLastProcess = Effect.fnUntraced(
   function* (cluster: EmbeddedCluster, port: number) {
     const connection = yield* connect(cluster, port)

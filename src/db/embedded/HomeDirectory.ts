@@ -13,7 +13,7 @@ export interface ServerLocation {
   readonly systemUser: SystemUser | undefined
 }
 
-/** Data directory that root uses if the server's user cannot access the home directory, for example one in /root. */
+/** Returns the data folder that root uses if the server's user cannot access the home, such as one in /root. */
 export const getFallbackDataDirectory = (platform: NodeJS.Platform) =>
   platform === "darwin" ? "/var/db/tickerline" : "/var/lib/tickerline"
 
@@ -75,7 +75,10 @@ export const withHomeLock = <A, E, R>(home: string, effect: Effect.Effect<A, E, 
     (lock) => Effect.sync(() => lock.close()),
   )
 
-/** The folder has a random name, so that a home that is deleted and re-created never picks up its old database. */
+/**
+ * Creates a folder for the data, and a link to it in the home. Its name is random, so that a home that is deleted and
+ * re-created never picks up its old database.
+ */
 const createInSystemDirectory = Effect.fnUntraced(function* (home: string, link: string) {
   const fs = yield* FileSystem.FileSystem
   const base = `${systemDirectory}/${randomBytes(6).toString("hex")}`

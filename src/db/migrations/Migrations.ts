@@ -61,7 +61,10 @@ const maxLockRetries = 600
 
 class MigrationLockBusy extends Data.TaggedError("MigrationLockBusy")<{}> {}
 
-/** Waits only briefly, because `create index concurrently` in the migrating process waits for this transaction. */
+/**
+ * Waits only briefly for the lock, because `create index concurrently` in the process that holds it waits for this
+ * transaction.
+ */
 const acquireMigrationLock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`set local statement_timeout = 0`

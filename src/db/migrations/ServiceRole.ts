@@ -18,7 +18,10 @@ export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly me
 /** Only the owner of the tables may grant permissions. */
 export class GrantNotPermitted extends Data.TaggedError("GrantNotPermitted")<{ readonly message: string }> {}
 
-/** Grants read access to all tables except payments. Partitions need no grant: they are read through their parent. */
+/**
+ * Query for the statements that grant read access to all tables except payments. Partitions need no grant, because they
+ * are read through their parent.
+ */
 const readGrantsQuery = `
   select format('grant select on %I.%I to %I', nspname, relname, $1::text) as statement
   from pg_class join pg_namespace on pg_namespace.oid = relnamespace
@@ -52,8 +55,8 @@ const decodeGranter = decodeRows(Schema.Struct({ name: Schema.String, may: Schem
 const decodeRoles = decodeRows(Schema.Struct({ role: Schema.String }))
 
 /**
- * PostgreSQL lets every role create temporary tables, which would hide tables with the same name, and before version 15
- * also tables in `public`. Returns the statements that revoke these permissions.
+ * Returns the statements that revoke the role's default permissions: to create temporary tables, which would hide other
+ * tables with the same name, and, before PostgreSQL 15, to create tables in `public`.
  */
 const findDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
@@ -76,7 +79,10 @@ const revokeDefaultPermissions = Effect.fnUntraced(function* (role: string) {
   yield* Effect.logWarning(`${role} may still create tables. The database owner should run: ${remaining.join("; ")}`)
 })
 
-/** Sets the session time limits on the role, because poolers do not pass them on. The granter may lack permission. */
+/**
+ * Sets the session time limits on the role, because poolers do not pass them on. Without permission to do so, only logs
+ * a warning, if there is a pooler.
+ */
 const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeTimeouts(sql.unsafe(

@@ -15,7 +15,7 @@ export const PoolerPreparedStatementsConfig = Config.Boolean("DATABASE_POOLER_PR
 
 const isPostgresUrl = (text: string) => URL.canParse(text) && /^postgres(ql)?:$/.test(new URL(text).protocol)
 
-/** Redacted before validation, so that no error message shows a password. */
+/** A PostgreSQL URL. Redacted before validation, so that no error message shows a password. */
 const PostgresUrl = Schema.Redacted(Schema.String).check(
   Schema.makeFilter((url) => isPostgresUrl(Redacted.value(url)), { message: "must be a PostgreSQL URL" }),
 )
@@ -28,7 +28,7 @@ export const DirectDatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, 
 
 export const quoteIdentifier = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
 
-/** Statements that set the session time limits for a role in one database. A role may run them for itself. */
+/** Returns statements that set the session time limits for a role in one database. A role may run them for itself. */
 export const alterRoleStatements = (role: string, database: string) =>
   Object.entries(sessionTimeouts).map(([name, value]) =>
     `alter role ${quoteIdentifier(role)} in database ${quoteIdentifier(database)} set ${name} = '${value}'`
@@ -36,7 +36,10 @@ export const alterRoleStatements = (role: string, database: string) =>
 
 const settingEntries = Object.entries(sessionTimeouts).map(([name, value]) => `'${name}=${value}'`)
 
-/** SQL condition that new sessions of the role get the time limits. The `from` clause must contain `pg_database`. */
+/**
+ * Returns an SQL condition: whether new sessions of the role get the time limits. The `from` clause must contain
+ * `pg_database`.
+ */
 export const roleHasTimeoutsSql = (role: "current_user" | "$1") =>
   `(
   select count(distinct entry) = ${settingEntries.length} from pg_db_role_setting, unnest(setconfig) as entry

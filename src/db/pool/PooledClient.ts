@@ -27,7 +27,7 @@ export const toSqlConnection = (session: PgConnection.PgConnection) => {
   return connection
 }
 
-/** When a failed transaction is committed, PostgreSQL rolls it back without reporting an error. */
+/** Commits a transaction. Fails if it was rolled back, because PostgreSQL itself reports no error in that case. */
 const commit = (connection: SqlConnection.Connection) =>
   Effect.flatMap(
     connection.executeRaw("COMMIT", []),
@@ -46,7 +46,7 @@ const commit = (connection: SqlConnection.Connection) =>
 
 const makeJson = Statement.custom<PgClient.PgCustom>("PgJson")
 
-/** The driver's client over a given pool, with the same spans and transactions. */
+/** Makes a client for a given pool, with the same spans and transactions as the driver's own client. */
 const makeClient = Effect.fnUntraced(function* (pool: PgPool.PgPool, config: PgClient.PgPoolConfig) {
   const client = yield* SqlClient.make({
     driver: "pg",

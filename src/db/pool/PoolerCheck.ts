@@ -75,7 +75,7 @@ const explainConnectError = (setting: string, pooled: boolean) => (error: SqlErr
   })
 }
 
-/** Makes the error for a session without the time limits, in which a statement could wait or run forever. */
+/** Makes the error for a session with wrong settings. Without time limits, a statement could wait or run forever. */
 const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => {
   const { database, different, role, role_has_timeouts } = session
   const advice = role_has_timeouts
@@ -138,7 +138,10 @@ export const checkDirectConnection = Effect.fnUntraced(function* (setting: strin
   return { ...session, hasPooler }
 }, Effect.scoped)
 
-/** A pooler that supports named prepared statements renames them, so PostgreSQL does not list the driver's name. */
+/**
+ * Whether a pooler supports named prepared statements. If it does, it renames them, so PostgreSQL does not list the
+ * driver's name.
+ */
 const supportsPreparedStatements = Effect.fnUntraced(function* (connection: PgConnection.PgConnection) {
   yield* connection.query("begin", [], false)
   yield* connection.query("select 1 as named")
@@ -165,7 +168,7 @@ const checkPooledConnection = Effect.fnUntraced(function* (setting: string, url:
   return { ...session, hasPooler: session.pid !== connection.processId }
 }, Effect.scoped)
 
-/** Checks both connections, and that they reach the same database. */
+/** Checks the pooled and the direct connection, and that both reach the same database. */
 export const checkPooledAndDirectConnections = Effect.fnUntraced(function* (
   url: Redacted.Redacted,
   directUrl: Redacted.Redacted,

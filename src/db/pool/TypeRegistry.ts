@@ -1,4 +1,4 @@
-/** The driver's type registry, except that `row(…)` stays in PostgreSQL's format for `rows/RowEncoder.ts`. */
+/** The driver's type registry, except that `row(…)` stays in PostgreSQL's binary format, for `rows/RowEncoder.ts`. */
 import { PgTypes } from "@effect/sql-pg"
 import { Result } from "effect"
 import { RowRecord } from "../../rows/RowRecord.ts"

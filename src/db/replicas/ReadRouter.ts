@@ -1,7 +1,7 @@
 /**
- * Routes reads to replicas, and falls back to the primary if one fails. A replica is chosen only if, in its last poll,
- * the requested tables had the same version as on the primary. A replica never returns to an older version, so its
- * result is at least as recent and may be cached under that version (D17: caching).
+ * Routes reads to replicas, and falls back to the primary if a replica fails. A replica is chosen only if, in its last
+ * poll, the requested tables had the same version as on the primary. Within a session, a replica never returns to an
+ * older version, so its result is at least as recent and may be cached under that version (D17: caching).
  */
 import { Config, Context, Effect, FiberHandle, Layer, Metric, Redacted, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
@@ -15,7 +15,7 @@ import type { ServerState } from "./ServerState.ts"
 
 const splitUrls = (text: string) => text.split(/[\s,]+/).filter((url) => url !== "")
 
-/** The replica's name in metrics and logs: host, port and database. Undefined if this is not a PostgreSQL URL. */
+/** Returns a replica's name for metrics and logs: host, port and database. Undefined if `url` is no PostgreSQL URL. */
 const parseName = (url: string) => {
   try {
     const { hostname, password, pathname, port, protocol, username } = new URL(url)
@@ -28,7 +28,7 @@ const parseName = (url: string) => {
   }
 }
 
-/** Redacted before validation, so that no error message shows a password. */
+/** The replicas' URLs. Redacted before validation, so that no error message shows a password. */
 const RedactedUrls = Schema.Redacted(Schema.String).check(
   Schema.makeFilter((text) => splitUrls(Redacted.value(text)).every((url) => parseName(url) !== undefined), {
     message: "must be URLs, postgres://user:password@host:port/database, separated by spaces or commas",
@@ -91,7 +91,7 @@ const registerMetrics = Effect.fnUntraced(function* (replica: Replica) {
 export class ReadRouter extends Context.Service<ReadRouter, {
   /** Starts a poll of every replica; `primary` is the primary's state, polled just before. */
   readonly pollReplicas: (primary: ServerState) => Effect.Effect<void>
-  /** Among the replicas with the required version, chooses the one with the fewest pending reads. Ties rotate. */
+  /** Among the replicas with the required version, chooses one with the fewest pending reads; ties take turns. */
   readonly chooseReplica: (required: RequiredTableVersion) => Replica | undefined
   /** Makes a reader for the required version; undefined if no replicas are configured. */
   readonly makeReplicaReader: ((required: RequiredTableVersion) => ReplicaReader) | undefined

@@ -41,7 +41,7 @@ export const makeWalHistory = () => {
       if (position !== last) samples.push({ at, position })
       if (samples.length > maxWalSamples) samples.shift()
     },
-    /** Lag in milliseconds; `Infinity` if the position is older than the history. */
+    /** Returns the lag in milliseconds; `Infinity` if the position is older than all samples. */
     lagOf: (position: number, now: number) => {
       const [first] = samples
       if (first === undefined || position < first.position) return Infinity
@@ -71,7 +71,7 @@ const hasSameVersions = (replica: ServerState, primary: ServerState) =>
 interface ReplicaOptions {
   readonly name: string
   readonly url: Redacted.Redacted
-  /** Lag of a WAL position at a monotonic time, in milliseconds. */
+  /** Returns the lag of a WAL position at a monotonic time, in milliseconds. */
   readonly lagOf: (position: number, now: number) => number
 }
 

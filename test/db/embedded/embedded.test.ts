@@ -120,7 +120,7 @@ const retryUntilSuccess = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
 const messageOf = <A, E extends Error, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.map(Effect.flip(effect), (error) => error.message)
 
-/** Starts to use the server. The use ends with `leave`, or with the test. */
+/** Uses the server until `leave` runs or the test ends. */
 const useServer = Effect.fnUntraced(function* (home: string, options?: { readonly package?: string }) {
   const scope = yield* Scope.fork(yield* Effect.scope)
   const server = yield* Scope.provide(startEmbeddedPostgres(home, options), scope)
@@ -141,7 +141,7 @@ const listenOn = (port: number) =>
   )
 
 layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The embedded server", (it) => {
-  // The first test, because the shared home is new only there.
+  // This must be the first test, because it needs the shared home to be new.
   it.effect("is created once if two processes start with the same new home (decisions/0085)", () =>
     Effect.gen(function* () {
       const home = yield* Home
@@ -177,7 +177,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     }))
 
   it.effect(
-    "is identified by its pid, through /proc and through ps (decisions/0085)",
+    "is recognized by the command line of its pid, from /proc and from ps (decisions/0085)",
     () =>
       Effect.gen(function* () {
         const home = yield* Home
@@ -288,7 +288,7 @@ layer(Home.layer, { excludeTestServices: true, timeout: "120 seconds" })("The em
     Effect.gen(function* () {
       const home = yield* makeHome
       const fs = yield* FileSystem.FileSystem
-      // npm packages contain no symbolic links.
+      // Copies the package without the links that its install script makes, because npm packages contain none.
       const copy = `${home}-package`
       yield* fs.copy(installed, copy)
       const links = yield* Effect.filter(

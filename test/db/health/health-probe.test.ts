@@ -33,14 +33,14 @@ const waitUntil = (condition: () => boolean) =>
   Effect.repeat(Effect.sync(condition), { until: (isMet) => isMet, schedule: Schedule.spaced("20 millis") })
 
 layer(Layer.empty, { excludeTestServices: true, timeout: "60 seconds" })("The health probe", (it) => {
-  it.effect("lets a statement run for longer than the silence limit while the server responds to others (§8)", () =>
+  it.effect("lets a statement run for longer than the silence limit while the server responds to probes (§8)", () =>
     Effect.gen(function* () {
       const { sql } = yield* connectThroughProxy
       const [row] = yield* sql<{ readonly done: number }>`select 1 as done from pg_sleep(7)`
       assert.strictEqual(row?.done, 1)
     }).pipe(Effect.scoped))
 
-  it.effect("ends running statements after five seconds of silence, and rejects others until the server responds (§8)", () =>
+  it.effect("ends running statements after five seconds of silence, and rejects new ones until the server responds (§8)", () =>
     Effect.gen(function* () {
       const { isUp, proxy, serverPort, sql } = yield* connectThroughProxy
       yield* sql`select 1`

@@ -202,7 +202,7 @@ const restarted: ReadonlyArray<readonly [name: string, script: string, found: Re
   ],
 ]
 
-/** A version in a form that sorts as text. */
+/** Pads the numbers of a version, so that versions sort as text. */
 const sortable = (version: string) => version.split(".").map((part) => part.padStart(6, "0")).join(".")
 
 layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check", (it) => {
@@ -260,7 +260,7 @@ layer(Layer.provideMerge(ReleasedSchema.layer, database))("The migration check",
         const script = yield* read
         const { breaks, locks } = yield* inspectMigration(script, yield* readSchema)
         const since = script.contractedSince
-        // A script may remove only what no release uses that may still serve.
+        // A script may remove only what is used by no release that may still serve.
         const mayBreak = since !== undefined && sortable(since) <= sortable(packageJson.version)
         found.push(...[...locks, ...(mayBreak ? [] : breaks)].map((what) => `${id}_${name} ${what}`))
       }

@@ -23,10 +23,10 @@ const assertOnceInOrder = (applied: ReadonlyArray<readonly [number, string]>) =>
 const all = [[1, "accounts"], [2, "ticker_changes"], [3, "intraday_runners"]]
 
 layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
-  it.effect("are applied to an empty database once, in order, also by concurrent processes (D30, decisions/0085)", () =>
+  it.effect("are applied to an empty database once, in order, even by concurrent processes (D30, decisions/0085)", () =>
     Effect.gen(function* () {
       const url = yield* makeEmptyDatabase
-      // Concurrent processes wait for each other for seconds, so `npm test` has only one.
+      // Concurrent processes wait for each other for seconds, so `npm test` runs only one.
       const applied = yield* Effect.all(
         someOf([1, 2, 3, 4], 4, 0).map(() => withDatabase(url, Migrations.runMigrations)),
         { concurrency: "unbounded" },
@@ -250,7 +250,7 @@ describe("The script parser", () => {
     ["a last statement without its semicolon", "select 1;\nselect 2", ["select 1", "select 2"]],
     ["several statements on one line", "select 1; select 2;", ["select 1", "select 2"]],
     ["statements of several lines", "select 1,\n  2;\n\n\nselect 3;\r\n", ["select 1,\n  2", "select 3"]],
-    ["nothing", "\n-- only a comment\n;\n", []],
+    ["a script without statements", "\n-- only a comment\n;\n", []],
     [
       "a function body with semicolons",
       "create function f() returns int language plpgsql as $$\nbegin\n  -- one;\n  return 1;\nend;\n$$;\nselect 1;",

@@ -75,7 +75,7 @@ const written = Effect.fnUntraced(function* (name: string, text: string) {
 
 const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(readFileRows(path, lists))
 
-/** Inserts a copy of a row with a changed value in one column, and returns the SQLSTATE of the error. */
+/** Inserts a copy of a row with a changed value in one column. Returns the SQLSTATE of the error, or "inserted". */
 const insertion = Effect.fnUntraced(
   function* (table: string, columns: ReadonlyArray<LoadColumn>, of: LoadColumn, value: string) {
     const sql = yield* SqlClient.SqlClient
@@ -206,7 +206,7 @@ const before = Layer.effectDiscard(migrateUpTo("0028")).pipe(
 )
 
 layer(before, { excludeTestServices: true })("Rows older than the constraints", (it) => {
-  it.effect("do not stop the upgrade: the constraint applies to new rows, and doctor reports a query for old ones (D34)", () =>
+  it.effect("do not stop the upgrade: the constraint applies to new rows, and doctor reports a query that finds old ones (D34)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* sql`insert into daily_prices values ('BAD', '2025-01-02', 'NaN'), ('GOOD', '2025-01-02', 1)`

@@ -17,7 +17,7 @@ import { poolableClient } from "../../support/PoolerMode.ts"
 
 const { requestJson, valueAt } = Service
 
-/** The database, connected as the service role. */
+/** A database client with the service role. */
 class Serving extends Context.Service<Serving, SqlClient.SqlClient>()("test/Serving") {}
 
 /** Creates a role and a database, and drops both when the scope closes. */

@@ -100,7 +100,7 @@ describe("The pool queue", () => {
       assert.strictEqual(yield* withPermit("a")(Effect.succeed("done")), "done")
     }))
 
-  it.effect("one partition leaves a fifth of the permits to the others (§7.2)", () =>
+  it.effect("lets one partition take at most four fifths of the permits (§7.2)", () =>
     Effect.gen(function* () {
       const { permitsInUse, waiterCount, withPermit } = yield* makeQueue(5)
       const fibers = yield* Effect.all(

@@ -22,7 +22,7 @@ const fill = Effect.gen(function* () {
   yield* sql.unsafe("vacuum (freeze, analyze) intraday_runners")
 })
 
-/** Counts the index entries read so far, according to the statistics that sessions have reported. */
+/** Returns how often an index was scanned and how many entries were read, as far as sessions have reported it. */
 const readOf = Effect.fnUntraced(function* (index: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly scans: number; readonly entries: number }>`

@@ -338,7 +338,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       for (const one of urls) assert.strictEqual(yield* used({ name: new URL(one).host + new URL(one).pathname }), 0)
     }).pipe(Effect.scoped))
 
-  it.effect("with an invalid URL stop the start, without showing a password (operations/settings)", () =>
+  it.effect("with an invalid URL prevent the start, and the error shows no password (operations/settings)", () =>
     Effect.gen(function* () {
       for (
         const urls of [
@@ -377,7 +377,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.strictEqual((yield* Downloads.download(alone, path, ultimate)).text, taken.text)
     }).pipe(Effect.scoped))
 
-  it.effect("hand pages and exports that replay cancels during a migration to the primary (operations/replicas)", () =>
+  it.effect("leave pages and exports to the primary if WAL replay cancels them during a migration (operations/replicas)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { waitUntilCaughtUp, first, second } = yield* StandbyPair

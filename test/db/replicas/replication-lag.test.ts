@@ -42,7 +42,7 @@ describe("Replication lag", () => {
     assert.strictEqual(lagOf(4_000, 5_000), 999)
   })
 
-  it("starts a new history when a promoted primary is behind the old one (operations/replicas)", () => {
+  it("is measured anew when a promoted primary is behind the old one (operations/replicas)", () => {
     const { lagOf, record } = makeWalHistory()
     record({ at: 0, position: 10 })
     record({ at: 1, position: 20 })
