@@ -292,8 +292,8 @@ export const mergeRows = Effect.fnUntraced(
       if (pass < maxMergePasses) continue
       return yield* new IncompleteMerge({
         message: `The row with the key (${dataset.key.join(", ")}) = ${unmerged} could not be merged into ` +
-          `${dataset.table}, so nothing was loaded. The table has a constraint, an index or a trigger that load does not ` +
-          "know and that keeps the row out or changes it. Remove that, or remove the row from the file.",
+          `${dataset.table}, so nothing was loaded. The table has a constraint, index or trigger that load does not ` +
+          "know, and that keeps the row out or changes it. Remove that, or remove the row from the file.",
       })
     }
   },
