@@ -7,7 +7,7 @@ import type { ValidationRefusal } from "./ListClients.ts"
 type Refused<E, R> = (query: string) => Effect.Effect<ValidationRefusal, E, R>
 
 interface FilterQueries<E, R> {
-  /** Keys of the test's rows that the query finds, in list order. */
+  /** Returns the keys of the test's rows that the query finds, in list order. */
   readonly find: (query: string) => Effect.Effect<ReadonlyArray<unknown>, E, R>
   readonly refused: Refused<E, R>
 }
@@ -46,7 +46,7 @@ export const assertBooleanFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that one or several allowed values find their rows, in any case (D33). `known`: the values in the error. */
+/** Asserts that one or more allowed values find their rows, ignoring case (D33). `known`: part of the error message. */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
     { find, refused }: FilterQueries<E, R>,
@@ -178,7 +178,7 @@ export const assertFutureDaysFound = Effect.fnUntraced(
 /** Texts that `assertContainsFilter` searches: the test inserts one row for each text, and one row without a text. */
 export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"] as const
 
-/** Asserts that 3 to 100 characters of a text find it, in any case (§4). `find` returns the texts that it finds. */
+/** Asserts that 3 to 100 characters of a text find it, and that case is ignored (§4). `find` returns the texts. */
 export const assertContainsFilter = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
     const parts = [

@@ -4,7 +4,7 @@ import { SqlClient, SqlError } from "effect/sql"
 import type { MigrationScript } from "../../src/db/migrations/MigrationScripts.ts"
 import { smallRowCount } from "./MigrationDatabases.ts"
 
-/** A table with fewer rows might hide that a migration touches all of them. */
+/** Minimum number of rows in a table. With fewer rows, the checks might miss that a migration touches all of them. */
 const filledRowCount = smallRowCount * 10
 
 /** The tables, columns, indexes, triggers and functions on which a previous release relies, one per entry. */
@@ -103,7 +103,7 @@ export const findUnderfilledTables = Effect.map(
   (found) => found.filter(({ name, rows }) => rows < filledRowCount && !small.test(name)).map(({ name }) => name),
 )
 
-/** Locks held and rows touched by this transaction so far. */
+/** Reads the locks that this transaction holds, and the number of rows that it has touched. */
 const done = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
   const sql = yield* SqlClient.SqlClient
   const ids = `{${old.join(",")}}`

@@ -63,7 +63,7 @@ export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServe
     Effect.andThen(isSynchronous),
     Effect.asVoid,
   )
-  /** Waits until the standby has everything that is visible on the primary, also after the primary's restart. */
+  /** Waits until the standby has everything that is visible on the primary, even after a restart of the primary. */
   const waitUntilComplete = Effect.asVoid(
     waitUntilReplicating(
       "that it is complete",

@@ -69,7 +69,7 @@ export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
     Effect.sync(() => {
       cutText = text
     })
-  /** Sends new connections to another port. Open connections stay as they are. */
+  /** Sends new connections to another port and does not stall them. Open connections stay as they are. */
   const lead = (port: number) =>
     Effect.sync(() => {
       target = port
