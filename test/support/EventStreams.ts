@@ -87,9 +87,10 @@ export class EventStream {
 
 /** Waits until the condition is true. Fails after 4,000 checks, which take at least 20 seconds. */
 export const until = (what: string, condition: () => boolean) =>
-  Effect.suspend(() => condition() ? Effect.void : Effect.fail(new StreamFailure({ message: `${what}: never` }))).pipe(
-    Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 4_000 }),
-  )
+  Effect.suspend(() => condition() ? Effect.void : Effect.fail(new StreamFailure({ message: `${what}: not in time` })))
+    .pipe(
+      Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 4_000 }),
+    )
 
 export interface StreamOptions {
   readonly key: string

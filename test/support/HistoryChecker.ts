@@ -161,7 +161,7 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
     const [id] = ids
     const transaction = id === undefined ? undefined : written.get(id)
     if (transaction === undefined || ids.length > 1) {
-      violations.push(`0113: the changes at ${moment} belong to the transactions ${ids.join(", ") || "of nobody"}`)
+      violations.push(`0113: the changes at ${moment} belong to the transactions ${ids.join(", ") || "(none)"}`)
       continue
     }
     const name = `transaction ${transaction.id} (${transaction.outcome})`
@@ -171,7 +171,7 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
     recorded.set(transaction.id, moment)
     const { missing, unexpected } = differenceOf(transaction.tokens, tokens)
     if (missing.length > 0) violations.push(`0113: the feed lacks ${missing.join(", ")} of ${name}`)
-    if (unexpected.length > 0) violations.push(`0113: the feed has ${unexpected.join(", ")}, which ${name} took back`)
+    if (unexpected.length > 0) violations.push(`0113: the feed has ${unexpected.join(", ")}, which ${name} rolled back`)
     if (moment < transaction.earliest || (transaction.outcome === "committed" && moment > transaction.latest)) {
       violations.push(`0113: ${name} is recorded at ${moment}, not in ${transaction.earliest} – ${transaction.latest}`)
     }

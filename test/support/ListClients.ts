@@ -80,7 +80,7 @@ const walked = Effect.fnUntraced(function* (first: string, limit: number, option
   return seen
 })
 
-/** Makes a client of one list, with the key of the tier `basic`. Its methods check the status of the response. */
+/** Makes a client of one list, with the key of the tier `basic`. All methods except `list` check the status. */
 export const listClient = (path: string) => {
   const list = (query: string): Asked<Answer> => requestJson(`${path}?${query}`)
   const found = (query: string) => Effect.map(list(query), (answer) => foundIn(answer, query))

@@ -70,7 +70,7 @@ export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "12
       })
     },
   })
-  // Ignore socket errors, because a killed client is no error of the server.
+  // Ignore socket errors, because a killed client is not an error of the server.
   smtp.on("error", () => {})
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {

@@ -180,8 +180,8 @@ export const requestJson = Effect.fnUntraced(
 )
 
 /**
- * Repeats a request until it gets the status, for at most five seconds. Returns the time from the first request to the
- * last one that got another status, ms. Responses do not matter, because a busy machine may delay them.
+ * Repeats a request until it gets the status, for at most five seconds. Returns the time from sending the first request
+ * to sending the last one that got another status, ms, because a busy machine may delay responses.
  */
 export const waitForStatus = Effect.fnUntraced(function* (path: string, key: string, status: number) {
   const start = yield* Clock.currentTimeMillis

@@ -80,7 +80,7 @@ export interface SteadyClientOptions {
   readonly paths?: ReadonlyArray<string>
   /** Whether the service is stopping, so that it may refuse or close connections without a response. */
   readonly mayRefuse?: () => boolean
-  /** Checks a response that is no temporary 503. By default, it must equal the response from before the fault. */
+  /** Checks a response that is not a temporary 503. By default, it must equal the response from before the fault. */
   readonly isRight?: (answer: Answer) => boolean
 }
 
@@ -157,7 +157,7 @@ export const startSteadyClients = Effect.fnUntraced(function* (
   const stop = Effect.gen(function* () {
     stopping = true
     yield* Effect.forEach(running, Fiber.join, { concurrency: "unbounded" })
-    assert.deepStrictEqual(wrong.slice(0, 5), [], `${wrong.length} of ${requests} were answered wrong`)
+    assert.deepStrictEqual(wrong.slice(0, 5), [], `${wrong.length} of ${requests} requests got a wrong response`)
     assert.isBelow(slowest, longest)
     return seen()
   })
