@@ -68,7 +68,7 @@ export const startFeedStub = (answer: (request: StubRequest, index: number) => S
     ({ close }) => Effect.sync(close),
   )
 
-/** Returns the cursor after change `number`. With `step`, it is a later one, but before the next change. */
+/** Returns the cursor after change `number`. With `step`, returns a later cursor that is before the next change. */
 export const cursorOf = (number: number, step = 0) => `${number}.${step}.${"0123456789abcdef".repeat(2)}`
 
 /** Makes a change as the service sends it. Its row has text that looks like the syntax of an event stream. */

@@ -71,7 +71,7 @@ export const createCustomer = Effect.fnUntraced(
   },
 )
 
-/** Repeats an effect until `holds` returns true, at most 500 times in ten seconds. Always returns the last result. */
+/** Repeats an effect until `holds` returns true, or 500 times, every 20 ms. Always returns the last result. */
 export const retryUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 500 })
 

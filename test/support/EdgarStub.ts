@@ -201,7 +201,7 @@ export const zivoFilings: ReadonlyArray<ListedFiling> = [{
 export const documentPath = ({ cik }: ListedCompany, accession: string, document: string) =>
   `/Archives/edgar/data/${Number(cik)}/${accession.replaceAll("-", "")}/${document}`
 
-/** Adds the lists of the companies, with two ownership forms and a Schedule 13D/A that is not well-formed. */
+/** Adds responses for the companies: lists, two ownership forms, and a Schedule 13D/A that is not well-formed. */
 export const addMarket = ({ answers }: EdgarStub) => {
   const { apple, snowflake, zivo } = companies
   answers.set(tickerListPath, makeTickerList(Object.values(companies)))

@@ -256,7 +256,7 @@ interface Client {
   readonly request: (choose: Chooser, target: string) => Effect.Effect<WireResponse | undefined>
 }
 
-/** Requests that return all rows of a dataset, with its name. */
+/** Requests that return all rows of a dataset, each with the name of the dataset. */
 const completeTargets: Readonly<Record<string, string>> = {
   "/v1/news?format=ndjson&limit=all": "news",
   "/v1/research-reports?format=csv&limit=all": "research_reports",
@@ -538,7 +538,7 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
     yield* standby.synchronous
     record.log("standby", { port: standby.port })
   })
-  /** Waits, because a restarted primary shows commits that the standby may still lack, and a failover would lose. */
+  /** Waits for the standby, because a restarted primary shows commits that a failover could otherwise lose. */
   const waitForStandby = Effect.suspend(() => standby?.waitUntilComplete ?? Effect.void)
 
   const restart = Effect.fnUntraced(function* (signal: "SIGINT" | "SIGKILL", choose: Chooser) {

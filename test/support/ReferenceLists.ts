@@ -201,7 +201,7 @@ export interface ReferenceList {
   readonly decode: (
     parameters: SearchParameters,
   ) => Effect.Effect<{ readonly query: ReferenceQuery; readonly dropped: string | undefined }, Schema.SchemaError>
-  /** Returns the rows of each result, without page and limit. */
+  /** Returns the rows of every result, for all pages together. */
   readonly readAll: (
     query: ReferenceQuery,
     account_id: number,

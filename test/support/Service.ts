@@ -108,7 +108,7 @@ export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUn
   WRONG_KEYS_LIMIT: "1000000",
 }))
 
-/** A server on a free port, and a client that requests no compression. `fetch` does, which takes twice the time. */
+/** A server on a free port, and a client that requests no compression. `fetch` would, and take twice the time. */
 export const httpServerLayer = HttpServer.layerTestClient.pipe(
   Layer.provide(NodeHttpClient.layerUndici),
   Layer.provideMerge(NodeHttpServer.layer(createServer, { port: 0 })),

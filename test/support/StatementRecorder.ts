@@ -57,7 +57,7 @@ export const explainRequest = Effect.fnUntraced(
   },
 )
 
-/** Executes a prepared statement on one connection. Returns how often PostgreSQL planned it for its parameters. */
+/** Executes a prepared statement on one connection. Returns how often PostgreSQL planned it for the given values. */
 export const countCustomPlans = Effect.fnUntraced(function* ({ parameters, text }: SentStatement, executions: number) {
   const sql = yield* SqlClient.SqlClient
   const execute = Effect.replicateEffect(sql.unsafe(text, parameters), executions)
