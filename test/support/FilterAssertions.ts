@@ -106,7 +106,7 @@ export const assertRangeFilter = Effect.fnUntraced(
 /** Dates that the date assertions expect: the test inserts one row for each date, and one row without a date. */
 export const sampleDays: ReadonlyArray<string> = ["2025-04-10", "2025-04-09", "2025-04-08", "2025-04-07"]
 
-/** Asserts that `_from` and `_to` include the given day and never match null (D7). `find` returns days, latest first. */
+/** Asserts that `_from` and `_to` include their day and never match null (D7). `find` returns days, latest first. */
 export const assertDayRangeFilter = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
     assert.deepStrictEqual(yield* find(`${name}_from=2025-04-09`), sampleDays.slice(0, 2))

@@ -42,7 +42,7 @@ export interface ConsumerFilter {
 export interface ConsumerRecord {
   readonly name: string
   readonly filter: ConsumerFilter
-  /** A segment begins at a stored cursor. `from`: number of changes that the consumer had received up to that cursor. */
+  /** Each segment begins at a stored cursor. `from`: number of changes that the consumer had received before it. */
   readonly segments: ReadonlyArray<{ readonly from: number; readonly identities: ReadonlyArray<string> }>
 }
 

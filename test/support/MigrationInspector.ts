@@ -80,7 +80,7 @@ const relations = Effect.gen(function* () {
   `
 })
 
-/** Reads the schema before a migration. Tests that roll back do it once, because it takes longer than most migrations. */
+/** Reads the schema before a migration. Tests that roll back call it once, because it takes longer than a migration. */
 export const readSchema = Effect.all({ contents, refusals, relations })
 
 type Schema = Effect.Success<typeof readSchema>
