@@ -149,7 +149,7 @@ const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, R
   ],
   "a version that its own transaction had replaced": [
     withChanges([...first, makeChange({ second: 10, key: "d", token: "t1.3" }), ...second]),
-    /^0113: the feed has t1\.3, which transaction 1 \(committed\) took back/,
+    /^0113: the feed has t1\.3, which transaction 1 \(committed\) rolled back/,
   ],
   "two transactions at one time": [
     withChanges([...first, makeChange({ second: 10, key: "d", token: "t2.1" })]),
@@ -161,7 +161,7 @@ const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, R
   ],
   "changes of no transaction": [
     withChanges([...first, makeChange({ second: 15, key: "a", before: "t1.1" })]),
-    /^0113: the changes at .* belong to the transactions of nobody/,
+    /^0113: the changes at .* belong to the transactions \(none\)/,
   ],
   "times in the wrong order": [
     withChanges([...second.map((change) => ({ ...change, before: undefined })), ...first]),

@@ -20,7 +20,7 @@ const program = [
   ) => [...candidatePaths(name), ...["/usr/bin", "/usr/local/bin", "/snap/bin"].map((at) => `${at}/${name}`)]),
 ].find((path) => path !== "" && isExecutable(path))
 
-/** Without a browser, the browser tests are skipped, unless `REQUIRE_BROWSER` is set. */
+/** Whether the browser tests are skipped: there is no browser, and `REQUIRE_BROWSER` is not set. */
 export const isBrowserMissing = program === undefined && (process.env["REQUIRE_BROWSER"] ?? "") === ""
 export const browserTestName = (name: string) =>
   `${name}${isBrowserMissing ? " (no Chromium on this machine; CHROMIUM_PATH names one)" : ""}`
@@ -51,7 +51,7 @@ export class Browser extends Context.Service<Browser, {
       const home = yield* (yield* FileSystem.FileSystem).makeTempDirectoryScoped({ prefix: "tickerline-home-" })
       const demoKey = yield* FirstStart.prepareFirstStart(home)
       const sql = yield* SqlClient.SqlClient
-      // Counts, so that the page about corrections has all its tables.
+      // Insert counts of corrections, so that the page about corrections has all its tables.
       yield* sql`insert into history.change_counts values ('dilution_data', now(), 'corrected', 'later', 1234567)`
       yield* sql`
         insert into history.corrected_fields
@@ -119,7 +119,7 @@ export const openPage = Effect.fnUntraced(function* (options: BrowserContextOpti
 
 const axe = readFileSync(createRequire(import.meta.url).resolve("axe-core/axe.min.js"), "utf8")
 
-/** The rules that depend on the theme. */
+/** The rules of axe whose result depends on the color theme. */
 const colorRules = ["color-contrast", "link-in-text-block"]
 
 /** Runs axe. `context` and `options` are JavaScript expressions in the page. */
@@ -134,10 +134,10 @@ const runAxe = Effect.fnUntraced(function* (page: Page, context: string, options
   )
 })
 
-/** The looks that this run has checked. Elements with the same look have the same contrast. */
+/** Looks (colors, font, backgrounds) that this run has checked. Elements with the same look have the same contrast. */
 const checkedLooks = new Set<string>()
 
-/** Finds one element with text for each unchecked look on the page, and returns these looks. */
+/** Stores an element with text for each unchecked look on the page in `newLooks`, for axe. Returns these looks. */
 const findNewLooks = (page: Page) =>
   runInBrowser(() =>
     page.evaluate<ReadonlyArray<string>>(`(() => {
@@ -161,7 +161,7 @@ const findNewLooks = (page: Page) =>
     })()`)
   )
 
-/** Violations of WCAG 2.2 (A and AA) by the colors of the page. Skips every look that this run has already checked. */
+/** Finds violations of WCAG 2.2 (A and AA) by the colors of the page. Skips looks that this run has already checked. */
 export const findContrastViolations = Effect.fnUntraced(function* (page: Page) {
   const looks = yield* findNewLooks(page)
   if (looks.length === 0) return []
@@ -169,14 +169,14 @@ export const findContrastViolations = Effect.fnUntraced(function* (page: Page) {
   return yield* runAxe(page, "newLooks", JSON.stringify({ runOnly: colorRules }))
 })
 
-/** Violations of WCAG 2.2 (A and AA) on the page as rendered now, one line per element. */
+/** Finds violations of WCAG 2.2 (A and AA) on the page as rendered now. Returns one line per element. */
 export const findAccessibilityViolations = Effect.fnUntraced(function* (page: Page) {
   const rules = Object.fromEntries(colorRules.map((rule) => [rule, { enabled: false }]))
   const violations = yield* runAxe(page, "document", JSON.stringify({ rules }))
   return [...violations, ...(yield* findContrastViolations(page))]
 })
 
-/** Reports how much wider than the window the page is, and because of which elements; empty if the page fits. */
+/** Describes how much wider than the window the page is, and which elements cause it. Returns "" if the page fits. */
 export const findHorizontalOverflow = (page: Page) =>
   runInBrowser(() =>
     page.evaluate<string>(`(() => {

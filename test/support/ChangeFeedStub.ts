@@ -7,7 +7,7 @@ export interface StubRequest {
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
-  /** Completes when the connection is closed, by either side. */
+  /** Completes when the response has ended, or either side has closed the connection. */
   readonly closed: Promise<void>
 }
 
@@ -41,7 +41,7 @@ const send = (response: ServerResponse, reply: StubReply) => {
   else response.write(events, finish)
 }
 
-/** Starts the server. `answer` returns the reply to each request, by its number. */
+/** Starts the server. `answer` returns the reply to a request. `index` counts the requests from 0. */
 export const startFeedStub = (answer: (request: StubRequest, index: number) => StubReply) =>
   Effect.acquireRelease(
     Effect.callback<{ readonly url: string; readonly requests: Array<StubRequest>; readonly close: () => void }>(
@@ -68,10 +68,10 @@ export const startFeedStub = (answer: (request: StubRequest, index: number) => S
     ({ close }) => Effect.sync(close),
   )
 
-/** The cursor after change `number`; `step` counts the later places without a change. */
+/** Returns the cursor after change `number`. With `step`, returns a later cursor that is before the next change. */
 export const cursorOf = (number: number, step = 0) => `${number}.${step}.${"0123456789abcdef".repeat(2)}`
 
-/** A change as the service sends it. The row has text that could be mistaken for the syntax of the stream. */
+/** Makes a change as the service sends it. Its row has text that looks like the syntax of an event stream. */
 export const makeChange = (number: number) => ({
   cursor: cursorOf(number),
   recorded_at: "2026-06-01T08:30:00.123456-05:00",
@@ -108,6 +108,6 @@ export const makeError = (code: string, details?: unknown) => ({
   request_id: "stub",
 })
 
-/** What a promise rejects with. */
+/** Returns the reason for which a promise is rejected. Dies if the promise is fulfilled. */
 export const rejectionOf = (start: () => Promise<unknown>): Effect.Effect<unknown> =>
   Effect.promise(() => start().then(() => assert.fail("The promise was fulfilled"), (error: unknown) => error))

@@ -11,7 +11,7 @@ import * as Service from "./Service.ts"
 
 const { requestJson, valueAt } = Service
 
-/** Settings of the service. Omitted limits are high. */
+/** Adds settings of the service. Limits that are omitted stay high. */
 export const settingsLayer = (values: Readonly<Record<string, string>>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
 
@@ -19,7 +19,7 @@ export const settingsLayer = (values: Readonly<Record<string, string>>) =>
 export const serviceWithSettings = (values: Readonly<Record<string, string>>) =>
   Service.layer.pipe(Layer.provide(settingsLayer(values)))
 
-/** The usage record of an answered request before it is written. */
+/** Makes a usage record that is not written yet. Omitted fields get default values. */
 export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord => ({
   requested_at: Date.parse("2026-06-01T12:00:00.000Z"),
   account_id: 1,
@@ -39,7 +39,7 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
 
 class NotRecorded extends Data.TaggedError("NotRecorded")<{ readonly message: string }> {}
 
-/** Finds the ids of a key by its hash. */
+/** Finds the account id and the key id of an API key by its hash. */
 export const findKeyIds = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly account_id: string; readonly key_id: string }>`
@@ -52,7 +52,7 @@ export const findKeyIds = Effect.fnUntraced(function* (key: string) {
 
 export interface CustomerOptions extends Partial<Keys.NewApiKey> {
   readonly tier?: Tier
-  /** Prepaid balance in microdollars. Without one, the account is postpaid. */
+  /** Prepaid balance in microdollars. Without a balance, the account is postpaid. */
   readonly balance?: number
 }
 
@@ -71,11 +71,11 @@ export const createCustomer = Effect.fnUntraced(
   },
 )
 
-/** Repeats an effect until `holds` is true, for at most ten seconds. Returns the last result in any case. */
+/** Repeats an effect until `holds` returns true, or 500 times, every 20 ms. Always returns the last result. */
 export const retryUntil = <A, E, R>(effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(effect, { until: holds, schedule: Schedule.spaced("20 millis"), times: 500 })
 
-/** Number of recorded requests of the account. */
+/** Counts the recorded requests of the account. */
 export const countRecordedRequests = Effect.fnUntraced(function* (account_id: number) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly rows: string }>`

@@ -26,7 +26,7 @@ export interface PostgresServer {
   readonly start: Effect.Effect<void>
 }
 
-/** Controls the server with this data, which the scope stops. Does not start it. */
+/** Makes the controls of the server with this data, but does not start it. The server stops when the scope closes. */
 export const controlServer = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   const services = yield* Effect.context<FileSystem.FileSystem>()
   const found = Effect.provide(findRunningPostgres(cluster), services)
@@ -50,8 +50,8 @@ export const controlServer = Effect.fnUntraced(function* (cluster: EmbeddedClust
 const connectTo = (url: string) => databaseClientLayer({ url: Redacted.make(url), applicationName: "tickerline-test" })
 
 /**
- * A stopped server with the sample market. The first test of a run that needs it creates it, while those of other
- * workers wait.
+ * Returns the cluster of a stopped server with the sample market. The first test of a run that needs the cluster
+ * creates it, while tests in other workers wait.
  */
 const prepareSampleCluster = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem

@@ -7,7 +7,7 @@ import { Effect } from "effect"
 import { type CodeBlock, repositoryRoot } from "./CodeBlocks.ts"
 import { compileCacheFolder } from "./Processes.ts"
 
-/** The service address that the documents show. */
+/** The service address in the examples of the documents. */
 export const exampleBaseUrl = "http://127.0.0.1:8080"
 
 /** The documents whose examples are run. */
@@ -64,7 +64,7 @@ export const makeReaderProject = Effect.acquireRelease(
 
 const nameOf = ({ file, line }: CodeBlock) => `${file.replaceAll(/\W/g, "-")}-${line}`
 
-/** Type errors of files and TypeScript blocks in a folder under the compiler options of this project. */
+/** Writes TypeScript blocks to a folder, and checks them and `files` there. Returns the type errors as text, or "". */
 export const findTypeErrors = Effect.fnUntraced(function* (
   place: string,
   files: ReadonlyArray<string>,
@@ -73,12 +73,12 @@ export const findTypeErrors = Effect.fnUntraced(function* (
 ) {
   const included = [...files, ...fences.map((fence) => `${nameOf(fence)}.ts`)]
   const config = { extends: join(repositoryRoot, "tsconfig.json"), compilerOptions, files: included, include: [] }
-  // Not `tsconfig.json`, which Deno would read, too.
+  // The file is not called `tsconfig.json`, because Deno would read it, too.
   writeFileSync(join(place, "type-check.json"), JSON.stringify(config))
   for (const fence of fences) writeFileSync(join(place, `${nameOf(fence)}.ts`), `${fence.text}\n`)
   const { code, out } = yield* runProgram(
     join(repositoryRoot, "node_modules/.bin/tsc"),
-    // Several checkers would each check the types of Effect.
+    // Use one checker, because each checker would check the types of Effect.
     ["--project", "type-check.json", "--noEmit", "--pretty", "false", "--checkers", "1"],
     place,
     {},
@@ -100,7 +100,7 @@ export const runCodeBlock = (fence: CodeBlock, place: string, base: string, key:
   return runProgram(fence.language === "ts" ? process.execPath : pythonWithRequests ?? "python3", [file], place, env)
 }
 
-/** The first Python with the package `requests`. Another Python may precede Debian's in the PATH. */
+/** A Python with the package `requests`, if there is one. Debian's Python may not be the first in the PATH. */
 export const pythonWithRequests = ["python3", "/usr/bin/python3"].find((program) =>
   spawnSync(program, ["-c", "import requests"], { stdio: "ignore" }).status === 0
 )

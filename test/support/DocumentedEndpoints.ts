@@ -18,7 +18,7 @@ export const resolveReference = (value: unknown): unknown => {
     : value
 }
 
-/** The documented responses of an endpoint by status. */
+/** Returns the documented responses of an endpoint by status. */
 export const responsesOf = (path: string): ReadonlyMap<string, unknown> =>
   new Map(
     Object.entries(Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses"))).map((
@@ -67,16 +67,16 @@ const parameterOf = (parameter: unknown): DocumentedParameter => {
   return { name, required: valueAt(parameter, "required") === true, kind, words: words.filter((word) => word !== "") }
 }
 
-/** False for the placeholder in `/estimate`, which represents the parameters of the estimated endpoint. */
+/** Whether requests have this parameter. `/estimate` has a placeholder for all parameters of the estimated endpoint. */
 export const isQueryParameter = (parameter: unknown) => valueAt(parameter, "schema", "type") !== "object"
 
-/** The names of all documented parameters of an endpoint. */
+/** Returns the names of all documented parameters of an endpoint. */
 export const getParameterNames = (path: string) =>
   listOf(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "parameters")).map((parameter) =>
     String(valueAt(parameter, "name"))
   )
 
-/** Excludes `format` and `as_of`, which `test/rows` and `test/history` test; all other tests expect current JSON. */
+/** Excludes `format` and `as_of`, because most tests expect current JSON. `test/rows` and `test/history` test these. */
 const isFilter = ({ name }: DocumentedParameter) => name !== "format" && name !== "as_of"
 
 /** The endpoints whose responses have no end. `test/history/stream.test.ts` tests them. */
@@ -97,16 +97,16 @@ export const documentedEndpoints: ReadonlyArray<DocumentedEndpoint> = Object.key
     ).filter(isFilter),
   }))
 
-/** Whether a parameter follows lineages. Such a parameter is valid only with others, and reads `ticker_changes`. */
+/** Whether a parameter is about lineages: it needs other parameters, and makes a request read `ticker_changes`. */
 export const isLineageParameter = ({ name }: Pick<DocumentedParameter, "name">) =>
   name === "follow_lineage" || name === "cik"
 
-/** The endpoints that return data about symbols. */
+/** The endpoints with the parameter `ticker`, which return data about symbols. */
 export const documentedTickerEndpoints = documentedEndpoints.filter(({ parameters }) =>
   parameters.some(({ name }) => name === "ticker")
 )
 
-/** The endpoints that return rows of a dataset, as they are now. The change feed returns rows of all datasets. */
+/** The endpoints that return current rows of one dataset. This excludes the change feed, which covers all datasets. */
 export const documentedDatasetEndpoints = documentedTickerEndpoints.filter(({ path }) => path !== "/v1/changes")
 
 const withoutRequiredParameters = documentedEndpoints.filter(({ parameters }) =>
@@ -114,11 +114,11 @@ const withoutRequiredParameters = documentedEndpoints.filter(({ parameters }) =>
 )
 const optionalOnlyPaths = new Set(withoutRequiredParameters.map(({ path }) => path))
 
-/** Picks an allowed value of a parameter. If the values are paths, it prefers one without required parameters. */
+/** Picks an allowed value of a parameter. If the values are paths, prefers an endpoint without required parameters. */
 export const pickSampleValue = (words: ReadonlyArray<string>) =>
   words.find((word) => optionalOnlyPaths.has(word)) ?? words[0]
 
-/** Values for the required parameters. */
+/** Returns names and values of the required parameters, without the parameter `except`. */
 export const requiredQuery = ({ parameters }: DocumentedEndpoint, except = "") =>
   parameters.filter(({ name, required }) => required && name !== except).map(({ name, words }) =>
     [name, pickSampleValue(words) ?? "ZZ9"] as const

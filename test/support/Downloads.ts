@@ -9,7 +9,7 @@ export interface Download {
   readonly status: number
   readonly headers: Readonly<Record<string, string>>
   readonly trailers: Readonly<Record<string, string>>
-  /** The body after decompression. */
+  /** The body, which is decompressed if it arrived completely. */
   readonly bytes: Buffer
   readonly text: string
   /** Whether the body arrived completely. */

@@ -1,4 +1,4 @@
-/** A server in this process that answers like the SEC, from recorded answers, and with the faults that a test chooses. */
+/** A server in this process that sends recorded responses of the SEC, and the faults that a test chooses. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { existsSync, readFileSync } from "node:fs"
@@ -26,7 +26,7 @@ const json = (body: string): StubAnswer => ({ status: 200, type: "application/js
 
 export const xmlAnswer = (body: string): StubAnswer => ({ status: 200, type: "text/xml", body })
 
-/** The status and headers of a recorded error. Its connection-level headers are not repeated. */
+/** Reads a recorded error. Omits the headers that the server of the stub sets itself. */
 const readError = (name: string, extension: string): StubAnswer => {
   const [status = "", , ...lines] = readRecording(`errors/${name}.headers.txt`).split("\n")
   const headers = lines.flatMap((line) => {
@@ -49,7 +49,7 @@ export const fileUnavailable = readError("503-getcurrent-past-the-end", "html")
 const refusalPage = `<!DOCTYPE html><html><head><title>SEC.gov | Request Rate Threshold Exceeded</title></head><body>
 <h1>Automated access to our sites must comply with SEC.gov's Privacy and Security Policy.</h1></body></html>`
 
-/** The page that refuses a program, which the SEC sends with status 403, 429 or 200. */
+/** Makes the SEC's refusal of automated access, which it sends with status 403, 429 or 200. */
 export const makeRefusal = (status: number): StubAnswer => ({ status, type: "text/html", body: refusalPage })
 
 export interface ListedFiling {
@@ -85,11 +85,11 @@ const makeFilingArrays = (filings: ReadonlyArray<ListedFiling>) => ({
   primaryDocDescription: filings.map(() => ""),
 })
 
-/** An older page of filings. */
+/** Makes a page with older filings of a company. */
 export const makeSubmissionsPage = (filings: ReadonlyArray<ListedFiling>) =>
   json(JSON.stringify(makeFilingArrays(filings)))
 
-/** A list of filings, newest first, in the format of the submissions. */
+/** Makes the submissions document of a company, with its filings, newest first. */
 export const makeSubmissions = ({ cik, name, tickers }: ListedCompany, filings: ReadonlyArray<ListedFiling>) =>
   json(JSON.stringify({
     cik,
@@ -107,7 +107,7 @@ export const makeSubmissions = ({ cik, name, tickers }: ListedCompany, filings: 
     },
   }))
 
-/** The ticker list: one row per symbol. */
+/** Makes the ticker list, with one row per symbol. */
 export const makeTickerList = (
   companies: ReadonlyArray<ListedCompany>,
   lastModified = "Fri, 12 Jun 2026 10:00:00 GMT",
@@ -121,7 +121,7 @@ export const makeTickerList = (
 
 export const tickerListPath = "/files/company_tickers_exchange.json"
 
-/** The recorded answer to a request, if there is one. */
+/** Returns the recorded response for a path, if there is one. */
 const findRecording = (path: string): StubAnswer | undefined => {
   const [, folder = "", name = ""] = /^\/(?:api\/xbrl\/)?(submissions|companyfacts)\/(CIK[\w-]+)\.json$/.exec(path) ??
     []
@@ -131,7 +131,7 @@ const findRecording = (path: string): StubAnswer | undefined => {
   return file === undefined ? undefined : json(readRecording(file))
 }
 
-/** Starts the server. `answers` overrides recordings by path; `intercept` may answer any request with a fault. */
+/** Starts the server. `answers` replaces recordings by path, and `intercept` may answer any request with a fault. */
 export const startEdgarStub = Effect.gen(function* () {
   const requests: Array<StubRequest> = []
   const answers = new Map<string, StubAnswer>()
@@ -175,7 +175,7 @@ export const startEdgarStub = Effect.gen(function* () {
 
 export type EdgarStub = Effect.Success<typeof startEdgarStub>
 
-/** Companies with recorded submissions, and three whose filings the tests choose. */
+/** Three companies with recorded submissions, and two (Snowflake and Zivo) whose filings the tests choose. */
 export const companies = {
   apple: { cik: "0000320193", name: "Apple Inc.", tickers: ["AAPL"] },
   imunon: { cik: "0000749647", name: "Imunon, Inc.", tickers: ["IMNN"] },
@@ -184,7 +184,7 @@ export const companies = {
   zivo: { cik: "0001101026", name: "Zivo Bioscience, Inc.", tickers: ["ZIVO"] },
 } as const
 
-/** Recorded ownership documents, which do not state their accession number. */
+/** Invented filings. Recorded ownership documents fit them, because they do not state their accession number. */
 export const snowflakeFilings: ReadonlyArray<ListedFiling> = [
   { accession: "0001640147-26-000003", form: "8-K", filingDate: "2026-06-10", items: "5.02", primaryDocument: "a.htm" },
   { accession: "0001640147-26-000002", form: "4", filingDate: "2026-06-09", primaryDocument: "xslF345X05/form4.xml" },
@@ -201,7 +201,7 @@ export const zivoFilings: ReadonlyArray<ListedFiling> = [{
 export const documentPath = ({ cik }: ListedCompany, accession: string, document: string) =>
   `/Archives/edgar/data/${Number(cik)}/${accession.replaceAll("-", "")}/${document}`
 
-/** Lists the companies, with two filings of holders and a schedule that is not well-formed. */
+/** Adds responses for the companies: lists, two ownership forms, and a Schedule 13D/A that is not well-formed. */
 export const addMarket = ({ answers }: EdgarStub) => {
   const { apple, snowflake, zivo } = companies
   answers.set(tickerListPath, makeTickerList(Object.values(companies)))
@@ -222,7 +222,7 @@ export const addMarket = ({ answers }: EdgarStub) => {
   )
 }
 
-/** Makes the database record each slot that a process takes, by the limiter's own clock. */
+/** Makes the database record the time of each request slot that a process takes, on the clock of the limiter. */
 export const recordSlots = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`create table slots (at timestamptz)`
@@ -232,7 +232,7 @@ export const recordSlots = Effect.gen(function* () {
   yield* sql`create trigger record_slot after update on edgar_access for each row execute function record_slot()`
 })
 
-/** The number of recorded slots, and of those in the busiest second. */
+/** Counts the recorded slots, in total and in the busiest second. */
 export const readSlots = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly count: number; readonly busiest: number }>`

@@ -1,4 +1,4 @@
-/** A client of Server-Sent Events that reads from a socket, as the WHATWG standard says. */
+/** A client of Server-Sent Events. It parses only what the service sends: events with one line of data each. */
 import { Data, Effect, Schedule } from "effect"
 import { type ClientRequest, type IncomingHttpHeaders, type IncomingMessage, request } from "node:http"
 
@@ -10,14 +10,14 @@ export interface ReceivedEvent {
 
 class StreamFailure extends Data.TaggedError("StreamFailure")<{ readonly message: string }> {}
 
-/** The state of one connection. */
+/** One connection, and what it has received. */
 export class EventStream {
   status = 0
   headers: IncomingHttpHeaders = {}
   /** The body as received. */
   text = ""
   readonly events: Array<ReceivedEvent> = []
-  /** The id that a reconnect sends. */
+  /** The newest id, which a client sends when it connects again. */
   lastId = ""
   comments = 0
   bytes = 0
@@ -85,16 +85,17 @@ export class EventStream {
   }
 }
 
-/** Waits until the condition holds. */
+/** Waits until the condition is true. Fails after 4,000 checks, which take at least 20 seconds. */
 export const until = (what: string, condition: () => boolean) =>
-  Effect.suspend(() => condition() ? Effect.void : Effect.fail(new StreamFailure({ message: `${what}: never` }))).pipe(
-    Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 4_000 }),
-  )
+  Effect.suspend(() => condition() ? Effect.void : Effect.fail(new StreamFailure({ message: `${what}: not in time` })))
+    .pipe(
+      Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 4_000 }),
+    )
 
 export interface StreamOptions {
   readonly key: string
   readonly headers?: Readonly<Record<string, string>>
-  /** False: receives nothing until `read` is called. */
+  /** If false, the client receives nothing until `read` is called. */
   readonly isReading?: boolean
 }
 

@@ -7,7 +7,7 @@ import type { ValidationRefusal } from "./ListClients.ts"
 type Refused<E, R> = (query: string) => Effect.Effect<ValidationRefusal, E, R>
 
 interface FilterQueries<E, R> {
-  /** Keys of the test's rows that the query finds, in list order. */
+  /** Returns the keys of the test's rows that the query finds, in list order. */
   readonly find: (query: string) => Effect.Effect<ReadonlyArray<unknown>, E, R>
   readonly refused: Refused<E, R>
 }
@@ -46,7 +46,7 @@ export const assertBooleanFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that one or several allowed values find their rows, in any case (D33). `known`: the values in the error. */
+/** Asserts that one or more allowed values find their rows, ignoring case (D33). `known`: part of the error message. */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
     { find, refused }: FilterQueries<E, R>,
@@ -72,7 +72,7 @@ export const assertEnumFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that `min_` and `max_` include their value, compare exact decimals, and never match null (D9). */
+/** Asserts that `min_` and `max_` include the bound, compare exact decimals, and never match null (D9). */
 export const assertRangeFilter = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string, ascending: {
     readonly values: ReadonlyArray<string>
@@ -106,7 +106,7 @@ export const assertRangeFilter = Effect.fnUntraced(
 /** Dates that the date assertions expect: the test inserts one row for each date, and one row without a date. */
 export const sampleDays: ReadonlyArray<string> = ["2025-04-10", "2025-04-09", "2025-04-08", "2025-04-07"]
 
-/** Asserts that `_from` and `_to` include their day and never match null (D7). Keys are days, latest first. */
+/** Asserts that `_from` and `_to` include their day and never match null (D7). `find` returns days, latest first. */
 export const assertDayRangeFilter = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
     assert.deepStrictEqual(yield* find(`${name}_from=2025-04-09`), sampleDays.slice(0, 2))
@@ -147,7 +147,7 @@ export const assertFutureDaysRefused = Effect.fnUntraced(
   },
 )
 
-/** Asserts that `date` is exact and excludes `date_from` and `date_to`, and that none may be in the future (D7). */
+/** Asserts that `date` finds one day, is refused with `date_from` or `date_to`, and that all refuse the future (D7). */
 export const assertDateFilters = Effect.fnUntraced(function* <E, R>({ find, refused }: FilterQueries<E, R>) {
   assert.deepStrictEqual(yield* find("date=2025-04-08"), ["2025-04-08"])
   assert.deepStrictEqual(yield* find("date=2025-04-06"), [])
@@ -178,7 +178,7 @@ export const assertFutureDaysFound = Effect.fnUntraced(
 /** Texts that `assertContainsFilter` searches: the test inserts one row for each text, and one row without a text. */
 export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"] as const
 
-/** Asserts that 3 to 100 characters of a text find it, in any case (§4). `find` returns the texts that it finds. */
+/** Asserts that 3 to 100 characters of a text find it, and that case is ignored (§4). `find` returns the texts. */
 export const assertContainsFilter = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
     const parts = [

@@ -8,7 +8,7 @@ import { describeColumnTypes } from "../../src/load/DatasetDescription.ts"
 /** Number of tickers in tables with several rows per ticker. */
 const tickers = 2_000
 
-/** The SQL expression of a column in row `g`. Columns advance at different rates, so that they are uncorrelated. */
+/** Returns the SQL expression of a column in row `g`. The pace differs by column, so that columns are uncorrelated. */
 const value = (type: string, words: ReadonlyArray<string>, pace: number, isList: boolean) => {
   const number = `((g * ${pace}) % 1000003)`
   if (type === "boolean") return `${number} % 10 = 0`
@@ -58,7 +58,7 @@ const country = `chr(65 + (g % 26)::int) || chr(65 + (g / 26 % 26)::int)`
 const tickerOf = ({ key }: LoadableDataset) =>
   key.length === 1 && key[0] === "ticker" ? `'T' || g` : `'T' || g % ${tickers}`
 
-/** The day advances after each round through the tickers, so that ticker and day are unique together. */
+/** Returns the expression of a key column. The day advances after each round of tickers, so that both are unique. */
 const keyValue = (dataset: LoadableDataset, column: string, type: string) => {
   if (column === "ticker") return tickerOf(dataset)
   if (!dataset.key.includes(column)) return undefined
@@ -66,7 +66,7 @@ const keyValue = (dataset: LoadableDataset, column: string, type: string) => {
   return type === "text" ? `'key ' || g` : undefined
 }
 
-/** Runs an insert whose rows count as older than the history of the dataset, which costs half. */
+/** Runs an insert that the history does not record, in half the time. Its rows count as older than the history. */
 export const skipHistory = Effect.fnUntraced(function* <A, E, R>(table: string, insert: Effect.Effect<A, E, R>) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.withTransaction(Effect.gen(function* () {
@@ -76,7 +76,7 @@ export const skipHistory = Effect.fnUntraced(function* <A, E, R>(table: string, 
   }))
 })
 
-/** Inserts rows. If they are not recorded, they count as older than the history. */
+/** Inserts rows. If the history does not record them, they count as older than the history. */
 export const fillTable = Effect.fnUntraced(function* (dataset: LoadableDataset, rows: number, isRecorded = true) {
   const sql = yield* SqlClient.SqlClient
   const { table } = dataset

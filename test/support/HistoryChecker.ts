@@ -1,5 +1,5 @@
 /**
- * Checks what clients observed of the history while processes and servers were killed (decisions 0113, 0114, 0115 and 0117).
+ * Checks what clients observed of the history while processes and servers were killed (decisions 0113 to 0115, 0117).
  * Each version of a row has a token that no other version has, so each observation belongs to one transaction.
  * All moments are UTC with microseconds, such as `2026-03-01T15:00:00.123456Z`, and sort as text.
  */
@@ -8,15 +8,15 @@ export interface WrittenTransaction {
   readonly id: number
   /** Unknown if the connection or the process was lost before the commit was confirmed. */
   readonly outcome: "committed" | "aborted" | "unknown"
-  /** Tokens of the versions that it leaves. Those that it replaced itself or took back are not included. */
+  /** Tokens of the versions that the transaction leaves, without those that it replaced or rolled back itself. */
   readonly tokens: ReadonlyArray<string>
-  /** If it committed, then not before this moment. */
+  /** If the transaction committed, then not before this moment. */
   readonly earliest: string
-  /** If it committed, then not after this moment. */
+  /** If the transaction committed, then not after this moment. */
   readonly latest: string
 }
 
-/** A change, as a read of the whole feed returned it in the end. */
+/** A change as the feed returns it. */
 export interface ObservedChange {
   /** Equal for two deliveries only if all of their fields are equal, including the cursor. */
   readonly identity: string
@@ -28,7 +28,7 @@ export interface ObservedChange {
   readonly symbols: ReadonlyArray<string>
   /** Token of the version that the change added. */
   readonly token: string | undefined
-  /** Token of the version that it ended. */
+  /** Token of the version that the change replaced or removed. */
   readonly before: string | undefined
 }
 
@@ -42,7 +42,7 @@ export interface ConsumerFilter {
 export interface ConsumerRecord {
   readonly name: string
   readonly filter: ConsumerFilter
-  /** A segment begins at a stored cursor. `from`: number of changes that the consumer had received up to that cursor. */
+  /** Each segment begins at a stored cursor. `from`: number of changes that the consumer had received before it. */
   readonly segments: ReadonlyArray<{ readonly from: number; readonly identities: ReadonlyArray<string> }>
 }
 
@@ -55,7 +55,7 @@ export interface PastAnswer {
   readonly digest: string
   /** The tokens in the body. */
   readonly tokens: ReadonlyArray<string>
-  /** The dataset of which the answer has all rows. Undefined if it has only some. */
+  /** The dataset of which the answer has all rows. Undefined if the answer has only some rows. */
   readonly dataset: string | undefined
 }
 
@@ -64,9 +64,9 @@ export interface ObservedHistory {
   /** The whole feed. */
   readonly changes: ReadonlyArray<ObservedChange>
   readonly consumers: ReadonlyArray<ConsumerRecord>
-  /** Answers during the run, and to the same requests in the end. */
+  /** Answers during the run, and the answers to the same requests after it. */
   readonly answers: ReadonlyArray<PastAnswer>
-  /** The token of each row in the end, by dataset and key. */
+  /** The token of each row after the run, by dataset and key. */
   readonly tables: ReadonlyMap<string, ReadonlyMap<string, string>>
 }
 
@@ -89,7 +89,7 @@ const differenceOf = (wanted: Iterable<string>, found: Iterable<string>) => {
   return { missing: Array.from(left.difference(right)), unexpected: Array.from(right.difference(left)) }
 }
 
-/** Every answer to the same request for the same moment is the same (0114). */
+/** Checks that all answers to the same request for the same moment are equal (0114). */
 const checkAnswers = ({ answers }: ObservedHistory) => {
   const first = new Map<string, PastAnswer>()
   return answers.flatMap((answer) => {
@@ -101,7 +101,10 @@ const checkAnswers = ({ answers }: ObservedHistory) => {
   })
 }
 
-/** Each consumer received every change that it wants, in the order of the feed, again only after a restart (0115). */
+/**
+ * Checks that a consumer received all changes that it wants, in the order of the feed, and that it received changes
+ * again only after a restart (0115).
+ */
 const checkConsumer = ({ filter, name, segments }: ConsumerRecord, changes: ReadonlyArray<ObservedChange>) => {
   const wanted = changes.filter((change) => isWanted(filter, change))
   const places = new Map(wanted.map(({ identity }, place) => [identity, place]))
@@ -130,7 +133,7 @@ const checkConsumer = ({ filter, name, segments }: ConsumerRecord, changes: Read
   return violations
 }
 
-/** The changes with each `recorded_at`, in the order of the feed. */
+/** Groups consecutive changes with the same `recorded_at`, in the order of the feed. */
 const groupByMoment = (changes: ReadonlyArray<ObservedChange>) => {
   const groups: Array<{ readonly moment: string; readonly changes: Array<ObservedChange> }> = []
   for (const change of changes) {
@@ -141,7 +144,10 @@ const groupByMoment = (changes: ReadonlyArray<ObservedChange>) => {
   return groups
 }
 
-/** The feed has each committed transaction once, whole, at one moment during its commit, and no other (0113). */
+/**
+ * Checks that the feed has each committed transaction once and completely, with one `recorded_at` during its commit,
+ * and that it has no changes of aborted transactions (0113).
+ */
 const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
   const written = new Map(transactions.map((transaction) => [transaction.id, transaction]))
   const recorded = new Map<number, string>()
@@ -155,7 +161,7 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
     const [id] = ids
     const transaction = id === undefined ? undefined : written.get(id)
     if (transaction === undefined || ids.length > 1) {
-      violations.push(`0113: the changes at ${moment} belong to the transactions ${ids.join(", ") || "of nobody"}`)
+      violations.push(`0113: the changes at ${moment} belong to the transactions ${ids.join(", ") || "(none)"}`)
       continue
     }
     const name = `transaction ${transaction.id} (${transaction.outcome})`
@@ -165,7 +171,7 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
     recorded.set(transaction.id, moment)
     const { missing, unexpected } = differenceOf(transaction.tokens, tokens)
     if (missing.length > 0) violations.push(`0113: the feed lacks ${missing.join(", ")} of ${name}`)
-    if (unexpected.length > 0) violations.push(`0113: the feed has ${unexpected.join(", ")}, which ${name} took back`)
+    if (unexpected.length > 0) violations.push(`0113: the feed has ${unexpected.join(", ")}, which ${name} rolled back`)
     if (moment < transaction.earliest || (transaction.outcome === "committed" && moment > transaction.latest)) {
       violations.push(`0113: ${name} is recorded at ${moment}, not in ${transaction.earliest} – ${transaction.latest}`)
     }
@@ -178,7 +184,7 @@ const checkTransactions = ({ changes, transactions }: ObservedHistory) => {
   return violations
 }
 
-/** Applying the changes in order gives each past answer at its moment, and in the end the tables (0114, 0115). */
+/** Checks that applying the changes in order yields each complete past answer, and finally the tables (0114, 0115). */
 const checkReplay = ({ answers, changes, tables }: ObservedHistory) => {
   const violations: Array<string> = []
   const copies = new Map(Array.from(tables.keys(), (dataset) => [dataset, new Map<string, string>()]))
@@ -220,7 +226,7 @@ const checkReplay = ({ answers, changes, tables }: ObservedHistory) => {
   return violations
 }
 
-/** Whatever a reader saw is in the feed, so a transaction made it that committed (0114). */
+/** Checks that the feed has all tokens that readers saw, which means that their transactions committed (0114). */
 const checkOrigins = ({ answers, changes }: ObservedHistory) => {
   const recorded = new Set(changes.flatMap(({ token }) => token ?? []))
   return answers.flatMap(({ moment, target, tokens }) => {
@@ -229,7 +235,7 @@ const checkOrigins = ({ answers, changes }: ObservedHistory) => {
   })
 }
 
-/** Returns a sentence for each broken promise, which begins with the number of the decision that it contradicts. */
+/** Returns a sentence for each broken promise. It begins with the number of the decision that makes the promise. */
 export const findViolations = (history: ObservedHistory): ReadonlyArray<string> => [
   ...checkAnswers(history),
   ...history.consumers.flatMap((consumer) => checkConsumer(consumer, history.changes)),

@@ -4,7 +4,7 @@ import type { Choices, Chooser } from "./RandomChoices.ts"
 
 const thousandths: Choices<number> = [0, ...Array.from({ length: 999 }, (_, index) => (index + 1) / 1000)]
 
-/** A random number in [0, 1). */
+/** Chooses a random number in [0, 1). */
 export const chooseNumber = (choose: Chooser) => choose(thousandths)
 
 export const isChosen = (choose: Chooser, probability: number) => chooseNumber(choose) < probability
@@ -19,7 +19,7 @@ interface HistoryTable {
   /** The column with the token. */
   readonly token: string
   readonly chooseKey: (choose: Chooser) => string
-  /** The cells of a row. `key` has the key columns, separated by spaces. */
+  /** Returns the cells of a row. `key` has the key columns, separated by spaces. */
   readonly makeRow: (key: string, symbol: string, token: string) => Readonly<Record<string, string>>
 }
 
@@ -92,7 +92,7 @@ const keyOf = ({ key }: HistoryTable) => `concat_ws(' ', ${key.join(", ")})`
 export interface HistoryStatement {
   readonly text: string
   readonly table: string
-  /** What the transaction leaves after the statement: the returned rows, without the returned rows, or no row. */
+  /** Whether the statement writes the rows that it returns, removes them, or removes all rows of the table. */
   readonly effect: "writes" | "removes" | "truncates"
 }
 
@@ -113,11 +113,11 @@ const makeUpsert = (table: HistoryTable, rows: ReadonlyArray<Readonly<Record<str
   }
 }
 
-/** A statement that leaves a row of the transaction in any case, so that its removals are attributable to it. */
+/** Makes a statement that always writes a row, so that a transaction that only removes rows is recognized, too. */
 export const makeMarkerStatement = (writer: number, token: string) =>
   makeUpsert(news, [news.makeRow(`writer-${writer}`, "TA", token)])
 
-/** `makeToken` returns another token for each call. */
+/** Chooses a random statement. `makeToken` returns a new token for each call. */
 export const chooseStatement = (choose: Chooser, makeToken: () => string): HistoryStatement => {
   const table = choose(historyTables)
   const kind = choose(["upsert", "upsert", "upsert", "update", "update", "delete", "same"])
@@ -140,7 +140,7 @@ export const chooseStatement = (choose: Chooser, makeToken: () => string): Histo
   return { text, table: table.name, effect: "removes" }
 }
 
-/** A file for `load`, with the tokens of its rows. */
+/** Makes a random file for the command `load`, with the tokens of its rows. */
 export const chooseFile = (choose: Chooser, transaction: number, maxRows: number) => {
   const table = choose(historyTables)
   const keys = chooseKeys(table, choose, 1 + chooseInteger(choose, maxRows))
@@ -154,6 +154,6 @@ export const chooseFile = (choose: Chooser, transaction: number, maxRows: number
   }
 }
 
-/** SQL for the key and the token of each row. */
+/** Makes SQL that reads the key and the token of each row. */
 export const makeTableQuery = (table: HistoryTable) =>
   `select ${keyOf(table)} as key, ${table.token} as token from ${table.name}`

@@ -1,6 +1,6 @@
 /**
- * Writes, loads, reads the past and consumes the change feed and its stream at random, while the service, loads and PostgreSQL are
- * killed and a standby takes over. Returns what clients observed, for HistoryChecker.
+ * Writes, loads, reads the past and consumes the change feed at random, while services, loads and PostgreSQL are
+ * killed and a standby takes over. HistoryChecker checks what the clients observe.
  */
 import { PgConnection } from "@effect/sql-pg"
 import { assert } from "@effect/vitest"
@@ -42,7 +42,7 @@ export interface HistoryOptions {
   readonly services: number
   readonly writers: number
   readonly readers: number
-  /** Rounds of faults begin until this time has passed; there is at least one. */
+  /** New rounds of faults begin until this time has passed. There is at least one round. */
   readonly duration: Duration.Duration
   /** Transactions that commit between two faults. */
   readonly transactionsPerFault: number
@@ -82,7 +82,7 @@ const makeRecord = ({ seed }: HistoryOptions) => {
     unexpected,
     counts,
     faults,
-    /** The service processes, also those that were killed. */
+    /** All service processes, including those that were killed. */
     processes: new Array<RunningProcess>(),
     log,
     nextTransaction: () => lastTransaction += 1,
@@ -182,7 +182,7 @@ const runTransaction = Effect.fnUntraced(function* (
   return Exit.isSuccess(committed)
 })
 
-/** Writes on one connection after another until `isStopping`. */
+/** Writes over one connection after another until `isStopping` returns true. */
 const runWriter = (
   url: string,
   record: HistoryRecord,
@@ -207,7 +207,7 @@ const runWriter = (
   )
 }
 
-/** Loads random files with the command. Kills one load soon after its start, and some of the others later. */
+/** Loads random files with the command. Kills loads early until a kill has interrupted one, then some at random. */
 const runLoader = Effect.fnUntraced(function* (
   url: string,
   record: HistoryRecord,
@@ -252,11 +252,11 @@ interface Client {
   /** Ports of the services. */
   readonly ports: ReadonlyArray<number>
   readonly key: string
-  /** Sends a request to one of the services. Undefined if none answered or it refused with 503. */
+  /** Sends a request to a random service. Returns undefined if the service did not answer, or answered with 503. */
   readonly request: (choose: Chooser, target: string) => Effect.Effect<WireResponse | undefined>
 }
 
-/** Requests that return all rows of a dataset. */
+/** Requests that return all rows of a dataset, each with the name of the dataset. */
 const completeTargets: Readonly<Record<string, string>> = {
   "/v1/news?format=ndjson&limit=all": "news",
   "/v1/research-reports?format=csv&limit=all": "research_reports",
@@ -283,7 +283,7 @@ const chooseTarget = (choose: Chooser) => {
 
 const stableStatuses = new Set([200, 404, 409])
 
-/** Requests the past. Undefined if the service refused. */
+/** Requests a target as of a moment. Returns undefined if there was no answer, or a 503. */
 const requestPast = Effect.fnUntraced(function* (
   { request }: Client,
   record: HistoryRecord,
@@ -297,14 +297,14 @@ const requestPast = Effect.fnUntraced(function* (
   if (!stableStatuses.has(status)) record.addUnexpected(`0114: ${target} at ${moment}: ${status} ${response.text}`)
   const text = response.text.replace(/"request_id":"[^"]*"/, "")
   const dataset = status === 200 ? completeTargets[target] : undefined
-  // Links have the address of the service that answered.
+  // Remove the address of the service that answered from links, because other services return theirs.
   const links = headers["link"]?.replaceAll(/http:\/\/[^/]*/g, "")
   const digest = digestOf(`${headers["x-row-count"]} ${links} ${text}`)
   const answer = { target, moment, status, etag: headers["etag"], digest, tokens: findTokens(text), dataset }
   return answer satisfies PastAnswer
 })
 
-/** Requests random moments: shortly before, at and directly before recorded times, and some of them again. */
+/** Requests random targets as of random moments: seconds ago, at or directly before a change, or requested before. */
 const runReader = Effect.fnUntraced(function* (
   client: Client,
   record: HistoryRecord,
@@ -336,7 +336,7 @@ const runReader = Effect.fnUntraced(function* (
   }
 })
 
-/** The last microsecond before a moment. */
+/** Returns the last microsecond before a moment. */
 const directlyBefore = (moment: string) => {
   const microseconds = BigInt(Date.parse(`${moment.slice(0, 19)}Z`)) * 1_000n + BigInt(moment.slice(20, 26)) - 1n
   return formatMoment(Number(microseconds / 1_000n), Number(microseconds % 1_000n))
@@ -398,7 +398,7 @@ const consumerFilters: ReadonlyArray<ConsumerFilter> = [
   { ticker: ["TC"], dataset: ["split_status"], kind: ["added", "removed"] },
 ]
 
-/** What a consumer has received. After a failure it continues with the cursor that it stored last. */
+/** Records what a consumer has received. After a restart the consumer continues from the cursor that it stored last. */
 const makeReceipts = (record: HistoryRecord, name: string, filter: ConsumerFilter) => {
   const segments: Array<{ readonly from: number; readonly identities: Array<string> }> = []
   let place: { readonly cursor: string | undefined; readonly count: number } = { cursor: undefined, count: 0 }
@@ -425,7 +425,7 @@ const makeReceipts = (record: HistoryRecord, name: string, filter: ConsumerFilte
   }
 }
 
-/** Polls the feed from its beginning until `isStopping` and everything was received. */
+/** Polls the feed from its beginning until `isStopping` returns true and all changes were received. */
 const runConsumer = Effect.fnUntraced(function* (
   { request }: Client,
   record: HistoryRecord,
@@ -460,7 +460,7 @@ const runConsumer = Effect.fnUntraced(function* (
 
 const decodeChange = Schema.decodeUnknownSync(Schema.fromJsonString(FeedChange))
 
-/** Follows the stream of changes until it has received the expected number, which is known in the end. */
+/** Follows the stream until it has received the expected number of changes, which is known only after all writes. */
 const runFollower = Effect.fnUntraced(function* (
   { key, ports }: Client,
   record: HistoryRecord,
@@ -538,7 +538,7 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
     yield* standby.synchronous
     record.log("standby", { port: standby.port })
   })
-  /** What a restarted primary shows may not have reached the standby yet. A second failure would lose it. */
+  /** Waits for the standby, because a restarted primary shows commits that a failover could otherwise lose. */
   const waitForStandby = Effect.suspend(() => standby?.waitUntilComplete ?? Effect.void)
 
   const restart = Effect.fnUntraced(function* (signal: "SIGINT" | "SIGKILL", choose: Chooser) {
@@ -552,7 +552,7 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
     if (next === undefined) return
     yield* failed.stop("SIGKILL")
     yield* Effect.sleep(chooseInteger(choose, 1_000))
-    // A load balancer may lead to the standby before it is promoted, or afterwards.
+    // A load balancer may switch to the standby before its promotion, or afterwards.
     const isEarly = isChosen(choose, 0.5)
     if (isEarly) yield* proxy.lead(next.port)
     yield* Effect.sleep(chooseInteger(choose, 500))
@@ -605,7 +605,7 @@ const makeServices = Effect.fnUntraced(function* (url: string, key: string, coun
 
 class NoAnswer extends Schema.TaggedError<NoAnswer>()("NoAnswer", { message: Schema.String }) {}
 
-/** Prints how to investigate a failure, and keeps what the services printed. */
+/** Prints how to investigate a failure, and stores the output of the services in files. */
 const reportFailure = (seed: number, { file, folder, processes }: HistoryRecord) =>
   Effect.sync(() => {
     processes.forEach((running, index) => writeFileSync(join(folder, `service-${index}.log`), combinedOutput(running)))
@@ -671,7 +671,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
     failover: servers.failOver(choose),
   } as const
   type Fault = keyof typeof faults
-  /** Between two rounds, a standby of the new primary is made. */
+  /** Causes the faults of a round, with progress in between. Each round has one failover, which uses up the standby. */
   const runRound = Effect.fnUntraced(function* (round: ReadonlyArray<Fault>) {
     for (const fault of round) {
       yield* progress
@@ -711,7 +711,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
       }),
   })
 
-  // The last answers come from services that have none in memory.
+  // Restart the services, so that no answer below comes from memory.
   yield* Effect.forEach(Array.from({ length: serviceCount }), (_, at) => services.killOne(at))
   const requests = new Map(record.answers.map((answer) => [`${answer.target} ${answer.moment}`, answer]))
   yield* Effect.forEach(
@@ -720,7 +720,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
       requestPast(services.client, record, choose, target, moment).pipe(
         Effect.filterOrFail(
           (answer) => answer !== undefined,
-          () => new NoAnswer({ message: `${target} at ${moment} has no answer in the end` }),
+          () => new NoAnswer({ message: `${target} at ${moment} has no answer after the run` }),
         ),
         Effect.map(record.addAnswer),
       ),
@@ -743,7 +743,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
   }
 })
 
-/** Runs the workload and fails if it contradicts a promise. Returns numbers about it. */
+/** Runs the workload, and fails if the observations break a promise. Returns counts of operations and faults. */
 export const checkHistory = Effect.fnUntraced(function* (options: HistoryOptions) {
   const record = makeRecord(options)
   return yield* Effect.gen(function* () {

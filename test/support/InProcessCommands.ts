@@ -1,4 +1,4 @@
-/** Runs commands in this process, without the few lines of `src/main.ts`. */
+/** Runs commands in this process, which is faster than starting `src/main.ts`. */
 import { NodeServices } from "@effect/platform-node"
 import { ConfigProvider, Console, Effect, Exit, Layer, Stdio } from "effect"
 import { format } from "node:util"

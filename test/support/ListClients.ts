@@ -16,11 +16,11 @@ export const resultRows = (body: unknown): ReadonlyArray<unknown> => {
   return Array.isArray(results) ? results : []
 }
 
-/** Names of the null fields in a row. */
+/** Returns the names of the null fields in a row. */
 export const nullFields = (row: unknown) =>
   Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) => cell === null ? [name] : [])
 
-/** Null and list fields in a row by name. */
+/** Returns the names and values of the fields in a row that are null or lists. */
 export const nullAndListFields = (row: unknown) =>
   Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
     cell === null || Array.isArray(cell) ? [[name, cell]] : []
@@ -34,7 +34,7 @@ const foundIn = ({ body, status, text }: Answer, query: string) => {
   return resultRows(body)
 }
 
-/** The content of a 422 response. `field` and `reason` are those of its first invalid field. */
+/** Returns the content of a 422 response. `field` and `reason` are those of its first invalid field. */
 const refusalIn = ({ body, headers, status, text }: Answer, query: string) => {
   assert.strictEqual(status, 422, `${query}: ${text}`)
   assert.strictEqual(valueAt(body, "error", "code"), "validation_error")
@@ -56,11 +56,11 @@ const printedIn = ({ headers, status, text }: Answer) => {
   return text
 }
 
-/** The path in the `Link` header. */
+/** Returns the URL of the next page from the `Link` header. */
 export const nextPagePath = (headers: Readonly<Record<string, string | undefined>>) =>
   /^<([^>]*)>; rel="next"$/.exec(headers["link"] ?? "")?.[1]
 
-/** Follows `Link` and returns the rows of all pages. Checks that each page but the last is full. */
+/** Follows `Link` and returns the rows of all pages. Checks that no page is empty, and all but the last are full. */
 const walked = Effect.fnUntraced(function* (first: string, limit: number, options: Service.TestRequestOptions) {
   const seen: Array<unknown> = []
   let path: string | undefined = `${first}&limit=${limit}`
@@ -80,7 +80,7 @@ const walked = Effect.fnUntraced(function* (first: string, limit: number, option
   return seen
 })
 
-/** A client that sends the basic key. */
+/** Makes a client of one list, with the key of the tier `basic`. All methods except `list` check the status. */
 export const listClient = (path: string) => {
   const list = (query: string): Asked<Answer> => requestJson(`${path}?${query}`)
   const found = (query: string) => Effect.map(list(query), (answer) => foundIn(answer, query))
@@ -100,7 +100,7 @@ export const listClient = (path: string) => {
   }
 }
 
-/** A client for two lists of the same dataset, which must refuse the same queries. Sends the API key of the tier. */
+/** Makes a client of two lists of the same dataset, which must refuse the same queries. Uses the key of the tier. */
 export const pairedListClient = (paths: readonly [full: string, brief: string], tier: Tier = "basic") => {
   const each = Effect.fnUntraced(function* <A, E, R>(run: (path: string, key: string) => Effect.Effect<A, E, R>) {
     const { [tier]: key } = yield* Service.TestKeys

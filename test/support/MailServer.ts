@@ -14,7 +14,7 @@ export interface SmtpReply {
   readonly message: string
 }
 
-/** The reply at each SMTP step; `undefined` accepts. If a promise never settles, the client waits in vain. */
+/** The reply at each SMTP step; `undefined` accepts. If a promise never settles, the client gets no reply. */
 export interface SmtpBehaviour {
   rcpt: (address: string) => Promise<SmtpReply | undefined>
   data: (received: ReceivedEmail) => Promise<SmtpReply | undefined>
@@ -70,7 +70,7 @@ export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "12
       })
     },
   })
-  // Ignore socket errors, because a killed client is no error of the server.
+  // Ignore socket errors, because a killed client is not an error of the server.
   smtp.on("error", () => {})
   yield* Effect.acquireRelease(
     Effect.callback<void>((resume) => {
@@ -91,7 +91,7 @@ export const startMailServer = Effect.fnUntraced(function* (port = 0, host = "12
   }
 })
 
-/** The unfolded values of an email header. */
+/** Returns the unfolded values of an email header. */
 export const readEmailHeaders = (raw: string, name: string) => {
   const head = raw.slice(0, raw.indexOf("\r\n\r\n")).replaceAll(/\r\n[ \t]+/g, " ")
   return head.split("\r\n").filter((line) => line.toLowerCase().startsWith(`${name.toLowerCase()}:`)).map((line) =>

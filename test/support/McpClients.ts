@@ -2,7 +2,7 @@
 import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/client"
 import { Effect } from "effect"
 
-/** The protocol versions that the SDK negotiates: with an initialization, and without. */
+/** How the SDK chooses a protocol version: `legacy` begins with the message `initialize`, `auto` does not need it. */
 export const negotiations = ["legacy", "auto"] as const
 export type Negotiation = typeof negotiations[number]
 

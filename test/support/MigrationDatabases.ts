@@ -9,7 +9,7 @@ import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { fillTable } from "./GeneratedRows.ts"
 import { makeDatabase } from "./Service.ts"
 
-/** An empty database, dropped when the scope closes. */
+/** Creates an empty database, and drops it when the scope closes. */
 export const makeEmptyDatabase = Effect.suspend(() => makeDatabase())
 
 /** Runs an effect over separate connections to a database, as another process would. */
@@ -20,7 +20,7 @@ export const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effec
 
 const shipped = fileURLToPath(new URL("../../sql/migrations/", import.meta.url))
 
-/** A folder with the migrations up to `last`, and the given additional files. */
+/** Makes a folder with the migrations up to `last`, and the given additional files. */
 export const makeMigrationFolder = Effect.fnUntraced(
   function* (last: string, more: Readonly<Record<string, string>> = {}) {
     const fs = yield* FileSystem.FileSystem

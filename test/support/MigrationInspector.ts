@@ -4,10 +4,10 @@ import { SqlClient, SqlError } from "effect/sql"
 import type { MigrationScript } from "../../src/db/migrations/MigrationScripts.ts"
 import { smallRowCount } from "./MigrationDatabases.ts"
 
-/** A table with fewer rows might hide that a migration touches all of them. */
+/** Minimum number of rows in a table. With fewer rows, the checks might miss that a migration touches all of them. */
 const filledRowCount = smallRowCount * 10
 
-/** The tables, columns, indexes, triggers and functions on which a previous release relies, one per entry. */
+/** Reads the tables, columns, indexes, triggers and functions on which a previous release relies, one per entry. */
 const contents = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   // One row instead of thousands, because this runs hundreds of times.
@@ -39,7 +39,7 @@ const contents = Effect.gen(function* () {
   return new Set(found?.things)
 })
 
-/** Constraints that may reject a row, once for each column they involve. */
+/** Reads the constraints that may reject a row, once for each column that they involve. */
 const refusals = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly table: string; readonly column: string; readonly rule: string }>`
@@ -60,7 +60,7 @@ const refusals = Effect.gen(function* () {
   `
 })
 
-/** Every relation with the number of rows in its table, which is counted up to a limit. */
+/** Reads every relation with the number of rows in its table. Counting stops at `filledRowCount`. */
 const relations = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<
@@ -80,12 +80,12 @@ const relations = Effect.gen(function* () {
   `
 })
 
-/** The schema before a migration. Tests that roll back read it once, because it takes longer than most migrations. */
+/** Reads the schema before a migration. Tests that roll back call it once, because it takes longer than a migration. */
 export const readSchema = Effect.all({ contents, refusals, relations })
 
 type Schema = Effect.Success<typeof readSchema>
 
-/** The file of each relation, which a rewrite replaces. */
+/** Reads the name of the file of each relation. A rewrite of the relation replaces this file. */
 const relationFiles = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly oid: number; readonly name: string; readonly file: number | null }>`
@@ -103,7 +103,7 @@ export const findUnderfilledTables = Effect.map(
   (found) => found.filter(({ name, rows }) => rows < filledRowCount && !small.test(name)).map(({ name }) => name),
 )
 
-/** Locks held and rows touched by this transaction so far. */
+/** Reads the locks that this transaction holds, and the number of rows that it has touched. */
 const done = Effect.fnUntraced(function* (old: ReadonlyArray<number>) {
   const sql = yield* SqlClient.SqlClient
   const ids = `{${old.join(",")}}`

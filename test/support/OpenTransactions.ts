@@ -2,7 +2,7 @@
 import { Deferred, Effect, Fiber } from "effect"
 import { SqlClient } from "effect/sql"
 
-/** Begins a transaction that runs `write`, and commits when `commit` is called, which waits for the commit. */
+/** Begins a transaction, and returns after `write`. `commit` commits it, and returns after the commit. */
 export const beginTransaction = Effect.fnUntraced(function* <E>(write: Effect.Effect<unknown, E, SqlClient.SqlClient>) {
   const sql = yield* SqlClient.SqlClient
   const [written, released] = [yield* Deferred.make<void>(), yield* Deferred.make<void>()]
@@ -16,7 +16,7 @@ export const beginTransaction = Effect.fnUntraced(function* <E>(write: Effect.Ef
   return { commit: Effect.andThen(Deferred.succeed(released, undefined), Fiber.join(fiber)) }
 })
 
-/** Waits until a session waits for the end of another transaction. */
+/** Waits until a session is blocked by another transaction. */
 export const waitUntilBlocked = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const blocked = sql`

@@ -3,7 +3,7 @@ import { parquetMetadata, parquetReadObjects, type SchemaElement } from "hyparqu
 import { zstdDecompressSync } from "node:zlib"
 
 export interface ParquetFile {
-  /** A short name of the type of each column, such as `decimal(18,4) int64`. */
+  /** The type of each column, such as `decimal(18,4) int64`, with `?` if the column may be null. */
   readonly types: Readonly<Record<string, string>>
   /** The encodings of each column in the first row group. */
   readonly encodings: Readonly<Record<string, ReadonlyArray<string>>>
@@ -39,7 +39,7 @@ const toBigInt = (value: unknown) => {
   return BigInt.asIntN(value.length * 8, unsigned)
 }
 
-/** An unscaled integer as a decimal without trailing zeros. */
+/** Formats an unscaled integer as a decimal without trailing zeros. */
 export const formatDecimal = (unscaled: bigint, scale: number) => {
   const digits = String(unscaled < 0n ? -unscaled : unscaled).padStart(scale + 1, "0")
   const text = `${digits.slice(0, -scale)}.${digits.slice(-scale)}`.replace(/\.?0+$/, "")
@@ -66,7 +66,7 @@ const toJsonValue = (value: unknown, { logical_type: logical, scale = 0 }: Schem
   }
 }
 
-/** The number of rows of each row group, without reading them. */
+/** Returns the number of rows in each row group, without reading the rows. */
 export const readGroupSizes = (bytes: Uint8Array) =>
   parquetMetadata(toArrayBuffer(bytes)).row_groups.map(({ num_rows }) => Number(num_rows))
 

@@ -25,7 +25,7 @@ export const replacePort = (url: Redacted.Redacted, port: number) => {
   return target.href
 }
 
-/** A database and a service role. `limited` sets the session timeouts of the role. */
+/** Creates a database and a service role. If `limited` is false, the role has no session timeouts. */
 export const makeServiceRoleDatabase = Effect.fnUntraced(function* (limited = true) {
   const url = yield* Service.copyMigratedDatabase
   const admin = yield* PgConnection.make({ url })
@@ -47,7 +47,7 @@ export const makeServiceRoleDatabase = Effect.fnUntraced(function* (limited = tr
   return { url: Redacted.make(target.href), name, admin }
 })
 
-/** The URL of the same database for its owner. */
+/** Returns the URL of the same database for its owner. */
 export const ownerUrl = (url: Redacted.Redacted) => {
   const target = new URL(inject("databaseUrl"))
   target.pathname = new URL(Redacted.value(url)).pathname

@@ -14,7 +14,7 @@ export const announcePooler = (server: number, pooler: number) => {
 
 export const isPoolerRequested = process.env["TEST_DATABASE"] === "pgbouncer"
 
-/** The URL through the pooler, if the database is on the test server. */
+/** Returns the URL through the pooler, if the database is on the test server. */
 const pooled = (url: string) => {
   const [server, pooler] = (process.env[portsVariable] ?? "").split(" ")
   const target = URL.canParse(url) ? new URL(url) : undefined
@@ -23,7 +23,7 @@ const pooled = (url: string) => {
   return target.href
 }
 
-/** The service's database client, through the pooler if requested. */
+/** Returns the service's database client, which connects through the pooler if requested. */
 export const poolableClient = (
   { applicationName, url }: Pick<Database.DatabaseClientOptions, "url" | "applicationName">,
 ) => {

@@ -60,6 +60,6 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
   return describe(password)
 })
 
-/** Creates the data of a server below `path` if there are none. Does not start it. */
+/** Creates the data of a server below `path` if there are none. Does not start the server. */
 export const makePostgresCluster = (path: string) =>
   installedPrograms === undefined ? openEmbeddedCluster(path, undefined) : initdb(path, installedPrograms)

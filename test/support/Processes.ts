@@ -101,7 +101,7 @@ export const waitForOutput = (running: RunningProcess, words: RegExp) =>
     const text = combinedOutput(running)
     return words.test(text)
       ? Effect.succeed(running.output.out)
-      : Effect.fail(new MissingOutput({ message: `${words} was not printed, but:\n${text}` }))
+      : Effect.fail(new MissingOutput({ message: `${words} was not printed. The output is:\n${text}` }))
   }).pipe(
     Effect.retry({ schedule: Schedule.spaced("20 millis"), times: 4500, while: () => running.child.exitCode === null }),
   )

@@ -23,7 +23,7 @@ const values: Readonly<Record<Exclude<ParameterKind, "words" | "tickers" | "inte
   text: ["text", "text 1,text 2", "100%", "a_b'c\"d\\", "tag7", "8-K,news", 'or -x "y', "AB,CD,EF", "/v1/news"],
 }
 
-/** A valid value of the parameter. Requests with the same choices of `chooseShape` have the same number of tickers. */
+/** Chooses a valid value of the parameter. `chooseShape` chooses only the number of tickers, which shapes the SQL. */
 export const chooseValue = ({ kind, words }: DocumentedParameter, chooseShape: Chooser, choose: Chooser) => {
   const [first, ...rest] = words
   if (first !== undefined) return choose([first, ...rest, words.join(",")])

@@ -5,7 +5,7 @@ import type { Chooser } from "./RandomChoices.ts"
 
 export const range = (length: number) => Array.from({ length }, (_, index) => index)
 
-/** One statement, and the key by which transactions order their statements so that they do not deadlock. */
+/** Chooses a statement, and the key by which transactions sort their statements so that they do not deadlock. */
 const chooseStatement = (choose: Chooser) => {
   const ticker = choose(["AAA", "BBB", "CCC"])
   const day = `2026-01-0${choose([1, 2, 3, 4])}`
@@ -65,7 +65,7 @@ const chooseStatement = (choose: Chooser) => {
 
 const abandon = Effect.fail("abandoned" as const)
 
-/** A transaction with one to eight statements. Some of them, or all, may be rolled back. */
+/** Runs a transaction with one to eight statements. Some of the statements, or all, may be rolled back. */
 export const writeTransaction = Effect.fnUntraced(function* (choose: Chooser) {
   const sql = yield* SqlClient.SqlClient
   const statements = range(choose([1, 2, 4, 8])).map(() => chooseStatement(choose))

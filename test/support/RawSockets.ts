@@ -48,7 +48,7 @@ const headersOf = (lines: ReadonlyArray<string>): ParsedResponse["headers"] =>
     return [line.slice(0, colon).toLowerCase(), line.slice(colon + 1).trim()]
   }))
 
-/** Decodes a chunked body. Returns it with the bytes that follow. */
+/** Decodes a chunked body. Returns it with the bytes that follow, or undefined if the body is incomplete. */
 const unchunked = (bytes: Buffer): readonly [body: Buffer, rest: Buffer] | undefined => {
   const end = bytes.indexOf("\r\n")
   const size = Number.parseInt(bytes.subarray(0, end).toString("latin1"), 16)
@@ -133,7 +133,7 @@ export const isServerSocketOpen = (port: number, { localPort }: Socket) => {
   )
 }
 
-/** Waits until the service has closed its side. Linux takes milliseconds to list the sockets, so it checks seldom. */
+/** Waits until the service has closed its side. Checks rarely, because Linux takes milliseconds to list the sockets. */
 export const waitUntilServerSocketCloses = (port: number, socket: Socket) =>
   waitUntil(() => !isServerSocketOpen(port, socket), "250 millis")
 

@@ -41,7 +41,7 @@ import { usageEndpoints } from "../../src/v1/usage/Http.ts"
 // Rows
 // ----------------------------------------------------------------------------------------------------------------
 
-/** The CSV cell of a JSON value, computed with strings. */
+/** Returns the CSV cell of a JSON value, computed without code of the service. */
 export const encodeReferenceCell = (json: string) => {
   const value: unknown = JSON.parse(json)
   if (value === null) return ""
@@ -83,7 +83,7 @@ type AddingQuery = Pick<ReferenceQuery, "follow_lineage" | "provenance">
 const addSource = ({ provenance }: AddingQuery, encoded: Encoded, row: object = {}): Encoded =>
   provenance === true ? { ...encoded, source: Reflect.get(row, "source") } : encoded
 
-/** Adds the field of a followed query, whose symbols have no changes. */
+/** Adds `lineage_ticker` if the query follows lineages. It equals the ticker, because the symbols have no changes. */
 const addLineageTicker = ({ follow_lineage }: AddingQuery, encoded: Encoded): Encoded =>
   follow_lineage === true ? { ...encoded, lineage_ticker: encoded["ticker"] } : encoded
 
@@ -104,7 +104,7 @@ const makeRowResults = (models: ReadonlyArray<RowModel>, query: AddingQuery) => 
   return { columns, group, encodeResult }
 }
 
-/** A filing with its owners, which are consecutive rows with the same ticker. */
+/** Makes the encoder of filings with their owners. The rows with the same ticker are one filing. */
 const makeOwnershipResults = (query: AddingQuery) => {
   const columns = getColumns([OwnershipRow], query)
   const [encodeRow, encodeFiling, encodeOwner] = [OwnershipRow, OwnershipFiling, Owner].map((model) =>
@@ -130,7 +130,7 @@ const makeOwnershipResults = (query: AddingQuery) => {
 
 const toTexts = (value: unknown) => Array.isArray(value) ? value.map(String) : [String(value)]
 
-/** The condition of a filter in plain SQL, without indexes in mind. */
+/** Returns the condition of a filter in the simplest SQL, even if it can use no index. */
 const makeCondition = (sql: SqlClient.SqlClient, operator: FilterOperator, name: string, value: unknown) => {
   const column = sql(name)
   const text = String(value)
@@ -156,7 +156,7 @@ const makeCondition = (sql: SqlClient.SqlClient, operator: FilterOperator, name:
   return conditions[operator]()
 }
 
-/** The clauses of a statement for all rows. */
+/** Returns the clauses of a statement that selects all rows instead of a page. */
 const makeClauses = (
   sql: SqlClient.SqlClient,
   columns: ReadonlyArray<string>,
@@ -191,7 +191,7 @@ interface ReferenceEncoder {
 
 export interface ReferenceList {
   readonly path: string
-  /** The encoder for the results of a query. If it follows lineages, its symbols must have no changes. */
+  /** Makes the encoder for the results of a query. If the query follows lineages, its symbols must have no changes. */
   readonly makeEncoder: (query: AddingQuery) => ReferenceEncoder
   /** The column that each filter compares, by the name of its parameter. */
   readonly filteredColumns: ReadonlyMap<string, string>
@@ -201,7 +201,7 @@ export interface ReferenceList {
   readonly decode: (
     parameters: SearchParameters,
   ) => Effect.Effect<{ readonly query: ReferenceQuery; readonly dropped: string | undefined }, Schema.SchemaError>
-  /** Returns the rows of each result, without page and limit. */
+  /** Returns the rows of every result, for all pages together. */
   readonly readAll: (
     query: ReferenceQuery,
     account_id: number,
@@ -246,7 +246,7 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
       return condition === undefined ? [] : [condition]
     })
 
-  /** The cast restores the names of the query. */
+  /** Replaces the values of the query by parameters. The cast is needed because `fromEntries` loses the names. */
   const makeShape = (query: DecodedQuery) =>
     Object.fromEntries(
       Object.entries(query).map(([name, value]) => [name, shaped.has(name) ? value : new Parameter(() => value)]),

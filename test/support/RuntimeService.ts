@@ -12,7 +12,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url))
 /** Path of the Deno program. The npm package's command is a wrapper that does not forward signals. */
 const findDeno = () => execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
 
-/** A new home folder; with `SERVICE_HOME` that one, so that several programs create the sample data only once. */
+/** Returns the home folder in `SERVICE_HOME`, so that several programs share its sample data, or a new home folder. */
 export const openHome = async () => {
   const shared = process.env["SERVICE_HOME"]
   if (shared !== undefined) return { home: shared, close: async () => {} }

@@ -51,7 +51,7 @@ export const loadSampleMarket = Effect.gen(function* () {
   yield* FirstStart.loadSampleMarket(yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-samples-" }))
 }).pipe(Effect.scoped, Effect.provide(Logger.layer([])))
 
-/** A template with the sample market. The first test that needs it creates it, while those of other workers wait. */
+/** Returns the template with the sample market. The first test that needs it creates it; other workers wait for it. */
 const sampleTemplate = Effect.gen(function* () {
   const [name, unfinished] = ["sample_market", "sample_market_unfinished"]
   const admin = yield* adminConnection
@@ -99,7 +99,7 @@ export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, st
   )
 }
 
-/** High limits, because tests send many requests per minute from one address. */
+/** Sets high limits, because tests send many requests per minute from one address, and disables the cache. */
 export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
   RATE_LIMIT_BASIC: "1000000",
   RATE_LIMIT_PRO: "1000000",
@@ -108,7 +108,7 @@ export const generousLimitsLayer = ConfigProvider.layerAdd(ConfigProvider.fromUn
   WRONG_KEYS_LIMIT: "1000000",
 }))
 
-/** A free port, and a client that asks for no compression: `fetch` would, and takes twice the time. */
+/** A server on a free port, and a client that requests no compression. `fetch` would, and take twice the time. */
 export const httpServerLayer = HttpServer.layerTestClient.pipe(
   Layer.provide(NodeHttpClient.layerUndici),
   Layer.provideMerge(NodeHttpServer.layer(createServer, { port: 0 })),
@@ -160,7 +160,7 @@ export const sampleDataLayer = serviceLayerOver(sampleDatabaseLayer)
 export interface TestRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"
   readonly headers?: Readonly<Record<string, string>>
-  /** API key. The default is the basic key, and `null` sends none. */
+  /** API key. The default is the key of the tier `basic`. With `null`, the request has no key. */
   readonly key?: string | null
 }
 
@@ -180,8 +180,8 @@ export const requestJson = Effect.fnUntraced(
 )
 
 /**
- * Repeats a request until it gets the status, for at most five seconds. Returns when the last request with another
- * status was sent, in ms after the first one: a busy machine may delay responses.
+ * Repeats a request until it gets the status, for at most five seconds. Returns the time from sending the first request
+ * to sending the last one that got another status, ms, because a busy machine may delay responses.
  */
 export const waitForStatus = Effect.fnUntraced(function* (path: string, key: string, status: number) {
   const start = yield* Clock.currentTimeMillis
@@ -215,7 +215,7 @@ export const insertRows = Effect.fnUntraced(
   },
 )
 
-/** The clock of the database, in UTC with microseconds. */
+/** Reads the clock of the database, in UTC with microseconds. */
 export const readClock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly now: string }>`

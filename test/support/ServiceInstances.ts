@@ -69,7 +69,7 @@ export const requestOverWire = (
 /** The default settings of all instances, with a small cache. */
 const settings = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "16" }), { asPrimary: true })
 
-/** Starts an instance on a free port, or on the given one. Returns the port. */
+/** Starts an instance on a free port, or on the given port. Returns the port. */
 export const startInstance = Effect.fnUntraced(function* (
   values: Readonly<Record<string, string>> = {},
   at: { readonly port: number; readonly reusePort?: boolean } = { port: 0 },

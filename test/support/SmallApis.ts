@@ -1,4 +1,4 @@
-/** Serves a small API with the service's own middleware, for rules that no endpoint of the service shows on its own. */
+/** Serves a small API with the service's own middleware, for rules that no endpoint of the service shows alone. */
 import { Layer, Logger } from "effect"
 import { HttpRouter } from "effect/http"
 import * as AuthorizationMiddleware from "../../src/accounts/AuthorizationMiddleware.ts"

@@ -28,7 +28,7 @@ export const queryServer = (url: string, statement: string) =>
 
 const isCancelled = ({ reason }: SqlError.SqlError) => reason._tag === "SerializationError"
 
-/** Settings with which replay soon cancels conflicting queries, and the standby reconnects to the primary at once. */
+/** Settings with which replay cancels conflicting queries early, and the standby reconnects to the primary quickly. */
 const settings = {
   max_standby_streaming_delay: "300ms",
   wal_retrieve_retry_interval: "100ms",
@@ -37,7 +37,7 @@ const settings = {
   unix_socket_directories: "",
 }
 
-/** Copies the data of the stopped primary for a standby. */
+/** Copies the data of the stopped primary for a standby. Returns the folder of the copy. */
 const copied = Effect.fnUntraced(function* (number: number) {
   const fs = yield* FileSystem.FileSystem
   const { cluster } = yield* DedicatedPostgres

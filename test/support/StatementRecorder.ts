@@ -11,7 +11,7 @@ export interface SentStatement {
 /** The statements that the service has sent so far. */
 class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/Statements") {}
 
-/** Statements of requests that are not about their results. */
+/** Statements that do not concern the result of a request: they read dataset versions or count against rate limits. */
 const backgroundStatement = /dataset_versions|rate_limit_buckets/
 
 const makeLayer = (hasBackground: boolean) =>
@@ -26,13 +26,13 @@ const makeLayer = (hasBackground: boolean) =>
     return Layer.merge(Layer.succeed(Statements, seen), Layer.succeed(Statement.CurrentTransformer, record))
   }))
 
-/** The recorder, to provide to both the service and the test. */
+/** The recorder of the statements of requests. Both the service and the test need it. */
 export const layer = makeLayer(false)
 
-/** Also records what the service sends without a request. */
+/** A recorder that also records the statements that the service sends without a request. */
 export const layerWithBackground = makeLayer(true)
 
-/** Runs a request. Returns its result and the statements it sent. */
+/** Runs a request. Returns its result and the statements that it sent. */
 export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: Effect.Effect<A, E, R>) {
   const seen = yield* Statements
   seen.length = 0
@@ -40,14 +40,14 @@ export const recordStatements = Effect.fnUntraced(function* <A, E, R>(request: E
   return { answer, sent: Array.from(seen) }
 })
 
-/** The plan of a statement, as the row that `explain` returns. */
+/** Returns the plan of a statement, as the row that `explain` returns. */
 export const explainStatement = Effect.fnUntraced(function* ({ parameters, text }: SentStatement, how = "format json") {
   const sql = yield* SqlClient.SqlClient
   const [plan] = yield* sql.unsafe(`explain (${how}) ${text}`, parameters)
   return plan
 })
 
-/** Returns the plan of that statement of a request which contains `words`. */
+/** Runs a request. Returns the plan of its first statement that contains `words`. */
 export const explainRequest = Effect.fnUntraced(
   function* <A, E, R>(request: Effect.Effect<A, E, R>, words: string, how?: string) {
     const { sent } = yield* recordStatements(request)
@@ -57,7 +57,7 @@ export const explainRequest = Effect.fnUntraced(
   },
 )
 
-/** Executes a prepared statement on one connection. Returns how often PostgreSQL planned it for its parameters. */
+/** Executes a prepared statement on one connection. Returns how often PostgreSQL planned it for the given values. */
 export const countCustomPlans = Effect.fnUntraced(function* ({ parameters, text }: SentStatement, executions: number) {
   const sql = yield* SqlClient.SqlClient
   const execute = Effect.replicateEffect(sql.unsafe(text, parameters), executions)

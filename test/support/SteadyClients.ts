@@ -15,7 +15,7 @@ export interface ClientSummary {
   readonly answers: Readonly<Record<string, number>>
   /** Longest response time, milliseconds. */
   readonly slowest: number
-  /** Total cost according to the responses, microdollars, including those before the clients start. */
+  /** Total cost stated by all responses, microdollars, including the responses recorded before the clients start. */
   readonly cost: number
 }
 
@@ -75,12 +75,12 @@ export interface SteadyClientOptions {
   readonly port: number
   readonly key: string
   readonly clients?: number
-  /** Pause of each client after a response, milliseconds. Without it, the clients use all of a processor. */
+  /** Pause of each client between two requests, milliseconds; 10 by default. With 0, the clients use a whole core. */
   readonly pause?: number
   readonly paths?: ReadonlyArray<string>
   /** Whether the service is stopping, so that it may refuse or close connections without a response. */
   readonly mayRefuse?: () => boolean
-  /** Checks a response other than 503. By default it must equal the response from before the fault. */
+  /** Checks a response that is not a temporary 503. By default, it must equal the response from before the fault. */
   readonly isRight?: (answer: Answer) => boolean
 }
 
@@ -157,7 +157,7 @@ export const startSteadyClients = Effect.fnUntraced(function* (
   const stop = Effect.gen(function* () {
     stopping = true
     yield* Effect.forEach(running, Fiber.join, { concurrency: "unbounded" })
-    assert.deepStrictEqual(wrong.slice(0, 5), [], `${wrong.length} of ${requests} were answered wrong`)
+    assert.deepStrictEqual(wrong.slice(0, 5), [], `${wrong.length} of ${requests} requests got a wrong response`)
     assert.isBelow(slowest, longest)
     return seen()
   })

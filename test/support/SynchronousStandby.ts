@@ -13,7 +13,7 @@ export const standbyName = "standby"
 
 const until = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   effect.pipe(
-    Effect.filterOrFail(holds, () => `${what} did not happen`),
+    Effect.filterOrFail(holds, () => `The standby did not ${what} within a minute`),
     Effect.retry({ schedule: Schedule.spaced("50 millis"), times: 1200 }),
   )
 
@@ -52,8 +52,8 @@ export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServe
     from pg_stat_replication where application_name = '${standbyName}'`
   const waitUntilReplicating = (what: string, holds: (row: Readonly<Record<string, unknown>>) => boolean) =>
     until(what, queryServer(primary.url, replication), ({ rows: [row] }) => row !== undefined && holds(row))
-  yield* waitUntilReplicating("that it streams", ({ state }) => state === "streaming")
-  const isSynchronous = waitUntilReplicating("that it is synchronous", ({ sync_state }) => sync_state === "sync")
+  yield* waitUntilReplicating("stream", ({ state }) => state === "streaming")
+  const isSynchronous = waitUntilReplicating("become synchronous", ({ sync_state }) => sync_state === "sync")
   /** Makes each commit on the primary wait for the standby. */
   const synchronous = queryServer(
     primary.url,
@@ -63,10 +63,10 @@ export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServe
     Effect.andThen(isSynchronous),
     Effect.asVoid,
   )
-  /** Waits until the standby has everything that is visible on the primary, also after the primary's restart. */
+  /** Waits until the standby has everything that is visible on the primary, even after a restart of the primary. */
   const waitUntilComplete = Effect.asVoid(
     waitUntilReplicating(
-      "that it is complete",
+      "catch up",
       ({ is_complete, sync_state }) => sync_state === "sync" && is_complete === true,
     ),
   )

@@ -7,7 +7,7 @@ export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
   const pairs = new Set<readonly [Socket, Socket]>()
   let [stalled, target, connections] = [false, first, 0]
   let [cutText, cuts] = ["", 0]
-  /** Passes on what the server sends, and ends the stream directly before the text. */
+  /** Passes on what the server sends, but ends the stream directly before `cutText`. */
   const makeCutter = () => {
     const cutter = new Transform({
       transform: (chunk: Buffer, _, done) => {
@@ -69,7 +69,7 @@ export const startTcpProxy = Effect.fnUntraced(function* (first: number) {
     Effect.sync(() => {
       cutText = text
     })
-  /** Sends new connections to another port. Open connections stay as they are. */
+  /** Sends new connections to another port and does not stall them. Open connections stay as they are. */
   const lead = (port: number) =>
     Effect.sync(() => {
       target = port

@@ -11,7 +11,7 @@ export const skipUnlessThorough = Effect.sync(() => {
   if (depth === "fast") TestRunner.getCurrentTest()?.context.skip("slow")
 })
 
-/** Returns the number of random inputs for a property test. If most are skipped, it is a tenth, but not too few. */
+/** Returns the number of random inputs for a property test: if most are skipped, a tenth, but at least 3 or 10. */
 export const inputs = (count: number) =>
   hasAllInputs ? count : Math.min(count, Math.max(depth === "fast" ? 3 : 10, Math.ceil(count / 10)))
 

@@ -49,7 +49,7 @@ const start = Effect.gen(function* () {
   const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })
   yield* admin.query(`create database ${embeddedDatabaseUser}`)
   const url = at(embeddedDatabaseUser)
-  // Every service creates missing partitions when it starts, so the database that is copied has them.
+  // Create the partitions here, so that no service needs to when it starts on a copy of the database.
   yield* createUpcomingUsagePartitions.pipe(
     Effect.provide(Migrations.migrationsLayer.pipe(Layer.provideMerge(PgClient.layer({ url: Redacted.make(url) })))),
   )
