@@ -170,7 +170,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
             (1000000000 - min(balance_microdollars))::int as charged
           from accounts as it join usage using (account_id) where name = 'steady' group by it.account_id
         `
-        // Adds one request per path, which the clients send before they count.
+        // Before the clients begin to count, they send one request per path.
         const requests = seen.requests + SteadyClients.mixedPaths.length
         const [{ cost } = { cost: 0 }] = sums
         assert.deepStrictEqual(Array.from(sums), [
