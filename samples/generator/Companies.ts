@@ -32,7 +32,7 @@ const makeSymbol = (number: number) => {
   return `${letter(2)}${letter(1)}${letter(0)}${String(number % 1000).padStart(3, "0")}`
 }
 
-/** Larger markets repeat the scenarios of the small one with invented names and four symbols per company. */
+/** Returns the profile of a company. Further companies repeat the named ones' scenarios with invented names. */
 const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   const base = namedCompanies[number % namedCompanies.length] ?? { scenario: "largeCap", name: "", symbols: ["NON3"] }
   if (number < namedCompanies.length) return base
@@ -79,11 +79,11 @@ export const renamesOf = ({ scenario, profile }: Company) =>
 export const symbolOn = (company: Company, day: Day) =>
   renamesOf(company).findLast((rename) => rename.day <= day)?.next ?? company.profile.symbols[0]
 
-/** Example: `https://example.com/filings/9990001000/…` */
+/** Returns a URL such as `https://example.com/filings/9990001000/…`. */
 export const filingUrl = ({ cik }: Company, ...path: ReadonlyArray<string>) =>
   ["https://example.com/filings", cik, ...path].join("/")
 
-/** Example: `2026-06-01 18:05:00`, the usual `last_updated` time. */
+/** Formats the usual time of `last_updated`, such as `2026-06-01 18:05:00`. */
 export const formatEvening = (day: Day) => `${formatDate(day)} 18:05:00`
 
 type ScenarioName = keyof typeof scenarios

@@ -25,7 +25,7 @@ const filingColumns = ({ documents }: CompanyHistory, from: Day, to: Day) => {
   }
 }
 
-/** False on some days, whose times and market cap are null, so that every nullable column is null in some row. */
+/** Whether the day has times and a market cap. Some days lack them, so that each nullable column is null somewhere. */
 const isFullyRecorded = ({ gap: { session, topic } }: GapDay) => topic !== null || session % 5 !== 0
 
 const formatMarketCapAt = (history: CompanyHistory, session: number, close: number) =>

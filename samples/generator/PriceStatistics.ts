@@ -4,7 +4,7 @@ import { splitRatioSince } from "./Deals.ts"
 import { divideRounded, formatPercentChange, formatPrice, valueInCents } from "./Decimals.ts"
 import type { CompanyHistory } from "./Market.ts"
 
-/** Last close on or before `day`, in ticks; null if there is none. */
+/** Returns the last close on or before `day`, in ticks; null if there is none. */
 export const closeOn = ({ company: { scenario }, prices }: CompanyHistory, day: Day = today) => {
   const session = sessionOn(day)
   return scenario.firstSession === null || session < scenario.firstSession || day < 0
@@ -50,7 +50,7 @@ export const highLow365Columns = (history: CompanyHistory) => {
     : { high_365: formatPrice(Math.max(...closes)), low_365: formatPrice(Math.min(...closes)) }
 }
 
-/** Highest close of the 60 days up to `day`, in ticks. */
+/** Returns the highest close of the 60 days up to `day`, in ticks; null if there is none. */
 export const highestClose60Days = (history: CompanyHistory, day: Day) => {
   const closes = splitAdjustedCloses(history, day - 60, day)
   return closes.length === 0 ? null : Math.max(...closes)

@@ -78,7 +78,7 @@ const sizeColumns = (history: CompanyHistory) => {
   }
 }
 
-/** Skips companies held by institutions. */
+/** Returns the row of a company; none if it is held by institutions. */
 export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
   const { company } = history
   if (company.scenario.ownershipData === "institutions") return []

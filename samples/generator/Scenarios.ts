@@ -19,9 +19,9 @@ export interface Gap {
   readonly volumeMultiple: number
   /** Topic of the news behind the gap; null if there is no news. */
   readonly topic: NewsTopicName | null
-  /** The news is published the evening before, so the price already rises after hours. */
+  /** Whether the news is published in the evening before, so that the price already rises after hours. */
   readonly startsEveningBefore: boolean
-  /** The anomaly detector flags this day. */
+  /** Whether the anomaly detector flags this day. */
   readonly isFlagged: boolean
 }
 

@@ -13,7 +13,7 @@ const steps = [
   { key: "split:effective", action_type: "split_effective" },
 ] as const
 
-/** A reverse split has a ratio range until the board decides; then it has a ratio and an effective date. */
+/** Returns the terms of a split. A reverse split has a ratio range until the board decides on a ratio and a date. */
 const termColumns = (
   { effective, from, to, vote, voteFiled }: StockSplit,
   action: typeof steps[number]["action_type"],

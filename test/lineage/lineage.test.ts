@@ -129,7 +129,7 @@ const chains = Arbitrary.map(
 const symbolPairs = (symbols: ReadonlyArray<string>) =>
   symbols.flatMap((from) => symbols.filter((to) => to !== from).map((to) => [from, to] as const))
 
-/** Removes events with the same symbols, date and CIK as another one, which D22 (constraints) keeps out of the table. */
+/** Removes events whose symbols, date and CIK are those of another, which D22 (constraints) keeps out of the table. */
 const withoutRepeats = (events: Events): Events =>
   events.filter((one, at) =>
     !events.slice(0, at).some((other) =>

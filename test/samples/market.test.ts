@@ -17,7 +17,7 @@ const today = "2026-11-13"
 
 const lists = new Set(["tickers", "tags", "filing_types", "all_tags", "owners"])
 
-/** The column with the sources of a row, which has a link to each document, or is null. */
+/** Returns the name of the column with the links to a row's documents, which may be null. */
 const sourcesOf = (table: string) => table === "ticker_changes" ? "source_links" : "source"
 
 const listColumns = (table: string) => new Set([...lists, sourcesOf(table)])
