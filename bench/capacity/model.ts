@@ -75,10 +75,10 @@ export interface Need {
   readonly sending: number
 }
 
-/** PostgreSQL CPU for reading: an uncached response minus a cached one, which only writes its usage row. */
+/** Returns PostgreSQL's CPU time for reading: that of a miss minus that of a hit, which only writes its usage row. */
 const readingOf = () => value("postgresMiss") - value("postgresHit")
 
-/** PostgreSQL CPU per usage row. Each process writes a batch four times a second. Rows of large batches cost less. */
+/** Returns PostgreSQL's CPU time per usage row. Each process writes four batches a second; large ones cost less. */
 const writingOf = (rate: number, processes: number) => {
   const rows = rate / processes * 0.25
   return rows < 100 ? value("usageRowSmallBatch") : value("usageRow")

@@ -21,12 +21,12 @@ export interface Company {
   readonly industry: string | null
 }
 
-/** A CIK (SEC company number) that is not assigned. Every second CIK has leading zeros, which clients often drop. */
+/** Returns a CIK (SEC company number) that is not assigned. Half of them have leading zeros, to test clients that drop these. */
 const makeCik = (number: number) => String((number % 2 === 0 ? 9_990_001_000 : 999_001_000) + number).padStart(10, "0")
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/** Three letters and three digits: 17.6 million symbols, all longer than those of the named companies. */
+/** Returns a symbol of three letters and three digits (17.6 million), longer than those of the named companies. */
 const makeSymbol = (number: number) => {
   const letter = (index: number) => alphabet.charAt(Math.floor(number / 1000 / 26 ** index) % 26)
   return `${letter(2)}${letter(1)}${letter(0)}${String(number % 1000).padStart(3, "0")}`
@@ -67,7 +67,7 @@ export const makeCompany = (seed: number, number: number): Company => {
   }
 }
 
-/** Symbol changes, oldest first. */
+/** Returns a company's symbol changes, oldest first. */
 export const renamesOf = ({ scenario, profile }: Company) =>
   scenario.renames.map((session, index) => ({
     day: dayOfSession(session),
@@ -75,7 +75,7 @@ export const renamesOf = ({ scenario, profile }: Company) =>
     next: profile.symbols[index + 1] ?? "",
   }))
 
-/** The company's symbol on a day. */
+/** Returns the company's symbol on a day. */
 export const symbolOn = (company: Company, day: Day) =>
   renamesOf(company).findLast((rename) => rename.day <= day)?.next ?? company.profile.symbols[0]
 

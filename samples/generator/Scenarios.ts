@@ -93,7 +93,7 @@ export interface Scenario {
   readonly delisted?: number
 }
 
-/** A gap whose unspecified properties are random. */
+/** Makes a gap whose unspecified properties are random. */
 const makeGap = (random: RandomSource, session: number, open: number, overrides: Partial<Gap> = {}): Gap => {
   const high = random.between(0.08, 0.3 + open)
   return {

@@ -55,6 +55,6 @@ export const buildSplitStatusRows = (history: CompanyHistory) => {
   })
 }
 
-/** Days of the splits that have taken effect. */
+/** Returns the days of the splits that have taken effect. */
 export const effectiveSplitDays = ({ scenario: { split } }: Company) =>
   split?.effective !== undefined && dayOfSession(split.effective) <= today ? [dayOfSession(split.effective)] : []

@@ -63,7 +63,7 @@ const byDate: Order.Order<TickerChangeEvent> = Order.combineAll([
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.cik ?? ""),
 ])
 
-/** A missing CIK is unknown, so it does not count as a different one. */
+/** Returns the different CIKs. A missing CIK is unknown, so it does not count as a different one. */
 const distinctCiks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
 
 const repeatedValues = (values: ReadonlyArray<string>): ReadonlySet<string> => {
@@ -97,7 +97,7 @@ const reasonChecks: ReadonlyArray<readonly [LineageReason, (ordered: Events) => 
 const applyChecks = (ordered: Events) =>
   reasonChecks.map(([reason, check]) => ({ reason, contributes: check(ordered) }))
 
-/** A reason applies if at least one event contributes to it. */
+/** Returns the reasons that apply, because at least one event contributes to them. */
 const findReasons = (ordered: Events) =>
   applyChecks(ordered).flatMap(({ contributes, reason }) => ordered.some(contributes) ? [reason] : [])
 

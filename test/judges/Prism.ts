@@ -34,7 +34,7 @@ const listExamples = (path: string, operation: unknown): ReadonlyArray<PlannedRe
     }))
   ).filter(({ status }) => status !== 422)
 
-/** Prism waits for the end of a response, which streams do not have. */
+/** Whether the operation is a stream. Prism waits for the end of a response, which streams do not have. */
 const isEndless = (operation: unknown) =>
   valueAt(operation, "responses", "200", "content", eventStreamContentType) !== undefined
 

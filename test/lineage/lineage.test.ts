@@ -641,7 +641,7 @@ describe("each component of the sample data (D20, D21)", () => {
       quoted?.replaceAll('""', '"') ?? plain ?? ""
     )
 
-  /** D19 (eligible events): confirmed and effective. The samples are from November 2026. */
+  /** Reads the eligible events (D19) of a file: confirmed, and effective in November 2026, when the samples end. */
   const eligible = (file: string): Events => {
     const [header = "", ...lines] = readFileSync(new URL(`../../samples/${file}`, import.meta.url), "utf8")
       .split("\n").filter((line) => line !== "")

@@ -32,7 +32,7 @@ const server = Layer.unwrap(
   ),
 ).pipe(Layer.provideMerge(DedicatedPostgres.layer), Layer.provideMerge(NodeServices.layer))
 
-/** A row of the dataset whose changes both releases must see. */
+/** Returns a line of a file for the dataset whose changes both releases must see. */
 const split = (id: string) =>
   `{"id":"${id}","ticker":"UPGR","action_type":"pending_vote","executed":false,"filed_at":"2026-01-02",` +
   `"form_type":"8-K","last_updated":"2026-01-02 09:30:00"}\n`

@@ -47,7 +47,7 @@ export const byDate = Order.combineAll<Fact>([
 
 const isUsable = ({ end, filed, val }: Fact) => val >= 1 && val <= Number.MAX_SAFE_INTEGER && end <= filed
 
-/** Drops values outside of the safe range, dates after the filing, contradictions in one filing, and repetitions. */
+/** Drops values below 1 or too large, dates after the filing, contradictions in one filing, and repetitions. */
 const selectUsable = (facts: ReadonlyArray<Fact> = []) =>
   Array.from(Map.groupBy(facts.filter(isUsable), ({ accn, end }) => `${accn} ${end}`).values())
     .filter((repeated) => new Set(repeated.map(({ val }) => val)).size === 1)

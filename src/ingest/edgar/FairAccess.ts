@@ -10,7 +10,7 @@ import { monotonicClock } from "../../observability/MonotonicTime.ts"
 /** Interval between two slots. At 8 slots per second, requests that start late still stay within the limit. */
 const slotInterval = Duration.millis(125)
 
-/** A later process drops its slot and takes another, so that no second has more than 8 × (1 + 0.25) = 10 starts. */
+/** A process that is later than this takes another slot, so no second has more than 8 × (1 + 0.25) = 10 requests. */
 const maxLatenessMillis = 250
 
 /** Length of a pause. The SEC blocks an address until it has kept to the limit for ten minutes. */

@@ -63,7 +63,7 @@ const decodeValidators = decodeRows(
   Schema.Struct({ etag: Schema.NullOr(Schema.String), last_modified: Schema.NullOr(Schema.String) }),
 )
 
-/** SQL for a time in milliseconds since 1970. */
+/** Returns SQL for a time in milliseconds since 1970. */
 const toTimestamp = (sql: SqlClient.SqlClient, millis: number) => sql`to_timestamp(${millis / 1000}::float8)`
 
 export const beginRun = Effect.fnUntraced(function* ({ datasets, scheduled, since, startedAt, tickers }: NewRun) {
