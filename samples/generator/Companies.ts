@@ -21,7 +21,7 @@ export interface Company {
   readonly industry: string | null
 }
 
-/** Returns a CIK (SEC company number) that is not assigned. Half of them have leading zeros, to test clients that drop these. */
+/** Returns an unassigned CIK (SEC company number). Half of them have leading zeros, which clients often drop. */
 const makeCik = (number: number) => String((number % 2 === 0 ? 9_990_001_000 : 999_001_000) + number).padStart(10, "0")
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
