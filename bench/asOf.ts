@@ -19,7 +19,7 @@ const [warmups, repetitions] = [200, 400]
 
 const marker = join(home, "as-of.json")
 
-/** Fills the table, then changes every row nine times. Returns a moment after each round. */
+/** Fills the table, then changes every row nine times. Returns ten times: at which each version was current. */
 const fill = async (url: string) => {
   const steps = readFileSync(join(import.meta.dirname, "data.sql"), "utf8").split(/^-- step: /m)
   const client = new pg.Client({ connectionString: url })
@@ -54,7 +54,7 @@ const median = (values: ReadonlyArray<number>) =>
 
 const runners = "/v1/intraday-runners"
 
-/** `number` selects different tickers and pages. */
+/** Paths of the requests. `number` varies the ticker or the month. */
 const requests: Readonly<Record<string, (number: number) => string>> = {
   "one ticker": (number) => `${runners}?ticker=${ticker(1 + number % tickers)}`,
   "ten tickers": (number) =>

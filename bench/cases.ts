@@ -10,7 +10,7 @@ export interface Case {
   readonly name: string
   readonly path: string
   readonly modes: ReadonlyArray<Mode>
-  /** Requests of `miss`, in order. With a `counter` they can be repeated; without one each is sent only once. */
+  /** Requests of `miss`, in order. With a `counter`, each is different even if it is repeated. */
   readonly misses: ReadonlyArray<QueryParameters>
   /** Requests of `hit` and `304`, the most popular first. */
   readonly popular: ReadonlyArray<QueryParameters>
@@ -30,7 +30,7 @@ const popularity = 1000
 const draws = 20_000
 export const tickers = 5000
 
-/** Random tickers, from the number `first` on. */
+/** Returns random tickers whose numbers are `first` or greater. */
 const randomTickers = (among: number, seed: number, first = 1) => {
   const chance = random(seed)
   return Array.from(
@@ -65,7 +65,7 @@ const runners = (
 
 const dayOf = (number: number) => new Date(Date.UTC(2017, 0, 1 + number)).toISOString().slice(0, 10)
 
-/** Filters by a range of thirty days and a range of twenty percentage points for the gap. */
+/** Returns filters for a range of thirty days, and for gaps in a range of twenty percentage points. */
 const ranges = (
   seed: number,
   digits: string,
@@ -86,7 +86,7 @@ const ranges = (
   })
 }
 
-/** The first 1,000 symbols are the popular ones; each other symbol is requested once. */
+/** Makes a case whose first 1,000 shuffled symbols are the popular ones. The others are the misses. */
 const lineage = (
   name: string,
   { first, symbols }: typeof chainsOf3,
@@ -153,7 +153,7 @@ export const runners100Small = runners("runners-100", ["miss"], {
   limit: "100",
 }, 500)
 
-/** The chains of twelve links in `data.sql` whose symbols have runners: thirteen consecutive tickers each. */
+/** `data.sql` has chains of twelve links whose symbols have runners: each has thirteen consecutive tickers. */
 const symbolsOfFollowed = 13
 const followedTickers = Math.floor(tickers / symbolsOfFollowed) * symbolsOfFollowed
 

@@ -31,7 +31,7 @@ interface ClientReport {
   readonly max: number
 }
 
-/** Writes until it is stopped: rows of a new symbol, and then a correction of each of them. */
+/** Writes until it is stopped: inserts rows of a new symbol, and then corrects each of them. */
 const startWriter = async (url: string) => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
@@ -128,7 +128,7 @@ try {
     cpu = used
   }
   await writer.stop()
-  // All clients receive everything: the same number of bytes, without an end.
+  // All clients have received everything if their numbers of bytes are equal and no longer grow.
   const isComplete = () => {
     const [before, last] = reports.slice(-2)
     return before !== undefined && last !== undefined && last.least === last.most && last.most === before.most

@@ -14,7 +14,7 @@ const bytes: Array<number> = []
 let delays: Array<number> = []
 let [opened, ended] = [0, 0]
 
-/** The delay of the change whose time begins after the marker, in ms; undefined if the chunk ends within the time. */
+/** Returns the delay of the change at a marker, in ms. Undefined: there is no marker, or the chunk ends too early. */
 const readDelay = (chunk: Buffer, at: number, now: number) => {
   const start = at + marker.length
   if (at < 0 || start + timeLength > chunk.length) return undefined
@@ -30,7 +30,7 @@ for (let client = 0; client < Number(clients); client += 1) {
     response.on("data", (chunk: Buffer) => {
       bytes[client] = (bytes[client] ?? 0) + chunk.length
       const now = Date.now()
-      // The oldest and the newest change of the chunk. Parsing every change would take longer than sending it.
+      // Samples the oldest and the newest change of the chunk. Parsing every change would take longer than sending it.
       for (const at of [chunk.indexOf(marker), chunk.lastIndexOf(marker)]) {
         const delay = readDelay(chunk, at, now)
         if (delay !== undefined) delays.push(delay)

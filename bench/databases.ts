@@ -1,4 +1,4 @@
-/** The two databases. Migrations of the service create them, `data.sql` fills them, and they are kept until it changes. */
+/** The two databases. The service's migrations create their tables. The data is kept until `data.sql` changes. */
 import { createHash } from "node:crypto"
 import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -52,7 +52,7 @@ const fill = async (url: string, database: Database) => {
   }
 }
 
-/** Creates the databases that do not exist yet. Returns an API key for each. */
+/** Creates the databases that do not exist or have outdated data. Returns an API key for each. */
 export const prepareData = async (
   postgres: Postgres,
   wanted: ReadonlyArray<Database> = databases,

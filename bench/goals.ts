@@ -36,7 +36,7 @@ interface Comparison {
   readonly case: string
   readonly mode: Mode
   readonly rival: ServerName
-  /** How the rival is called in the table. */
+  /** What the rival is called in the table. */
   readonly title: string
   readonly limit: number
 }
@@ -73,13 +73,13 @@ const measureTail = (mode: Mode) => (of: Outcome): Measured => {
   return found === undefined ? notMeasured : { value: medianOf(found, "p99") / medianOf(found, "p50") }
 }
 
-/** Returns the one that decides: the largest for a maximum, and the smallest for a minimum. */
+/** Returns the value that decides whether the goal is met: the largest for a maximum, the smallest for a minimum. */
 const selectWorst = (measured: ReadonlyArray<Measured>, isMaximum: boolean) =>
   measured.filter(({ value }) => !Number.isNaN(value)).toSorted((one, other) =>
     isMaximum ? other.value - one.value : one.value - other.value
   )[0] ?? notMeasured
 
-/** The largest spread among the rates that the comparisons use. */
+/** Returns the largest spread among the rates that the comparisons use. */
 const measureSpread = (of: Outcome) => {
   const used = comparisons.flatMap(({ case: name, mode, rival }) =>
     [find(of, "tickerline", name, mode, 32), find(of, rival, name, mode, 32)].filter((one) => one !== undefined)
@@ -109,7 +109,7 @@ const goals: ReadonlyArray<Goal> = [
     unit: "×",
   })),
   {
-    name: "Runners of thirteen symbols by those of one, miss",
+    name: "Time for the runners of thirteen symbols / of one, miss",
     measure: (of) => ({
       value: divide(
         find(of, "tickerline", "runners-10", "miss", 32),
@@ -122,14 +122,14 @@ const goals: ReadonlyArray<Goal> = [
   },
   { name: "Spread of these rates", measure: measureSpread, limit: 15, isMaximum: true, unit: " %" },
   {
-    name: "p99 by p50 at 256 connections, miss",
+    name: "p99 / p50 at 256 connections, miss",
     measure: measureTail("miss"),
     limit: 3,
     isMaximum: true,
     unit: "×",
   },
   {
-    name: "p99 by p50 at 256 connections, hit",
+    name: "p99 / p50 at 256 connections, hit",
     measure: measureTail("hit"),
     limit: 3,
     isMaximum: true,
@@ -142,9 +142,9 @@ const goals: ReadonlyArray<Goal> = [
     isMaximum: true,
     unit: " MiB",
   },
-  { name: "Deno: Node, in every case", measure: measureDeno, limit: 0.8, unit: "×" },
+  { name: "Rate on Deno / on Node, in every case", measure: measureDeno, limit: 0.8, unit: "×" },
   {
-    name: "A miss with ten times the rows",
+    name: "Time for a miss with 500,000 rows / with 50,000",
     measure: ({ growth }) =>
       selectWorst(
         growth.map(({ connections, large, small }) => ({

@@ -1,6 +1,6 @@
 /**
- * `npm run ingest` reads 2 GB of ownership filings into rows, and prints their rate and the memory over time. The filings
- * are the recordings of the tests, generated in this process as the bytes that the SEC would send.
+ * `npm run ingest` turns 2 GB of ownership filings into rows, and prints the rate and the memory over time. The filings
+ * are copies of the tests' recordings, made in this process as the bytes that the SEC would send.
  */
 import { Result } from "effect"
 import process from "node:process"

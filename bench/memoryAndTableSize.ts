@@ -1,4 +1,4 @@
-/** Measures memory after many requests, and how the size of the table affects a request. Each uses its own server. */
+/** Measures memory after many requests, and how the size of a table affects a request. Both start their own servers. */
 import { cases, runners10, runners10Small } from "./cases.ts"
 import { runWrk } from "./wrk.ts"
 import { readMemory } from "./processStats.ts"
@@ -26,7 +26,7 @@ type Keys = Readonly<Record<"bench" | "bench_small", string>>
 
 const half = 500_000
 
-/** Alternates between requests for rows and for lineages. */
+/** Measures memory after 500,000 requests for rows, and as many for lineages. */
 export const measureMemory = async (
   postgres: Postgres,
   keys: Keys,
@@ -64,7 +64,7 @@ export const measureMemory = async (
   }
 }
 
-/** Alternates between both databases, so that other load on the machine affects both equally. */
+/** Compares a large and a small table in turns, so that other load on the machine affects both equally. */
 export const measureGrowth = async (
   postgres: Postgres,
   keys: Keys,

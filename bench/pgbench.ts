@@ -14,7 +14,7 @@ type PgbenchResult = Pick<WrkResult, "perSecond" | "requests"> & {
 const listed = (names: ReadonlyArray<string>) => names.map((name) => `"${name}"`).join(", ")
 const selected = (columns: Columns) => `row(${listed(Object.keys(columns))})`
 
-/** SQL expression for the symbol of the number m, the same as in `data.sql`. */
+/** Returns an SQL expression for the symbol of the number m, which is the same as in `data.sql`. */
 const letters = (length: number) =>
   Array.from({ length }, (_, at) => `chr(65 + :m / ${26 ** at} % 26)`).join(
     " || ",

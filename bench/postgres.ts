@@ -48,7 +48,7 @@ const settings = {
   timezone: "UTC",
 }
 
-/** The user that runs PostgreSQL if this program runs as root, because PostgreSQL refuses to run as root. */
+/** Returns the user that runs PostgreSQL if this program runs as root, because PostgreSQL refuses to run as root. */
 const accountOf = () => {
   if (process.getuid?.() !== 0) return undefined
   const users = readFileSync("/etc/passwd", "utf8").split("\n").map((line) => line.split(":"))

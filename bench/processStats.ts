@@ -27,10 +27,10 @@ const statOf = (pid: number): Stat | undefined => {
   }
 }
 
-/** CPU time of a process in microseconds. */
+/** Reads the CPU time of a process, in microseconds. */
 export const readCpu = (pid: number) => (statOf(pid)?.own ?? 0) * microsecondsPerTick
 
-/** CPU time in microseconds of a process and of its children, including children that have exited. */
+/** Reads the CPU time of a process and of its children, in microseconds, including children that have exited. */
 export const readTreeCpu = (pid: number) => {
   const stats = readdirSync("/proc").filter((name) => /^\d+$/.test(name)).map((
     name,
@@ -51,7 +51,7 @@ const mebibytes = (pid: number, name: string) => {
   return Number(kilobytes ?? 0) / 1024
 }
 
-/** Resident memory in MiB: the current value and the maximum. */
+/** Reads the resident memory in MiB: the current value and the maximum. */
 export const readMemory = (pid: number) => ({
   now: mebibytes(pid, "VmRSS"),
   most: mebibytes(pid, "VmHWM"),

@@ -46,7 +46,7 @@ export interface Running {
   readonly stop: (signal?: NodeJS.Signals) => Promise<void>
 }
 
-/** Starts a program in its own session. So Ctrl-C only reaches the benchmark, which then stops its programs in order. */
+/** Starts a program in its own session, so Ctrl-C reaches only the benchmark, which stops its programs in order. */
 export const start = (command: Command, log: string) =>
   new Promise<Running>((resolve, reject) => {
     const output = openSync(log, "w")
@@ -116,7 +116,7 @@ export const findFreePort = () =>
 
 export type CleanupSteps = Array<() => Promise<void> | void>
 
-/** Cleanup steps, run in reverse order by `cleanUp`, with the outer cleanup, or on SIGINT or SIGTERM. */
+/** Makes a list of cleanup steps. `cleanUp`, the outer cleanup, or else SIGINT or SIGTERM runs it in reverse order. */
 export const makeCleanup = (outer?: CleanupSteps) => {
   const cleanupSteps: CleanupSteps = []
   let ending: Promise<void> | undefined

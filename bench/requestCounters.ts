@@ -1,4 +1,4 @@
-/** Reads Tickerline's request counters, to check which way the measured requests took. */
+/** Reads Tickerline's request counters, to check whether the measured requests were answered from a cache. */
 import type { Case, Mode } from "./cases.ts"
 import { sendRequest } from "./httpClient.ts"
 
@@ -20,7 +20,7 @@ export const readRequestCounters = async (metricsPort: number): Promise<RequestC
   return counters
 }
 
-/** Responses of a cached case that may come from a query: a part of the requests, for example after midnight. */
+/** Maximum share of a cached case's responses that may come from a query, as they do after midnight. */
 const maxUncachedShare = 0.01
 
 interface Sent {
@@ -32,8 +32,8 @@ interface Sent {
 }
 
 /**
- * Fails if requests took another way than intended: misses must all be queried, and hits and 304 must come from the cache.
- * At its end the load generator closes its connections, so that each of them may have one more request of any kind.
+ * Fails unless all misses were queried, and hits and 304 came from the cache. At its end, the load generator closes its
+ * connections, so each of them may have one more request of any kind.
  */
 export const checkCounters = (
   before: RequestCounters,

@@ -5,7 +5,7 @@ import { type Case, type Mode, type QueryParameters, requestTarget } from "./cas
 import { home } from "./postgres.ts"
 import { random, zipf } from "./symbols.ts"
 
-/** Formats an HTTP request. PostGraphile has a writer of its own, because its API is GraphQL. */
+/** Formats an HTTP request. PostGraphile has a formatter of its own, because its API is GraphQL. */
 export type RequestFormatter = (
   of: Case,
   parameters: QueryParameters,
@@ -38,7 +38,7 @@ export const formatRestRequest = (key: string): RequestFormatter => (of, paramet
 export const hasCounter = ({ misses: [first] }: Case) =>
   Object.values(first ?? {}).some((value) => value.includes("\x1A"))
 
-/** `tags`: the ETags of the popular responses, for the mode 304. */
+/** Writes the files for a case and a mode. `tags` has the ETags of the popular responses, for the mode 304. */
 export const writePlan = (
   name: string,
   of: Case,

@@ -1,4 +1,4 @@
-/** Checks that the necessary programs are installed; installs them as root on Debian. */
+/** Checks that the required programs are installed. As root on Debian, installs missing ones. */
 import { accessSync, constants, existsSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"

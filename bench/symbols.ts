@@ -8,17 +8,17 @@ const letters = (mixed: number, length: number) => {
   return symbol
 }
 
-/** Symbol of a ticker with runners, a screener row and filings. */
+/** Returns the symbol of a ticker with runners, a screener row and filings. */
 export const ticker = (number: number) => letters(number * 7919 % 26 ** 4, 4)
 
-/** Symbol of a chain of ticker changes. */
+/** Returns a symbol in a chain of ticker changes. */
 export const chainSymbol = (number: number) => letters(number * 100_003 % 26 ** 6, 6)
 
 /** Numbers of the symbols in chains of three events (four symbols each) and of twelve events (thirteen each). */
 export const chainsOf3 = { first: 0, symbols: 200_000 }
 export const chainsOf12 = { first: 200_000, symbols: 650_000 }
 
-/** The generator Mulberry32: random numbers from 0 to 1. */
+/** Returns a generator of random numbers from 0 to 1 (Mulberry32). */
 export const random = (seed: number) => {
   let state = seed >>> 0
   return () => {
@@ -35,7 +35,7 @@ export const shuffle = <A>(
 ): ReadonlyArray<A> =>
   items.map((item) => ({ item, at: chance() })).toSorted((left, right) => left.at - right.at).map(({ item }) => item)
 
-/** Random numbers below `size` with a Zipf distribution: the nth number is 1/n times as frequent as the first. */
+/** Returns random numbers below `size` with a Zipf distribution: the nth is 1/n times as frequent as the first. */
 export const zipf = (
   size: number,
   length: number,

@@ -44,8 +44,8 @@ const plans = new Map<string, Plan>()
 const cursors = new Map<string, number>()
 
 /**
- * Requests of a plan, which wrk holds in memory. A lineage may be sent again after so many others: by then Tickerline has
- * forgotten it, which the request counters show.
+ * Maximum number of requests in a plan, because wrk holds them in memory. After this many requests, a lineage may be
+ * repeated: by then it is no longer in Tickerline's cache, which the request counters confirm.
  */
 const maxRequests = 100_000
 
@@ -74,7 +74,7 @@ const warm = async ({ port }: Server, of: Case, key: string) => {
   }
 }
 
-/** Fails if responses are much shorter than verified, which means that they were cut off. */
+/** Fails if responses are much shorter than the verified ones, because they were cut off, or if a 304 has a body. */
 const checkSize = ({ mode }: Task, perResponse: number, verified: number) => {
   const wrong = mode === "304" ? perResponse > 1500 : perResponse < 0.8 * verified
   if (wrong) {
@@ -96,10 +96,10 @@ const warmUp = async (
   }
 }
 
-/** Time for the requests that the load generator left behind, in milliseconds. */
+/** Time for the requests that the load generator left unfinished, in milliseconds. */
 const settling = 250
 
-/** Returns a function that fails if the requests since then were not counted as this task. */
+/** Returns a function that fails if the requests since this call were not counted as those of the task. */
 const watchCounters = async ({ metricsPort }: Server, task: Task) => {
   if (metricsPort === undefined) return () => Promise.resolve()
   const read = () => sleep(settling).then(() => readRequestCounters(metricsPort))

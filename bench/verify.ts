@@ -7,7 +7,7 @@ import * as PostGraphile from "./servers/queries.ts"
 
 const sampled = 16
 
-/** A sample of each kind of request. The misses use symbols and counters that no measurement uses. */
+/** Returns some requests of each kind. The misses have counters that no measurement uses. */
 const sampleOf = ({ misses, popular }: Case) => ({
   popular: popular.slice(0, sampled),
   misses: misses.slice(-sampled).map((parameters, at): QueryParameters =>
@@ -41,7 +41,7 @@ const bodyOf = async (server: Server, of: Case, parameters: QueryParameters, key
 }
 
 export interface Verified {
-  /** Average length of the bodies, by server and case. */
+  /** Average size of the sent bodies, by server and case. */
   readonly bytes: ReadonlyMap<string, number>
   readonly notes: ReadonlyArray<string>
 }
@@ -106,7 +106,7 @@ export const verify = async (
   return { bytes, notes: [...new Set(notes)] }
 }
 
-/** Returns the ETags of the popular responses, or none if Tickerline sends none. Fails if an ETag does not get 304. */
+/** Returns the ETags of the popular responses, if Tickerline sends any. Fails if an ETag does not get a 304. */
 export const readETags = async (
   servers: ReadonlyArray<Server>,
   of: Case,

@@ -39,7 +39,7 @@ export interface WrkOptions {
   readonly expect?: number
 }
 
-/** Fails if a response is missing or does not have the expected status. */
+/** Sends the requests of a plan. Fails if a response is missing or does not have the expected status. */
 export const runWrk = async (
   { connections, cursor, expect, plan, port, seconds }: WrkOptions,
 ): Promise<WrkResult> => {

@@ -1,6 +1,6 @@
 /**
- * `npm run costs` measures the CPU, network and WAL of one request: the inputs of SCALING.md. CPU times hardly depend on
- * other load, so the machine may be busy.
+ * `npm run costs` measures the CPU, network and WAL of one request, which are inputs of SCALING.md. CPU times hardly
+ * depend on other load, so the machine may be busy.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -106,14 +106,14 @@ const measureCosts = async (
   }
 }
 
-/** CPU time of an idle process, in microseconds per second. */
+/** Measures the CPU time of an idle service, in microseconds per second. */
 const idle = async ({ postgres }: Testbed, { pid }: Service) => {
   const before = [readCpu(pid), readTreeCpu(postgres.pid)] as const
   await sleep(10_000)
   return { service: (readCpu(pid) - before[0]) / 10, database: (readTreeCpu(postgres.pid) - before[1]) / 10 }
 }
 
-/** Costs per row of an export of 50,000 rows. */
+/** Measures the costs per row of an export of 50,000 rows. */
 const measureExport = async ({ key, postgres }: Testbed, { pid, port }: Service) => {
   const before = [readCpu(pid), readTreeCpu(postgres.pid)] as const
   let [rows, bytes] = [0, 0]

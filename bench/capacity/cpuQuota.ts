@@ -6,7 +6,7 @@ import process from "node:process"
 export interface CpuQuota {
   /** Adds a process with all of its threads. Linux removes the process when it exits. */
   readonly add: (pid: number) => void
-  /** Share of the periods since the last call in which the process used up its quota. */
+  /** Returns the share of the scheduling periods since the last call in which the process used up its quota. */
   readonly throttled: () => number
   readonly remove: () => void
 }
@@ -21,7 +21,7 @@ const isUnified = () => existsSync(join(unified, "cgroup.controllers"))
 
 const number = (text: string, name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(text)?.[1] ?? 0)
 
-/** `cores` may be a fraction, such as 0.25. Needs root on Linux. */
+/** Creates a control group with a CPU quota. `cores` may be a fraction, such as 0.25. Needs root on Linux. */
 export const limitCpu = (name: string, cores: number): CpuQuota => {
   const folder = join(isUnified() ? unified : old, `tickerline-${name}-${process.pid}`)
   const quota = Math.round(cores * period)

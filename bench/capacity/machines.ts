@@ -1,6 +1,6 @@
 /**
- * `npm run machines` compares two services with one. Each is confined to a small share of a core, so that PostgreSQL and
- * the load generator are not the bottleneck.
+ * `npm run machines` compares two services with one. Each is confined to a small share of a core, so that PostgreSQL
+ * and the load generator are not the bottleneck.
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
@@ -15,7 +15,7 @@ import { random, zipf } from "../symbols.ts"
 import { type CpuQuota, limitCpu } from "./cpuQuota.ts"
 import { type Service, startService, startTestbed, type Testbed, warm } from "./services.ts"
 
-/** Alternates between new and popular requests; the popular ones have a Zipf distribution. */
+/** A case that alternates between new and popular requests. The popular ones have a Zipf distribution. */
 const mixed: Case = (() => {
   const order = zipf(runners10Small.popular.length, runners10Small.misses.length, random(11))
   const misses = runners10Small.misses.flatMap((miss, at) => [miss, runners10Small.popular[order[at] ?? 0] ?? {}])
@@ -86,7 +86,8 @@ const startMachine = async (
 ) => {
   const service = await startService(name, testbed.url)
   let made: CpuQuota | undefined
-  // Registered before the long warm-up. The control group can only be removed when no process runs in it.
+  // Registered before the long warm-up, so that an interruption stops the service. The service ends first, because a
+  // control group can only be removed when no process runs in it.
   cleanupSteps.push(async () => {
     await service.stop()
     made?.remove()

@@ -1,7 +1,7 @@
 /** The capacity model: resources needed at a request rate, calculated from measured costs of single requests. */
 import figures from "./figures.json" with { type: "json" }
 
-/** `measured` by a script in this folder, `calculated` from measured figures, or `assumed`: replace it with your own. */
+/** `measured` by a script in this folder, `calculated` from measured figures, or `assumed`, to be replaced by yours. */
 export type Kind = "assumed" | "measured" | "calculated"
 
 export interface Figure {
@@ -26,10 +26,10 @@ const value = (name: keyof typeof figures) => {
 export const rates = [100, 10_000, 1_000_000] as const
 export const hitShares = [0, 0.5, 0.95] as const
 
-/** Busy cores at a rate, from microseconds of CPU per request. */
+/** Returns the number of busy cores at a rate, from the microseconds of CPU per request. */
 const cores = (rate: number, microseconds: number) => rate * microseconds / 1e6
 
-/** Maximum utilization of a core, between 0 and 1. */
+/** Returns the maximum utilization of a core, between 0 and 1. */
 const filled = () => value("utilization")
 
 export interface Machines {
@@ -38,7 +38,7 @@ export interface Machines {
   readonly size: number
 }
 
-/** `atLeast` small machines if they suffice, otherwise enough ordinary ones. */
+/** Returns `atLeast` small machines if they suffice, otherwise enough ordinary ones. */
 const machines = (busy: number, atLeast: number): Machines => {
   const [wanted, small, usual] = [busy / filled(), value("smallMachineCores"), value("machineCores")]
   return wanted <= small * atLeast
@@ -51,7 +51,7 @@ const bought = (kinds: ReadonlyArray<Machines>) => kinds.reduce((sum, { count, s
 export interface Need {
   readonly rate: number
   readonly hits: number
-  /** Busy cores. */
+  /** Busy cores: these four figures. */
   readonly service: number
   readonly reading: number
   readonly writing: number
@@ -75,10 +75,10 @@ export interface Need {
   readonly sending: number
 }
 
-/** PostgreSQL CPU for reading: that of an uncached response minus that of a cached one, which only writes its usage row. */
+/** Returns PostgreSQL's CPU time for reading: that of a miss minus that of a hit, which only writes its usage row. */
 const readingOf = () => value("postgresMiss") - value("postgresHit")
 
-/** Each process writes usage four times a second; a row in a large batch costs less. */
+/** Returns PostgreSQL's CPU time per usage row. Each process writes four batches a second; large ones cost less. */
 const writingOf = (rate: number, processes: number) => {
   const rows = rate / processes * 0.25
   return rows < 100 ? value("usageRowSmallBatch") : value("usageRow")
@@ -128,7 +128,7 @@ export const need = (rate: number, hits: number): Need => {
 
 export interface Ceiling {
   readonly what: string
-  /** Requests per second at which it is exhausted, by share of hits. */
+  /** Requests per second at which the resource is exhausted, for each of `hitShares`. */
   readonly at: ReadonlyArray<number>
   readonly add: string
 }
@@ -136,7 +136,7 @@ export interface Ceiling {
 const each = (of: (hits: number) => number) => hitShares.map(of)
 const always = (rate: number) => each(() => rate)
 
-/** Single resources and the rate at which each is exhausted, in ascending order at 50 % hits. */
+/** Lists single resources and the rate at which each is exhausted, in ascending order at 50 % hits. */
 export const ceilings = (): ReadonlyArray<Ceiling> => {
   const size = value("machineCores")
   const big = value("largestMachineCores")

@@ -1,4 +1,4 @@
-/** `npm run capacity` prints the tables of SCALING.md; `--write` updates them there, between the comments that name each. */
+/** `npm run capacity` prints the tables of SCALING.md. `--write` writes them between the comments that name them. */
 import { readFileSync, writeFileSync } from "node:fs"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
@@ -112,7 +112,7 @@ export const tables = (): Readonly<Record<string, string>> => ({
   ),
 })
 
-/** The document with current tables. */
+/** Returns the text of the document with current tables. */
 export const withTables = (text: string) =>
   Object.entries(tables()).reduce((whole, [name, made]) => {
     const place = new RegExp(

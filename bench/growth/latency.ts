@@ -39,7 +39,7 @@ interface Explained {
   readonly plan: Plan
 }
 
-/** Plans that `auto_explain` has logged after an offset in the log file. */
+/** Reads the plans that `auto_explain` has logged after an offset in the log file. */
 const plansSince = (from: number): ReadonlyArray<Explained> => {
   const text = readFileSync(log).subarray(from).toString()
   return Array.from(
@@ -65,7 +65,7 @@ const allSteps = (plan: Plan): ReadonlyArray<string> => [
   ...(plan.Plans ?? []).flatMap(allSteps),
 ]
 
-/** Distinct steps of a plan, because all monthly partitions have the same steps. */
+/** Returns the distinct steps of a plan, because all monthly partitions have the same steps. */
 const steps = (plan: Plan) => Array.from(new Set(allSteps(plan)))
 
 export interface RequestTiming {
@@ -75,7 +75,7 @@ export interface RequestTiming {
   readonly bytes: number
   /** Milliseconds until the response is complete. */
   readonly cold: number
-  /** Best and median of five warm requests after the cold one. */
+  /** Best and median of the warm requests after the cold one, in milliseconds. */
   readonly best: number
   readonly median: number
   /** CPU time of PostgreSQL per warm request, in milliseconds. */

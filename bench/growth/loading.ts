@@ -20,7 +20,7 @@ export interface LoadTiming {
 
 const file = (name: string) => join(home, "growth", name)
 
-/** Columns of a table as `load` reads them: lists as JSON, and without generated columns. */
+/** Returns the columns of a table as `load` reads them: lists as JSON, and without the generated `search`. */
 const columnsOf = async (client: pg.Client, table: string) => {
   const { rows } = await client.query<{ readonly name: string; readonly written: string; readonly made: boolean }>(
     `select format('%I', attname) as name, attname = 'search' as made,

@@ -14,7 +14,7 @@ export interface Alternative {
 
 const hundredTickers = (first: number) => Array.from({ length: 100 }, (_, at) => ticker(first + at)).join(",")
 
-/** Query parameters for the page of 100 rows that follows a number of rows. */
+/** Returns query parameters for the page of 100 rows that follows this many rows. */
 const after = (rows: number) => `limit=100&page=${1 + Math.floor(rows / 100)}`
 
 const runners = "/v1/intraday-runners?"
@@ -29,7 +29,7 @@ const depths = (path: string, rows: number): ReadonlyArray<NamedRequest> =>
     path: `${path}${after(depth)}`,
   }))
 
-/** The requests of a dataset. Ticker 1 has the most rows, and tickers with higher numbers have fewer. */
+/** Returns the requests of a dataset. Ticker 1 has the most rows, and tickers with higher numbers have fewer. */
 export const requestsOf = (dataset: Dataset, rows: number): ReadonlyArray<NamedRequest> => {
   switch (dataset) {
     case "intraday_runners":
@@ -112,7 +112,7 @@ export const requestsOf = (dataset: Dataset, rows: number): ReadonlyArray<NamedR
 
 const shown = "anomaly_flagged and daily_volume_ratio > 9"
 
-/** Alternative statements for pages with high numbers. */
+/** Returns alternative statements for pages with high numbers. */
 export const alternatives = (dataset: Dataset): ReadonlyArray<Alternative> =>
   dataset !== "intraday_runners" ? [] : [
     {

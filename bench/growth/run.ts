@@ -54,7 +54,7 @@ const marker = (dataset: Dataset) => join(home, "growth", `${dataset}.json`)
 
 const outer = makeCleanup()
 
-/** Fills a dataset. Existing data is reused if it has the requested number of rows, otherwise all datasets are dropped. */
+/** Fills a dataset, unless it already has the requested number of rows. Drops the data of all datasets before. */
 const make = async (dataset: Dataset) => {
   const kept = existsSync(marker(dataset)) ? JSON.parse(readFileSync(marker(dataset), "utf8")) : undefined
   if (kept?.rows === options.rows) return kept.fillings
@@ -84,7 +84,7 @@ const make = async (dataset: Dataset) => {
   }
 }
 
-/** Returns a key. For usage it belongs to the account with the most requests. */
+/** Creates an API key. For usage, it belongs to the account with the most requests. */
 const keyOf = async (url: string, dataset: Dataset) => {
   const name = dataset === "usage" ? "account 1" : "growth"
   return (await command(url, "keys", "create", "--account", name, "--tier", "ultimate")).trim()

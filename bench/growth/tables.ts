@@ -9,7 +9,7 @@ export type Dataset = typeof datasets[number]
 interface DatasetSource {
   /** Steps of `../data.sql` that generate the rows to multiply. */
   readonly from: ReadonlyArray<string>
-  /** Tables in the order in which they are filled, each by the step of its name in `fill.sql`. */
+  /** Tables in the order in which they are filled. The step of `fill.sql` with the table's name fills it. */
   readonly tables: ReadonlyArray<string>
 }
 
@@ -20,7 +20,7 @@ export const datasetSources: Readonly<Record<Dataset, DatasetSource>> = {
   historical_float_pro: { from: ["tools", "daily_prices", "historical_float_pro"], tables: ["historical_float_pro"] },
 }
 
-/** SQL steps of a file by name. Each begins with `-- step: name`. */
+/** Reads the SQL steps of a file, by name. Each begins with `-- step: name`. */
 const stepsOf = (file: string) =>
   new Map(
     readFileSync(join(import.meta.dirname, file), "utf8").split(/^-- step: /m).slice(1).map((text) => {
@@ -69,7 +69,7 @@ export interface Filling {
   readonly times: ReadonlyArray<{ readonly what: string; readonly seconds: number }>
 }
 
-/** The same transaction truncates and fills the table, so that PostgreSQL writes no WAL for it (`wal_level=minimal`). */
+/** Fills a table in the transaction that truncates it, so PostgreSQL writes no WAL for it (`wal_level=minimal`). */
 const fillTable = async (client: pg.Client, table: string, rows: number): Promise<Filling> => {
   const indexes = await definitions(client, table)
   await client.query("begin")
@@ -102,7 +102,7 @@ export interface Size {
   readonly bytes: number
 }
 
-/** Sizes of a table with its partitions: heap, TOAST and each index. */
+/** Reads the sizes of a table with its partitions: heap, TOAST and each index. */
 export const sizes = async (client: pg.Client, table: string): Promise<ReadonlyArray<Size>> => {
   const { rows } = await client.query<{ readonly name: string; readonly bytes: string }>(
     `with parts as (select $1::regclass as oid union select relid from pg_partition_tree($1::regclass))

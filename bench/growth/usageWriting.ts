@@ -24,7 +24,7 @@ export interface WritingResult {
 
 const accounts = zipf(1000, 100_000, random(21))
 
-/** A usage row for an account from a Zipf distribution. */
+/** Makes a usage row for an account from a Zipf distribution. */
 const row = (place: number, account: (number: number) => number): UsageRecord => ({
   requested_at: Date.now() - (place % 250),
   account_id: 1 + account(accounts[place % accounts.length] ?? 0),
@@ -61,7 +61,7 @@ interface WritingScenario {
 const measure = Effect.fnUntraced(function* (postgres: Postgres, scenario: WritingScenario) {
   const { batches, rowsABatch, writers } = scenario
   const write = yield* makeUsageWriter
-  /** If each writer has its own accounts, one gets the even and one the odd numbers. */
+  /** If each of two writers has its own accounts, one has the even numbers and the other the odd ones. */
   const accountOf = (writer: number) => (number: number) =>
     scenario.accounts === "the same" ? number : Math.floor(number / writers) * writers + writer
   const writeAll = (writer: number, count: number) =>
@@ -117,7 +117,7 @@ const scenarios: ReadonlyArray<WritingScenario> = [
   { writers: 1, accounts: "the same", rowsABatch: 1, batches: 2000 },
 ]
 
-/** Needs the accounts 1 to 1,000. No checkpoint occurs meanwhile, so each page is written to the WAL in full only once. */
+/** Needs the accounts 1 to 1,000. There is no checkpoint meanwhile, so WAL has each full page only once. */
 export const measureUsageWriting = (postgres: Postgres, url: string) =>
   Effect.forEach(scenarios, (scenario) => measure(postgres, scenario)).pipe(
     Effect.provide(

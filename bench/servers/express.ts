@@ -1,6 +1,6 @@
 /**
  * The Express server: validates queries with the same JSON Schemas and encodes responses with `JSON.stringify`.
- * COMPRESS=gzip adds its middleware.
+ * COMPRESS=gzip adds the compression middleware.
  */
 import { Ajv } from "ajv"
 import compression from "compression"

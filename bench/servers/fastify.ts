@@ -1,4 +1,4 @@
-/** The Fastify server: validates queries and encodes responses with JSON Schemas. COMPRESS=gzip adds its plugin. */
+/** The Fastify server: validates queries and encodes responses with JSON Schemas. COMPRESS=gzip adds a plugin. */
 import compress from "@fastify/compress"
 import Fastify from "fastify"
 import process from "node:process"

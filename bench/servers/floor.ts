@@ -1,6 +1,6 @@
 /**
- * The upper bound for a Node server: `node:http` sends stored responses of Tickerline from memory. At its start it fetches
- * each path in FILE from PORT_OF_ORIGIN. With HEADERS=all it sends all headers of Tickerline.
+ * The upper bound for a Node server: `node:http` sends stored responses of Tickerline from memory. At its start, it
+ * fetches each path in FILE from PORT_OF_ORIGIN. With HEADERS=all, it sends all headers of Tickerline.
  */
 import { readFileSync } from "node:fs"
 import { createServer } from "node:http"

@@ -172,7 +172,7 @@ const screenerSorts = Object.entries(screenerRow).flatMap(([name, kind]) =>
 const direction = (sort: string) =>
   sort.startsWith("-") ? `"${sort.slice(1)}" desc nulls last, ticker` : `"${sort}" nulls last, ticker`
 
-/** Filters on a bigint column. The bounds are cast to bigint, because PostgreSQL uses the index only for bigint values. */
+/** Returns filters for bigint columns. The bounds are cast to bigint, because otherwise no index is used. */
 const wholeBounds = (...names: ReadonlyArray<string>) =>
   Object.fromEntries(names.flatMap((name) => [
     [`min_${name}`, [{ type: "integer" }, `"${name}" >= ?::bigint`] as const],

@@ -50,7 +50,7 @@ export interface Server extends Running {
 export interface ServerEnvironment {
   readonly databaseUrl: string
   readonly key: string
-  /** Port of Tickerline, from which the servers `floor` fetch their responses. */
+  /** Port of Tickerline, from which the servers `floor` fetch the responses that they send. */
   readonly origin: number
 }
 
@@ -58,7 +58,7 @@ export const isTickerline = (name: string) => name.startsWith("tickerline")
 const isCompressing = (name: string) => name.endsWith("-gzip")
 export const isFloor = (name: string) => name.startsWith("floor")
 
-/** Servers without a cache need the same time for popular requests, so only Fastify is measured with them. */
+/** Whether the server is measured. Without a cache, popular requests take as long, so only Fastify is measured then. */
 export const isMeasured = (
   name: Name | "pgbench",
   of: Case,
@@ -85,7 +85,7 @@ export const isMeasured = (
 export const isMeasuredWith = (name: Name | "pgbench", of: Case) =>
   of.modes.some((mode) => isMeasured(name, of, mode, 32))
 
-/** Path of the Deno binary. The command of the npm package is a wrapper that does not forward signals. */
+/** Returns the path of the Deno binary, because the npm package's command does not forward signals. */
 const deno = () => {
   const path = `${join(options.tickerline, "node_modules/.bin")}:${process.env["PATH"] ?? ""}`
   const args = ["eval", "console.log(Deno.execPath())"]
@@ -96,7 +96,7 @@ const deno = () => {
   }).trim()
 }
 
-/** Arguments of the project's start command, from the given word on. */
+/** Returns the words of the project's start command, beginning with the given one. */
 const started = (file: string, commands: "scripts" | "tasks", from: number): ReadonlyArray<string> => {
   const project = JSON.parse(readFileSync(join(options.tickerline, file), "utf8"))
   return String(project[commands].start).split(" ").slice(from)

@@ -11,7 +11,7 @@ const connectionString = process.env["DATABASE_URL"] ?? ""
 
 const instance = postgraphile({
   extends: [PostGraphileAmberPreset, PostGraphileConnectionFilterPreset],
-  // The fixed conditions of the endpoints use columns that have no index.
+  // This plugin would refuse the endpoints' fixed conditions, whose columns have no index.
   disablePlugins: ["PgIndexBehaviorsPlugin"],
   pgServices: [
     makePgService({

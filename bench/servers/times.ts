@@ -1,6 +1,6 @@
 /** Formats wall-clock times of PostgreSQL, such as "2026-06-01 09:30:00", with the offset -05:00. */
 
-/** Date of the nth Sunday of a month. */
+/** Returns the date of the nth Sunday of a month. */
 const sunday = (year: number, month: number, nth: number) => {
   const first = new Date(Date.UTC(year, month - 1, 1)).getUTCDay()
   return `${year}-${String(month).padStart(2, "0")}-${String(1 + (7 - first) % 7 + 7 * (nth - 1)).padStart(2, "0")}`
@@ -13,7 +13,7 @@ interface DaylightSaving {
 
 const knownYears = new Map<string, DaylightSaving>()
 
-/** Beginning and end of daylight saving time in a year, by the rules since 2007. */
+/** Returns the beginning and end of daylight saving time in a year, by the rules that apply since 2007. */
 const daylightSavingOf = (year: string): DaylightSaving => {
   const known = knownYears.get(year)
   if (known !== undefined) return known

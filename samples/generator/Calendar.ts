@@ -20,21 +20,21 @@ export const formatDate = (day: Day): string => {
   return date
 }
 
-/** 0 is Sunday. */
+/** Returns the day of the week. 0 is Sunday. */
 const weekdayOf = (day: Day) => (day + 4) % 7
 
 const firstOfMonth = (year: number, month: number) => parseDate(`${year}-${String(month).padStart(2, "0")}-01`)
 
-/** The n-th occurrence of a weekday in a month. */
+/** Returns the n-th occurrence of a weekday in a month. */
 const nthWeekday = (year: number, month: number, weekday: number, n: number) => {
   const start = firstOfMonth(year, month)
   return start + (weekday - weekdayOf(start) + 7) % 7 + 7 * (n - 1)
 }
 
-/** A Sunday holiday is observed on Monday, a Saturday holiday on Friday. */
+/** Returns the day on which a holiday is observed: Monday if it is on a Sunday, and Friday if it is on a Saturday. */
 const observedDay = (day: Day) => weekdayOf(day) === 0 ? day + 1 : weekdayOf(day) === 6 ? day - 1 : day
 
-/** Two days before Easter Sunday, by the anonymous Gregorian algorithm. */
+/** Returns Good Friday, two days before Easter Sunday, by the anonymous Gregorian algorithm. */
 const goodFriday = (year: number) => {
   const century = Math.floor(year / 100)
   const golden = year % 19
@@ -92,7 +92,7 @@ export const lastSession = tradingDays.length - 1
 
 const sessionByDay = new Map(tradingDays.map((day, index) => [day, index]))
 
-/** Session on `day`, or else the last session before it. 0 for days before the market starts. */
+/** Returns the number of the session on `day`, or of the last session before it. 0 if the market starts later. */
 export const sessionOn = (day: Day): number => {
   for (let near = Math.min(day, today); near >= firstDay; near--) {
     const index = sessionByDay.get(near)
@@ -101,11 +101,11 @@ export const sessionOn = (day: Day): number => {
   return 0
 }
 
-/** First trading day on or after `day`. */
+/** Returns the first trading day on or after `day`. */
 export const toTradingDay = (day: Day): Day =>
   holidayDays.has(day) || weekdayOf(day) % 6 === 0 ? toTradingDay(day + 1) : day
 
-/** Day of a session. Sessions after the last one get estimated future days. */
+/** Returns the day of a session. Sessions after the last one get estimated future days. */
 export const dayOfSession = (session: number): Day =>
   session > lastSession
     ? toTradingDay(today + Math.ceil((session - lastSession) * 1.4))

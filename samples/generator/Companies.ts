@@ -21,18 +21,18 @@ export interface Company {
   readonly industry: string | null
 }
 
-/** A CIK (SEC company number) that is not assigned. Every second CIK has leading zeros, which clients often drop. */
+/** Returns an unassigned CIK (SEC company number). Half of them have leading zeros, which clients often drop. */
 const makeCik = (number: number) => String((number % 2 === 0 ? 9_990_001_000 : 999_001_000) + number).padStart(10, "0")
 
 const alphabet = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
-/** Three letters and three digits: 17.6 million symbols, all longer than those of the named companies. */
+/** Returns a symbol of three letters and three digits (17.6 million), longer than those of the named companies. */
 const makeSymbol = (number: number) => {
   const letter = (index: number) => alphabet.charAt(Math.floor(number / 1000 / 26 ** index) % 26)
   return `${letter(2)}${letter(1)}${letter(0)}${String(number % 1000).padStart(3, "0")}`
 }
 
-/** Larger markets repeat the scenarios of the small one with invented names and four symbols per company. */
+/** Returns the profile of a company. Further companies repeat the named ones' scenarios with invented names. */
 const profileOf = (number: number, random: RandomSource): CompanyProfile => {
   const base = namedCompanies[number % namedCompanies.length] ?? { scenario: "largeCap", name: "", symbols: ["NON3"] }
   if (number < namedCompanies.length) return base
@@ -67,7 +67,7 @@ export const makeCompany = (seed: number, number: number): Company => {
   }
 }
 
-/** Symbol changes, oldest first. */
+/** Returns a company's symbol changes, oldest first. */
 export const renamesOf = ({ scenario, profile }: Company) =>
   scenario.renames.map((session, index) => ({
     day: dayOfSession(session),
@@ -75,15 +75,15 @@ export const renamesOf = ({ scenario, profile }: Company) =>
     next: profile.symbols[index + 1] ?? "",
   }))
 
-/** The company's symbol on a day. */
+/** Returns the company's symbol on a day. */
 export const symbolOn = (company: Company, day: Day) =>
   renamesOf(company).findLast((rename) => rename.day <= day)?.next ?? company.profile.symbols[0]
 
-/** Example: `https://example.com/filings/9990001000/…` */
+/** Returns a URL such as `https://example.com/filings/9990001000/…`. */
 export const filingUrl = ({ cik }: Company, ...path: ReadonlyArray<string>) =>
   ["https://example.com/filings", cik, ...path].join("/")
 
-/** Example: `2026-06-01 18:05:00`, the usual `last_updated` time. */
+/** Formats the usual time of `last_updated`, such as `2026-06-01 18:05:00`. */
 export const formatEvening = (day: Day) => `${formatDate(day)} 18:05:00`
 
 type ScenarioName = keyof typeof scenarios

@@ -59,7 +59,7 @@ export interface ShelfRegistration {
 /** Usual shelf sizes in cents. */
 const shelfSizes = [2_500_000_000, 5_000_000_000, 7_500_000_000, 10_000_000_000, 20_000_000_000, 30_000_000_000]
 
-/** The shelf registration of a company that sells from one; null for other companies. */
+/** Returns the shelf registration of a company that sells from one; null for other companies. */
 export const makeShelfRegistration = ({ scenario }: Company, deals: ReadonlyArray<Deal>): ShelfRegistration | null => {
   const sales = deals.filter(({ isFromShelf }) => isFromShelf)
   const from = sales[0]?.day ??
@@ -76,14 +76,14 @@ export const makeShelfRegistration = ({ scenario }: Company, deals: ReadonlyArra
   }
 }
 
-/** Gross proceeds of shelf sales after `since` and up to `day`, in cents. */
+/** Returns the gross proceeds of shelf sales after `since` and up to `day`, in cents. */
 export const shelfSalesUntil = (deals: ReadonlyArray<Deal>, day: Day, since: Day = 0) =>
   deals.filter((deal) => deal.isFromShelf && deal.day <= day && deal.day > since).reduce(
     (sum, { grossCents }) => sum + grossCents,
     0,
   )
 
-/** Split ratio between two days: `from` shares on `day` are `to` shares on `until`. */
+/** Returns the split ratio between two days: `from` shares on `day` are `to` shares on `until`. */
 export const splitRatioSince = ({ scenario }: Company, day: Day, until: Day = today) => {
   const { split } = scenario
   const hasSplit = split?.effective !== undefined && sessionOn(day) < split.effective &&

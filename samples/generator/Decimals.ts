@@ -3,14 +3,14 @@
  * fractions in ten-thousandths. Products stay below 2^53.
  */
 
-/** Integer division that rounds half away from zero, without floating-point error. */
+/** Divides integers, and rounds half away from zero, without floating-point error. */
 export const divideRounded = (dividend: number, divisor: number): number => {
   if (dividend < 0) return -divideRounded(-dividend, divisor)
   const remainder = dividend % divisor
   return (dividend - remainder) / divisor + (2 * remainder >= divisor ? 1 : 0)
 }
 
-/** Rounds a price in ticks as exchanges quote it: to whole cents from one dollar on. */
+/** Rounds a price in ticks as exchanges quote it: to whole cents if it is at least one dollar. */
 export const roundToTick = (ticks: number) =>
   ticks >= 10_000 ? 100 * Math.round(ticks / 100) : Math.max(1, Math.round(ticks))
 
@@ -28,7 +28,7 @@ export const formatCents = (cents: number) => formatDecimal(cents, 2)
 /** Formats ten-thousandths as a fraction: 1250 is 0.125. */
 export const formatFraction = formatPrice
 
-/** Value in cents of `shares` at a price in ticks. */
+/** Returns the value of shares in cents, at a price in ticks. */
 export const valueInCents = (ticks: number, shares: number) => divideRounded(ticks * shares, 100)
 
 /** Formats the change from `reference` to `value` in %, to four decimals. */

@@ -44,7 +44,7 @@ const protectionClauses = [
   "Reset to 100% of 5-day low",
 ] as const
 
-/** Price protection of a security. The floor price is a multiple of 0.001 USD. */
+/** Returns the price protection of a security, or none. The floor price is a multiple of 0.001 US dollars. */
 const priceProtectionColumns = (random: RandomSource, ticks: number) => {
   if (random.chance(0.5)) return { floor_price: null, price_protection: null, price_protection_clause: null }
   const kind = random.pick(protectionClauses)
@@ -137,7 +137,7 @@ const securityColumns = (random: RandomSource, history: CompanyHistory, deal: De
   line: [],
 }[deal.kind])
 
-/** Columns about the filing that describes a security. Securities of 2023 have none. */
+/** Returns columns about the filing that describes a security. Securities of 2023 have no such filing. */
 const sourceColumns = (deal: Deal, document: Document | undefined) => ({
   registered: document === undefined ? null : deal.isFromShelf,
   filed_at: formatDate(deal.day),
@@ -147,7 +147,7 @@ const sourceColumns = (deal: Deal, document: Document | undefined) => ({
   last_updated: formatEvening(deal.day),
 })
 
-/** A deal of 2023, before the market starts, for companies with at least three capital raises. */
+/** Returns a deal of 2023, before the market starts, for companies with at least three capital raises. */
 const legacyDeals = ({ company: { scenario }, prices }: CompanyHistory): ReadonlyArray<Deal> =>
   scenario.raises.length < 3 ? [] : [{
     index: 99,

@@ -38,7 +38,7 @@ export interface Document extends DocumentDraft {
   readonly url: string
 }
 
-/** The links in `source`: the documents, with the element that a row comes from. Null if there is no document. */
+/** Returns the links in `source`: the documents, with the element that a row comes from. Null: no documents. */
 export const makeSource = (urls: ReadonlyArray<string | null>, element: string) => {
   const links = urls.flatMap((url) => url === null ? [] : [`${url}#${element}`])
   return links.length === 0 ? null : links
@@ -86,7 +86,7 @@ const interimReportDates = [
 ]
 const annualReportDates = ["2025-03-28", "2026-03-27"]
 
-/** Day of the IPO; null for companies that were already listed or have no prices. */
+/** Returns the day of the IPO; null for companies that were already listed or have no prices. */
 export const ipoDay = ({ scenario }: Company): Day | null =>
   scenario.firstSession === null || scenario.firstSession === 0 ? null : dayOfSession(scenario.firstSession)
 
@@ -168,7 +168,7 @@ const ipoDocuments = (company: Company): ReadonlyArray<DocumentDraft> => {
   ]
 }
 
-/** Day on which the shares of a private placement are registered for resale; may lie in the future. */
+/** Returns the day on which the shares of a private placement are registered for resale. It may be in the future. */
 const resaleRegistrationDay = ({ day }: Deal) => toTradingDay(day + 24)
 
 const registrationFilings = (
@@ -204,7 +204,7 @@ const registrationFilings = (
   ]
 }
 
-/** Filings that the SEC requires. */
+/** Makes the filings that the SEC requires. */
 export const makeMandatoryFilings = (
   company: Company,
   deals: ReadonlyArray<Deal>,
@@ -216,7 +216,7 @@ export const makeMandatoryFilings = (
   ...registrationFilings(company, deals, shelf),
 ]
 
-/** The news that causes a gap, and the SEC filing that follows: in the evening before the gap, or in the morning. */
+/** Makes the news that causes a gap, and its SEC filing, in the evening before the gap or in the morning. */
 const gapAnnouncements = (company: Company, { gapDays }: PriceHistory): ReadonlyArray<DocumentDraft> => {
   const random = company.randomFor("gaps")
   return gapDays.flatMap(({ gap: { startsEveningBefore, session, topic: name } }): ReadonlyArray<DocumentDraft> => {
@@ -277,7 +277,7 @@ const dealAnnouncements = (company: Company, deals: ReadonlyArray<Deal>): Readon
     ]
   })
 
-/** The steps of a split until the last day of the market. */
+/** Makes the documents of a split's steps until the last day of the market. */
 const splitAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> => {
   const { split } = company.scenario
   if (split === undefined) return []
@@ -335,7 +335,7 @@ const renameAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> =>
     ]
   })
 
-/** Press releases and filings about events of the company. */
+/** Makes press releases and filings about events of the company. */
 export const makeAnnouncements = (
   company: Company,
   prices: PriceHistory,

@@ -22,7 +22,7 @@ export interface FloatReport {
   readonly tradable: number | null
 }
 
-/** Periodic reports, IPO prospectuses, shelf sales and splits disclose share counts. */
+/** Whether a document discloses share counts: periodic reports, IPO prospectuses, shelf sales and splits do. */
 const disclosesShareCount = ({ form, key }: Document) =>
   key.startsWith("periodic") || key === "ipo" || key === "split:effective" ||
   (key.startsWith("raise") && form === "424B5")
@@ -61,20 +61,20 @@ const makeFloatReport = (
   return { document, reportedDay, outstanding, insiders, affiliates, float, restricted, tradable }
 }
 
-/** Float reports in filing order. */
+/** Makes the float reports of a company, in filing order. */
 export const makeFloatReports = (company: Company, prices: PriceHistory, documents: ReadonlyArray<Document>) => {
   const random = company.randomFor("floats")
   return documents.filter(disclosesShareCount).map((document) => makeFloatReport(random, company, prices, document))
 }
 
-/** Newest report by reported day (unknown days last), then by filing time. */
+/** Returns the newest report by reported day (unknown days last), then by filing time. */
 export const newestFloatReport = (floats: ReadonlyArray<FloatReport>): FloatReport | undefined =>
   floats.toSorted((one, other) =>
     (other.reportedDay ?? 0) - (one.reportedDay ?? 0) || other.document.day - one.document.day ||
     (other.document.time ?? 0) - (one.document.time ?? 0)
   )[0]
 
-/** Latest report with a share count that was filed on or before `day`. */
+/** Returns the latest report with a share count that was filed on or before `day`. */
 export const latestFloatReportOn = (floats: ReadonlyArray<FloatReport>, day: Day) =>
   floats.findLast(({ document, outstanding }) => document.day <= day && outstanding !== null)
 
@@ -87,13 +87,13 @@ export const ownershipPercentColumns = (company: Company) => {
   }
 }
 
-/** Columns about depositary shares. The ratio is formatted from integers, so that half a share stays exact. */
+/** Returns columns about depositary shares. The ratio is formatted from integers, so that half a share stays exact. */
 const adrColumns = ({ scenario: { adsRatio } }: Company) => ({
   is_adr: adsRatio !== null,
   ads_ratio: mapNullable(adsRatio, (shares) => formatRatio(shares * 2, 2)),
 })
 
-/** Company columns that several tables repeat. */
+/** Returns company columns that several tables have. */
 export const companyColumns = (company: Company) => {
   const { country, industry, scenario: { delisted, exchange, firstSession }, sector } = company
   return {
@@ -105,7 +105,7 @@ export const companyColumns = (company: Company) => {
   }
 }
 
-/** URL of the latest filing that lists holders. */
+/** Returns the URL of the latest filing that lists holders. */
 export const ownershipSourceUrl = (history: CompanyHistory) => ownershipTables(history).at(-1)?.document.url ?? null
 
 /** The element of a report that states the shares outstanding, named as in SEC filings. */

@@ -16,7 +16,7 @@ import { type GapDay, isThinlyTraded, totalDollarVolume, totalVolume, type Tradi
 import type { CompanyHistory } from "./Market.ts"
 import { marketCapOf } from "./PriceStatistics.ts"
 
-/** Form types and tags of the documents published in a range of days. */
+/** Returns the form types and tags of the documents that were published in a range of days. */
 const filingColumns = ({ documents }: CompanyHistory, from: Day, to: Day) => {
   const near = documents.filter(({ day }) => day >= from && day <= to)
   return {
@@ -25,7 +25,7 @@ const filingColumns = ({ documents }: CompanyHistory, from: Day, to: Day) => {
   }
 }
 
-/** False on some days, whose times and market cap are null, so that every nullable column is null in some row. */
+/** Whether the day has times and a market cap. Some days lack them, so that each nullable column is null somewhere. */
 const isFullyRecorded = ({ gap: { session, topic } }: GapDay) => topic !== null || session % 5 !== 0
 
 const formatMarketCapAt = (history: CompanyHistory, session: number, close: number) =>
@@ -61,7 +61,7 @@ const afterHoursColumns = ({ afterHours }: GapDay) => ({
   afterhours_volume: mapNullable(afterHours, ({ volume }) => volume),
 })
 
-/** Columns that gap_stats and intraday_runners share. */
+/** Returns columns that gap_stats and intraday_runners share. */
 const gapDayColumns = (history: CompanyHistory, gapDay: GapDay) => {
   const day = dayOfSession(gapDay.session)
   const { close, high, highTime, low, lowTime, open, reference } = gapDay.regular

@@ -91,7 +91,7 @@ const simulatePeriod = (
   }
 }
 
-/** Too few trades for a meaningful open or close. */
+/** Whether there are too few trades for a meaningful open or close. */
 export const isThinlyTraded = ({ trades }: TradingPeriod) => trades <= 12
 
 export const simulateEveningRun = (
@@ -168,10 +168,10 @@ export const simulateGapDay = (random: RandomSource, gap: Gap, previous: number,
   }
 }
 
-/** Volume of all three periods, in shares. */
+/** Returns the volume of all three periods, in shares. */
 export const totalVolume = ({ afterHours, premarket, regular }: GapDay) =>
   (premarket?.volume ?? 0) + regular.volume + (afterHours?.volume ?? 0)
 
-/** Dollar volume of all three periods, in cents. */
+/** Returns the dollar volume of all three periods, in cents. */
 export const totalDollarVolume = ({ afterHours, premarket, regular }: GapDay) =>
   (premarket?.dollarVolume ?? 0) + regular.dollarVolume + (afterHours?.dollarVolume ?? 0)

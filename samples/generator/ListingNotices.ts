@@ -37,7 +37,7 @@ const dollarInTicks = 10_000
 /** Days that Nasdaq allows a company to regain compliance; one extension doubles them. */
 const curePeriodDays = 180
 
-/** First session from `from` on that completes `length` consecutive closes that match; null if none does. */
+/** Returns the first session from `from` on that completes `length` consecutive matching closes; null if none does. */
 const findStreakEnd = (
   closes: ReadonlyArray<number>,
   from: number,
@@ -131,7 +131,7 @@ type NoticeType = "deficiency" | "plan_required" | "staff_determination" | "publ
 const firstNoticeType = ({ kind }: ListingNotice): NoticeType =>
   kind === "late_filing" || kind === "stockholders_equity" ? "plan_required" : "deficiency"
 
-/** The notices of a compliance case: type, day, and suffix of the document key. */
+/** Lists the notices of a compliance case: type, day, and suffix of the document key. */
 const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType, Day, key: string]> => {
   const { day, delistingDay, kind, regainedDay } = notice
   return [
@@ -142,7 +142,7 @@ const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType,
   ]
 }
 
-/** Analyst notes on a notice. */
+/** Returns an analyst's notes on a notice. */
 const noteColumns = (name: string, deficiency: string, day: Day) => ({
   added_date: formatDate(Math.min(today, day + 1)),
   notes: `${name}: "${deficiency}"; 100% made up`,

@@ -74,7 +74,7 @@ const industries = {
   Holdings: [null, null],
 } as const
 
-/** Sector and industry, derived from the last word of a company name. */
+/** Returns the sector and industry that the last word of a company's name suggests. */
 export const sectorAndIndustryOf = (name: string): readonly [sector: string | null, industry: string | null] =>
   Object.entries(industries).find(([word]) => name.endsWith(word))?.[1] ?? [null, null]
 
@@ -112,7 +112,7 @@ const syllables = [
   "sta",
 ]
 
-/** A unique invented word for a number, such as `Naxcorba`. */
+/** Returns a unique invented word for a number, such as `Naxcorba`. */
 export const inventWord = (number: number) => {
   const syllable = (index: number) => syllables[Math.floor(number / 15 ** index) % 15] ?? ""
   const word = syllable(0) + syllable(1) + syllable(2) + (number >= 15 ** 3 ? syllable(3) : "") +

@@ -5,7 +5,7 @@ import { type Document, isNews, makeSource } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
 import { people, publishers } from "./Names.ts"
 
-/** Symbols that the document concerns. Partnership news also lists the partner, the next company in the market. */
+/** Returns the symbols that a document lists: none for a registration, and also the partner's for a partnership. */
 const tickersOf = ({ company }: CompanyHistory, { day, tags = [] }: Document) => {
   const own = symbolOn(company, day)
   if (!tags.includes("partnership")) return tags.includes("registration") ? [] : [own]

@@ -28,7 +28,7 @@ const makeFund = (index: number, type: Holder["type"], stake: number): Holder =>
   return { name, cik: ownerCik(name), type, title: null, stake }
 }
 
-/** Officers with large stakes, one or two funds, and in most cases a holder above 10 %. */
+/** Makes officers with large stakes, one or two funds, and in most cases a holder above 10 %. */
 const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray<Holder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(200, 1200)),
   makeIndividual(index + 1, "executive", "Chief Financial Officer", random.integer(20, 250)),
@@ -39,7 +39,7 @@ const makeSmallCapHolders = (random: RandomSource, index: number): ReadonlyArray
   makeFund(index + 1, "five_percent_owner", random.integer(500, 990)),
 ]
 
-/** Officers with tiny stakes and no holder above 10 %, so that affiliates hold a reported 0 %. */
+/** Makes officers with tiny stakes, and no holder above 10 %, so that affiliates hold a reported 0 %. */
 const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray<Holder> => [
   makeIndividual(index, "executive", "Chief Executive Officer", random.integer(3, 30)),
   makeIndividual(index + 1, "director", "Director", random.integer(1, 5)),
@@ -48,7 +48,7 @@ const makeLargeCapHolders = (random: RandomSource, index: number): ReadonlyArray
   makeFund(index + 2, "five_percent_owner", random.integer(500, 700)),
 ]
 
-/** The company's holders; empty if its filings list none. */
+/** Returns the company's holders. Empty if its filings list none. */
 const makeHolders = (company: Company): ReadonlyArray<Holder> => {
   const random = company.randomFor("holders")
   const index = company.number % 60
@@ -64,7 +64,7 @@ interface OwnershipTotals {
   readonly institutions: number | null
 }
 
-/** Total stakes by group. A listed company without a holder list reports 0 for institutions. */
+/** Returns the total stakes by group. A listed company without a holder list reports 0 for institutions. */
 export const sumOwnership = (company: Company): OwnershipTotals => {
   const holders = makeHolders(company)
   const sum = (...types: ReadonlyArray<Holder["type"]>) =>
@@ -86,7 +86,7 @@ export const sumOwnership = (company: Company): OwnershipTotals => {
 const isListedIn = ({ key }: Document, { type }: Holder) =>
   key === "ipo" || key.startsWith("owners:all") || (key.startsWith("owners:funds") && type === "five_percent_owner")
 
-/** Filings that list holders, with those holders; oldest first. */
+/** Returns the filings that list holders, with these holders, oldest first. */
 export const ownershipTables = ({ company, documents }: CompanyHistory) => {
   const holders = makeHolders(company)
   return documents

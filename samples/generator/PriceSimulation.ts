@@ -29,7 +29,7 @@ const simulateSharesOutstanding = ({ raises, shares, split }: Scenario): Readonl
   })
 }
 
-/** Target price in dollars, interpolated linearly. */
+/** Returns the target price in dollars, interpolated linearly. */
 const interpolatePath = (pricePath: Scenario["pricePath"], session: number) => {
   const after = pricePath.findIndex(([at]) => at > session)
   const [from, start] = pricePath[after < 0 ? pricePath.length - 1 : Math.max(0, after - 1)] ?? [0, 1]
@@ -40,7 +40,7 @@ const interpolatePath = (pricePath: Scenario["pricePath"], session: number) => {
 const plannedSessions = ({ gaps, raises, renames, split, deficiencies }: Scenario) =>
   [...gaps, ...raises, ...deficiencies].map(({ session }) => session).concat(renames, split?.effective ?? [])
 
-/** Random gaps away from planned events. Some have exactly nine times the average volume, the runner threshold. */
+/** Makes random gaps away from planned events. Some have just nine times the average volume, the runner threshold. */
 const makeRandomGaps = (random: RandomSource, scenario: Scenario): ReadonlyArray<Gap> => {
   const planned = plannedSessions(scenario)
   return Array.from({ length: scenario.randomGaps }, (_, index): Gap => {
@@ -65,7 +65,7 @@ const makeRandomGaps = (random: RandomSource, scenario: Scenario): ReadonlyArray
 const skipEarlyCloses = (session: number): number =>
   earlyCloseDays.has(tradingDays[session] ?? 0) ? skipEarlyCloses(session + 1) : session
 
-/** Planned and random gaps by session, moved off early-close days; none in the first two sessions. */
+/** Returns planned and random gaps by session, moved off early-close days, and none in the first two sessions. */
 const scheduleGaps = (random: RandomSource, scenario: Scenario) =>
   new Map(
     [...scenario.gaps, ...makeRandomGaps(random, scenario)]
@@ -80,7 +80,7 @@ const meanVolumeBefore = (volumes: ReadonlyArray<number>, firstSession: number, 
   return Math.max(1, Math.round(before.reduce((sum, volume) => sum + volume, 0) / Math.max(1, before.length)))
 }
 
-/** A random walk around the price path. A gap moves the price off the path; the effect decays by 10 % per session. */
+/** Makes a random walk around the price path. A gap moves the price off the path, which decays by 10 % per session. */
 const makePriceWalk = (random: RandomSource, { pricePath, raises, split, volatility }: Scenario) => {
   const raiseSessions = new Set(
     raises.filter(({ kind }) => kind !== "atm" && kind !== "line").map(({ session }) => session),

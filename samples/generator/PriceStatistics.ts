@@ -4,7 +4,7 @@ import { splitRatioSince } from "./Deals.ts"
 import { divideRounded, formatPercentChange, formatPrice, valueInCents } from "./Decimals.ts"
 import type { CompanyHistory } from "./Market.ts"
 
-/** Last close on or before `day`, in ticks; null if there is none. */
+/** Returns the last close on or before `day`, in ticks; null if there is none. */
 export const closeOn = ({ company: { scenario }, prices }: CompanyHistory, day: Day = today) => {
   const session = sessionOn(day)
   return scenario.firstSession === null || session < scenario.firstSession || day < 0
@@ -12,11 +12,11 @@ export const closeOn = ({ company: { scenario }, prices }: CompanyHistory, day: 
     : prices.closes[session] ?? null
 }
 
-/** Market capitalization in cents; null if the price or the share count is unknown. */
+/** Returns the market capitalization in cents; null if the price or the share count is unknown. */
 export const marketCapOf = (price: number | null, shares: number | null | undefined) =>
   price === null || shares === null || shares === undefined ? null : valueInCents(price, shares)
 
-/** Trading days with their closes in ticks, not adjusted for splits. */
+/** Returns the trading days with their closes in ticks, not adjusted for splits. */
 export const dailyClosesOf = ({ company: { scenario }, prices }: CompanyHistory) =>
   scenario.firstSession === null ? [] : prices.closes.slice(scenario.firstSession).map((close, after) => ({
     day: dayOfSession(after + (scenario.firstSession ?? 0)),
@@ -26,7 +26,7 @@ export const dailyClosesOf = ({ company: { scenario }, prices }: CompanyHistory)
 const firstTradingDay = ({ company: { scenario } }: CompanyHistory): Day =>
   scenario.firstSession === null ? today + 1 : dayOfSession(scenario.firstSession)
 
-/** Gain in % over a number of days, adjusted for splits; null if there was no price at the start. */
+/** Returns the gain in % over a number of days, adjusted for splits; null if there was no price at the start. */
 export const percentGainOver = (history: CompanyHistory, days: number) => {
   const day = today - days
   const [latest, earlier] = [closeOn(history), closeOn(history, day)]
@@ -35,14 +35,14 @@ export const percentGainOver = (history: CompanyHistory, days: number) => {
   return formatPercentChange(latest * to, earlier * from)
 }
 
-/** Closes in ticks after `since` and up to `until`, adjusted to the share count of `until`. */
+/** Returns the closes after `since` and up to `until`, in ticks, adjusted to the share count of `until`. */
 const splitAdjustedCloses = (history: CompanyHistory, since: Day, until: Day) =>
   dailyClosesOf(history).filter(({ day }) => day > since && day <= until).map(({ close, day }) => {
     const { from, to } = splitRatioSince(history.company, day, until)
     return divideRounded(close * from, to)
   })
 
-/** Highest and lowest close of the last 365 days. */
+/** Returns the highest and the lowest close of the last 365 days. */
 export const highLow365Columns = (history: CompanyHistory) => {
   const closes = splitAdjustedCloses(history, today - 365, today)
   return closes.length === 0
@@ -50,13 +50,13 @@ export const highLow365Columns = (history: CompanyHistory) => {
     : { high_365: formatPrice(Math.max(...closes)), low_365: formatPrice(Math.min(...closes)) }
 }
 
-/** Highest close of the 60 days up to `day`, in ticks. */
+/** Returns the highest close of the 60 days up to `day`, in ticks; null if there is none. */
 export const highestClose60Days = (history: CompanyHistory, day: Day) => {
   const closes = splitAdjustedCloses(history, day - 60, day)
   return closes.length === 0 ? null : Math.max(...closes)
 }
 
-/** Days on which the close fell by more than half. */
+/** Returns the days on which the close fell by more than half. */
 export const findLiquidationDays = (history: CompanyHistory): ReadonlyArray<Day> =>
   dailyClosesOf(history).flatMap(({ close, day }, index, all) => {
     const before = all[index - 1]

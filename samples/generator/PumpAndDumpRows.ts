@@ -14,7 +14,7 @@ const countryRisk = (country: string) =>
 
 const floatRisk = (tradable: number) => tradable < 6_000_000 ? "high" : tradable < 15_000_000 ? "medium" : "low"
 
-/** Existing holders may not sell until 180 days after the IPO. */
+/** Returns the columns of the lock-up: existing holders may not sell until 180 days after the IPO. */
 const lockUpColumns = ({ company, prices }: CompanyHistory) => {
   const day = ipoDay(company)
   const shares = prices.sharesOutstanding[company.scenario.firstSession ?? 0] ?? 0
@@ -24,7 +24,7 @@ const lockUpColumns = ({ company, prices }: CompanyHistory) => {
   }
 }
 
-/** IPO date, lock-up and underwriter. */
+/** Returns the IPO date, lock-up and underwriter. */
 const ipoColumns = (history: CompanyHistory) => {
   const { company } = history
   const underwriter = ipoDay(company) === null ? null : company.randomFor("underwriter").pick(underwriters)
@@ -61,7 +61,7 @@ const prospectusColumns = (history: CompanyHistory) => ({
   effective_date: mapNullable(ipoDay(history.company), (day) => formatDate(day - 1)),
 })
 
-/** Date of the last anonymous promotion. */
+/** Returns the date of the last anonymous promotion. */
 const lastPromotionDate = ({ prices: { gapDays } }: CompanyHistory) => {
   const lastPromotion = gapDays.findLast(({ gap: { topic } }) => topic === "promotion")
   return lastPromotion === undefined ? null : formatDate(dayOfSession(lastPromotion.session))
@@ -78,7 +78,7 @@ const sizeColumns = (history: CompanyHistory) => {
   }
 }
 
-/** Skips companies held by institutions. */
+/** Returns the row of a company; none if it is held by institutions. */
 export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
   const { company } = history
   if (company.scenario.ownershipData === "institutions") return []

@@ -13,14 +13,14 @@ export interface RandomSource {
   readonly pick: <const Items extends readonly [unknown, ...ReadonlyArray<unknown>]>(items: Items) => Items[number]
 }
 
-/** FNV-1a hash of the parts, so that adjacent seeds give unrelated sequences. */
+/** Returns the FNV-1a hash of the parts, so that adjacent seeds give unrelated sequences. */
 const hashSeed = (parts: ReadonlyArray<number | string>) => {
   let state = 2_166_136_261
   for (const letter of parts.join("\n")) state = Math.imul(state ^ (letter.codePointAt(0) ?? 0), 16_777_619)
   return state
 }
 
-/** A mulberry32 generator seeded by its purpose: `makeRandomSource(seed, company, "news")`. */
+/** Makes a mulberry32 generator that its purpose seeds, such as `makeRandomSource(seed, company, "news")`. */
 export const makeRandomSource = (...purpose: ReadonlyArray<number | string>): RandomSource => {
   let state = hashSeed(purpose)
   const next = () => {

@@ -10,7 +10,7 @@ import { highestClose60Days } from "./PriceStatistics.ts"
 
 const statements = ["shelf", "line", "resale", "ipo", "pending"] as const
 
-/** SEC file number, such as `333-900000`; one per registration statement of a company. */
+/** Returns an SEC file number, such as `333-900000`, one per registration statement of a company. */
 export const fileNumberOf = ({ number }: Company, statement: typeof statements[number]) =>
   `333-${900_000 + number * 10 + statements.indexOf(statement)}`
 
@@ -61,7 +61,7 @@ const sourceColumns = (day: Day, { url }: Document, hasUrl = true) => ({
 /** USD 75 million in cents. Companies with a smaller public float are subject to the baby-shelf limit. */
 const babyShelfThreshold = 7_500_000_000
 
-/** The SEC's baby-shelf rule: shelf sales within twelve months may not exceed a third of the public float. */
+/** Applies the SEC's baby-shelf rule: shelf sales in twelve months may not exceed a third of the public float. */
 const babyShelfColumns = (history: CompanyHistory, day: Day, remaining: number) => {
   const high = highestClose60Days(history, day)
   const float = latestFloatReportOn(history.floats, day)?.float ?? null
@@ -86,7 +86,7 @@ const babyShelfColumns = (history: CompanyHistory, day: Day, remaining: number) 
   }
 }
 
-/** Shelf sales up to a day, in total and within twelve months. */
+/** Returns the shelf sales up to a day, in total and within twelve months. */
 const salesColumns = ({ deals }: CompanyHistory, day: Day) => ({
   amount_sold_to_date: formatCents(shelfSalesUntil(deals, day)),
   amount_sold_12_months: formatCents(shelfSalesUntil(deals, day, day - 365)),
@@ -159,7 +159,7 @@ const makeDealRows = (history: CompanyHistory) =>
     return [...sale, ...line, ...resaleRows]
   })
 
-/** The IPO and a pending offering. */
+/** Makes the rows of the IPO and of a pending offering. */
 const makeIpoAndPendingRows = (history: CompanyHistory) => {
   const { company, prices } = history
   const filed = findDocument(history, "ipo:filed")

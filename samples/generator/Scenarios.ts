@@ -19,9 +19,9 @@ export interface Gap {
   readonly volumeMultiple: number
   /** Topic of the news behind the gap; null if there is no news. */
   readonly topic: NewsTopicName | null
-  /** The news is published the evening before, so the price already rises after hours. */
+  /** Whether the news is published in the evening before, so that the price already rises after hours. */
   readonly startsEveningBefore: boolean
-  /** The anomaly detector flags this day. */
+  /** Whether the anomaly detector flags this day. */
   readonly isFlagged: boolean
 }
 
@@ -93,7 +93,7 @@ export interface Scenario {
   readonly delisted?: number
 }
 
-/** A gap whose unspecified properties are random. */
+/** Makes a gap whose unspecified properties are random. */
 const makeGap = (random: RandomSource, session: number, open: number, overrides: Partial<Gap> = {}): Gap => {
   const high = random.between(0.08, 0.3 + open)
   return {

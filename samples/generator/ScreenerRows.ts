@@ -17,7 +17,7 @@ const median = (numbers: ReadonlyArray<number>) => {
   return sorted.length % 2 === 1 ? low : divideRounded(low + high, 2)
 }
 
-/** Volumes of the last sixty sessions, and the change of the last one against their mean in %. */
+/** Returns statistics of the last sixty sessions' volumes, and the change of the last one against their mean in %. */
 const volumeColumns = ({ company: { scenario }, prices }: CompanyHistory) => {
   const volumes = scenario.firstSession === null
     ? []
@@ -34,7 +34,7 @@ const volumeColumns = ({ company: { scenario }, prices }: CompanyHistory) => {
   }
 }
 
-/** Short interest relative to the float, and the days needed to cover it. */
+/** Returns the short interest, its ratio to the float, and the days needed to cover it. */
 const shortInterestColumns = ({ company, floats }: CompanyHistory, average: number | null) => {
   const random = company.randomFor("short")
   const float = newestFloatReport(floats)?.float ?? null
@@ -61,7 +61,7 @@ const gainColumns = (history: CompanyHistory) => ({
   gain_365_day: percentGainOver(history, 365),
 })
 
-/** Numbers of gaps and of runners. Runners count as in `/v1/intraday-runners`: flagged, volume ratio above 9. */
+/** Counts gaps and runners. Runners count as in `/v1/intraday-runners`: flagged, with a volume ratio above 9. */
 const gapCountColumns = (history: CompanyHistory) => {
   const gaps = buildGapStatsRows(history).map(({ gap_percentage }) => Math.round(Number(gap_percentage) * 10_000))
   const runners = buildIntradayRunnersRows(history).filter((row) =>

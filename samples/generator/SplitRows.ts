@@ -13,7 +13,7 @@ const steps = [
   { key: "split:effective", action_type: "split_effective" },
 ] as const
 
-/** A reverse split has a ratio range until the board decides; then it has a ratio and an effective date. */
+/** Returns the terms of a split. A reverse split has a ratio range until the board decides on a ratio and a date. */
 const termColumns = (
   { effective, from, to, vote, voteFiled }: StockSplit,
   action: typeof steps[number]["action_type"],
@@ -55,6 +55,6 @@ export const buildSplitStatusRows = (history: CompanyHistory) => {
   })
 }
 
-/** Days of the splits that have taken effect. */
+/** Returns the days of the splits that have taken effect. */
 export const effectiveSplitDays = ({ scenario: { split } }: Company) =>
   split?.effective !== undefined && dayOfSession(split.effective) <= today ? [dayOfSession(split.effective)] : []

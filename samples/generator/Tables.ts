@@ -18,7 +18,7 @@ import { buildScreenerRows } from "./ScreenerRows.ts"
 import { buildSplitStatusRows } from "./SplitRows.ts"
 import { buildDailyPricesRows, buildHistoricalTickersRows, buildTickerChangesRows } from "./TickerRows.ts"
 
-/** A list is written as JSON, null as an empty cell (D31, loading data). */
+/** The value of a cell. A list is written as JSON, and null as an empty cell (D31, loading data). */
 export type SampleCell = string | number | boolean | null | ReadonlyArray<string>
 
 /** A row by column name. */

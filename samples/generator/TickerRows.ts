@@ -14,7 +14,7 @@ export const buildDailyPricesRows = (history: CompanyHistory) =>
 
 const source = "made up"
 
-/** Symbol changes that have no effect: estimated, backfilled, reverted, blocked or dated 2099. */
+/** Makes symbol changes that have no effect: estimated, backfilled, reverted, blocked or dated 2099. */
 const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: CompanyHistory) => {
   const [first, second, third, fourth] = symbols
   if (second === undefined || third === undefined || fourth === undefined) return []
@@ -53,7 +53,7 @@ export const buildTickerChangesRows = (history: CompanyHistory) => {
   return company.scenario.renames.length > 1 ? [...events, ...makeIneffectiveChanges(history)] : events
 }
 
-/** Former symbols without a change event; some have the date on which they ended. */
+/** Makes rows of former symbols without a change event. Some have the date on which the symbol ended. */
 export const buildHistoricalTickersRows = ({ company }: CompanyHistory) => {
   const { number } = company
   if (number % 7 !== 0) return []

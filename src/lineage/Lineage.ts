@@ -23,7 +23,7 @@ export interface LineageChain {
   readonly current_ticker: string
   /** Null if no event of the chain has a CIK. */
   readonly cik: string | null
-  /** The last one recorded. */
+  /** The newest name that an event of the chain has; null if none has one. */
   readonly company_name: string | null
 }
 
@@ -55,7 +55,7 @@ const maxListedEvents = 100
 
 type Events = ReadonlyArray<TickerChangeEvent>
 
-/** Sorts by date. The other fields break ties, so that results do not depend on the order of the rows. */
+/** Orders events by date. The other fields break ties, so that results do not depend on the order of the rows. */
 const byDate: Order.Order<TickerChangeEvent> = Order.combineAll([
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.effective_date),
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.old_ticker),
@@ -63,7 +63,7 @@ const byDate: Order.Order<TickerChangeEvent> = Order.combineAll([
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.cik ?? ""),
 ])
 
-/** A missing CIK is unknown, so it does not count as a different one. */
+/** Returns the different CIKs. A missing CIK is unknown, so it does not count as a different one. */
 const distinctCiks = (events: Events) => Array.dedupe(events.flatMap(({ cik }) => cik === null ? [] : [cik])).toSorted()
 
 const repeatedValues = (values: ReadonlyArray<string>): ReadonlySet<string> => {
@@ -97,7 +97,7 @@ const reasonChecks: ReadonlyArray<readonly [LineageReason, (ordered: Events) => 
 const applyChecks = (ordered: Events) =>
   reasonChecks.map(([reason, check]) => ({ reason, contributes: check(ordered) }))
 
-/** A reason applies if at least one event contributes to it. */
+/** Returns the reasons that apply, because at least one event contributes to them. */
 const findReasons = (ordered: Events) =>
   applyChecks(ordered).flatMap(({ contributes, reason }) => ordered.some(contributes) ? [reason] : [])
 
@@ -123,7 +123,7 @@ const toChain = (ordered: Array.NonEmptyReadonlyArray<TickerChangeEvent>): Linea
   company_name: ordered.findLast(({ company_name }) => company_name !== null)?.company_name ?? null,
 })
 
-/** One chain per issuer, by first date. Empty unless all events have a CIK and each issuer's events form a chain. */
+/** Returns a chain per issuer, by first date. Empty unless all events have a CIK and each issuer's form a chain. */
 const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
   const issuers = distinctCiks(ordered)
   if (issuers.length < 2 || ordered.some(({ cik }) => cik === null)) return []
@@ -160,7 +160,7 @@ export const resolveLineage = (
 // Selection by CIK
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The chain of a symbol; undefined if no event involves it. */
+/** The chain of a symbol, or the conflict that prevents it. Undefined: no event involves the symbol. */
 export type Lineage = Result.Result<LineageChain | undefined, LineageConflict>
 
 export const resolveSymbol = (events: Events): Lineage =>
@@ -175,7 +175,7 @@ export class UnknownCik extends Data.TaggedClass("UnknownCik")<{
 const hasCik = (chain: LineageChain): chain is LineageCandidate => chain.cik !== null
 
 /**
- * Selects the chain of the issuer with this CIK of ten digits (D35). The only candidate of an unambiguous symbol is its
+ * Selects the chain of the issuer with this ten-digit CIK (D35). The only candidate of an unambiguous symbol is its
  * issuer. A conflict without candidates stays a conflict, because its reasons say more than an empty list.
  */
 export const selectCandidate = (
@@ -198,7 +198,7 @@ export const selectCandidate = (
 /** The days on which a company used a symbol, `YYYY-MM-DD`: from `from` up to, but not including, `until`. */
 export interface SymbolPeriod {
   readonly ticker: string
-  /** Absent for the first symbol. */
+  /** Absent for the oldest symbol. */
   readonly from?: string
   /** Absent for the current symbol. */
   readonly until?: string

@@ -9,7 +9,7 @@ interface AmbiguousSymbol {
 }
 
 const maxListedCandidates = 100
-/** For each symbol of a list, which has at most 100. The details of a single symbol have all symbols involved. */
+/** Limit for each requested symbol of a list. If only one symbol is requested, all symbols involved are listed. */
 const maxListedTickers = 100
 
 const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol, maxTickers: number) => {
@@ -30,7 +30,7 @@ const formatDetails = ({ conflict, query_ticker }: AmbiguousSymbol, maxTickers: 
 const formatSentence = ({ conflict: { reasons }, query_ticker }: AmbiguousSymbol) =>
   `The history of ${query_ticker} cannot be resolved to a single unambiguous chain: ${reasons.join(", ")}.`
 
-/** The 409 with the details of the first symbol. If the request has a list, `symbols` has the details of each one. */
+/** Returns the 409 with the details of the first symbol. If a list was requested, `symbols` has those of each one. */
 export const makeAmbiguityError = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>, isList: boolean) => {
   const maxTickers = isList ? maxListedTickers : Number.POSITIVE_INFINITY
   const [first, ...others] = Array.map(symbols, (symbol) => formatDetails(symbol, maxTickers))
@@ -44,7 +44,7 @@ export const makeAmbiguityError = (symbols: Array.NonEmptyReadonlyArray<Ambiguou
 
 const maxNamedCandidates = 20
 
-/** The 422 for a CIK that belongs to no candidate; it names the candidates (D35). */
+/** Returns the 422 for a CIK that belongs to no candidate. It names the candidates (D35). */
 export const makeUnknownCikError = (query_ticker: string, { candidates, cik }: UnknownCik) => {
   const names = candidates.slice(0, maxNamedCandidates)
     .map(({ cik, company_name }) => company_name === null ? cik : `${cik} (${company_name})`).join(", ")

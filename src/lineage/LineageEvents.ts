@@ -26,7 +26,7 @@ const makeEventReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { readValues } = yield* Database
 
-  // Walks from symbol to symbol with two partial indexes. The `limit` of `symbols` stops the recursion.
+  // Walks from symbol to symbol with two partial indexes. The `limit` on `symbols` stops the recursion.
   const compileFind = compileStatement<EventQuery>({
     isPrepared: true,
     build: (parameter) => {
@@ -85,7 +85,7 @@ export const makeLineageFinder = Effect.map(makeEventReader, (readEvents) => {
   return Effect.fnUntraced(function* ({ tickers, today }: EventQuery) {
     const { isComplete, lineages } = yield* readSymbols({ tickers, today })
     if (isComplete) return lineages
-    // The limit may have cut off the events of any symbol, so each one is read again by itself.
+    // The limit may have cut off the events of any symbol, so each symbol is read again separately.
     const separate = yield* Effect.forEach(tickers, (ticker) => readSymbols({ tickers: [ticker], today }))
     return separate.flatMap(({ lineages }) => lineages)
   })

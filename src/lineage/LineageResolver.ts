@@ -9,7 +9,7 @@ import { type CompanyLineage, type Lineage, selectCandidate, toCompanyLineage, U
 import { makeAmbiguityError, makeUnknownCikError } from "./LineageErrors.ts"
 import { makeLineageFinder } from "./LineageEvents.ts"
 
-/** A requested symbol. A CIK of ten digits selects one of its candidates (D35). */
+/** A requested symbol. A ten-digit CIK selects one of its candidates (D35). */
 export interface LineageRequest {
   readonly ticker: string
   readonly cik?: string | undefined
@@ -18,7 +18,7 @@ export interface LineageRequest {
 export interface ResolvedLineages {
   /** One per company, in the order of the requests. */
   readonly lineages: Array.NonEmptyReadonlyArray<CompanyLineage>
-  /** Whether `ticker_changes` is unchanged. The date in Chicago is not checked: cached responses end at midnight. */
+  /** Whether `ticker_changes` is unchanged. The date needs no check, because cached responses expire at midnight. */
   readonly isCurrent: () => boolean
 }
 
@@ -32,7 +32,7 @@ interface CachedLineage {
 /** The part of the configured cache size that resolved symbols may use. */
 const cacheShare = 1 / 8
 
-/** Estimated memory in bytes of one symbol's share. All symbols of a chain share the chain and what derives from it. */
+/** Estimates the memory of one cached symbol, in bytes. The symbols of a chain share its memory. */
 const estimateSize = ({ lineage }: CachedLineage) =>
   Result.match(lineage, {
     onSuccess: () => 768,
@@ -40,7 +40,7 @@ const estimateSize = ({ lineage }: CachedLineage) =>
       512 + 128 * (candidates.length * 4 + events.length + tickers.length),
   })
 
-/** The symbols that have this lineage. */
+/** Returns the symbols that surely have this lineage: all symbols of a chain, but only `ticker` of a conflict. */
 const listSymbols = (ticker: string, lineage: Lineage) =>
   new Set([
     ticker,
@@ -50,7 +50,7 @@ const listSymbols = (ticker: string, lineage: Lineage) =>
     }),
   ])
 
-/** Memoized, because what lists derive from a company is memoized by the company. */
+/** Memoized, because lists memoize what they derive from a company by this object. */
 const toCompany = Function.memoize(toCompanyLineage)
 
 const selectLineage = (lineage: Lineage, { cik, ticker }: LineageRequest) =>
@@ -60,7 +60,7 @@ const selectLineage = (lineage: Lineage, { cik, ticker }: LineageRequest) =>
       chain === undefined ? { current_ticker: ticker, periods: [{ ticker }] } : toCompany(chain),
   )
 
-/** Two symbols of one chain have the same periods. */
+/** Drops repeated companies. Two symbols of one chain have the same periods. */
 const dedupeCompanies = (companies: Array.NonEmptyReadonlyArray<CompanyLineage>) =>
   companies.length === 1 ? companies : Array.map(
     Array.dedupeWith(
@@ -115,7 +115,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
 
       const resolve = Effect.fnUntraced(function* (requests: Array.NonEmptyReadonlyArray<LineageRequest>) {
         const moment = yield* PastMoment
-        // The past changes only with a failover that lost transactions.
+        // The past changes only if a failover lost transactions.
         const getVersion = () => moment === undefined ? changes.current() : versions.getTimeline()
         const version = getVersion()
         const lineages = yield* findAll(Array.dedupe(requests.map(({ ticker }) => ticker)), version, moment)

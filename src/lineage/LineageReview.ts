@@ -27,7 +27,7 @@ export interface ChangeKey {
 export const formatChange = ({ effective_date, new_ticker, old_ticker }: Omit<ChangeKey, "cik">) =>
   `${old_ticker} to ${new_ticker} on ${effective_date}`
 
-/** No estimated change, or several, have the given key. */
+/** The key matches no estimated change, or several. */
 export class ChangeNotReviewable
   extends Schema.TaggedError<ChangeNotReviewable>()("ChangeNotReviewable", { message: Schema.String }) {}
 
@@ -45,10 +45,10 @@ export const previewConfirmation = Effect.fnUntraced(function* (change: TickerCh
   const findEvents = yield* makeLineageEventFinder
   const now = yield* todayInChicago
   const { effective_date, new_ticker, old_ticker } = change
-  // A change in the future is judged by what clients get on its date.
+  // A future change is judged by what clients will get on its date.
   const today = effective_date > now ? effective_date : now
   const found = yield* Effect.forEach([old_ticker, new_ticker], (ticker) => findEvents({ ticker, today }))
-  // The component of one symbol may contain the other.
+  // One component may contain both symbols, so the same event may be found twice.
   const events = new Map(
     found.flat().map((event) => [
       JSON.stringify([event.old_ticker, event.new_ticker, event.effective_date, event.cik]),
@@ -87,7 +87,7 @@ export const findEstimatedChange = Effect.fnUntraced(function* (key: ChangeKey) 
   })
 })
 
-/** Gives an estimated change its new status. Fails if it is not estimated any more. */
+/** Gives an estimated change its new status. Fails if it is no longer estimated. */
 export const decideChange = Effect.fnUntraced(function* (change: TickerChangeEvent, status: "confirmed" | "blocked") {
   const sql = yield* SqlClient.SqlClient
   const { cik, effective_date, new_ticker, old_ticker } = change

@@ -1,4 +1,4 @@
-/** Clients that public generators make of the served OpenAPI document: they compile and get a typed response. */
+/** Checks that clients of public generators for the served OpenAPI document compile, and get a typed response. */
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { atomContentType } from "../../src/changelog/Api.ts"
@@ -18,7 +18,7 @@ const compilerOptions = {
   outDir: "compiled",
 }
 
-/** Runs steps until one of them finds something. */
+/** Runs steps until one of them has findings, and returns these. */
 const runSteps = async (steps: ReadonlyArray<() => Promise<ReadonlyArray<string>>>) => {
   for (const step of steps) {
     const findings = await step()
@@ -44,7 +44,7 @@ const checkTypeScript = async ({ documentFile, folder, key, origin }: Target) =>
   ])
 }
 
-/** The generator does not know the type of the changelog feed. */
+/** The generator does not know the content type of the changelog feed, so it treats the feed as text. */
 const pythonConfiguration = { content_type_overrides: { [atomContentType]: "text/plain" } }
 
 const checkPython = async ({ documentFile, folder, key, origin }: Target) => {

@@ -11,7 +11,7 @@ export interface Target {
   /** Such as `http://127.0.0.1:8080`. */
   readonly origin: string
   readonly key: string
-  /** An origin that the service allows as a web page, on which a judge can listen. */
+  /** An origin that the service allows for web pages (CORS). A judge can listen on its port. */
   readonly allowedOrigin: { readonly origin: string; readonly port: number }
   /** The served OpenAPI document. */
   readonly document: unknown
@@ -25,13 +25,13 @@ export interface Target {
 
 export interface Judge {
   readonly name: string
-  /** The programs that it runs. */
+  /** Programs that must be installed. */
   readonly programs: ReadonlyArray<string>
   /** Resolves to what is wrong with the service; empty if nothing is. Rejects if the tools do not work. */
   readonly run: (target: Target) => Promise<ReadonlyArray<string>>
 }
 
-/** The tools that `check` installs precede the others. */
+/** Folders of programs. The tools that `check` installs come first. */
 const searchPath = [
   join(judgesFolder, "node_modules/.bin"),
   join(judgesFolder, ".venv/bin"),
@@ -48,11 +48,11 @@ export interface ProgramOptions {
 
 export interface ProgramResult {
   readonly code: number | null
-  /** Standard output and errors. */
+  /** Standard output and standard error. */
   readonly output: string
 }
 
-/** Starts a program whose output is collected. `stop` ends it. */
+/** Starts a program, and collects its output. `stop` ends the program. */
 export const startProgram = (program: string, args: ReadonlyArray<string>, { cwd, env }: ProgramOptions = {}) => {
   const child = spawn(program, args, {
     ...(cwd === undefined ? {} : { cwd }),
@@ -81,7 +81,7 @@ export const startProgram = (program: string, args: ReadonlyArray<string>, { cwd
 export const runProgram = (program: string, args: ReadonlyArray<string>, options?: ProgramOptions) =>
   startProgram(program, args, options).ended
 
-/** Runs a program that reports its findings with its exit code. */
+/** Runs a program. Unless it exits with 0, its output is returned as a finding. */
 export const findingsOf = async (program: string, args: ReadonlyArray<string>, options?: ProgramOptions) => {
   const { code, output } = await runProgram(program, args, options)
   return code === 0 ? [] : [`${program} ended with ${code}:\n${output}`]

@@ -1,4 +1,4 @@
-/** The official conformance suite against the MCP server, for each protocol version. */
+/** Runs the official conformance suite against the MCP server, for each protocol version. */
 import { globSync, readFileSync } from "node:fs"
 import { createServer, request } from "node:http"
 import { join } from "node:path"
@@ -26,7 +26,7 @@ const scenarios: Readonly<Record<string, ReadonlyArray<string>>> = {
   ],
 }
 
-/** Checks in these scenarios that cannot pass, with the reason. */
+/** Checks in these scenarios that cannot pass, with the reasons. */
 const expectedFailures: Readonly<Record<string, string>> = {
   "sep-2575-server-rejects-undeclared-capability": "needs a tool that requires a capability of the client",
   "sep-2575-missing-capability-http-400": "needs a tool that requires a capability of the client",
@@ -61,7 +61,7 @@ interface Check {
 /** Runs the suite for a version. Returns a function that reads the checks of a scenario. */
 const runSuite = async (url: string, version: string, results: string) => {
   const args = ["server", "--url", url, "--spec-version", version, "--suite", "all", "-o", results]
-  // It fails because of the scenarios that do not apply.
+  // The exit code says nothing: the suite always fails because of the scenarios that do not apply.
   const { output } = await runProgram("conformance", args)
   return (scenario: string) => {
     const [file] = globSync(`server-${scenario}-[0-9]*T*/checks.json`, { cwd: results })
@@ -80,7 +80,7 @@ export const mcpConformance: Judge = {
       const findings: Array<string> = []
       const unmet = new Set(Object.keys(expectedFailures))
       for (const [version, names] of Object.entries(scenarios)) {
-        // The suite's valid origin is that of the address that it tests.
+        // The suite sends the origin of this URL as the valid one, so the URL has the allowed origin.
         const url = `${target.allowedOrigin.origin}/mcp`
         const checksOf = await runSuite(url, version, join(target.folder, `mcp-${version}`))
         for (const name of names) {

@@ -1,4 +1,4 @@
-/** The typed client through Prism, which validates each request and response against the served OpenAPI document. */
+/** Runs the typed client through Prism, which validates requests and responses against the served OpenAPI document. */
 import { Effect } from "effect"
 import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
@@ -14,7 +14,7 @@ interface PlannedRequest {
 
 const parametersOf = (operation: unknown) => Array.from(Object.values(Object(valueAt(operation, "parameters"))))
 
-/** A query with the example or first allowed value of each required parameter. */
+/** Returns a query with the example or first allowed value of each required parameter. */
 const makeMinimalQuery = (operation: unknown) =>
   new URLSearchParams(
     parametersOf(operation).filter((parameter) => valueAt(parameter, "required") === true).map((parameter) => {
@@ -24,7 +24,7 @@ const makeMinimalQuery = (operation: unknown) =>
     }),
   )
 
-/** The examples of an operation, whose summary is the request. Those of 422 are not valid requests. */
+/** Returns an operation's examples as requests, from their summaries. Examples of a 422 are not valid requests. */
 const listExamples = (path: string, operation: unknown): ReadonlyArray<PlannedRequest> =>
   Object.entries(Object(valueAt(operation, "responses"))).flatMap(([code, response]) =>
     Object.values(Object(valueAt(response, "content", "application/json", "examples"))).map((example) => ({
@@ -34,7 +34,7 @@ const listExamples = (path: string, operation: unknown): ReadonlyArray<PlannedRe
     }))
   ).filter(({ status }) => status !== 422)
 
-/** Prism waits for the end of a response, which streams do not have. */
+/** Whether the operation is a stream. Prism waits for the end of a response, which streams do not have. */
 const isEndless = (operation: unknown) =>
   valueAt(operation, "responses", "200", "content", eventStreamContentType) !== undefined
 
@@ -47,7 +47,7 @@ const listRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
     return [...examples, ...(isExampleless ? [{ path, query: makeMinimalQuery(operation), status: 200 }] : [])]
   })
 
-/** The requests of each list in its other text formats. */
+/** Returns the requests of each list in its text formats other than JSON. */
 const listFormatRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
   listRequests(document).filter(({ status }) => status === 200).flatMap(({ path, query, status }) => {
     const parameters = parametersOf(valueAt(document, "paths", path, "get"))
@@ -110,7 +110,7 @@ export const prism: Judge = {
       const sendPlain = ({ path, query }: PlannedRequest) => recordingFetch(`${proxy.url}${path}?${query}`, { headers })
       const send = async (request: PlannedRequest) => {
         const get = valueAt(client, toEndpointName(request.path), "get")
-        // The feed is not JSON, so the client has no method for it.
+        // The changelog feed is not JSON, so the client has no method for it.
         if (!isSend(get)) return await sendPlain(request)
         return await get(Object.fromEntries(request.query)).catch((error: unknown) => {
           if (!(error instanceof TickerlineError)) throw error

@@ -1,4 +1,4 @@
-/** Slow clients (slowhttptest): others get answers meanwhile, and the service closes the slow connections. */
+/** Attacks with slow clients: meanwhile, another client must get responses, and the slow connections must be closed. */
 import { type Judge, runProgram, type Target } from "./Judge.ts"
 
 /** Maximum duration of a request by another client, ms: half of the time after which slow requests are closed. */
@@ -7,7 +7,7 @@ const maxDurationMillis = 5_000
 interface Attack {
   readonly name: string
   readonly args: ReadonlyArray<string>
-  /** The last line, in which the tool says how the attack ended. */
+  /** Part of the tool's output that says how the attack ended. */
   readonly end: string
 }
 
@@ -15,10 +15,10 @@ const closesAll = "No open connections left"
 
 const attack: Attack = { name: "slow headers", args: ["-H", "-c", "100", "-r", "100", "-l", "60"], end: closesAll }
 
-/** The response may take three minutes, so the tool stops first. */
 const fullAttacks: ReadonlyArray<Attack> = [
   { name: "900 times slow headers", args: ["-H", "-c", "900", "-r", "300", "-l", "60"], end: closesAll },
   { name: "slow bodies", args: ["-B", "-c", "900", "-r", "300", "-l", "90"], end: closesAll },
+  // A response may take three minutes, so this attack ends before the service closes its connections.
   {
     name: "slow readers",
     args: ["-X", "-c", "900", "-r", "300", "-l", "30", "-w", "1", "-y", "2"],

@@ -1,4 +1,4 @@
-/** sqlmap on parameters of each kind that reaches SQL, and on a server that is injectable, which it must report. */
+/** Runs sqlmap on parameters of each kind that reaches SQL, and on an injectable server, whose hole it must find. */
 import { globSync, readFileSync } from "node:fs"
 import { writeFile } from "node:fs/promises"
 import { createServer } from "node:http"
@@ -20,7 +20,7 @@ const fullRequests = [
   "/estimate?endpoint=/v1/news&query=offering",
 ]
 
-/** Starts a server that puts its parameter `name` into SQL. */
+/** Starts a server that puts its parameter `name` into SQL without escaping it. */
 const startInjectableServer = () =>
   new Promise<{ readonly origin: string; readonly close: () => void }>((resolve) => {
     const database = new DatabaseSync(":memory:")
@@ -52,7 +52,7 @@ interface Scan {
   readonly args: ReadonlyArray<string>
 }
 
-/** Resolves to the rows of the result whose parameter is injectable, and to all that sqlmap printed. */
+/** Runs sqlmap. Resolves to the result's rows with an injectable parameter, and to all that sqlmap printed. */
 const scan = async ({ args, folder, urls }: Scan) => {
   const list = `${folder}.txt`
   await writeFile(list, urls.join("\n"))
@@ -75,7 +75,7 @@ const scan = async ({ args, folder, urls }: Scan) => {
 
 const checkService = async ({ folder, isFull, key, origin }: Target) => {
   const urls = [...requests, ...(isFull ? fullRequests : [])].map((request) => origin + request)
-  // Without T (time-based), because a busy machine makes any parameter slow.
+  // T (time-based) is left out, because a busy machine makes any parameter look injectable.
   const depth = isFull ? ["--level=3", "--risk=2"] : ["--level=2", "--technique=BEUSQ"]
   const args = ["--dbms=PostgreSQL", `--header=X-API-Key: ${key}`, ...depth]
   const { injectable, output } = await scan({ urls, folder: join(folder, "sqlmap-service"), args })

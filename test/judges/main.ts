@@ -32,7 +32,7 @@ if (unknownName !== undefined) {
 }
 const chosen = judges.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
 
-/** Returns why a judge failed; empty if it did not. */
+/** Runs a judge, if its programs are installed. Returns its findings, or why it failed. */
 const runJudge = async ({ name, programs, run }: Judge, target: Target): Promise<ReadonlyArray<string>> => {
   const missing = programs.filter((program) => !isInstalled(program))
   if (missing.length > 0) {

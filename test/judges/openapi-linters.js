@@ -1,6 +1,6 @@
 /**
- * Prints what Redocly and Spectral report about an OpenAPI document, and exits with 1 if that is anything. No rule is
- * switched off. JavaScript, because the project's type check runs without these packages.
+ * Prints the findings of Redocly and Spectral about an OpenAPI document, and exits with 1 if there are any. No
+ * recommended rule is switched off. In JavaScript, because the project's type check runs without these packages.
  */
 import { createConfig, lintFromString } from "@redocly/openapi-core"
 import spectral from "@stoplight/spectral-core"

@@ -41,7 +41,7 @@ coverage_cases = count()
 
 @schemathesis.hook
 def filter_failure(context, failure, case, response):
-    """Discards the refusal of a request that only such a rule forbids, and what no schema can describe."""
+    """Discards expected failures: requests refused by the rules above, and what no schema can describe."""
     if failure.title == "SSE event violates schema":  # The schema is that of the text of the whole stream.
         return False
     if not isinstance(failure, RejectedPositiveData) or response.status_code not in (410, 422):

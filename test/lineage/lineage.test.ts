@@ -1,4 +1,4 @@
-/** D20 (components), D21 (chains and conflicts), without a database. */
+/** Tests D20 (components), D21 (chains and conflicts) and D35 (selection by CIK) without a database. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import { readFileSync } from "node:fs"
@@ -17,7 +17,7 @@ import { inputs } from "../support/Thoroughness.ts"
 
 type Events = ReadonlyArray<TickerChangeEvent>
 
-/** The reasons of §4.1, in the order of D21. */
+/** The reasons of §4.1 (ambiguous symbols), in the order of D21. */
 const reasonsInOrder = [
   "multiple_cik_lineages",
   "same_date_events",
@@ -129,7 +129,7 @@ const chains = Arbitrary.map(
 const symbolPairs = (symbols: ReadonlyArray<string>) =>
   symbols.flatMap((from) => symbols.filter((to) => to !== from).map((to) => [from, to] as const))
 
-/** Removes duplicates of symbols, date and CIK, which D22 (constraints) keeps out of the table. */
+/** Removes events whose symbols, date and CIK are those of another, which D22 (constraints) keeps out of the table. */
 const withoutRepeats = (events: Events): Events =>
   events.filter((one, at) =>
     !events.slice(0, at).some((other) =>
@@ -188,7 +188,7 @@ const corruptedChain: Arbitrary.Arbitrary<Events> = Arbitrary.map(
 const pairsOf = (events: Events) =>
   events.flatMap((left, at) => events.slice(at + 1).map((right) => [left, right] as const))
 
-/** Every order by date. There are several only if events share a date. */
+/** Returns every order by date. There are several only if events share a date. */
 const dateOrders = (events: Events): ReadonlyArray<Events> =>
   events.length === 0
     ? [[]]
@@ -200,8 +200,8 @@ const connects = (ordered: Events) =>
   ordered.every((one, at) => at === 0 || ordered[at - 1]?.new_ticker === one.old_ticker)
 
 /**
- * The reasons that apply. `broken_chain` depends on date order, which events of one date do not have: if only some
- * of their orders connect, D21 leaves it open, and both results are correct.
+ * Returns the reasons that must and may apply. Events on one date may be in any order. If only some of these orders
+ * form a chain, D21 leaves `broken_chain` open, and both results are correct.
  */
 const expectedReasons = (
   events: Events,
@@ -220,7 +220,7 @@ const expectedReasons = (
   return { must, may: orders.every(connects) || must.includes("broken_chain") ? must : [...must, "broken_chain"] }
 }
 
-/** A simple union-find: each symbol has a label, and each event merges two labels. */
+/** Finds components with a simple union-find: each symbol has a label, and each event merges two labels. */
 const components = (events: Events): ReadonlyArray<Events> => {
   const label = new Map<string, string>()
   for (const { new_ticker, old_ticker } of events) {
@@ -236,7 +236,7 @@ interface Part {
   readonly events: Events
 }
 
-/** The chains of the issuers, by first date; none if one of them is not a valid chain or an event has no CIK. */
+/** Returns the expected candidates, unordered. Empty if an event has no CIK, or an issuer's events form no chain. */
 const parts = (events: Events): ReadonlyArray<Part> => {
   const known = events.flatMap(({ cik }) => cik === null ? [] : [cik])
   const split = [...new Set(known)].map((cik) => ({ cik, events: events.filter((one) => one.cik === cik) }))
@@ -246,7 +246,7 @@ const parts = (events: Events): ReadonlyArray<Part> => {
 
 const firstDate = ({ history }: { readonly history: ReadonlyArray<LineageLink> }) => history[0]?.effective_date ?? ""
 
-/** Describes what is wrong with the result for a component; undefined if it is correct. */
+/** Describes what is wrong with the result for a component. Empty if it is correct. */
 const findProblems = (events: Events): ReadonlyArray<string> => {
   const { may, must } = expectedReasons(events)
   const answer = ask(events)
@@ -292,7 +292,7 @@ const findProblems = (events: Events): ReadonlyArray<string> => {
 
 describe("resolveLineage (D20)", () => {
   it.prop(
-    "gives every symbol, current or former, the complete history and the same current_ticker (D20)",
+    "gives every symbol of a company the complete history and the same current_ticker (D20)",
     [chains, keys],
     ([all, order]) => {
       const unordered = components(shuffled(all.flat(), order))
@@ -328,12 +328,12 @@ describe("resolveLineage (D20)", () => {
     })
   })
 
-  it("accepts A to B, B to A, which ends where it began (D21)", () => {
+  it("accepts A to B and B to A, which ends where it began (D21)", () => {
     const events = [event("A", "B", "2001-01-01"), event("B", "A", "2002-01-01")]
     assert.deepStrictEqual(resolved(events), { history: links(events), current_ticker: "A" })
   })
 
-  it("accepts A to B, B to C, C to A, which ends where it began (D21)", () => {
+  it("accepts A to B, B to C and C to A, which ends where it began (D21)", () => {
     const events = [event("A", "B", "2001-01-01"), event("B", "C", "2002-01-01"), event("C", "A", "2003-01-01")]
     assert.deepStrictEqual(resolved(events), { history: links(events), current_ticker: "A" })
   })
@@ -370,7 +370,7 @@ describe("the maximum length (D21)", () => {
   })
 })
 
-/** A component with exactly these reasons. */
+/** Returns a component that is a conflict with exactly these reasons. */
 const exampleOf = (wanted: ReadonlyArray<Reason>): Events => {
   const symbol = (number: number) => `S${String(number).padStart(2, "0")}`
   const length = wanted.includes("max_hops_exceeded") ? 13 : 3
@@ -395,7 +395,7 @@ const subsets = Array.from(
   (_, number) => reasonsInOrder.filter((_, at) => Math.floor(number / 2 ** at) % 2 === 1),
 )
 
-/** The definition of each reason in D21, for one event among the others. */
+/** Whether the event contributes to the reason, by the reason's definition in D21. */
 const isPart = (events: Events, one: TickerChangeEvent, reason: Reason): boolean => {
   const others = events.filter((other) => other !== one)
   const before = events.filter((other) => other.effective_date < one.effective_date)
@@ -436,7 +436,7 @@ describe("the events of a conflict (D21)", () => {
           event.old_ticker === one.old_ticker && event.new_ticker === one.new_ticker && event.cik === one.cik &&
           event.effective_date === one.effective_date
         )
-        // The date does not decide which of two events of a day breaks the chain.
+        // For events on one date, the order is open, and so is which of them breaks the chain or is one too many.
         const settled = reasonsInOrder.filter((reason) =>
           dated || (reason !== "broken_chain" && reason !== "max_hops_exceeded")
         )
@@ -462,39 +462,39 @@ describe("the events of a conflict (D21)", () => {
 
 describe("the reasons of a conflict (D21)", () => {
   for (const wanted of subsets) {
-    it(`are exactly these, in order: ${wanted.join(", ") || "none"} (D21)`, () => {
+    it(`can be exactly these, in this order: ${wanted.join(", ") || "none"} (D21)`, () => {
       const events = exampleOf(wanted)
       assert.deepStrictEqual(reasonsOf(events), wanted)
       assert.deepStrictEqual(reasonsOf(events.toReversed()), wanted)
     })
   }
 
-  it("A to B, B to A, A to C is competing_destinations only (D21)", () => {
+  it("of A to B, B to A and A to C are only competing_destinations (D21)", () => {
     const events = [event("A", "B", "2001-01-01"), event("B", "A", "2002-01-01"), event("A", "C", "2003-01-01")]
     assert.deepStrictEqual(reasonsOf(events), ["competing_destinations"])
   })
 
-  it("A to B and A to C is competing_destinations and broken_chain (D21)", () => {
+  it("of A to B and A to C are competing_destinations and broken_chain (D21)", () => {
     const events = [event("A", "B", "2001-01-01"), event("A", "C", "2002-01-01")]
     assert.deepStrictEqual(reasonsOf(events), ["competing_destinations", "broken_chain"])
   })
 
-  it("two symbols that become one are broken_chain (D21)", () => {
+  it("of two symbols that become one are only broken_chain (D21)", () => {
     const events = [event("A", "C", "2001-01-01"), event("B", "C", "2002-01-01")]
     assert.deepStrictEqual(reasonsOf(events), ["broken_chain"])
   })
 
-  it("links whose dates are in the wrong order are broken_chain (D21)", () => {
+  it("of links whose dates are in the wrong order are only broken_chain (D21)", () => {
     const events = [event("B", "C", "2001-01-01"), event("A", "B", "2002-01-01")]
     assert.deepStrictEqual(reasonsOf(events), ["broken_chain"])
   })
 
-  it("A to B, B to A on one day is same_date_events only (D21)", () => {
+  it("of A to B and B to A on one day are only same_date_events (D21)", () => {
     const events = [event("A", "B", "2001-01-01"), event("B", "A", "2001-01-01")]
     assert.deepStrictEqual(reasonsOf(events), ["same_date_events"])
   })
 
-  it("the same change of two issuers on one day has four reasons (D21)", () => {
+  it("of the same change of two issuers on one day are four (D21)", () => {
     const events = [event("A", "B", "2001-01-01", "0000000001"), event("A", "B", "2001-01-01", "0000000002")]
     assert.deepStrictEqual(reasonsOf(events), reasonsInOrder.slice(0, 4))
   })
@@ -508,7 +508,7 @@ describe("the reasons of a conflict (D21)", () => {
     assert.deepStrictEqual(reasonsOf(events), ["multiple_cik_lineages"])
   })
 
-  it("come with sorted tickers without duplicates (D21)", () => {
+  it("come with all symbols involved, sorted and without duplicates (D21)", () => {
     const events = [event("Z", "B", "2001-01-01"), event("B", "M.A", "2002-01-01"), event("B", "A", "2003-01-01")]
     assert.deepStrictEqual(refused(events).tickers, ["A", "B", "M.A", "Z"])
   })
@@ -575,7 +575,7 @@ describe("the candidates (D21)", () => {
     assert.deepStrictEqual(refused([...long(13), other]).candidates, [])
   })
 
-  it("are found for 25,000 issuers, by first date (D21)", () => {
+  it("are found even for 25,000 issuers, ordered by first date (D21)", () => {
     const events = Array.from(
       { length: 25_000 },
       (_, at) => event(`S${at}`, "HUB", day(at), String(25_000 - at).padStart(10, "0")),
@@ -634,14 +634,14 @@ describe("an independent implementation agrees (D21)", () => {
   }, { arbitrary: { runs: inputs(1000) } })
 })
 
-describe("the sample data (D20, D21)", () => {
+describe("each component of the sample data (D20, D21)", () => {
   /** Splits a CSV line. A cell with a comma or a quote is quoted. */
   const cells = (line: string) =>
     [...line.matchAll(/(?:^|,)(?:"((?:[^"]|"")*)"|([^,]*))/g)].map(([, quoted, plain]) =>
       quoted?.replaceAll('""', '"') ?? plain ?? ""
     )
 
-  /** D19 (eligible events): confirmed and effective. The samples are from November 2026. */
+  /** Reads the eligible events (D19) of a file: confirmed, and effective in November 2026, when the samples end. */
   const eligible = (file: string): Events => {
     const [header = "", ...lines] = readFileSync(new URL(`../../samples/${file}`, import.meta.url), "utf8")
       .split("\n").filter((line) => line !== "")
@@ -663,7 +663,7 @@ describe("the sample data (D20, D21)", () => {
   const real = eligible("facts/ticker_changes.csv")
   const all = components([...real, ...eligible("fictional/ticker_changes.csv")])
 
-  it("the independent implementation agrees on every component, in any order of its events (D21)", () => {
+  it("resolves as in the independent implementation, even with the events in reverse order (D21)", () => {
     assert.isAbove(real.length, 150)
     assert.isAbove(all.length, 100)
     for (const component of all) {
@@ -689,7 +689,7 @@ describe("the sample data (D20, D21)", () => {
     ["BD0", "max_hops_exceeded:"],
     ["KNT0", "multiple_cik_lineages, same_date_events, competing_destinations, broken_chain:"],
   ]
-  it.each(examples)("%s resolves to %s (D21)", (ticker, expected) => {
+  it.each(examples)("of %s resolves to %s (D21)", (ticker, expected) => {
     const own = all.find((component) => component.some((one) => [one.old_ticker, one.new_ticker].includes(ticker)))
     const answer = Result.match(ask(own ?? []), {
       onSuccess: ({ history }) => [history[0]?.old_ticker, ...history.map((link) => link.new_ticker)].join(" "),
@@ -716,7 +716,7 @@ describe("selectCandidate (D35)", () => {
     assert.strictEqual(select([fund, facebook], "0001683471"), "METV")
   })
 
-  it("refuses other CIKs and names the candidates (D35)", () => {
+  it("refuses a CIK that no candidate has, and names the candidates (D35)", () => {
     assert.deepStrictEqual(select([fund, facebook], "0000000001"), { candidates: ["0001683471", "0001326801"] })
   })
 

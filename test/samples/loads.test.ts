@@ -15,7 +15,7 @@ const TestLayer = Layer.unwrap(
 ).pipe(Layer.provideMerge(NodeServices.layer))
 
 layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
-  it.effect("loads every row of every file, with prices for most share counts (samples/README)", () =>
+  it.effect("has every row of every file, and prices for most share counts (samples/README)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
@@ -29,7 +29,7 @@ layer(TestLayer)("the fictional market in PostgreSQL", (it) => {
         )
         assert.deepStrictEqual([loaded.rows, loaded.dropped], [counts[table], 0], table)
       }
-      // §2.6 (market cap): most rows with shares and a reported date have a close; rows of unpriced companies have none.
+      // §2.6 (market cap): most rows with shares and a reported date have a close. Those of unpriced companies lack one.
       const [caps] = yield* sql<{ readonly found: number; readonly missing: number }>`
         select count(close)::int as found, (count(*) - count(close))::int as missing
         from historical_float_pro as f left join lateral (

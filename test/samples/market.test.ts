@@ -17,7 +17,7 @@ const today = "2026-11-13"
 
 const lists = new Set(["tickers", "tags", "filing_types", "all_tags", "owners"])
 
-/** The column with the sources of a row, which has a link to each document, or is null. */
+/** Returns the name of the column with the links to a row's documents, which may be null. */
 const sourcesOf = (table: string) => table === "ticker_changes" ? "source_links" : "source"
 
 const listColumns = (table: string) => new Set([...lists, sourcesOf(table)])
@@ -61,7 +61,7 @@ class Market extends Context.Service<
   ).pipe(Layer.provideMerge(NodeServices.layer))
 }
 
-/** Text of a cell; empty if the cell is null. */
+/** Returns the text of a cell, which is empty if the cell is null. */
 const text = (row: Cells | undefined, column: string) => {
   const cell = row?.[column]
   return typeof cell === "string" ? cell : ""
@@ -82,11 +82,11 @@ const parseDecimal = (decimal: string, digits = 4) => {
 const scaledInteger = (row: Cells | undefined, column: string, digits = 4) =>
   parseDecimal(text(row, column) || "0", digits)
 
-/** Integer division that rounds half away from zero. */
+/** Divides integers, and rounds half away from zero. */
 const divideRounded = (dividend: bigint, divisor: bigint): bigint =>
   dividend < 0n ? -divideRounded(-dividend, divisor) : (2n * dividend + divisor) / (2n * divisor)
 
-/** Change from `reference` to `value` in ten-thousandths of a percent. */
+/** Returns the change from `reference` to `value`, in ten-thousandths of a percent. */
 const percentChange = (value: bigint, reference: bigint) => divideRounded((value - reference) * 1_000_000n, reference)
 
 const valueInCents = (ticks: bigint, shares: bigint) => divideRounded(ticks * shares, 100n)

@@ -49,7 +49,7 @@ export const extractPreviousRelease = Effect.gen(function* () {
   return folder
 })
 
-/** Runs a command of the release in a folder, and returns its output. */
+/** Runs a command of the release whose sources are in the folder, and returns its output. */
 export const runReleaseCommand = (folder: string, environment: Environment, ...args: ReadonlyArray<string>) =>
   Effect.scoped(Effect.gen(function* () {
     const { ended } = yield* startProgram(process.execPath, [`${folder}/src/main.ts`, ...args], environment)
@@ -58,7 +58,7 @@ export const runReleaseCommand = (folder: string, environment: Environment, ...a
     return out.trim()
   }))
 
-/** Starts a service and waits until it is ready. */
+/** Starts the service of the release whose sources are in the folder, and waits until it is ready. */
 export const startRelease = Effect.fnUntraced(function* (folder: string, port: number, environment: Environment) {
   const running = yield* startProgram(process.execPath, [`${folder}/src/main.ts`, "serve"], {
     PORT: String(port),
@@ -92,7 +92,7 @@ export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArra
       "  timeout connect 5s",
       "  timeout client 60s",
       "  timeout server 60s",
-      // Long enough that HAProxy does not mistake a slow process on a busy machine for a dead one.
+      // A short timeout would make HAProxy mistake a slow process on a busy machine for a dead one.
       "  timeout check 5s",
       "  retries 0",
       "listen states",
@@ -110,7 +110,7 @@ export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArra
     ].join("\n"),
   )
   yield* startProgram(haproxyProgram, ["-db", "-f", `${folder}/haproxy.cfg`], {})
-  /** Fails until the first health checks are done, because HAProxy assumes before them that all servers are ready. */
+  /** Fails until the first health checks are done, because HAProxy assumes that all servers are ready before that. */
   const settled = Effect.flatMap(
     requestOverWire(stats, "/states;csv", ""),
     ({ text }) =>
@@ -122,7 +122,7 @@ export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArra
   return port
 })
 
-/** Reads from a process's metrics how many customer requests it has answered. */
+/** Reads how many customer requests a process has answered. `metrics` is the port of its metrics. */
 export const countResponsesOf = (metrics: number) =>
   Effect.map(
     requestOverWire(metrics, "/metrics", ""),

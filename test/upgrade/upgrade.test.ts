@@ -32,7 +32,7 @@ const server = Layer.unwrap(
   ),
 ).pipe(Layer.provideMerge(DedicatedPostgres.layer), Layer.provideMerge(NodeServices.layer))
 
-/** A row of the dataset whose changes both releases must see. */
+/** Returns a line of a file for the dataset whose changes both releases must see. */
 const split = (id: string) =>
   `{"id":"${id}","ticker":"UPGR","action_type":"pending_vote","executed":false,"filed_at":"2026-01-02",` +
   `"form_type":"8-K","last_updated":"2026-01-02 09:30:00"}\n`
@@ -170,7 +170,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
             (1000000000 - min(balance_microdollars))::int as charged
           from accounts as it join usage using (account_id) where name = 'steady' group by it.account_id
         `
-        // Adds one request per path, which the clients send before they count.
+        // Before the clients begin to count, they send one request per path.
         const requests = seen.requests + SteadyClients.mixedPaths.length
         const [{ cost } = { cost: 0 }] = sums
         assert.deepStrictEqual(Array.from(sums), [

@@ -1,6 +1,6 @@
 /**
- * The acceptance times of filings. Submissions end them in `Z`, but some files hold UTC and others Eastern time
- * (docs/decisions/0102-acceptance-times.md).
+ * The acceptance times of filings. In submissions files, all end in `Z`, but some files hold UTC and others Eastern
+ * time (docs/decisions/0102-acceptance-times.md).
  */
 import { DateTime, Schema } from "effect"
 import { fixedOffsetClock, InstantColumn, newYorkClock, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
@@ -10,7 +10,7 @@ export type AcceptanceClock = "eastern" | "utc"
 export interface StampedFiling {
   readonly accession: string
   readonly form: string
-  /** `2026-02-05T13:05:45.000Z`, on an unknown clock. */
+  /** Such as `2026-02-05T13:05:45.000Z`. Despite the `Z`, it is in UTC or Eastern time. */
   readonly stamp: string
 }
 
@@ -20,19 +20,19 @@ export type KnownTimes = ReadonlyMap<string, DateTime.Utc>
 const isWallClock = Schema.is(NewYorkTimeColumn.schemas.insert)
 const isInstant = Schema.is(InstantColumn.schemas.insert)
 
-/** Returns `2026-02-05 13:05:45`, or null if the text is not a time. */
+/** Returns the time in the format `2026-02-05 13:05:45`, or null if the text is not a time. */
 const toDigits = (stamp: string) => {
   const digits = stamp.replace("T", " ").replace(/(\.\d+)?Z?$/, "")
   return isWallClock(digits) ? digits : null
 }
 
-/** Midnight in the East, on either clock: the filing has a date but no time. */
+/** Midnight Eastern time, written in Eastern time or in UTC: the filing has a date but no time. */
 const midnightPattern = / 0[045]:00:00$/
 
 /** The SEC stamps notices of effectiveness with 00:15 Eastern, when nobody can file. */
 const nightlyPattern = / 0[045]:15:/
 
-/** EDGAR accepts filings from 6 to 22 Eastern, which is 10 or 11 to 3 UTC. */
+/** Hours that decide the clock. EDGAR accepts filings from 6 to 22 Eastern: from 10 or 11 to 2 or 3 UTC. */
 const easternHours = / 0[6-9]:/
 const utcHours = / (?:23|0[0-3]):/
 
@@ -58,7 +58,7 @@ const findClockOfHours = (filings: ReadonlyArray<StampedFiling>) =>
 
 const getOnlyElement = <A>(elements: ReadonlySet<A>) => elements.size === 1 ? Array.from(elements)[0] : undefined
 
-/** Decides the clock of all stamps of one document. Null: the filings do not tell, or contradict each other. */
+/** Decides the clock of all stamps of one document. Null: the filings do not show it, or contradict each other. */
 export const decideClock = (
   filings: ReadonlyArray<StampedFiling>,
   known: KnownTimes = new Map(),
@@ -92,13 +92,13 @@ interface DatedFiling {
   readonly filingDate: string
 }
 
-/** A filing's times in data files. Without a time of acceptance, its day begins at midnight. */
+/** Formats a filing's time for data files. If it is unknown, `fixedOffsetTime` is the filing date at midnight. */
 export const formatAcceptance = ({ acceptedAt, filingDate }: DatedFiling) =>
   acceptedAt === null
     ? { newYorkTime: null, fixedOffsetTime: `${filingDate} 00:00:00` }
     : { newYorkTime: newYorkClock.format(acceptedAt), fixedOffsetTime: fixedOffsetClock.format(acceptedAt) }
 
-/** The time of the last change that the filings show, on New York's clock. */
+/** Returns the latest acceptance time in New York. A filing without a time counts as accepted at midnight. */
 export const formatLatestAcceptance = (filings: readonly [DatedFiling, ...ReadonlyArray<DatedFiling>]) => {
   const times = filings.map(({ acceptedAt, filingDate }) => acceptedAt ?? newYorkClock.parse(`${filingDate} 00:00:00`))
   return newYorkClock.format(times.reduce((a, b) => DateTime.max(a, b)))

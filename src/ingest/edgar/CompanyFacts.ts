@@ -32,13 +32,13 @@ const CompanyFactsDocument = Schema.Struct({
 /** The facts of a company that can be used, oldest date first. */
 export interface CompanyFacts {
   readonly cik: string
-  /** Shares outstanding on the cover page. A company with several classes of shares has none. */
+  /** Shares outstanding on the cover page. A company with several classes of shares has no such facts. */
   readonly counts: ReadonlyArray<Fact>
   /** US dollars: the market value of the shares that are not held by affiliates. */
   readonly floats: ReadonlyArray<Fact>
 }
 
-/** By the date of the value. The last fact of a date is the newest one. */
+/** Orders facts by the date of the value. The last fact for a date is the one that was filed last. */
 export const byDate = Order.combineAll<Fact>([
   Order.mapInput(Order.String, ({ end }) => end),
   Order.mapInput(Order.String, ({ filed }) => filed),
@@ -47,7 +47,7 @@ export const byDate = Order.combineAll<Fact>([
 
 const isUsable = ({ end, filed, val }: Fact) => val >= 1 && val <= Number.MAX_SAFE_INTEGER && end <= filed
 
-/** Drops zeros, dates after the filing, and dates for which a filing reports two values. Drops repetitions. */
+/** Drops values below 1 or too large, dates after the filing, contradictions in one filing, and repetitions. */
 const selectUsable = (facts: ReadonlyArray<Fact> = []) =>
   Array.from(Map.groupBy(facts.filter(isUsable), ({ accn, end }) => `${accn} ${end}`).values())
     .filter((repeated) => new Set(repeated.map(({ val }) => val)).size === 1)

@@ -29,17 +29,17 @@ const documentConcurrency = 4
 /** If this many documents in a row cannot be downloaded, the run ends, because the SEC is down. */
 const maxConsecutiveFailures = 3
 
-/** Forms that state shares outstanding or public float in XBRL. */
+/** Whether the form states shares outstanding or public float in XBRL. */
 const statesShareCounts = ({ form }: Filing) => /^(10-[KQ]T?|20-F|40-F)(\/A)?$/.test(form)
 
-/** Forms from which registrations, and the pending S-1 of the screener, are put together. */
+/** Whether the filing belongs to a registration, and thus may change the pending S-1 of the screener, too. */
 const isPartOfRegistration = ({ form }: Filing) => /^([SF]-|424B|EFFECT|RW|POS)/.test(form)
 
 const floatDatasets = ["float_outstanding", "historical_float_pro"] as const
 
 type StoredProgress = ReadonlyMap<string, DatasetProgress>
 
-/** Forms 3, 4 and 5 and Schedules 13 that were filed as XML. Older schedules are HTML or text. */
+/** Whether the filing is a Form 3, 4 or 5 or a Schedule 13 in XML. Older schedules are HTML or text. */
 const hasOwnershipXml = ({ form, primaryDocument }: Filing) =>
   (isOwnershipForm(form) || isSchedule13(form)) && primaryDocument.endsWith(".xml")
 
@@ -47,13 +47,13 @@ export interface VisitOptions {
   readonly datasets: ReadonlySet<IngestedDataset>
   /** `YYYY-MM-DD` */
   readonly since: string
-  /** Requests only the list of filings, and counts the other documents. */
+  /** Requests only lists of filings, and counts the other documents without requesting them. */
   readonly isDryRun: boolean
   /** Ignores what earlier runs ingested. */
   readonly isFresh: boolean
 }
 
-/** What a visit found. */
+/** The result of a visit. */
 export interface CompanyVisit {
   readonly rows: Map<string, ReadonlyArray<RowCells>>
   readonly progress: Array<DatasetProgress>
@@ -62,7 +62,7 @@ export interface CompanyVisit {
   documents: number
 }
 
-/** A document that was not downloaded. Only a rejected document is not requested again. */
+/** A document that was not downloaded. A rejected one is not requested again. */
 interface FailedDownload {
   readonly kind: "missing" | "unavailable" | "rejected"
   readonly rejection: DocumentRejected
@@ -107,7 +107,7 @@ const requireDocument = Effect.fnUntraced(
   },
 )
 
-/** The company's filings, and which rows are to be made of them. */
+/** Reads the company's filings, and decides which rows to make from them. */
 const readFilings = Effect.fnUntraced(
   function* ({ cik }: Issuer, { datasets, since }: VisitOptions, stored: StoredProgress, download: Download) {
     const submissions = yield* requireDocument(download, (bases) => submissionsUrl(cik, bases), decodeSubmissions)
@@ -135,7 +135,7 @@ const readFilings = Effect.fnUntraced(
   },
 )
 
-/** Rows of the forms 3, 4 and 5 and the Schedules 13. Returns the filings whose document is to be requested again. */
+/** Adds the rows of Forms 3, 4 and 5 and Schedules 13. Returns the filings whose documents to request again. */
 const addOwnership = Effect.fnUntraced(
   function* (issuer: Issuer, forms: ReadonlyArray<Filing>, visit: CompanyVisit, download: Download) {
     const failed = new Set<string>()
@@ -160,7 +160,7 @@ const addOwnership = Effect.fnUntraced(
   },
 )
 
-/** Rows of the company's facts. Returns whether the facts are to be requested again. */
+/** Adds the rows of the company's facts. Returns whether to request the facts again. */
 const addFloats = Effect.fnUntraced(
   function* (issuer: Issuer, submissions: Submissions, visit: CompanyVisit, download: Download) {
     const result = yield* download((bases) => companyFactsUrl(issuer.cik, bases))

@@ -16,7 +16,7 @@ const isDate = Schema.is(CalendarDate)
 
 const pathPattern = /^edgar\/data\/\d{1,10}\/(\d{10}-\d{2}-\d{6})\.txt$/
 
-/** Reads from the right, because a company's name may contain the separator. */
+/** Reads a line's cells from the right, because a company's name may contain the separator. */
 const parseRow = (line: string): IndexedFiling | undefined => {
   const cells = line.trim().split("|")
   const [path = "", date = "", form = ""] = cells.toReversed().map((cell) => cell.trim())

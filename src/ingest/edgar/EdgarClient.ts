@@ -25,7 +25,7 @@ const HttpUrl = Schema.String.check(
   }),
 )
 
-/** Replaces both hosts of the SEC. For tests. */
+/** The base URLs. Tests replace both with `EDGAR_BASE_URL`. */
 export const EdgarBasesConfig: Config.Config<EdgarBases> = Config.map(
   Config.option(Config.schema(HttpUrl, "EDGAR_BASE_URL")),
   Option.match({
@@ -75,7 +75,7 @@ export const serverErrorRetries = Schedule.exponential("1 second").pipe(
   Schedule.upTo({ times: 5 }),
 )
 
-/** The page with which the SEC refuses a program, with status 403, 429 or even 200. */
+/** Whether the page is the SEC's refusal of automated access, which has the status 403, 429 or even 200. */
 const isRefusalPage = (html: string) =>
   /Request Rate Threshold Exceeded|Undeclared Automated Tool|comply with SEC\.gov(?:'|&#39;|’)s Privacy and Security/i
     .test(html.slice(0, 8192))
@@ -109,7 +109,7 @@ const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse)
   validators: { etag: headers["etag"] ?? null, lastModified: headers["last-modified"] ?? null },
 })
 
-/** Decides what an answer means. The SEC uses status 403 both for a refusal (HTML) and a missing file (XML). */
+/** Interprets an answer. The SEC uses status 403 both for a refusal (HTML) and a missing file (XML). */
 const interpretAnswer = Effect.fnUntraced(function* (url: string, response: HttpClientResponse.HttpClientResponse) {
   const { status } = response
   const isHtml = (response.headers["content-type"] ?? "").startsWith("text/html")
@@ -133,7 +133,7 @@ const toTransientFailure = (error: { readonly _tag: string }) =>
   })
 
 export class EdgarClient extends Context.Service<EdgarClient, {
-  /** The documents are requested here; links in rows always name the SEC itself. */
+  /** Base URLs of the requests. Links in rows always name the SEC itself. */
   readonly bases: EdgarBases
   readonly request: (document: DocumentRequest) => Effect.Effect<EdgarAnswer, EdgarError>
 }>()("tickerline/ingest/EdgarClient") {
@@ -166,12 +166,12 @@ export class EdgarClient extends Context.Service<EdgarClient, {
               Effect.fail(
                 new EdgarUnavailable({
                   url: request.url,
-                  message: `The SEC did not answer ${request.url}: ${reason}, also after retries.`,
+                  message: `The SEC did not answer ${request.url}, even after retries: ${reason}.`,
                 }),
               )),
           )
 
-        /** After a refusal, all processes pause, and the request is repeated once. */
+        /** Requests a document. After a refusal, pauses all processes, and repeats the request once. */
         const request = (document: DocumentRequest) =>
           attemptWithRetries(document).pipe(
             Effect.tapErrorTag("RequestRefused", () => pause),
@@ -192,7 +192,7 @@ export class EdgarClient extends Context.Service<EdgarClient, {
       Layer.provide(Layer.succeed(FetchHttpClient.RequestInit, { redirect: "manual" })),
     )
 
-  /** With the rate limit that all processes of the database share. */
+  /** The client with the rate limit that all processes of the database share. */
   static readonly limitedLayer = (userAgent: string, bases: EdgarBases) =>
     Layer.provide(EdgarClient.layer(userAgent, bases), FairAccess.layer)
 }

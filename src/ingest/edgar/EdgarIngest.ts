@@ -24,7 +24,7 @@ import { findNewTickerChanges, readTickerList } from "./TickerLists.ts"
 export class IngestRefused extends Data.TaggedError("IngestRefused")<{ readonly message: string }> {}
 
 export interface IngestOptions {
-  /** Symbols, or null for all companies of the ticker list. Undefined continues with those of the interrupted run. */
+  /** Symbols, or null for all companies of the ticker list. Undefined: those of the interrupted run. */
   readonly tickers: ReadonlyArray<string> | null | undefined
   readonly datasets: ReadonlyArray<IngestedDataset>
   /** `YYYY-MM-DD` */
@@ -36,7 +36,7 @@ export interface IngestOptions {
   readonly scheduled: boolean
 }
 
-/** What a run has done so far. A caller keeps it to report an interrupted run. */
+/** What a run has done so far. The caller passes it in, so it can report even a run that was interrupted. */
 export interface IngestReport {
   /** Companies to visit; undefined until the ticker list is read. */
   companies: number | undefined
@@ -67,13 +67,13 @@ const maxExamples = 10
 /** Rows are loaded after this many companies or rows, so that an interruption loses only minutes of work. */
 const [maxBatchCompanies, maxBatchRows] = [25, 1_000]
 
-/** After a longer gap, all companies are visited, instead of those in the daily indexes. */
+/** Maximum number of past days whose daily indexes are read. After a longer gap, all companies are visited. */
 const maxIndexDays = 30
 
 /** A filing may appear in a daily index up to this many days later. */
 const lateIndexDays = 7
 
-/** The first filing date of a run that names none: a year ago. */
+/** The default for the first filing date of a run: a year ago. */
 export const defaultSince = Effect.map(todayInNewYork, (today) => subtractDays(today, 365))
 
 /** Parses symbols separated by commas. The SEC writes share classes with a hyphen: `BRK-B`. */
@@ -109,11 +109,11 @@ const findCompanies = Effect.fnUntraced(function* (issuers: ReadonlyArray<Issuer
 
 interface IndexRead {
   readonly ciks: ReadonlySet<string>
-  /** Stored when the run succeeds, because its companies are visited only then. */
+  /** Stored after all companies were visited, so that a run that fails before reads the indexes again. */
   readonly validators: ReadonlyMap<string, Validators>
 }
 
-/** CIKs in the daily indexes since a day. An index that has not changed since the last successful run is skipped. */
+/** Reads the CIKs in the daily indexes of these days. Skips indexes that have not changed since a successful run. */
 const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: string, report: IngestReport) {
   const { bases, request } = yield* EdgarClient
   const ciks = new Set<string>()
@@ -121,7 +121,7 @@ const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: stri
   for (let day = firstDay; day <= lastDay; day = subtractDays(day, -1)) {
     const url = dailyIndexUrl(day, bases)
     const answer = yield* request({ url, validators: yield* State.readValidators(url) })
-    // There is no index of weekends, holidays and the current day before the evening.
+    // There is no index for weekends and holidays, and none for the current day before the evening.
     if (answer._tag !== "Found") continue
     report.documents += 1
     const entries = yield* Effect.fromResult(decodeDailyIndex(answer.text, dailyIndexUrl(day)))
@@ -134,7 +134,7 @@ const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: stri
 
 const noIndexes: IndexRead = { ciks: new Set(), validators: new Map() }
 
-/** The companies to visit. A repeated run of all companies visits only new ones and those in the daily indexes. */
+/** Chooses the companies to visit. A repeated run of all companies visits only new ones and those in the indexes. */
 const chooseCompanies = Effect.fnUntraced(
   function* (
     issuers: ReadonlyArray<Issuer>,
@@ -174,11 +174,11 @@ const addRejections = (report: IngestReport, rejections: ReadonlyArray<DocumentR
   report.examples.push(...rejections.slice(0, maxExamples - report.examples.length))
 }
 
-/** The interrupted run to continue, and the options of this run. */
+/** Finds the interrupted run to continue, if requested. Its options replace those of this run. */
 const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
   const found = options.resume ? yield* State.findInterruptedRun(options.scheduled) : undefined
   const isSame = options.tickers === undefined || String(options.tickers) === String(found?.tickers)
-  // The settings of the scheduled run may have changed since.
+  // If EDGAR_TICKERS has changed since, a scheduled run starts anew.
   const interrupted = isSame || !options.scheduled ? found : undefined
   if (interrupted === undefined) {
     if (options.tickers !== undefined) return { interrupted, ...options, tickers: options.tickers }
@@ -202,7 +202,7 @@ const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
   }
 })
 
-/** What was visited since the last load. */
+/** The results of the visits since the last load. */
 interface Batch {
   companies: number
   documents: number
@@ -216,7 +216,7 @@ type RowFiles = Effect.Success<ReturnType<typeof makeRowFiles>>
 
 const countRows = ({ counts }: RowFiles) => Array.from(counts.values()).reduce((sum, count) => sum + count, 0)
 
-/** Loads the files in one transaction, together with the progress that they stand for. */
+/** Loads the files, and saves the progress of their companies in the same transaction. */
 const loadBatch = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, runId: number, report: IngestReport) {
   const sql = yield* SqlClient.SqlClient
   const insertedRows = yield* Ref.make(0)
@@ -240,7 +240,7 @@ const loadBatch = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
   yield* files.clear
 })
 
-/** The folder for the files. Files of an earlier run in the same folder are removed. */
+/** Creates the folder for the files, and removes the files of an earlier run from it. */
 const prepareFolder = Effect.fnUntraced(function* ({ datasets, target }: Pick<IngestOptions, "datasets" | "target">) {
   const fs = yield* FileSystem.FileSystem
   const path = yield* Path.Path
@@ -257,7 +257,7 @@ const prepareFolder = Effect.fnUntraced(function* ({ datasets, target }: Pick<In
 interface Work extends Pick<IngestOptions, "datasets" | "since" | "target"> {
   readonly companies: ReadonlyArray<Issuer>
   readonly indexes: IndexRead
-  /** Whether all companies are covered, so that symbol changes of all of them are candidates. */
+  /** Whether the run covers all companies. If not, only symbol changes of `companies` are added. */
   readonly coversAll: boolean
   readonly runId: number
 }
@@ -271,7 +271,7 @@ const visitCompanies = Effect.fnUntraced(
     const download = yield* makeDownload
     let batch = makeBatch()
 
-    /** Notes rows and rejections, and writes the rows unless this is a dry run. */
+    /** Counts rows and rejections, and writes the rows unless this is a dry run. */
     const add = Effect.fnUntraced(function* (rows: RowsByTable, rejected: ReadonlyArray<DocumentRejected>) {
       for (const [table, { length }] of rows) if (length > 0) addRows(report, table, length)
       const invalid = target === "dry-run" ? [] : yield* files.append(rows)
@@ -322,7 +322,7 @@ const visitCompanies = Effect.fnUntraced(
   Effect.scoped,
 )
 
-/** The ticker list, the companies to visit, and the number of the run. */
+/** Reads the ticker list, chooses the companies to visit, and records the start of the run. */
 const prepareRun = Effect.fnUntraced(function* (given: IngestOptions, report: IngestReport) {
   const options = yield* resolveOptions(given)
   const day = yield* todayInNewYork
@@ -357,7 +357,7 @@ const getMessage = (exit: Exit.Exit<unknown, { readonly message: string }>) => {
   return Predicate.hasProperty(error, "message") ? String(error.message) : String(error)
 }
 
-/** Ends the run in the state. In its own fiber, because timeouts do not work in a finalizer. */
+/** Records that the run has ended. It runs in its own fiber, because timeouts do not work in a finalizer. */
 const recordEnd = Effect.fnUntraced(function* (runId: number, exit: Exit.Exit<unknown, { readonly message: string }>) {
   const now = yield* Clock.currentTimeMillis
   const record = State.finishRun(runId, toStatus(exit), now, getMessage(exit))

@@ -1,19 +1,19 @@
 /**
  * The SEC's limit of 10 requests per second, which all processes share through one row of `edgar_access`
- * (docs/decisions/0104-fair-access.md). PostgreSQL's clock decides.
+ * (docs/decisions/0104-fair-access.md). PostgreSQL's clock sets the slots.
  */
 import { Context, Duration, Effect, Layer, Schema } from "effect"
 import { SqlClient, type SqlError } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import { monotonicClock } from "../../observability/MonotonicTime.ts"
 
-/** Interval between two slots. At 8 slots per second, requests that start late still keep the limit. */
+/** Interval between two slots. At 8 slots per second, requests that start late still stay within the limit. */
 const slotInterval = Duration.millis(125)
 
-/** A slot that a process uses later than this is dropped: 8 × (1 + 0.25) = 10 starts in any second. */
+/** A process that is later than this takes another slot, so no second has more than 8 × (1 + 0.25) = 10 requests. */
 const maxLatenessMillis = 250
 
-/** The SEC blocks an address until ten minutes have passed without too many requests. */
+/** Length of a pause. The SEC blocks an address until it has kept to the limit for ten minutes. */
 export const pauseDuration = Duration.minutes(10)
 
 /** Interval at which a waiting process checks whether the pause is over. */

@@ -5,7 +5,7 @@ import { readText, type XmlElement } from "./XmlDocument.ts"
 
 type Read<A> = Result.Result<A, string>
 
-/** Numbers are exact integers of this fraction of one, because forms may report fractions of a share. */
+/** Numbers are kept as integers in hundred-millionths, because forms may report fractions of a share. */
 const scale = 100_000_000n
 
 const decimalPattern = /^\+?(\d{0,16})(?:\.(\d{0,8}))?$/
@@ -15,7 +15,7 @@ const parseDecimal = (text: string): bigint | undefined => {
   return matched === undefined || integer + fraction === "" ? undefined : BigInt(`${integer}${fraction.padEnd(8, "0")}`)
 }
 
-/** Reads a number of shares, in hundred-millionths of a share. The name is for the reason of a failure. */
+/** Reads a number of shares, in hundred-millionths of a share. A failure mentions `name`. */
 export const readShares = (element: XmlElement | undefined, name = element?.name): Read<bigint | null> => {
   const text = readText(element)
   if (text === null) return Result.succeed(null)
@@ -64,7 +64,7 @@ export const readCik = (element: XmlElement | undefined): Read<string | null> =>
 
 const isCalendarDate = Schema.is(CalendarDate)
 
-/** Reads `2026-02-19`, `2026-02-19-05:00` (a zone means nothing in a date) or `02/19/2026`. */
+/** Reads `2026-02-19`, `2026-02-19-05:00` (the offset is ignored) or `02/19/2026`. */
 export const readDate = (element: XmlElement | undefined, name = element?.name): Read<string | null> => {
   const text = readText(element)
   if (text === null) return Result.succeed(null)

@@ -8,13 +8,13 @@ import type { Issuer } from "./Issuer.ts"
 import { findDepositaryReceipts } from "./ScreenerRows.ts"
 import type { Submissions } from "./Submissions.ts"
 
-/** The value for the last date before the fact's own, as it was known when the fact was filed. */
+/** Finds the fact for the last earlier date. Facts that were filed later are ignored. */
 const findPrevious = (fact: Fact, facts: ReadonlyArray<Fact>) =>
   facts.findLast(({ end, filed }) => end < fact.end && filed <= fact.filed)
 
 const maxRatio = 10
 
-/** Finds a previous value that is more than ten times smaller or greater: a split, or an error in one of them. */
+/** Returns the previous fact if it is more than ten times smaller or greater, because of a split or an error. */
 const findJump = (fact: Fact, facts: ReadonlyArray<Fact>) => {
   const previous = findPrevious(fact, facts)
   if (previous === undefined) return undefined
@@ -22,7 +22,7 @@ const findJump = (fact: Fact, facts: ReadonlyArray<Fact>) => {
   return ratio > maxRatio || ratio < 1 / maxRatio ? previous : undefined
 }
 
-/** Reasons to doubt a value. */
+/** Returns the reasons to doubt a value. */
 const findDoubts = (fact: Fact, facts: ReadonlyArray<Fact>, isRepetitionDoubtful: boolean): ReadonlyArray<string> => {
   const jump = findJump(fact, facts)
   const others = facts.filter(({ end, val }) => end === fact.end && val !== fact.val).map(({ val }) => val)
@@ -48,7 +48,7 @@ const linkToCount = (cik: string, fact: Fact) => linkToFact(cik, "EntityCommonSt
 
 const linkToFloat = (cik: string, fact: Fact) => linkToFact(cik, "EntityPublicFloat/USD", fact)
 
-/** The facts of one filing: a count per date, and the float of the latest date. */
+/** Returns one row per filing and date of a count. The row of a filing's latest count also has its float. */
 const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean): ReadonlyArray<RowCells> => {
   const filings = Map.groupBy([...facts.counts, ...facts.floats], ({ accn }) => accn)
   return Array.from(filings.keys()).toSorted().flatMap((accession) => {
@@ -85,7 +85,10 @@ const byFiling = Order.combineAll<Fact>([
   byDate,
 ])
 
-/** Every company reports at least once a year, so an older count was replaced by counts with dimensions. */
+/**
+ * A count is outdated if the company filed a report more than this many days later. Every company reports once a year,
+ * so its newer counts have dimensions, which the facts lack.
+ */
 const maxAgeInDays = 400
 
 const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000
@@ -95,7 +98,7 @@ const isOutdated = ({ filed }: Fact, { filings }: Submissions) =>
     /^(10-[KQ]|20-F|40-F)/.test(form) && countDays(filed, filingDate) > maxAgeInDays
   )
 
-/** The newest count, unless it is outdated or needs the confirmation of another filing. */
+/** Returns the newest count, unless it is outdated, or is so different that another filing must confirm it. */
 const findCurrentCount = ({ counts }: CompanyFacts, submissions: Submissions) => {
   const newest = counts.toSorted(byFiling).at(-1)
   return newest === undefined || isOutdated(newest, submissions) || findJump(newest, counts) !== undefined
@@ -128,8 +131,8 @@ const makeCurrentRows = (
 }
 
 /**
- * The row with the newest count, and rows with the counts and public floats of each filing. Counts of a company with
- * depositary receipts are those of its ordinary shares.
+ * Returns the row with the newest count, and rows with the counts and public floats of each filing. A company with
+ * depositary receipts reports counts of its ordinary shares.
  */
 export const makeFloatRows = (
   issuer: Issuer,

@@ -30,7 +30,7 @@ const pollInterval = Duration.minutes(1)
 /** Delay before a failed run is continued. */
 const failureDelay = Duration.minutes(30)
 
-/** How long a process that may not load leaves the job to others. */
+/** How long a process that may not load data leaves the job to other processes. */
 const notPermittedPause = Duration.hours(1)
 
 const documentCounter = Metric.counter("tickerline_ingest_documents_total", {
@@ -45,7 +45,7 @@ const rejectionCounter = Metric.counter("tickerline_ingest_rejections_total", {
 
 const decodePermission = decodeRows(Schema.Struct({ may: Schema.Boolean }))
 
-/** Only the role that owns the tables may load. */
+/** Whether this process may load data: it must be connected as a role that owns the tables. */
 const mayLoad = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [role] = yield* decodePermission(sql`
@@ -58,11 +58,11 @@ interface ScheduledIngest {
   readonly schedule: Cron.Cron
   readonly userAgent: string
   readonly tickers: ReadonlyArray<string> | null
-  /** Milliseconds since 1970. The first run is the next one after this time. */
+  /** Milliseconds since 1970. The first run of all is due at the next scheduled time after this. */
   readonly preparedAt: number
 }
 
-/** Whether a run is due: at the scheduled time, at once after a crash, or some time after a failure. */
+/** Whether a run is due: at the scheduled time, at once after a crash, or `failureDelay` after a failure. */
 const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIngest) {
   const now = yield* Clock.currentTimeMillis
   const last = yield* readLastScheduledRun
@@ -92,7 +92,7 @@ const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     ),
   )
   yield* Effect.logInfo(
-    `Ingested ${report.visited} companies of the SEC: ${report.documents} documents, ${report.rejections} set aside.`,
+    `Ingested SEC filings of ${report.visited} companies: ${report.documents} documents, ${report.rejections} set aside.`,
   )
 })
 
@@ -125,7 +125,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
   }).pipe(Effect.provide(context))
 })
 
-/** Runs only if `INGEST_EDGAR` is set. A failed run is continued later. */
+/** Runs only if `INGEST_EDGAR` and `EDGAR_USER_AGENT` are set. A failed run is continued later. */
 export const ingestJob = {
   name: "ingest-edgar",
   every: pollInterval,

@@ -1,9 +1,9 @@
-/** The daily time of the scheduled ingest: `daily 22:15 America/New_York`. */
+/** The daily time of the scheduled ingest, such as `daily 22:15 America/New_York`. */
 import { Config, Cron, DateTime, Effect, Option, Schema, SchemaGetter, SchemaIssue } from "effect"
 
 const pattern = /^daily ([01]\d|2[0-3]):([0-5]\d) (\S+)$/
 
-/** A time that a clock change skips runs an hour later; a time that it repeats runs once. */
+/** If a clock change skips the time, the ingest runs an hour later; if it repeats the time, the ingest runs once. */
 const parseSchedule = (text: string): Option.Option<Cron.Cron> => {
   const [, hour = "", minute = "", zone = ""] = pattern.exec(text) ?? []
   return Option.map(
@@ -12,7 +12,7 @@ const parseSchedule = (text: string): Option.Option<Cron.Cron> => {
   )
 }
 
-const rule = "must be daily, a time and a time zone"
+const rule = "must be daily at a time in a time zone, such as daily 22:15 America/New_York"
 
 const IngestSchedule = Schema.String.pipe(
   Schema.decodeTo(Schema.declare(Cron.isCron), {
@@ -26,5 +26,5 @@ const IngestSchedule = Schema.String.pipe(
   }),
 )
 
-/** When a process runs the ingest; `None` if it does not. */
+/** The schedule on which this process runs the ingest; `None` if it does not run it. */
 export const IngestScheduleConfig = Config.option(Config.schema(IngestSchedule, "INGEST_EDGAR"))

@@ -33,7 +33,7 @@ export const DatasetProgress = Schema.Struct({
   since: Schema.String,
   last_accession: Schema.NullOr(Schema.String),
   last_filing_date: Schema.NullOr(Schema.String),
-  /** Ingested filings of the last days, in which late filings may still appear. */
+  /** Filings of the last days, for which late filings may still appear. */
   recent_accessions: Schema.Array(Schema.String),
   /** Filings whose document could not be downloaded. */
   failed_accessions: Schema.Array(Schema.String),
@@ -63,7 +63,7 @@ const decodeValidators = decodeRows(
   Schema.Struct({ etag: Schema.NullOr(Schema.String), last_modified: Schema.NullOr(Schema.String) }),
 )
 
-/** SQL for a time in milliseconds since 1970. */
+/** Returns SQL for a time in milliseconds since 1970. */
 const toTimestamp = (sql: SqlClient.SqlClient, millis: number) => sql`to_timestamp(${millis / 1000}::float8)`
 
 export const beginRun = Effect.fnUntraced(function* ({ datasets, scheduled, since, startedAt, tickers }: NewRun) {
@@ -104,7 +104,7 @@ export const addRunCounts = Effect.fnUntraced(function* (runId: number, counts: 
   `
 })
 
-/** The newest run, scheduled or not, if it did not succeed. */
+/** Returns the newest scheduled run, or the newest other run, if it did not succeed. */
 export const findInterruptedRun = Effect.fnUntraced(function* (scheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
   const [run] = yield* decodeRuns(sql`
@@ -116,14 +116,14 @@ export const findInterruptedRun = Effect.fnUntraced(function* (scheduled: boolea
   return run
 })
 
-/** CIKs of the companies that a run has completed. */
+/** Reads the CIKs of the companies that a run has completed. */
 export const readCompletedCompanies = Effect.fnUntraced(function* (runId: number) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeCiks(sql`select distinct cik from edgar_progress where run_id = ${runId}::float8`)
   return new Set(rows.map(({ cik }) => cik))
 })
 
-/** CIKs of the companies of which all these datasets were ingested, from the given day or an earlier one. */
+/** Reads the CIKs of the companies with progress in all of these datasets that covers `since` and later. */
 export const readKnownCompanies = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>, since: string) {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* decodeCiks(sql`
@@ -134,7 +134,7 @@ export const readKnownCompanies = Effect.fnUntraced(function* (datasets: Readonl
   return new Set(rows.map(({ cik }) => cik))
 })
 
-/** The day (New York) on which the newest successful run of all companies with these datasets began. */
+/** Returns the day in New York on which the last successful run of all companies with these datasets began. */
 export const findLastFullRunDay = Effect.fnUntraced(function* (datasets: ReadonlyArray<string>) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeRows(Schema.Struct({ day: Schema.NullOr(Schema.String) }))(sql`
@@ -207,7 +207,7 @@ export const readTickerLists = Effect.gen(function* () {
   return yield* decodeCopies(sql`select day::text, entries from edgar_ticker_lists order by day`)
 })
 
-/** Keeps the day's copy of the ticker list, and drops old copies. */
+/** Stores the day's copy of the ticker list, and deletes old copies. */
 export const saveTickerList = Effect.fnUntraced(function* ({ day, entries }: TickerListCopy, rowCount: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
@@ -236,7 +236,7 @@ export const findUnknownTickerChanges = Effect.fnUntraced(function* (changes: Re
 const ScheduledRun = Schema.Struct({
   /** Milliseconds since 1970. */
   started_at: Schema.Finite,
-  /** Null if the run was killed. */
+  /** Null while the run is in progress, or if its process was killed. */
   finished_at: Schema.NullOr(Schema.Finite),
   status: Schema.String,
 })
@@ -252,7 +252,7 @@ export const readLastScheduledRun = Effect.gen(function* () {
   return run
 })
 
-/** When the newest successful run ended, in seconds since 1970; 0 if never. */
+/** The time at which the last successful run ended, in seconds since 1970; 0 if there is none. */
 export const readLastSuccess = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`

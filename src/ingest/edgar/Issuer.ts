@@ -2,7 +2,7 @@
 export interface Issuer {
   /** Ten digits, zero-padded. */
   readonly cik: string
-  /** The first symbol of the CIK. It is usually, but not surely, the common share. */
+  /** The primary symbol: the first in the SEC's list. It is usually, but not always, that of the common stock. */
   readonly ticker: string
   /** All symbols of the CIK, in the SEC's order: preferred shares, units and warrants have symbols too. */
   readonly tickers: ReadonlyArray<string>

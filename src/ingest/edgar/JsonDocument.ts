@@ -7,7 +7,7 @@ const formatIssue = SchemaIssue.makeFormatterStandardSchemaV1()
 const formatPath = (path: ReadonlyArray<unknown>) =>
   path.map((key) => typeof key === "number" ? `[${key}]` : `.${String(key)}`).join("").replace(/^\./, "")
 
-/** Names the place of the first error, but not the value there, which may be personal data. */
+/** Returns the path of the first error, but not the value at it, which may be personal data. */
 const describeIssue = ({ issue }: Schema.SchemaError) => {
   const [first] = formatIssue(issue).issues
   const path = formatPath(first?.path ?? [])
@@ -18,7 +18,7 @@ const parseJson = (text: string, url: string): Result.Result<unknown, DocumentRe
   try {
     return Result.succeed(JSON.parse(text))
   } catch {
-    // Over its request limit, the SEC may send a page of HTML with status 200.
+    // If requests exceed the SEC's limit, it may send a page of HTML with status 200.
     const reason = /^\s*</.test(text) ? "is a page of HTML or XML instead of JSON" : "is not complete JSON"
     return Result.fail(new DocumentRejected({ url, reason }))
   }
@@ -47,12 +47,12 @@ export const Cik = Schema.Union([Schema.Int, Schema.String]).pipe(
   }),
 )
 
-/** The name of a form. Unlike other texts of a document, it must be a cell as it stands. */
+/** The name of a form. Unlike other texts, it is not trimmed, so it must be a valid cell of a data file as it is. */
 export const FormType = textColumn("SEC form.").schemas.insert
 
 export const AccessionNumber = Schema.String.check(Schema.isPattern(/^\d{10}-\d{2}-\d{6}$/))
 
-/** Fails if the document is about another company than its address. */
+/** Fails if the document is about a company other than the one in its URL. */
 export const checkCik = (cik: string, url: string): Result.Result<void, DocumentRejected> => {
   const requested = /CIK(\d{10})/.exec(url)?.[1]
   return requested === undefined || requested === cik

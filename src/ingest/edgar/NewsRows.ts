@@ -11,7 +11,7 @@ const repeatsForm = (description: string, form: string) => {
   return ["", "PRIMARYDOCUMENT", simplify(form)].includes(simplify(description))
 }
 
-/** `8-K: CURRENT REPORT, items 5.02, 9.01`: the form, the filer's description and the items. */
+/** Joins the form, the filer's description and the items, such as `8-K: CURRENT REPORT, items 5.02, 9.01`. */
 const formatTitle = ({ description, form, items }: Filing) => {
   const parts = [
     ...(description === null || repeatsForm(description, form) ? [] : [description]),
@@ -20,7 +20,7 @@ const formatTitle = ({ description, form, items }: Filing) => {
   return parts.length === 0 ? form : `${form}: ${parts.join(", ")}`
 }
 
-/** Rows of `news`: one per filing of the issuer. A filing that names several companies has a row for each. */
+/** Returns the rows of `news`: one per filing of the issuer. A filing about several companies has a row for each. */
 export const makeNewsRows = (issuer: Issuer, filings: ReadonlyArray<Filing>): ReadonlyArray<RowCells> =>
   filings.map((filing) => {
     const { fixedOffsetTime, newYorkTime } = formatAcceptance(filing)

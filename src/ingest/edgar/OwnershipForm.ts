@@ -47,7 +47,7 @@ interface OwnershipForm {
   readonly eventDate: string | null
   readonly reportedDate: string | null
   readonly owners: ReadonlyArray<ReportingOwner>
-  /** The holdings of all owners together. The document does not tell who of them holds how many. */
+  /** The holdings of all owners together. The document does not say how many each of them holds. */
   readonly amounts: HeldAmounts
 }
 
@@ -55,13 +55,13 @@ interface OwnershipForm {
 interface Line {
   readonly isHolding: boolean
   readonly title: string
-  /** What, besides footnotes, tells one position from another. */
+  /** The terms of the position, as text. Lines of one position have the same terms and footnotes. */
   readonly terms: string
   readonly footnotes: ReadonlySet<string>
   readonly date: string | null
   /** Securities that are held after the transaction. */
   readonly held: bigint | null
-  /** Shares that these securities give, if they are derivatives. */
+  /** Shares that these securities can be exchanged for, if they are derivatives. */
   readonly underlying: bigint | null
 }
 
@@ -72,13 +72,13 @@ const readAmount = (parent: XmlElement | undefined, name: string) => readShares(
 const readFootnotes = (element: XmlElement | undefined) =>
   element === undefined ? [] : findChildren(element, "footnoteId").flatMap(({ id }) => id === undefined ? [] : [id])
 
-/** The value of an element, or its footnotes if the value is in words there. */
+/** Returns the value of an element, or the ids of its footnotes if they state the value in words. */
 const readTerm = (parent: XmlElement, name: string) => {
   const element = findChild(parent, name)
   return readText(findChild(element, "value"))?.toLowerCase() ?? readFootnotes(element).join()
 }
 
-/** The shares that the remaining derivatives give, as far as the transaction shows that one gives one share. */
+/** Returns the shares that the remaining derivatives give. A transaction shows this only if each gives one share. */
 const computeUnderlying = (isHolding: boolean, held: bigint | null, traded: bigint | null, shares: bigint | null) => {
   if (isHolding) return shares
   return held === 0n || (traded !== null && traded === shares) ? held : null
@@ -131,13 +131,13 @@ const isUnclear = (line: Line, other: Line) => {
 const isSamePosition = (line: Line, other: Line) =>
   line.terms === other.terms && isSameSet(line.footnotes, other.footnotes)
 
-/** The last line of each position. Null if it is unclear which lines report the same position. */
+/** Returns the last line of each position, or null if it is unclear which lines report the same position. */
 const findPositions = (lines: ReadonlyArray<Line>): ReadonlyArray<Line> | null =>
   lines.some((line, index) => lines.slice(index + 1).some((other) => isUnclear(line, other)))
     ? null
     : lines.filter((line, index) => !lines.slice(index + 1).some((other) => isSamePosition(line, other)))
 
-/** Adds the positions. Null: there is none, or one of them is unknown, so the sum would be too small. */
+/** Adds the positions. Null: there are none, or an amount is unknown, so the sum would be too small. */
 const sumPositions = (
   lines: ReadonlyArray<Line>,
   getAmount: (line: Line) => bigint | null,
@@ -166,7 +166,7 @@ const sumAmounts = (shares: ReadonlyArray<Line>, derivatives: ReadonlyArray<Line
   })
 }
 
-/** Titles that refer to another place of the document. */
+/** Whether the title refers to another part of the document, such as `See Remarks`. */
 const isReference = (title: string) => /^\(?see\b/i.test(title)
 
 const readOwner = (element: XmlElement): Result.Result<ReportingOwner, string> =>
@@ -208,7 +208,8 @@ export const decodeOwnershipForm = (root: XmlElement): Result.Result<OwnershipFo
     return {
       form,
       issuerCik: yield* readCik(findChild(findChild(root, "issuer"), "issuerCik")),
-      // The period of a Form 5 is a fiscal year, at whose end it reports holdings; that of a 3 or 4 begins at an event.
+      // The period of a Form 5 is the end of a fiscal year, and it reports the holdings of that day.
+      // The period of a Form 3 or 4 is the date of an event.
       eventDate: isAnnual ? null : period,
       reportedDate: isAnnual ? period : dates.toSorted().at(-1) ?? period,
       owners,

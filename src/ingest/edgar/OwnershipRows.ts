@@ -12,21 +12,21 @@ import { parseXml, type XmlElement } from "./XmlDocument.ts"
 /** Whether the form is a Form 3, 4 or 5, or an amendment. */
 export const isOwnershipForm = (form: string) => /^[345](\/A)?$/.test(form)
 
-/** Whether the form is a Schedule 13D or 13G, or an amendment. Until 2024, these were not XML. */
+/** Whether the form is a Schedule 13D or 13G, or an amendment. Until 2024, these schedules were not XML. */
 export const isSchedule13 = (form: string) => /^SC(HEDULE)? 13[DG](\/A)?$/.test(form)
 
 export interface OwnershipFiling extends Pick<Filing, "acceptedAt" | "accession" | "filingDate" | "form"> {
-  /** The address of the XML: `xmlDocumentUrl`. */
+  /** URL of the XML, from `xmlDocumentUrl`. */
   readonly documentUrl: string
 }
 
-/** What the rows of one document say about its holders. */
+/** The holders that one document reports. */
 interface Holders {
   /** The form as the document names it. */
   readonly form: string | null
   readonly issuerCik: string | null
   readonly reportedDate: string | null
-  /** The name of the element of a holder. */
+  /** Name of the XML element of each holder. */
   readonly element: string
   /** The owner columns of each holder. */
   readonly rows: ReadonlyArray<RowCells>
@@ -56,7 +56,7 @@ const readSchedule = (root: XmlElement): Result.Result<Holders, string> =>
   Result.map(decodeSchedule13(root), ({ eventDate, form, issuerCik, personElement, persons, sharesKind }) => ({
     form,
     issuerCik,
-    // The event is the date of no holdings: a 13D reports those of a later day.
+    // The date of the event is not that of the holdings: a 13D reports the holdings of a later day.
     reportedDate: null,
     element: personElement,
     rows: persons.map((person) => ({
@@ -79,9 +79,9 @@ const readHolders = (root: XmlElement): Result.Result<Holders, string> => {
   return root.name === "edgarSubmission" ? readSchedule(root) : Result.fail("is not an ownership document")
 }
 
-/** The reason why the document is not the one that was requested. */
+/** Returns why the document is not the requested one, or undefined if it is. */
 const findMismatch = ({ form, issuerCik, rows }: Holders, filing: OwnershipFiling) => {
-  // Since December 2024, the SEC spells the forms out.
+  // Documents write `SCHEDULE 13D`. Until December 2024, the SEC's list of filings wrote `SC 13D`.
   if (form !== filing.form.replace(/^SC /, "SCHEDULE ")) return "is of another form than its filing"
   if (issuerCik === null) return "has no issuer"
   return rows.length === 0 ? "has no holders" : undefined
@@ -101,7 +101,7 @@ export const makeOwnershipRows = ({ filing, issuer, xml }: {
     const mismatch = findMismatch(holders, filing)
     if (mismatch !== undefined) return yield* Result.fail(mismatch)
     const lastUpdated = formatLatestAcceptance([filing])
-    // A company's list of filings also has those that it made about others.
+    // A company's list of filings also has those that it made as an owner of other companies.
     if (holders.issuerCik !== issuer.cik) return []
     return holders.rows.map((owner, index) => ({
       ticker: issuer.ticker,

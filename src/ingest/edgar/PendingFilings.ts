@@ -18,8 +18,8 @@ export const covers = (progress: DatasetProgress | undefined, since: string): pr
   progress !== undefined && progress.since <= since
 
 /**
- * Filings of `since` and later that were not ingested: those listed before the last ingested filing, those of the days
- * before it that appeared late, and those whose document could not be downloaded. The list is newest first.
+ * Returns the filings of `since` and later that were not ingested: newer ones, late ones, and those whose document
+ * could not be downloaded. `filings` are sorted, newest first.
  */
 export const findPendingFilings = <F extends FilingDate>(
   filings: ReadonlyArray<F>,
@@ -38,7 +38,7 @@ export const findPendingFilings = <F extends FilingDate>(
   )
 }
 
-/** The progress after a visit. The next run requests the documents of `failed` filings again. */
+/** Returns the progress after a visit. The next run requests the documents of `failed` filings again. */
 export const makeProgress = (
   cik: string,
   dataset: string,

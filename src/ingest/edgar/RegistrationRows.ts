@@ -11,15 +11,15 @@ const typesByForm: ReadonlyMap<string, "offering" | "shelf"> = new Map([
   ...["S-3", "S-3ASR", "S-3MEF", "F-3", "F-3ASR", "F-3MEF"].map((form) => [form, "shelf"] as const),
 ])
 
-/** Effective upon filing, without a notice (Rule 462). */
+/** Whether the registration is effective upon filing, without a notice (Rule 462). */
 const isEffectiveUponFiling = ({ form }: Filing) => /(ASR|MEF)$/.test(form)
 
-/** Filed under Rule 424(b), so after the registration became effective. */
+/** Whether the filing is a prospectus under Rule 424(b), which follows after the registration became effective. */
 const isProspectus = ({ form }: Filing) => /^424B\d$/.test(form)
 
 const isPostEffective = (filing: Filing) => isProspectus(filing) || filing.form.startsWith("POS")
 
-/** EDGAR has notices of effectiveness (EFFECT) since this day. */
+/** EDGAR has had notices of effectiveness (EFFECT) since this day. */
 const firstNotices = "2006-05-01"
 
 export interface Registration {
@@ -42,7 +42,8 @@ const findEffectiveness = (statement: Filing, filings: ReadonlyArray<Filing>) =>
   const notice = filings.find(({ form }) => form === "EFFECT")
   const first = filings.find(isPostEffective)
   if (notice === undefined && first === undefined) return undefined
-  // An earlier prospectus shows that the notice is about an amendment, and the day of the first one is unknown.
+  // A prospectus before the first known notice shows that this notice is for an amendment, and that the date on which
+  // the registration became effective is unknown.
   const isFirstNotice = notice !== undefined && (first === undefined || first.filingDate >= notice.filingDate)
   return isFirstNotice
     ? { effectiveDate: notice.filingDate, evidence: notice }
@@ -63,14 +64,14 @@ const makeRegistration = (
     return { ...registration, status: "withdrawn", effectiveDate, evidence: last }
   }
   if (effectiveness !== undefined) return { ...registration, status: "effective", ...effectiveness }
-  // Without notices, a registration of that time may be pending or effective.
+  // EDGAR has no notices from that time, so the registration may be pending or effective.
   if (statement.filingDate < firstNotices) return undefined
   return { ...registration, status: "pending", effectiveDate: null, evidence: undefined }
 }
 
 /**
- * Finds the registrations on Forms S-1, S-3, F-1 and F-3 whose status the filings tell. The filings of one
- * registration may be years apart, so the list must be complete.
+ * Finds the registrations on Forms S-1, S-3, F-1 and F-3 whose status follows from the filings. The filings of
+ * one registration may be years apart, so the list must be complete.
  */
 export const findRegistrations = (filings: ReadonlyArray<Filing>): ReadonlyArray<Registration> =>
   Array.from(Map.groupBy(filings, ({ fileNumber }) => fileNumber)).flatMap(([fileNumber, group]) => {
@@ -88,7 +89,7 @@ const formatStatus = ({ effectiveDate, evidence, status }: Registration) =>
 
 const countOf = (count: number, singular: string, plural: string) => `${count} ${count === 1 ? singular : plural}`
 
-/** The type as far as forms tell it, and the reason. */
+/** Decides the type, as far as the forms show it. Returns it with its evidence and the reason. */
 const decideType = (statement: Filing, prospectuses: ReadonlyArray<Filing>) => {
   const resale = prospectuses.find(({ form }) => form === "424B7")
   const isSoldByCompany = prospectuses.some(({ form }) => /^424B[1245]$/.test(form))
@@ -139,6 +140,6 @@ const makeRow = (issuer: Issuer, registration: Registration): RowCells => {
   }
 }
 
-/** Rows of `registrations`: one per file number. The filings must be complete, with all older pages. */
+/** Returns the rows of `registrations`: one per file number. The filings must include all older pages. */
 export const makeRegistrationRows = (issuer: Issuer, filings: ReadonlyArray<Filing>): ReadonlyArray<RowCells> =>
   findRegistrations(filings).map((registration) => makeRow(issuer, registration))

@@ -8,13 +8,13 @@ import { DocumentRejected } from "./DocumentRejected.ts"
 /** Rows by the name of their table. */
 export type RowsByTable = ReadonlyMap<string, ReadonlyArray<RowCells>>
 
-/** The document that a row comes from. */
+/** Returns the URL of the document that a row comes from. */
 const getSource = ({ source, source_links }: RowCells) => {
   const [link] = [source, source_links].find(Array.isArray) ?? []
   return String(link ?? "").split("#")[0] ?? ""
 }
 
-/** As `load` validates a file: its first row decides which columns the file has. */
+/** Returns a function that validates rows as `load` does: the first row decides which columns the file has. */
 const makeValidate = (table: string) => {
   const dataset = findDataset(table)
   return dataset === undefined ? undefined : makeRowValidator(dataset, { mayOmitColumns: true }).validateRow
@@ -29,7 +29,7 @@ export const makeRowFiles = Effect.fnUntraced(function* (folder: string) {
 
   const getFile = (table: string) => path.join(folder, `${table}.ndjson`)
 
-  /** Splits rows into valid ones and rejections, so that one invalid row does not refuse a whole load. */
+  /** Splits rows into valid ones and rejections, so that one invalid row does not make the whole load fail. */
   const validate = (table: string, rows: ReadonlyArray<RowCells>) => {
     if (!validators.has(table)) validators.set(table, makeValidate(table))
     const validateRow = validators.get(table)
@@ -46,7 +46,7 @@ export const makeRowFiles = Effect.fnUntraced(function* (folder: string) {
     return { valid, rejections }
   }
 
-  /** Appends the valid rows to the files. Returns the rejected rows. */
+  /** Appends the valid rows to the files. Returns the rejections of the invalid rows. */
   const append = Effect.fnUntraced(function* (rowsByTable: RowsByTable) {
     const rejected: Array<DocumentRejected> = []
     for (const [table, rows] of rowsByTable) {

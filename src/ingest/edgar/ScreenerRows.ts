@@ -1,4 +1,4 @@
-/** The identity of a company as a row of `screener`. */
+/** Makes the row of `screener` that identifies a company. */
 import type { RowCells } from "../../load/FileReader.ts"
 import { formatLatestAcceptance } from "./AcceptanceTime.ts"
 import type { Issuer } from "./Issuer.ts"
@@ -15,8 +15,8 @@ export const findDepositaryReceipts = (issuer: Issuer, { filings }: Submissions)
     : filings.find(({ form }) => /^F-6(EF)?$/.test(form))
 
 /**
- * The row of `screener`; none if the company has no filings. Columns of its location are left out, because the SEC only
- * publishes addresses and the state of incorporation.
+ * Returns the row of `screener`, or no row if the company has no filings. Leaves out the columns of the company's
+ * location, because the SEC publishes only addresses and the state of incorporation.
  */
 export const makeScreenerRows = (issuer: Issuer, submissions: Submissions): ReadonlyArray<RowCells> => {
   const [first, ...others] = submissions.filings

@@ -1,12 +1,12 @@
 /**
- * What a security is, by the title that the filer typed. Titles that no rule matches are of no kind, so their amounts
- * are in no column (docs/decisions/0100-ownership-from-filings.md).
+ * Recognizes the kind of a security by the title that the filer typed. A title that no rule matches has no kind, so its
+ * amount is in no column (docs/decisions/0100-ownership-from-filings.md).
  */
 
-/** Lower case, without parentheses: `Common Stock (restricted stock units)` is common stock. */
+/** Returns the title in lower case, without parentheses: `Common Stock (restricted stock units)` is common stock. */
 const getMainTitle = (title: string) => title.toLowerCase().replace(/\([^()]*\)/g, " ").replace(/\s+/g, " ")
 
-/** Words that make a title another security than shares, such as `Common Stock Purchase Warrants`. */
+/** Words in the titles of securities other than shares, such as `Common Stock Purchase Warrants`. */
 const otherSecurity = new RegExp(
   `\\b(${
     "adss?|adrs?|depositary|depository|units?|(?<!beneficial )interests?|warrants?|options?|rights?|notes?|" +
@@ -18,19 +18,19 @@ const isPreferredTitle = (title: string) => /\b(preferred|preference)\b/.test(ti
 
 const commonPattern = /\b(common|ordinary shares?|subordinate voting shares?)\b/
 
-/** `common` and `preferred` shares that are held themselves, such as `Class A Common Stock`. */
+/** Returns the kind of the shares that a title names, such as `Class A Common Stock`. Undefined: no shares. */
 export const classifyShares = (title: string): "common" | "preferred" | undefined => {
   const main = getMainTitle(title)
   if (isPreferredTitle(main)) return otherSecurity.test(main.replace("convertible", "")) ? undefined : "preferred"
   return commonPattern.test(main) && !otherSecurity.test(main) ? "common" : undefined
 }
 
-/** Titles of obligations, and of securities that give no shares. */
+/** Words in the titles of obligations, and of securities that give their holder no shares. */
 const givesNoShares = /\b(puts?|sell|obligation|short|swaps?|forwards?|futures?|phantom|appreciation|units?)\b/
 
 /**
- * The kind of a derivative security. Shares in the table of derivative securities are convertible, or they would be in
- * the other table.
+ * Returns the kind of a derivative security. Shares that a form lists as a derivative are convertible; otherwise they
+ * would be in its table of non-derivative securities.
  */
 export const classifyDerivative = (title: string): "option" | "warrant" | "convertible" | undefined => {
   const lowerCase = title.toLowerCase()

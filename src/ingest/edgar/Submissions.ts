@@ -44,7 +44,7 @@ export interface Filing {
   /** The SEC's official date. A filing of the evening has the date of the next business day. */
   readonly filingDate: string
   readonly reportDate: string | null
-  /** Null if the document does not tell: see `AcceptanceTime.ts`. */
+  /** Null if the document does not show it (see `AcceptanceTime.ts`). */
   readonly acceptedAt: DateTime.Utc | null
   /** Joins the filings of one registration, such as `333-287699`. */
   readonly fileNumber: string | null
@@ -54,11 +54,11 @@ export interface Filing {
   readonly description: string | null
   /** Bytes of all documents. */
   readonly size: number
-  /** The document that lists the filing, with the accession number as its fragment. */
+  /** URL of the document that lists the filing, with the accession number as its fragment. */
   readonly source: string
 }
 
-/** An older page of filings: `submissionsPageUrl(name)`. */
+/** An older page of filings. Its URL is `submissionsPageUrl(name)`. */
 export interface SubmissionsPage {
   readonly name: string
   readonly filingFrom: string
@@ -76,7 +76,7 @@ export interface Submissions {
   readonly url: string
 }
 
-/** Items of Forms 8-K, D and others. EFFECT and CT ORDER have dates in their place, which are left out. */
+/** Items of Forms 8-K, D and others. EFFECT and CT ORDER have dates instead, which are left out. */
 const itemPattern = /^\d{1,2}[A-Za-z]?(\.\d{1,2})?$/
 
 const makeFilings = (
@@ -150,7 +150,7 @@ export const decodeSubmissions = (
     }
   })
 
-/** Decodes an older page, which has the arrays at its top level. Its clock is decided by itself. */
+/** Decodes an older page, which has the arrays at its top level. Its clock is decided without the other pages. */
 export const decodeSubmissionsPage = (
   text: string,
   url: string,

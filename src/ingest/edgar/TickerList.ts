@@ -64,11 +64,11 @@ export const groupIssuers = (rows: ReadonlyArray<ListedTicker>): ReadonlyMap<str
     }),
   )
 
-/** Whether the new list lacks more than 1 % of the rows, so that it is probably incomplete. */
+/** Whether the new list is more than 1 % shorter, so that it is probably incomplete. */
 export const isShrunk = (previous: { readonly length: number }, next: { readonly length: number }) =>
   next.length < previous.length * 0.99
 
-/** The part of a symbol that names the company: without share class, and without the fifth letter of Nasdaq. */
+/** Returns the part of a symbol that names the company: without the share class and Nasdaq's fifth letter. */
 const getRoot = (ticker: string) => {
   const [base = ""] = ticker.split(/[-.^]/)
   return /^[A-Z]{5}$/.test(base) ? base.slice(0, 4) : base
@@ -84,15 +84,15 @@ const isRename = (oldTicker: string, newTicker: string) =>
   !isDerived(oldTicker) && !isDerived(newTicker) && getRoot(oldTicker) !== getRoot(newTicker) &&
   !oldTicker.startsWith(newTicker) && !newTicker.startsWith(oldTicker)
 
-/** Copies alternate for days between an older and a newer state, so a change must stand for a while. */
+/** How long a new symbol must stay. For days, the SEC's list may alternate between an older and a newer state. */
 const [minDays, minCopies] = [7, 3]
 
 const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000
 
-/** The symbols of one CIK in each copy, oldest copy first. Empty if the copy lacks the CIK. */
+/** The symbols of one CIK in each copy, oldest copy first. `tickers` is empty if the copy lacks the CIK. */
 type TickerHistory = ReadonlyArray<{ readonly day: string; readonly tickers: ReadonlySet<string> }>
 
-/** The days of the first unbroken run of copies that have the symbol, up to the day on which it has lasted a week. */
+/** Finds the first unbroken run of copies with the symbol that lasts a week. Later copies of the run are ignored. */
 const findLastingRun = (history: TickerHistory, ticker: string) => {
   let days: ReadonlyArray<string> = []
   for (const { day, tickers } of history) {
@@ -114,14 +114,14 @@ const findReplacements = (history: TickerHistory) => {
     const gained = Array.from(tickers.difference(before)).filter((ticker) => !isDerived(ticker))
     const [oldTicker] = lost
     const [newTicker] = gained
-    // With several symbols, nothing tells which one replaced which.
+    // With several symbols, nothing shows which one replaced which.
     return lost.length === 1 && gained.length === 1 && oldTicker !== undefined && newTicker !== undefined
       ? [{ oldTicker, newTicker }]
       : []
   })
 }
 
-/** Whether the company had the old symbol first. Otherwise the old one was an error of a few copies. */
+/** Whether the company had the old symbol first. If not, the old symbol was an error in a few copies. */
 const isOlder = (history: TickerHistory, oldTicker: string, newTicker: string) =>
   history.find(({ tickers }) => tickers.has(oldTicker) !== tickers.has(newTicker))?.tickers.has(oldTicker) === true
 
@@ -148,8 +148,8 @@ const findChangesOfIssuer = (cik: string, history: TickerHistory, name: string):
 }
 
 /**
- * Finds the symbol changes that copies of the list suggest. A change counts if the new symbol stands in all copies, at
- * least three, of at least a week, and the old one never returns. The first day of that run is the effective date.
+ * Finds the symbol changes that copies of the list suggest. The new symbol must be in at least three successive copies
+ * that span at least a week, and the old one must never return. The first day of these copies is the effective date.
  */
 export const findTickerChanges = (copies: ReadonlyArray<TickerListCopy>): ReadonlyArray<RowCells> => {
   const sorted = copies.toSorted((a, b) => a.day.localeCompare(b.day))

@@ -1,4 +1,4 @@
-/** The SEC's ticker list of today, and the symbol changes on which the copies of a week agree. */
+/** Reads the SEC's current ticker list, and finds the symbol changes on which the copies of at least a week agree. */
 import { Effect, Result } from "effect"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import { EdgarClient } from "./EdgarClient.ts"
@@ -6,13 +6,13 @@ import { tickerListUrl } from "./EdgarUrls.ts"
 import * as State from "./IngestState.ts"
 import { decodeTickerList, findTickerChanges, isShrunk } from "./TickerList.ts"
 
-/** Reads the copy of a day. Copies were decoded before they were stored. */
+/** Decodes a stored copy. It is valid, because it was decoded before it was stored. */
 const decodeCopy = ({ day, entries }: State.TickerListCopy) =>
   Effect.map(Effect.fromResult(decodeTickerList(entries, tickerListUrl())), (list) => ({ day, rows: list }))
 
 /**
- * Downloads the ticker list. If the SEC sends a damaged or much shorter one, the newest copy is used, and the rejection
- * says why. `isStored` keeps today's copy.
+ * Downloads the ticker list. If it is missing, damaged or much shorter, the newest copy is used, and the rejection says
+ * why. If `isStored` is set, today's list is stored as a copy.
  */
 export const readTickerList = Effect.fnUntraced(function* (day: string, isStored: boolean) {
   const { bases, request } = yield* EdgarClient

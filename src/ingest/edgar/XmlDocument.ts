@@ -38,7 +38,7 @@ export const parseXml = (text: string): Result.Result<XmlElement, string> => {
     const element = open.at(-1)
     if (element !== undefined) element.text += text
   }
-  // With a seventh handler, V8 keeps the parser's properties in a hash table, and parsing takes five times as long.
+  // At most six handlers: with a seventh, V8 keeps the parser's properties in a hash table, which is five times as slow.
   parser.on("error", () => {
     throw new XmlRejected(`is not well-formed XML (line ${parser.line})`)
   })
@@ -77,13 +77,13 @@ export const parseXml = (text: string): Result.Result<XmlElement, string> => {
 export const findChildren = (parent: XmlElement, name: string) =>
   parent.children.filter((child) => child.name === name && child.namespace === parent.namespace)
 
-/** Returns the only child element with this name. Undefined: there is none, or several contradict each other. */
+/** Returns the only child element with this name. Undefined: there are none or several. */
 export const findChild = (parent: XmlElement | undefined, name: string): XmlElement | undefined => {
   const children = parent === undefined ? [] : findChildren(parent, name)
   return children.length === 1 ? children[0] : undefined
 }
 
-/** Returns the text of an element in one line. Null: it is empty, or holds elements. */
+/** Returns the text of an element on one line. Null: it is empty, or holds elements. */
 export const readText = (element: XmlElement | undefined): string | null => {
   if (element === undefined || element.children.length > 0) return null
   const text = element.text.replace(/\s+/g, " ").trim()

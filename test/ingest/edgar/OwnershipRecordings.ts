@@ -3,7 +3,7 @@ import type { Issuer } from "../../../src/ingest/edgar/Issuer.ts"
 import { makeOwnershipRows } from "../../../src/ingest/edgar/OwnershipRows.ts"
 import { listRecordings, readRecording } from "./Recordings.ts"
 
-/** The XML inside a full submission. */
+/** Returns the XML inside a full submission. */
 const extractXml = (submission: string) => /<XML>\s*(<\?xml[\s\S]*?)<\/XML>/.exec(submission)?.[1]?.trimEnd() ?? ""
 
 export interface OwnershipRecording {
@@ -11,7 +11,7 @@ export interface OwnershipRecording {
   readonly xml: string
 }
 
-/** All of them; `archives/` has two Forms 4 inside a full submission. */
+/** All recorded filings of owners. Two Forms 4 are inside full submissions in `archives/`. */
 export const ownershipRecordings: ReadonlyArray<OwnershipRecording> = [
   ...listRecordings("{ownership,schedule13}/*.xml").map((path) => ({ path, xml: readRecording(path) })),
   ...["archives/0000320193-22-000061.txt", "archives/0001127602-25-001055.txt"].map((path) => ({
@@ -20,7 +20,7 @@ export const ownershipRecordings: ReadonlyArray<OwnershipRecording> = [
   })),
 ]
 
-/** The only recording that the SEC published although it is malformed. */
+/** The only malformed recording. The SEC published it nevertheless. */
 export const malformedRecording = "schedule13/schedule13da-zivo-not-well-formed.xml"
 
 export const documentUrl = "https://www.sec.gov/Archives/edgar/data/1/000000000026000001/primary_doc.xml"
@@ -41,7 +41,7 @@ export const readFiling = (xml: string, form: string, issuerCik: string) =>
     xml,
   })
 
-/** What a regular expression finds, independently of the parser. */
+/** Returns the text of an element, which a regular expression finds, independently of the parser. */
 export const findText = (xml: string, element: string) =>
   new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml)?.[1]?.trim() ?? ""
 

@@ -20,7 +20,7 @@ export const listRecordings = (pattern: string) =>
 
 export const readRecording = (name: string) => readFileSync(`${recordingsFolder}/${name}`, "utf8")
 
-/** Decodes each recording only once. */
+/** Memoizes a function, so that each recording is decoded only once. */
 const memoize = <A>(make: (cik: string) => A) => {
   const made = new Map<string, A>()
   return (cik: string) => {
@@ -36,7 +36,7 @@ const findRecording = (folder: string, cik: string) => {
   return name
 }
 
-/** Companies by their CIK. */
+/** CIKs of the recorded companies and persons. */
 export const ciks = {
   apple: "0000320193",
   imunon: "0000749647",
@@ -77,7 +77,7 @@ export const submissionsOf = memoize((cik) =>
   Result.getOrThrow(decodeSubmissions(submissionsText(cik), submissionsUrl(cik)))
 )
 
-/** The filings of a company, with those of its older page if one was recorded. */
+/** Returns the filings of a company, with those of its older page if one was recorded. */
 export const filingsOf = memoize((cik) =>
   cik !== ciks.imunon ? submissionsOf(cik).filings : [
     ...submissionsOf(cik).filings,
@@ -89,12 +89,12 @@ export const filingsOf = memoize((cik) =>
 
 export const factsOf = memoize((cik) => Result.getOrThrow(decodeCompanyFacts(factsText(cik), companyFactsUrl(cik))))
 
-/** The issuer in the submissions. Companies without a symbol get one, so that their filings become rows too. */
+/** Returns the issuer in the submissions. Companies without a symbol get one, so that their filings become rows too. */
 export const issuerOf = (cik: string): Issuer =>
   submissionsOf(cik).issuer ??
     { cik, ticker: "NONE", tickers: ["NONE"], name: submissionsOf(cik).name, exchange: null }
 
-/** The recorded ticker lists of five mornings, oldest first. */
+/** Returns the recorded ticker lists of five mornings, oldest first. */
 export const tickerListCopies = () =>
   listRecordings("tickers/daily/*.json").map((name) => ({
     day: /\d{4}-\d\d-\d\d/.exec(name)?.[0] ?? "",

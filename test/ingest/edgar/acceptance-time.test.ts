@@ -49,7 +49,7 @@ describe("The acceptance time in submissions", () => {
     assert.deepStrictEqual(filings.map(({ acceptedAt }) => acceptedAt), filings.map(() => null))
   })
 
-  it("is known in every other recording, except for filings without a time (pitfall 1)", () => {
+  it("is known in all recordings but Siemens Energy's, unless a filing has no time (pitfall 1)", () => {
     const unknown = (cik: string) => filingsOf(cik).filter(({ acceptedAt }) => acceptedAt === null)
     const others = [ciks.apple, ciks.appleOfficer, ciks.vincerx, ciks.trFinance, ciks.twoHarbors, ciks.unicycive]
     assert.deepStrictEqual(others.flatMap(unknown), [])
@@ -66,27 +66,28 @@ describe("The acceptance time in submissions", () => {
     const known = new Map([["0001193805-26-000032", exact]])
     const { filings } = Result.getOrThrow(decodeSubmissions(submissionsText(ciks.siemensEnergy), url, known))
     assert.strictEqual(isoOf(filings[1]?.acceptedAt), "2026-01-16T21:19:42.000Z")
-    // The stamp of that filing is 16:19:42, so the clock is Eastern; 18:55:38 in February is 23:55:38 UTC.
+    // The stamp of the filing with a known time is 16:19:42, so the clock is Eastern.
+    // The next filing's stamp, 18:55:38 in February, is thus 23:55:38 UTC.
     assert.strictEqual(isoOf(filings[2]?.acceptedAt), "2021-02-04T23:55:38.000Z")
   })
 })
 
-describe("The clock of a file", () => {
+describe("The clock of a submissions file (UTC or Eastern)", () => {
   const cases: ReadonlyArray<
     [string, ReadonlyArray<{ accession: string; form: string; stamp: string }>, AcceptanceClock | null]
   > = [
     [
-      "hours from 6 to 9 are Eastern",
+      "is Eastern with hours from 6 to 9",
       stamped("8-K", "2026-03-02T06:00:01.000Z", "2026-03-02T16:05:00.000Z"),
       "eastern",
     ],
-    ["hours from 23 to 3 are UTC", stamped("8-K", "2026-03-02T23:10:00.000Z", "2026-03-02T16:05:00.000Z"), "utc"],
-    ["other hours do not tell", stamped("8-K", "2026-03-02T16:05:00.000Z", "2026-03-02T21:05:00.000Z"), null],
-    ["hours of both clocks contradict", stamped("8-K", "2026-03-02T07:05:00.000Z", "2026-03-02T01:05:00.000Z"), null],
-    ["EFFECT does not count", stamped("EFFECT", "2026-03-02T00:30:00.000Z"), null],
-    ["midnight does not count", stamped("8-K", "2001-03-02T00:00:00.000Z", "2001-07-02T04:00:00.000Z"), null],
-    ["00:15 does not count", stamped("8-K", "2026-03-02T00:15:22.000Z"), null],
-    ["text that is no time does not count", stamped("8-K", "", "2026-02-30T07:00:00.000Z", "07:00"), null],
+    ["is UTC with hours from 23 to 3", stamped("8-K", "2026-03-02T23:10:00.000Z", "2026-03-02T16:05:00.000Z"), "utc"],
+    ["is unknown with other hours", stamped("8-K", "2026-03-02T16:05:00.000Z", "2026-03-02T21:05:00.000Z"), null],
+    ["is unknown if the hours conflict", stamped("8-K", "2026-03-02T07:05:00.000Z", "2026-03-02T01:05:00.000Z"), null],
+    ["is not decided by EFFECT", stamped("EFFECT", "2026-03-02T00:30:00.000Z"), null],
+    ["is not decided by midnight", stamped("8-K", "2001-03-02T00:00:00.000Z", "2001-07-02T04:00:00.000Z"), null],
+    ["is not decided by 00:15", stamped("8-K", "2026-03-02T00:15:22.000Z"), null],
+    ["is not decided by text that is not a time", stamped("8-K", "", "2026-02-30T07:00:00.000Z", "07:00"), null],
   ]
   for (const [name, filings, clock] of cases) {
     it(`${name} (pitfall 1)`, () => assert.strictEqual(decideClock(filings), clock))
@@ -107,7 +108,7 @@ describe("The clock of a file", () => {
 })
 
 describe("Exact times", () => {
-  it("come from an index page, on the Eastern clock", () => {
+  it("come from an index page, in Eastern time", () => {
     const page = `<div class="infoHead">Accepted</div>\n         <div class="info">2022-11-04 21:03:43</div>`
     assert.strictEqual(isoOf(readIndexPageTime(page)), "2022-11-05T01:03:43.000Z")
   })
@@ -130,7 +131,7 @@ describe("Exact times", () => {
   })
 })
 
-// Independent of the service: the wall clock of New York according to the runtime's own calendar.
+// The wall clock of New York according to the runtime's own calendar, independently of the service.
 const newYorkClock = new Intl.DateTimeFormat("en-CA", {
   timeZone: "America/New_York",
   hourCycle: "h23",
@@ -144,7 +145,7 @@ const second = (from: number, until: number) =>
   Schema.Int.check(Schema.isBetween({ minimum: from / 1000, maximum: until / 1000 }))
 
 const anyTime = second(Date.UTC(1995, 0, 1), Date.UTC(2040, 0, 1))
-/** The two days around a change of the clock in New York. */
+/** The days of 2026, in UTC, on which the clocks in New York change. */
 const springChange = second(Date.UTC(2026, 2, 8), Date.UTC(2026, 2, 9))
 const autumnChange = second(Date.UTC(2026, 10, 1), Date.UTC(2026, 10, 2))
 
@@ -157,25 +158,30 @@ describe("Times in rows", () => {
       autumnChange,
     ]] as const
   ) {
-    it.prop(`are the same instant on both clocks: ${name} (D15)`, [times], ([seconds]) => {
-      const millis = seconds * 1000
-      const utc = new Date(millis).toISOString()
-      const digits = newYorkDigits(millis)
-      const fromUtc = readAcceptanceTime(utc, "utc")
-      if (isMidnight(utc.slice(0, 19))) return assert.isNull(fromUtc)
-      assert.strictEqual(isoOf(fromUtc), utc)
-      const filing = { acceptedAt: fromUtc, filingDate: "2026-01-01" }
-      assert.deepStrictEqual(formatAcceptance(filing), { newYorkTime: digits, fixedOffsetTime: fixedDigits(millis) })
+    it.prop(
+      `are the same instant whether the document is in UTC or Eastern time: ${name} (D15)`,
+      [times],
+      ([seconds]) => {
+        const millis = seconds * 1000
+        const utc = new Date(millis).toISOString()
+        const digits = newYorkDigits(millis)
+        const fromUtc = readAcceptanceTime(utc, "utc")
+        if (isMidnight(utc.slice(0, 19))) return assert.isNull(fromUtc)
+        assert.strictEqual(isoOf(fromUtc), utc)
+        const filing = { acceptedAt: fromUtc, filingDate: "2026-01-01" }
+        assert.deepStrictEqual(formatAcceptance(filing), { newYorkTime: digits, fixedOffsetTime: fixedDigits(millis) })
 
-      const fromEastern = readAcceptanceTime(`${digits.replace(" ", "T")}.000Z`, "eastern")
-      if (isMidnight(digits)) return assert.isNull(fromEastern)
-      // A repeated hour means its second occurrence (D15).
-      const isRepeated = newYorkDigits(millis + 3_600_000) === digits
-      assert.strictEqual(isoOf(fromEastern), new Date(millis + (isRepeated ? 3_600_000 : 0)).toISOString())
-    }, { arbitrary: { runs: inputs(1000) } })
+        const fromEastern = readAcceptanceTime(`${digits.replace(" ", "T")}.000Z`, "eastern")
+        if (isMidnight(digits)) return assert.isNull(fromEastern)
+        // A repeated hour means its second occurrence (D15).
+        const isRepeated = newYorkDigits(millis + 3_600_000) === digits
+        assert.strictEqual(isoOf(fromEastern), new Date(millis + (isRepeated ? 3_600_000 : 0)).toISOString())
+      },
+      { arbitrary: { runs: inputs(1000) } },
+    )
   }
 
-  it("begin at midnight if the time is unknown, which filed_at_time tells (D15)", () => {
+  it("are midnight if the acceptance time is unknown, and filed_at_time is null (D15)", () => {
     assert.deepStrictEqual(formatAcceptance({ acceptedAt: null, filingDate: "1996-08-07" }), {
       newYorkTime: null,
       fixedOffsetTime: "1996-08-07 00:00:00",

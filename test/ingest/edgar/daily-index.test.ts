@@ -17,7 +17,7 @@ const heading = (columns: string) =>
   `Cloud HTTP:            https://www.sec.gov/Archives/\n \n \n \n ${"\n"}${columns}\n${"-".repeat(80)}\n`
 
 describe("A daily index", () => {
-  it("is in a folder of its year and quarter", () => {
+  it("is in the folder of its year and quarter", () => {
     assert.strictEqual(url, "https://www.sec.gov/Archives/edgar/daily-index/2020/QTR1/master.20200103.idx")
     const quarters = ["2026-03-31", "2026-04-01", "2026-09-30", "2026-12-31"].map((day) => dailyIndexUrl(day).at(-21))
     assert.deepStrictEqual(quarters, ["1", "2", "3", "4"])
@@ -37,7 +37,7 @@ describe("A daily index", () => {
     assert.includeMembers(old.map(({ form }) => form), ["CORRESP", "UPLOAD", "REVOKED", "DRS"])
   })
 
-  it("equals its document, split in another way", () => {
+  it("has the same filings as an independent regular expression finds", () => {
     const expected = Array.from(
       text.matchAll(/^(\d+)\|.*\|([^|\n]+)\|(\d{4})(\d\d)(\d\d)\|.*?([\d-]{20})\.txt\s*$/gm),
       ([, cik = "", form = "", year, month, day, accession = ""]) => ({
@@ -50,7 +50,7 @@ describe("A daily index", () => {
     assert.deepStrictEqual(Result.getOrThrow(decodeDailyIndex(text, url)), expected)
   })
 
-  it("may be a quarterly one, with other dates and headings", () => {
+  it("may cover a quarter, with another format of dates and headings", () => {
     const row = "1000045|NICHOLAS FINANCIAL INC|8-K|2021-02-03|edgar/data/1000045/0001193125-21-027041.txt\n"
     const filings = decodeDailyIndex(heading("CIK|Company Name|Form Type|Date Filed|Filename") + row, url)
     assert.deepStrictEqual(Result.getOrThrow(filings), [
@@ -64,7 +64,7 @@ describe("A daily index", () => {
     assert.deepStrictEqual(Result.getOrThrow(filings)[0]?.form, "10-K")
   })
 
-  it("is rejected if it is truncated, in another format or no index at all", () => {
+  it("is rejected if it is truncated, in another format, or not an index at all", () => {
     assert.strictEqual(rejectionOf(text.trimEnd().slice(0, -7)), "has no readable filing on line 305")
     assert.strictEqual(rejectionOf(text.replace("|20200103|", "|20200230|")), "has no readable filing on line 8")
     const formats = ["daily-index.form.20200318", "daily-index.company.20221003", "full-index.form.2021-QTR1"]

@@ -1,4 +1,4 @@
-/** Requests to the SEC: identified, limited over all processes, conditional, and with retries (decision 0104). */
+/** Requests to the SEC: identified, limited across all processes, conditional, and with retries (decision 0104). */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Clock, Effect, Fiber, Layer, Logger } from "effect"
@@ -12,7 +12,7 @@ const userAgent = "Acme Inc ops@acme.example"
 
 const connect = ({ url }: Stub.EdgarStub) => EdgarClient.layer(userAgent, { www: url, data: url })
 
-/** A limiter that never waits, and counts the pauses. */
+/** Makes a rate limiter that never waits, and counts requests and pauses. */
 const makeOpenAccess = () => {
   const counts = { pauses: 0, requests: 0 }
   const access = Layer.succeed(FairAccess, {
@@ -25,7 +25,7 @@ const makeOpenAccess = () => {
 const requestPath = (stub: Stub.EdgarStub, path: string) =>
   Effect.flatMap(EdgarClient, ({ request }) => request({ url: stub.url + path })).pipe(Effect.provide(connect(stub)))
 
-/** Advances the test clock by small steps until the effect ends. */
+/** Advances the test clock in small steps until the effect ends. */
 const advanceUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const fiber = yield* Effect.forkChild(effect)
@@ -34,7 +34,7 @@ const advanceUntilDone = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
     return yield* Fiber.join(fiber)
   })
 
-describe("The client of the SEC", () => {
+describe("The client for the SEC", () => {
   it("accepts a User-Agent only with an email address (decision 0104)", () => {
     const accepted = ["Acme Inc ops@acme.example", "Acme (ops@acme.example)", "Acme <ops@acme.example>"]
     assert.deepStrictEqual(accepted.filter((text) => !isUserAgent(text)), [])
@@ -49,7 +49,7 @@ describe("The client of the SEC", () => {
     assert.deepStrictEqual(refused.filter(isUserAgent), [])
   })
 
-  it.effect("names its user, and reads compressed answers (decision 0104)", () =>
+  it.effect("sends its User-Agent, and reads compressed answers (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       const answer = yield* requestPath(stub, "/submissions/CIK0001830056.json")
@@ -62,7 +62,7 @@ describe("The client of the SEC", () => {
       assert.isUndefined(stub.requests[0]?.headers["traceparent"])
     }).pipe(Effect.provide(makeOpenAccess().access)))
 
-  it.effect("treats the recorded XML 403 and 404 as a missing document, at the first request (decision 0104)", () =>
+  it.effect("treats the recorded XML 403 and 404 as a missing document, without a retry (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       const { access, counts } = makeOpenAccess()
@@ -72,7 +72,7 @@ describe("The client of the SEC", () => {
       assert.deepStrictEqual(counts, { pauses: 0, requests: 2 })
     }))
 
-  it.effect("sends the stored validators, and understands 304 (decision 0104)", () =>
+  it.effect("sends the validators of the last answer, and understands 304 (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       stub.answers.set(Stub.tickerListPath, Stub.makeTickerList([]))
@@ -85,7 +85,7 @@ describe("The client of the SEC", () => {
       }).pipe(Effect.provide(connect(stub)))
     }).pipe(Effect.provide(makeOpenAccess().access)))
 
-  it.effect("repeats server errors and broken connections five times (decision 0104)", () =>
+  it.effect("retries five times after server errors and broken connections (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
       const faults = [Stub.fileUnavailable, "reset" as const]
@@ -94,7 +94,7 @@ describe("The client of the SEC", () => {
       assert.strictEqual(error._tag, "EdgarUnavailable")
       assert.match(
         error.message,
-        /CIK0000320193\.json: (status 503|no connection, or it was closed), also after retries/,
+        /CIK0000320193\.json, even after retries: (status 503|no connection, or it was closed)\./,
       )
       assert.strictEqual(stub.requests.length, 6)
     }).pipe(Effect.provide(makeOpenAccess().access)))
@@ -109,7 +109,7 @@ describe("The client of the SEC", () => {
       yield* advanceUntilDone(Effect.flip(Effect.retry(attempt, serverErrorRetries)))
       assert.strictEqual(times.length, 6)
       const delays = times.slice(1).map((time, index) => (time - (times[index] ?? 0)) / 1000)
-      // The clock advances by half a second.
+      // The clock advances in steps of half a second.
       for (const [index, delay] of delays.entries()) {
         assert.isAtLeast(delay, 2 ** index * 0.8 - 0.5)
         assert.isAtMost(delay, 2 ** index * 1.2 + 0.5)

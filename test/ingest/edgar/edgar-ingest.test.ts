@@ -20,7 +20,7 @@ const { companies } = Stub
 
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/DatabaseUrl") {}
 
-/** A database of its own for each test. */
+/** Runs a test with a database of its own. */
 const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.provide(
     effect,
@@ -31,7 +31,7 @@ const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       )))),
   )
 
-/** A market, and a function that runs the command against it and returns what it requested. */
+/** Starts a stub of the SEC with several companies. `ingest` runs the command and returns the requested paths. */
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
   Stub.addMarket(stub)
@@ -54,7 +54,7 @@ const assertSuccess = <Ended extends { readonly code: number | null; readonly er
   return ended
 }
 
-/** All rows of the ingested tables. */
+/** Reads all rows of the ingested tables. */
 const readTables = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const tables = yield* Effect.forEach(ingestedDatasets, (table) =>
@@ -114,7 +114,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.match(out, new RegExp(`5 companies, ${run?.documents} documents, ${run?.rejections} set aside, in`))
     })))
 
-  it.effect("adds nothing when it is repeated, and requests no known document (decision 0105)", () =>
+  it.effect("adds nothing if it is repeated, and requests no known document (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { ingest } = yield* startMarket
       assertSuccess(yield* ingest("--tickers", "SMEGF,SNOW,ZIVO", "--since", "2026-01-01"))
@@ -130,7 +130,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.notMatch(out, /[1-9]\d* added/)
     })))
 
-  it.effect("requests older filings when a later run begins earlier (decision 0105)", () =>
+  it.effect("requests older filings if a later run has an earlier --since (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { ingest } = yield* startMarket
       assertSuccess(yield* ingest("--tickers", "SNOW", "--since", "2026-06-01", "--only", "ownership"))
@@ -182,7 +182,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.notInclude((yield* ingest(...options)).paths, path)
     })))
 
-  it.effect("visits only new companies and those in the daily indexes in a second run of all (decision 0105)", () =>
+  it.effect("visits only new companies and those in the daily indexes if all companies are ingested again (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { ingest, stub } = yield* startMarket
       const options = ["--all", "--since", "2026-06-01", "--only", "news"]
@@ -215,7 +215,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.deepStrictEqual(third.paths.filter((path) => path.startsWith("/submissions/")), [])
     })))
 
-  it.effect("refuses a ticker list that shrank by more than 1 %, and uses the last one (decision 0105)", () =>
+  it.effect("refuses a ticker list that shrank by more than 1 %, and uses the previous one (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ingest, stub } = yield* startMarket
@@ -264,7 +264,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.notInclude(out, "ticker_changes")
     })))
 
-  it.effect("only writes files with --out, which load accepts (decision 0105)", () =>
+  it.effect("with --out, writes only files, which load accepts (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const { environment, ingest } = yield* startMarket
@@ -369,7 +369,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.match(out, /tickerline ingest edgar --resume/)
     })))
 
-  it.effect("doctor reports the age of the last success (operations/ingest-edgar)", () =>
+  it.effect("shows the age of its last success in doctor (operations/ingest-edgar)", () =>
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }

@@ -69,7 +69,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
       assert.deepStrictEqual(ended.map(({ code }) => code), [0, 0], ended.map(({ err }) => err).join("\n"))
     }))
 
-  it.effect("after Ctrl-C and after a kill, --resume continues with the companies that are missing (decision 0105)", () =>
+  it.effect("continue with the missing companies if --resume follows Ctrl-C or a kill (decision 0105)", () =>
     Effect.gen(function* () {
       const { environment, stub, url } = yield* startMarket
       const isLast = (path: string) => path.startsWith(`/submissions/CIK${companies.snowflake.cik}`)

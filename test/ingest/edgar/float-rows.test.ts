@@ -9,7 +9,7 @@ import type { Submissions } from "../../../src/ingest/edgar/Submissions.ts"
 import { inputs } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
 
-/** Apple's submissions stand in for those of the companies whose submissions were not recorded. */
+/** Apple's submissions are used for all companies with recorded facts. Those of the others were not recorded. */
 const submissions: Submissions = submissionsOf(ciks.apple)
 
 const makeIssuer = (cik: string) => ({ cik, ticker: "ZYXA", tickers: ["ZYXA"], name: "Company", exchange: "Nasdaq" })
@@ -29,7 +29,7 @@ interface MadeFact {
   readonly form?: string
 }
 
-/** The text of a document with these counts and floats, each in a filing of its own. */
+/** Writes company facts with these counts and floats, each in a filing of its own. */
 const makeText = (counts: ReadonlyArray<MadeFact>, floats: ReadonlyArray<MadeFact> = []) => {
   const complete = (facts: ReadonlyArray<MadeFact>, series: number) =>
     facts.map((fact, index) => ({
@@ -115,7 +115,7 @@ describe("A share count", () => {
     assert.strictEqual(rowsOfText(recent).float_outstanding[0]?.["outstanding"], "900000000")
   })
 
-  it("is accepted from a foreign filer, whose CIK is text", () => {
+  it("is accepted from a foreign filer, even though its facts have the CIK as text", () => {
     assert.deepStrictEqual(
       historyOf(ciks.logisticProperties).map((
         row,
@@ -142,7 +142,7 @@ describe("A share count", () => {
     assert.strictEqual(currentOf({ end: "2025-10-15", val: 5, accn }, { end: "2025-10-15", val: 5, accn }), "5")
   })
 
-  it("needs a second filing after a change of more than ten times (pitfall 7)", () => {
+  it("needs a second filing after it changed more than tenfold (pitfall 7)", () => {
     const before = { end: "2025-05-15", val: 1_000_000 }
     assert.strictEqual(currentOf(before, { end: "2025-08-15", val: 10_000_000 }), "10000000")
     const jump = { end: "2025-08-15", val: 1_000_000_000 }
@@ -156,7 +156,7 @@ describe("A share count", () => {
     )
   })
 
-  it("of Apple never needs confirmation, because its splits are 7 and 4 for one", () => {
+  it("of Apple never needs confirmation, because its splits were 7-for-1 and 4-for-1", () => {
     assert.deepStrictEqual(historyOf(ciks.apple).filter((row) => /Unconfirmed/.test(String(row["details"]))), [])
   })
 })
@@ -170,7 +170,7 @@ describe("A public float", () => {
     }
   })
 
-  it("of 0 is unknown (pitfall 7)", () => {
+  it("is unknown if it is 0 (pitfall 7)", () => {
     assert.include(factsText(ciks.alphabet), `"val":0`)
     assert.isUndefined(reportOf(ciks.alphabet, "0001652044-16-000012"))
     assert.isUndefined(reportOf(ciks.alphabet, "0001652044-16-000022"))
@@ -197,19 +197,19 @@ describe("A public float", () => {
     )
   })
 
-  it("with a date after its filing is unknown (pitfall 7)", () => {
+  it("is unknown if its date is after its filing (pitfall 7)", () => {
     const row = reportOf(ciks.nvidia, "0001045810-11-000031")
     assert.strictEqual(row?.["outstanding_shares"], "600288389")
     assert.strictEqual(row?.["details"], "Shares outstanding from the cover page.")
   })
 
-  it("may stand in several filings, which are separate reports (pitfall 8)", () => {
+  it("may be repeated in several filings, each of which has its own row (pitfall 8)", () => {
     const rows = historyOf(ciks.nvidia).filter((row) => String(row["details"]).includes("7820789330"))
     assert.deepStrictEqual(rows.map((row) => row["filed_at"]), ["2014-03-13", "2014-05-21", "2014-08-20", "2014-11-19"])
     assert.isTrue(rows.every((row) => !String(row["details"]).includes("Unconfirmed")))
   })
 
-  it("is unconfirmed if it is more than ten times that of the year before (pitfall 7)", () => {
+  it("is unconfirmed if it is more than ten times that of the previous year (pitfall 7)", () => {
     const [, row] = rowsOfText(makeText([], [{ end: "2024-06-30", val: 5_000_000 }, { end: "2025-06-30", val: 5e9 }]))
       .historical_float_pro
     assert.strictEqual(

@@ -13,7 +13,7 @@ import * as Service from "../../support/Service.ts"
 const readSchedule = (text: string) =>
   Effect.provide(IngestScheduleConfig, ConfigProvider.layer(ConfigProvider.fromUnknown({ INGEST_EDGAR: text })))
 
-/** The times of the next runs, in UTC. */
+/** Lists the times of the next runs, in UTC. */
 const listRuns = (text: string, after: string, count: number) =>
   Effect.map(readSchedule(text), (schedule) => {
     const times = Cron.sequence(Option.getOrThrow(schedule), new Date(after))
@@ -21,7 +21,7 @@ const listRuns = (text: string, after: string, count: number) =>
   })
 
 describe("INGEST_EDGAR", () => {
-  it.effect("names the same time of day in summer and winter (operations/ingest-edgar)", () =>
+  it.effect("sets the same local time in summer and winter (operations/ingest-edgar)", () =>
     Effect.gen(function* () {
       const text = "daily 22:15 America/New_York"
       const spring = yield* listRuns(text, "2026-03-07T12:00Z", 3)
@@ -38,16 +38,16 @@ describe("INGEST_EDGAR", () => {
       assert.deepStrictEqual(repeated, ["2026-11-01T05:30", "2026-11-02T06:30"])
     }))
 
-  it.effect("refuses other schedules (operations/settings)", () =>
+  it.effect("refuses a schedule that is not daily at a time in a time zone (operations/settings)", () =>
     Effect.gen(function* () {
       const refused = ["22:15", "daily 24:00 UTC", "daily 22:60 UTC", "daily 22:15", "daily 22:15 New_York", "hourly"]
       for (const text of refused) {
-        assert.match((yield* Effect.flip(readSchedule(text))).message, /must be daily, a time and a time zone/)
+        assert.match((yield* Effect.flip(readSchedule(text))).message, /must be daily at a time in a time zone/)
       }
     }))
 })
 
-/** A clock that shows another time, which the test sets. Its sleeps are real, because the database's are, too. */
+/** A clock whose time the test sets. Its sleeps last their real time, because those of the database do, too. */
 const makeShiftedClock = Effect.map(Clock.Clock, (live) => {
   let offset = 0
   const now = () => live.currentTimeMillisUnsafe() + offset
@@ -67,7 +67,7 @@ const makeShiftedClock = Effect.map(Clock.Clock, (live) => {
   return { clock, setTime }
 })
 
-/** Prepares the job, and returns one run of it. */
+/** Prepares the job. Returns an effect that runs it once, and counts its requests. */
 const prepareJob = Effect.fnUntraced(function* (stub: Stub.EdgarStub) {
   const job = yield* ingestJob.prepare().pipe(
     Effect.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({

@@ -52,7 +52,7 @@ const rawFilingsOf = (cik: string) => [
   ...(cik === ciks.imunon ? toFilings(parse(readRecording(`submissions/${imunonPage}`))) : []),
 ]
 
-/** The clock of each document, from the description of the recordings. */
+/** Documents with Eastern times, and those whose clock is unknown. The others are in UTC (`recordings/README.md`). */
 const easternFiles = new Set<string>([ciks.apple, ciks.vincerx, ciks.trFinance, ciks.fannieMae])
 const undecidedFiles = new Set<string>([ciks.siemensEnergy])
 
@@ -71,7 +71,7 @@ const newYorkTimeOf = (cik: string, filing: RawFiling) => {
     : clock.format(Date.parse(stamp)).replace(", ", " ")
 }
 
-/** The instant at -05:00 of a wall-clock time in New York: an hour less in daylight time. */
+/** Converts a wall-clock time in New York to -05:00, which is an hour earlier in daylight saving time. */
 const toFixedOffset = (newYorkTime: string) => {
   const asUtc = Date.parse(`${newYorkTime.replace(" ", "T")}Z`)
   const isDaylight =
@@ -192,7 +192,7 @@ describe("Registration rows", () => {
       const listed = new Set(rows.map((row) => row["file_no"]))
       const missing = raw.filter((filing) => statementForms.has(String(filing["form"])))
         .map((filing) => String(filing["fileNumber"])).filter((number) => !listed.has(number))
-      // Nothing tells whether this registration of 2001 became effective.
+      // Nothing shows whether this registration of 2001 became effective.
       assert.deepStrictEqual(missing, cik === ciks.imunon ? ["333-64710"] : [])
     })
   }

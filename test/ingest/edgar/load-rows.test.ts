@@ -44,7 +44,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
       }
     }))
 
-  it.effect("get defaults for required columns that the SEC does not publish, and keep the values of others", () =>
+  it.effect("get defaults for required columns that the SEC does not publish, and do not overwrite such columns later", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { registrations, screener } = makeRows()

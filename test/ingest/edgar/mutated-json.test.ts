@@ -82,10 +82,10 @@ const documents: ReadonlyArray<Document> = [
   },
 ]
 
-/** Cells that `load` accepts. Most cells of a damaged document are those of the intact one. */
+/** Cells that were found valid, which are not checked again: most cells of damaged documents are undamaged. */
 const acceptedCells = new Set<string>()
 
-/** The first cell that `load` would refuse. */
+/** Returns the first cell that `load` would refuse. */
 const findRefusedCell = (rowsByTable: RowsByTable) =>
   Object.entries(rowsByTable).flatMap(([table, rows]) => {
     const fields = findDataset(table)?.row.fields ?? {}
@@ -145,7 +145,7 @@ const strangeValues: ReadonlyArray<unknown> = [
   "__proto__",
 ]
 
-/** Replaces, removes or inserts one value. */
+/** Replaces or removes one value. */
 const mutate = (text: string, place: number, change: number) => {
   const value: unknown = JSON.parse(text)
   const spots: Array<() => void> = []
@@ -174,7 +174,7 @@ const number = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 1_000_00
 
 describe("A damaged document", () => {
   for (const document of documents) {
-    it(`is intact to begin with: ${document.name}`, () => {
+    it(`is valid before it is damaged: ${document.name}`, () => {
       const result = document.decode(document.text)
       assert.isTrue(Result.isSuccess(result))
       if (Result.isSuccess(result)) assert.isAbove(Object.values(result.success).flat().length, 0)
@@ -182,7 +182,7 @@ describe("A damaged document", () => {
     })
 
     it.prop(
-      `becomes rows or a rejection with one strange value: ${document.name}`,
+      `is decoded into valid rows or rejected if one value is replaced or removed: ${document.name}`,
       [number, number],
       ([place, change]) => {
         check(document, mutate(document.text, place, change))
@@ -206,7 +206,7 @@ describe("A damaged document", () => {
       )
     })
 
-    it(`is rejected if it is another kind of JSON: ${document.name}`, () => {
+    it(`is rejected if it is JSON of another form: ${document.name}`, () => {
       for (const text of ["null", "[]", "{}", "1", `"text"`, `{"cik":"0000320193"}`]) {
         assert.isTrue(Result.isFailure(document.decode(text)), text)
         check(document, text)
@@ -216,16 +216,21 @@ describe("A damaged document", () => {
 
   const index = readRecording("index/daily-index.master.20200103.excerpt.idx")
 
-  it.prop("becomes filings or a rejection: an index", [number, number, Schema.String], ([from, length, inserted]) => {
-    const start = from % index.length
-    const text = index.slice(0, start) + inserted + index.slice(start + length % 40)
-    const result = decodeDailyIndex(text, dailyIndexUrl("2020-01-03"))
-    if (Result.isFailure(result)) {
-      return assert.match(result.failure.reason, /^(is not an index|has no readable filing)/)
-    }
-    const malformed = result.success.filter(({ accession, cik, filingDate }) =>
-      !/^\d{10}-\d{2}-\d{6}$/.test(accession) || !/^\d{10}$/.test(cik) || !/^\d{4}-\d{2}-\d{2}$/.test(filingDate)
-    )
-    assert.deepStrictEqual(malformed, [])
-  }, { arbitrary: { runs: inputs(1000) } })
+  it.prop(
+    "is decoded into filings or rejected: a daily index",
+    [number, number, Schema.String],
+    ([from, length, inserted]) => {
+      const start = from % index.length
+      const text = index.slice(0, start) + inserted + index.slice(start + length % 40)
+      const result = decodeDailyIndex(text, dailyIndexUrl("2020-01-03"))
+      if (Result.isFailure(result)) {
+        return assert.match(result.failure.reason, /^(is not an index|has no readable filing)/)
+      }
+      const malformed = result.success.filter(({ accession, cik, filingDate }) =>
+        !/^\d{10}-\d{2}-\d{6}$/.test(accession) || !/^\d{10}$/.test(cik) || !/^\d{4}-\d{2}-\d{2}$/.test(filingDate)
+      )
+      assert.deepStrictEqual(malformed, [])
+    },
+    { arbitrary: { runs: inputs(1000) } },
+  )
 })

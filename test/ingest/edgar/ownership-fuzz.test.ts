@@ -7,7 +7,7 @@ import { makeRowValidator } from "../../../src/load/RowValidation.ts"
 import { inputs } from "../../support/Thoroughness.ts"
 import { findForm, findIssuerCik, ownershipRecordings, readFiling } from "./OwnershipRecordings.ts"
 
-/** Found in no recording. */
+/** An address that no recording contains. */
 const address = "77 Fictional Boulevard, Nowhere 00777"
 
 const addresses = {
@@ -16,7 +16,7 @@ const addresses = {
     `<personPhoneNum>${address}</personPhoneNum>`,
 }
 
-/** Puts addresses back where the SEC publishes them. */
+/** Inserts addresses where the SEC's documents have them. They were removed from the recordings. */
 const addAddresses = (xml: string) =>
   xml.replaceAll("</reportingOwnerId>", `</reportingOwnerId>${addresses.form}`)
     .replaceAll("</issuerName>", `</issuerName>${addresses.schedule}`)
@@ -39,7 +39,7 @@ const billionLaughs = dtd(
     Array.from({ length: 12 }, (_, index) => `<!ENTITY a${index + 1} "${`&a${index};`.repeat(10)}">`).join(""),
 )
 
-/** Texts to insert: at a random place, and at the begin of a document. */
+/** Texts to insert at a random place. */
 const fragments = [
   "<",
   "</value>",
@@ -67,6 +67,7 @@ const fragments = [
   "e",
 ]
 
+/** Texts to insert at the beginning of a document. */
 const beginnings = [
   billionLaughs,
   dtd(`<!ENTITY a12 SYSTEM "file:///etc/passwd">`),
@@ -74,7 +75,7 @@ const beginnings = [
   `<!DOCTYPE html>`,
 ]
 
-/** Mutations of a document at a place, with another number as their choice. */
+/** Mutations of a document at a random place. `choice` is another random number. */
 const mutations: ReadonlyArray<(bytes: Buffer, place: number, choice: number) => Buffer> = [
   (bytes, place, choice) => {
     const flipped = Buffer.from(bytes)
@@ -137,7 +138,7 @@ const assertRowsOrRejection = (xml: string, form: string, issuerCik: string) => 
 }
 
 describe("Mutated filings of owners", () => {
-  it("the documents have addresses before they are mutated", () => {
+  it("have addresses before they are mutated", () => {
     for (const { bytes, form, issuerCik, path } of documents) {
       assert.include(bytes.toString(), address, path)
       assertRowsOrRejection(bytes.toString(), form, issuerCik)
@@ -171,19 +172,19 @@ describe("Hostile documents", () => {
   const nested = (depth: number) => `${"<a>".repeat(depth)}${"</a>".repeat(depth)}`
   const rejects = (xml: string, reason: string) => assert.deepStrictEqual(parseXml(xml), Result.fail(reason))
 
-  it("have no document type definition, whether or not it defines entities", () => {
+  it("are rejected if they have a document type definition, even one without entities", () => {
     for (const beginning of beginnings) {
       rejects(`${beginning}<r>&a12;</r>`, "has a document type definition, which could define entities")
     }
   })
 
-  it("have no entities but those of XML and characters by number", () => {
+  it("may have only XML's own entities and numeric character references", () => {
     rejects("<r>&copy;</r>", "is not well-formed XML (line 1)")
     const root = Result.getOrThrow(parseXml("<r>&lt;&#65;&#x42;&amp;lt;</r>"))
     assert.strictEqual(root.text, "<AB&lt;")
   })
 
-  it("stop at the limit of depth, of elements, of attributes and of characters", () => {
+  it("are rejected above the limits of depth, elements, attributes and characters", () => {
     const { characters, depth, nodes } = xmlLimits
     assert.isTrue(Result.isSuccess(parseXml(nested(depth))))
     rejects(nested(depth + 1), `has more than ${depth} levels of elements`)
@@ -194,7 +195,7 @@ describe("Hostile documents", () => {
     rejects(`<r>${"x".repeat(characters)}</r>`, `has more than ${characters} characters`)
   })
 
-  it("may have a large text, which no row contains", () => {
+  it("may have a large text that no row contains, but not a large name", () => {
     const [document] = documents
     const text = "x&amp;".repeat(100_000)
     const xml = document?.bytes.toString().replace("</footnotes>", `<footnote>${text}</footnote></footnotes>`) ?? ""

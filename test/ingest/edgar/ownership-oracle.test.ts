@@ -1,4 +1,4 @@
-/** Every value of every row equals its document, read by regular expressions and floating-point numbers instead. */
+/** Compares every value of every row with its document, which regular expressions and floating-point numbers read. */
 import { assert, describe, it } from "@effect/vitest"
 import { Result } from "effect"
 import {
@@ -20,7 +20,7 @@ const decodeEntities = (text: string) =>
 
 const textOrNull = (text: string) => text === "" ? null : decodeEntities(text)
 
-/** The content of `<value>` inside an element. */
+/** Returns the content of `<value>` inside an element. */
 const findValue = (xml: string, element: string) => findText(findAll(xml, element)[0] ?? "", "value")
 
 /** The kinds of all securities in the recordings, as a person reads their titles. */
@@ -46,7 +46,7 @@ const kindOf = (title: string) => {
   return kind
 }
 
-/** The sum of the last amount of each position, by `element` of each line. */
+/** Adds the last amount of each position. `element` is the element of a line that holds the amount. */
 const sumLast = (lines: ReadonlyArray<string>, element: string) => {
   const last = new Map<string, number>()
   for (const line of lines) {
@@ -152,13 +152,13 @@ const readScheduleRows = (xml: string) => {
 describe("Values of ownership rows", () => {
   const wellFormed = ownershipRecordings.filter(({ path }) => path !== malformedRecording)
 
-  it("all recorded filings have owners", () => {
+  it("are those of recorded filings that all have owners", () => {
     assert.strictEqual(wellFormed.length, 18)
     wellFormed.forEach(({ path, xml }) => assert.match(xml, /rptOwnerName|reportingPersonName/, path))
   })
 
   for (const { path, xml } of wellFormed) {
-    it(`every value from ${path} equals its document`, () => {
+    it(`all equal their document: ${path}`, () => {
       const rows = Result.getOrThrow(readFiling(xml, findForm(xml), findIssuerCik(xml)))
       assert.deepStrictEqual<unknown>(rows, findForm(xml).startsWith("S") ? readScheduleRows(xml) : readFormRows(xml))
     })

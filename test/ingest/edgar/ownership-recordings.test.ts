@@ -13,7 +13,7 @@ interface ExpectedFiling {
   readonly reported_date: string | null
   readonly event_date: string | null
   readonly element: string
-  /** The other columns of each owner; the ones that are left out are null. */
+  /** The owner's columns in each row. Those that are left out are null. */
   readonly owners: ReadonlyArray<RowCells>
 }
 
@@ -253,7 +253,7 @@ const makeExpectedRows = ({ element, event_date, form, owners, reported_date }: 
   }))
 
 describe("The rows of ownership from recorded filings", () => {
-  it("there is an expectation for each recording but the malformed one", () => {
+  it("are expected for each recording but the malformed one", () => {
     const paths = ownershipRecordings.map(({ path }) => path)
     assert.sameMembers([...Object.keys(expected), malformedRecording], paths)
   })
@@ -263,11 +263,11 @@ describe("The rows of ownership from recorded filings", () => {
     if (filing === undefined) continue
     const rows = Result.getOrThrow(readFiling(xml, filing.form, filing.issuerCik))
 
-    it(`${path} has the rows that a person reads in it`, () => {
+    it(`are those that a person reads in ${path}`, () => {
       assert.deepStrictEqual<unknown>(rows, makeExpectedRows(filing))
     })
 
-    it(`${path} has rows that load accepts (D31)`, () => {
+    it(`are accepted by load: ${path} (D31)`, () => {
       const dataset = loadableDatasets.find(({ table }) => table === "ownership")
       if (dataset === undefined) return assert.fail("there is no dataset")
       const { validateRow } = makeRowValidator(dataset)
@@ -275,7 +275,7 @@ describe("The rows of ownership from recorded filings", () => {
     })
   }
 
-  it("the malformed recording is rejected, and the reason names its line", () => {
+  it("do not exist for the malformed recording, whose rejection names the line", () => {
     const xml = ownershipRecordings.find(({ path }) => path === malformedRecording)?.xml ?? ""
     assert.deepStrictEqual(
       readFiling(xml, "SCHEDULE 13D/A", "0001101026"),

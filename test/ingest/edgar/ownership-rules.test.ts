@@ -15,7 +15,7 @@ interface Line {
   readonly nature?: string
   readonly footnotes?: ReadonlyArray<string>
   readonly price?: string
-  /** Footnotes of the exercise date, which are in place of a value. */
+  /** The id of a footnote that stands in for the exercise date. */
   readonly exercise?: string
   readonly traded?: string
   readonly underlying?: string
@@ -101,8 +101,8 @@ const reasonOf = (xml: string, form = "4", issuer = cik) => {
   return Result.isFailure(result) ? result.failure.reason : assert.fail("the document was accepted")
 }
 
-describe("Common shares in Forms 3, 4 and 5", () => {
-  it("counts the last line of each position", () => {
+describe("The number of common shares in Forms 3, 4 and 5", () => {
+  it("is the sum of the last lines of all positions", () => {
     const amount = commonShares(
       trade({ held: "100" }),
       trade({ held: "80", nature: "By Trust" }),
@@ -113,11 +113,11 @@ describe("Common shares in Forms 3, 4 and 5", () => {
     assert.strictEqual(amount, "135")
   })
 
-  it("tells direct from indirect ownership, whatever the nature of the latter", () => {
+  it("distinguishes direct from indirect ownership, even if the nature of the latter is empty", () => {
     assert.strictEqual(commonShares(trade({ held: "80" }), trade({ held: "70", nature: "" })), "150")
   })
 
-  it("tells trusts apart by their footnotes only", () => {
+  it("distinguishes trusts by their footnotes alone", () => {
     const [first, second] = [["F1", "F9"], ["F2", "F9"]]
     const trusts = [{ held: "80", footnotes: first }, { held: "70", footnotes: second }]
     const lines = trusts.map(({ footnotes = [], held }) => trade({ held, nature: "By Trust", footnotes }))
@@ -143,18 +143,18 @@ describe("Common shares in Forms 3, 4 and 5", () => {
     assert.isNull(commonShares())
   })
 
-  it("adds fractions of shares before it drops the rest", () => {
+  it("adds up fractions of shares before it drops the remaining fraction", () => {
     assert.strictEqual(commonShares(trade({ held: "1.5" }), trade({ held: "2.7501", nature: "401(k)" })), "4")
   })
 
-  it("keeps the largest whole number that a column can hold, and rejects the next", () => {
+  it("may be the largest integer that a column can hold, but not the next one", () => {
     assert.strictEqual(commonShares(trade({ held: "9007199254740991" })), "9007199254740991")
     const shares = [trade({ held: "9007199254740991" }), trade({ held: "1", nature: "By Trust" })]
     assert.strictEqual(reasonOf(writeForm({ shares })), "has more than 9007199254740991 shares")
   })
 })
 
-describe("Other securities in Forms 3, 4 and 5", () => {
+describe("The amount of other securities in Forms 3, 4 and 5", () => {
   it("counts what remains after a transaction if one derivative gives one share", () => {
     const grants = ["3.74", "8.88"].map((price) =>
       derivativeTrade({ title: "Stock Option", price, held: "50", traded: "10", underlying: "10" })
@@ -162,7 +162,7 @@ describe("Other securities in Forms 3, 4 and 5", () => {
     assert.strictEqual(options(...grants), "100")
   })
 
-  it("tells grants apart by footnotes in place of their dates", () => {
+  it("distinguishes grants by footnotes in place of their dates", () => {
     const grants = ["F1", "F2"].map((exercise) =>
       derivativeTrade({ title: "Stock Option", exercise, held: "50", traded: "10", underlying: "10" })
     )
@@ -192,7 +192,7 @@ describe("Other securities in Forms 3, 4 and 5", () => {
     })
   })
 
-  it("counts preferred shares in both tables, and what they convert into separately", () => {
+  it("counts preferred shares in both tables, without the shares that they convert into", () => {
     const row = firstRow({
       shares: [holding({ title: "Series A Preferred Stock", held: "7" })],
       derivatives: [
@@ -204,7 +204,7 @@ describe("Other securities in Forms 3, 4 and 5", () => {
 })
 
 describe("Titles of securities", () => {
-  it("classifies shares that are held themselves", () => {
+  it("decide the kind of shares", () => {
     const titles = {
       "Common Stock, par value $0.001 per share": "common",
       "COMMON": "common",
@@ -230,7 +230,7 @@ describe("Titles of securities", () => {
     )
   })
 
-  it("classifies derivatives", () => {
+  it("decide the kind of derivatives", () => {
     const titles = {
       "Employee Stock Option (rights to buy)": "option",
       "Call Option (right to buy)": "option",
@@ -255,7 +255,7 @@ describe("Titles of securities", () => {
 })
 
 describe("Owners in Forms 3, 4 and 5", () => {
-  it("has the closest relationship as its type", () => {
+  it("have the closest relationship as their type", () => {
     const typeOf = (...flags: ReadonlyArray<string>) =>
       firstRow({ owners: owner(flags.map((flag) => `<${flag}>true</${flag}>`).join("")) })["owner_type"]
     assert.strictEqual(typeOf("isTenPercentOwner", "isDirector", "isOfficer"), "executive")
@@ -264,7 +264,7 @@ describe("Owners in Forms 3, 4 and 5", () => {
     assert.isNull(typeOf("isOther"))
   })
 
-  it("has no title that refers to another place", () => {
+  it("have no title that refers to another part of the document", () => {
     const titleOf = (title: string) =>
       firstRow({ owners: owner(`<isOfficer>1</isOfficer><officerTitle>${title}</officerTitle>`) })["title"]
     assert.strictEqual(titleOf("President &amp;\n CEO"), "President & CEO")
@@ -272,7 +272,7 @@ describe("Owners in Forms 3, 4 and 5", () => {
     assert.isNull(titleOf(""))
   })
 
-  it("has the amounts only in the row of the first of several owners, so that a sum counts them once", () => {
+  it("have the amounts only in the row of the first of several owners, so that a sum counts them once", () => {
     const rows = rowsOf({ owners: `${owner("")}${owner("", "8")}`, shares: [trade({ held: "80" })] })
     assert.deepStrictEqual(
       rows.map(({ common_shares_amount, owner_cik }) => [owner_cik, common_shares_amount]),
@@ -280,7 +280,7 @@ describe("Owners in Forms 3, 4 and 5", () => {
     )
   })
 
-  it("accepts a date with a zone, and dates the holdings by the last transaction", () => {
+  it("have holdings of the date of the last transaction, even if dates have an offset", () => {
     const shares = [trade({ held: "1", date: "2026-02-23" }), trade({ held: "1", date: "2026-02-20-05:00" })]
     const row = firstRow({ period: "2026-02-19-05:00", shares })
     assert.deepInclude(row, { event_date: "2026-02-19", reported_date: "2026-02-23" })
@@ -288,7 +288,7 @@ describe("Owners in Forms 3, 4 and 5", () => {
 })
 
 describe("Reporting persons in Schedules 13D and 13G", () => {
-  it("has a type only above five and ten percent", () => {
+  it("have a type only above five and ten percent", () => {
     const percentages = ["10.01", "10.0", "5.1", "5", "0"]
     const rows = schedule("Common Stock", ...percentages.map((percent) => ({ percent })))
     assert.deepStrictEqual(rows.map(({ owner_type }) => owner_type), [
@@ -300,12 +300,12 @@ describe("Reporting persons in Schedules 13D and 13G", () => {
     ])
   })
 
-  it("rounds percentages to four decimals of a fraction, half up", () => {
+  it("have percentages as fractions of four decimals, rounded half up", () => {
     const rows = schedule("Common Stock", ...["6.125", "6.1249", "100", "0.004"].map((percent) => ({ percent })))
     assert.deepStrictEqual(rows.map((row) => row["percent_of_class"]), ["0.0613", "0.0612", "1.0000", "0.0000"])
   })
 
-  it("has the amount in the column of its class, or in none", () => {
+  it("have the amount in the column of its class, or in none", () => {
     const amountsOf = (title: string) =>
       schedule(title, { amount: "5.9" }).map((row) => [row["common_shares_amount"], row["preferred_shares_amount"]])
     assert.deepStrictEqual(amountsOf("Ordinary Shares"), [["5", null]])
@@ -325,7 +325,7 @@ describe("Misplaced elements", () => {
     assert.strictEqual(reasonWith(`<rptOwnerName xmlns="urn:other">Doe Jane</rptOwnerName>`), reason)
   })
 
-  it("a person without a CIK has none, even if its element is filled with zeros", () => {
+  it("never give a CIK to a person who has none, even if the element has zeros", () => {
     const xml = writeSchedule("Common Stock", { cik: "0000000000" })
     const marked = xml.replace("<reportingPersonCIK>", "<reportingPersonNoCIK>Y</reportingPersonNoCIK>$&")
     const [row] = Result.getOrThrow(readFiling(marked, "SCHEDULE 13D", cik))
@@ -334,7 +334,7 @@ describe("Misplaced elements", () => {
 })
 
 describe("Rejected ownership documents", () => {
-  it("names the reason, but no text of the document", () => {
+  it("have a reason that repeats no text of the document", () => {
     const secret = "12 Main Street"
     const cases: ReadonlyArray<readonly [reason: string, xml: string]> = [
       ["is not well-formed XML (line 1)", "Your request rate is too high."],
@@ -371,17 +371,17 @@ describe("Rejected ownership documents", () => {
     )
   })
 
-  it("has no rows of a filing about another issuer", () => {
+  it("do not include filings about another issuer, which just have no rows", () => {
     assert.deepStrictEqual(rowsOf({ issuer: "43" }), [])
   })
 
-  it("accepts both spellings of the schedules' names", () => {
+  it("do not include schedules that the SEC lists as SC 13D instead of SCHEDULE 13D", () => {
     assert.isTrue(Result.isSuccess(readFiling(writeSchedule("Common Stock", {}), "SC 13D", cik)))
   })
 })
 
 describe("Forms with owners", () => {
-  it("are told by their exact names", () => {
+  it("are recognized by their exact names", () => {
     const forms = ["3", "4/A", "5", "SC 13D", "SC 13G/A", "SCHEDULE 13D/A", "SCHEDULE 13G", "424B2", "144", "SC 13E3"]
     assert.deepStrictEqual(forms.filter(isOwnershipForm), ["3", "4/A", "5"])
     assert.deepStrictEqual(forms.filter(isSchedule13), ["SC 13D", "SC 13G/A", "SCHEDULE 13D/A", "SCHEDULE 13G"])

@@ -4,7 +4,7 @@ import { listRecordings, readRecording } from "./Recordings.ts"
 
 const recordings = listRecordings("*/**/*.*")
 
-/** Elements, keys and headings of an address or a telephone. */
+/** Names of elements and keys that hold an address or a telephone number. */
 const field = "[\\w:]*(?:street ?[12]?|city|zip(?:code)?|address(?:es)?|phone(?:num)?|fax|mailer)\\w*"
 
 const states =
@@ -37,7 +37,7 @@ const patterns: ReadonlyArray<RegExp> = [
 const findPersonalData = (text: string) => patterns.flatMap((pattern) => pattern.exec(text)?.[0] ?? [])
 
 describe("Recordings", () => {
-  it("each pattern finds the address or number that it is for", () => {
+  it("are searched with patterns that each find their kind of address or number", () => {
     const samples = [
       "<com:street1>",
       `"addresses": {`,
@@ -63,7 +63,7 @@ describe("Recordings", () => {
   })
 
   for (const name of recordings) {
-    it(`${name} has no address, telephone number or tax number`, () => {
+    it(`have no address, telephone number or tax number: ${name}`, () => {
       assert.deepStrictEqual(findPersonalData(readRecording(name)), [])
     })
   }

@@ -35,7 +35,7 @@ describe("News of a filing", () => {
     })
   })
 
-  it("has the time of New York and the fixed offset in summer (D15)", () => {
+  it("has different times in New York and at the fixed offset in summer (D15)", () => {
     const row = newsOf(ciks.apple, "0000320193-22-000061")
     assert.strictEqual(row?.["filed_at_time"], "2022-05-06 18:30:57")
     assert.strictEqual(row?.["created_at"], "2022-05-06 17:30:57")
@@ -47,7 +47,7 @@ describe("News of a filing", () => {
     assert.strictEqual(row?.["filed_at_time"], "2018-05-17 19:17:19")
   })
 
-  it("links to the index page if the SEC names no document, and has no time if it has only a date (pitfall 1)", () => {
+  it("links to the index page if the SEC names no document, and has no time if the SEC has only a date (pitfall 1)", () => {
     const row = newsOf(ciks.imunon, "0000749647-96-000001")
     const folder = "https://www.sec.gov/Archives/edgar/data/749647/000074964796000001"
     assert.strictEqual(row?.["document_url"], `${folder}/0000749647-96-000001-index.htm`)
@@ -119,7 +119,7 @@ describe("A registration", () => {
     })
   })
 
-  it("joins S-1, EFFECT and 424B3, and says that the form decides its type", () => {
+  it("joins S-1, EFFECT and 424B3, and says that its type follows from the form", () => {
     const row = registrationOf(ciks.imunon, "333-287699")
     assert.strictEqual(row?.["type"], "offering")
     assert.strictEqual(row?.["effective_date"], "2025-06-13")
@@ -150,7 +150,7 @@ describe("A registration", () => {
     assert.strictEqual(mef?.["type"], "offering")
   })
 
-  it("is effective since an unknown day if only a prospectus of the time before EFFECT shows it", () => {
+  it("has been effective since an unknown day if only a prospectus from before EFFECT shows it", () => {
     const row = registrationOf(ciks.imunon, "333-115890")
     assert.strictEqual(row?.["filed_at"], "2004-05-26")
     assert.strictEqual(row?.["effective_status"], "true")
@@ -158,12 +158,12 @@ describe("A registration", () => {
     assert.strictEqual(row?.["headline"], "S-3 of Imunon, Inc.: effective")
   })
 
-  it("has no row if nothing tells whether it became effective", () => {
+  it("has no row if nothing shows whether it became effective", () => {
     assert.isTrue(filingsOf(ciks.imunon).some(({ fileNumber, form }) => fileNumber === "333-64710" && form === "S-3"))
     assert.isUndefined(registrationOf(ciks.imunon, "333-64710"))
   })
 
-  it("keeps its first day of effect although an amendment became effective later (POS AM)", () => {
+  it("keeps its first effective date even if an amendment becomes effective later (POS AM)", () => {
     const row = registrationOf(ciks.vincerx, "333-252589")
     assert.strictEqual(row?.["effective_date"], "2021-02-09")
     assert.strictEqual(row?.["last_updated"], "2025-05-05 00:15:04")
@@ -190,7 +190,7 @@ describe("A registration", () => {
     assert.isUndefined(registrationOf(ciks.apple, "333-188191"))
   })
 
-  it("never has amounts, dates of expiry or banks, because no recorded document has them as data", () => {
+  it("never has amounts, expiration dates or banks, because no recorded document has them as data", () => {
     const columns = new Set(registrationsOf(ciks.imunon).flatMap((row) => Object.keys(row)))
     for (const column of ["offering_amount", "shares_registered", "expiration_date", "bank", "is_atm"]) {
       assert.isFalse(columns.has(column), column)
@@ -224,7 +224,7 @@ describe("A registration", () => {
     assert.strictEqual(row?.["headline"], "S-1 of Imunon, Inc.: pending")
   })
 
-  it("is a resale if a prospectus under Rule 424(b)(7) names the sellers, and no other shows sales by the company", () => {
+  it("is a resale if it has a prospectus under Rule 424(b)(7), and none that shows sales by the company", () => {
     const s3 = { ...base, form: "S-3ASR" }
     assert.strictEqual(makeRow(s3, later("424B7", "2026-01-09"))?.["type"], "resale")
     assert.strictEqual(makeRow(s3, later("424B7", "2026-01-09"), later("424B5", "2026-01-10"))?.["type"], "shelf")
@@ -243,7 +243,7 @@ describe("A registration", () => {
 })
 
 describe("The screener row", () => {
-  it("has the identity of the company, and nothing of its location", () => {
+  it("has the identity of the company, and nothing about its location", () => {
     assert.deepStrictEqual(makeScreenerRows(issuerOf(ciks.imunon), submissionsOf(ciks.imunon)), [{
       ticker: "IMNN",
       company: "Imunon, Inc.",
@@ -263,7 +263,7 @@ describe("The screener row", () => {
     assert.strictEqual(row?.["last_updated"], "2026-01-30 00:00:00")
   })
 
-  it("tells depositary receipts from the ordinary share of the same company by F-6 and the symbol", () => {
+  it("distinguishes depositary receipts from ordinary shares of the same company by F-6 and the symbol", () => {
     const submissions = submissionsOf(ciks.siemensEnergy)
     const issuer = issuerOf(ciks.siemensEnergy)
     assert.strictEqual(issuer.ticker, "SMEGF")
@@ -326,7 +326,7 @@ describe("Submissions", () => {
     return Result.isFailure(result) ? result.failure.reason : ""
   }
 
-  it("are rejected with a reason that repeats nothing of the document", () => {
+  it("are rejected with a reason that repeats no text of the document", () => {
     assert.strictEqual(reject(text.slice(0, 900)), "is not complete JSON")
     assert.strictEqual(
       reject("<!DOCTYPE html><title>SEC.gov | Request Rate"),

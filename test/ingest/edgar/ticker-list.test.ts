@@ -19,7 +19,7 @@ const dayOf = (number: number) => new Date(Date.UTC(2026, 0, 1 + number)).toISOS
 
 const makeRow = (ticker: string): ListedTicker => ({ cik, name: "Company", ticker, exchange: "Nasdaq" })
 
-/** One copy per element: the day's number, and the symbols of the company. */
+/** Makes a copy for each pair of a day's number and the company's symbols, separated by spaces. */
 const makeCopies = (...copies: ReadonlyArray<readonly [number, string]>): ReadonlyArray<TickerListCopy> =>
   copies.map(([day, tickers]) => ({
     day: dayOf(day),
@@ -96,7 +96,7 @@ describe("A ticker list", () => {
 })
 
 describe("Copies of the ticker list", () => {
-  it("suggest no change while answers alternate between two states (pitfall 2)", () => {
+  it("suggest no change while the SEC's answers alternate between two states (pitfall 2)", () => {
     assert.deepStrictEqual(tickerListCopies().map(({ day }) => day), [
       "2026-06-07",
       "2026-06-08",
@@ -107,7 +107,7 @@ describe("Copies of the ticker list", () => {
     assert.deepStrictEqual(findTickerChanges(tickerListCopies()), [])
   })
 
-  it("suggest only the rename when the new state has stood for a week (pitfalls 2 and 3)", () => {
+  it("suggest only the rename once the new state has lasted for a week (pitfalls 2 and 3)", () => {
     const copies = tickerListCopies()
     const { rows = [] } = copies.at(-1) ?? {}
     const later = ["2026-06-19", "2026-06-24", "2026-06-30"].map((day) => ({ day, rows }))
@@ -133,13 +133,13 @@ describe("Copies of the ticker list", () => {
   const standing = (oldTickers: string, newTickers: string) =>
     findPairs(makeCopies([0, oldTickers], [1, newTickers], [4, newTickers], [8, newTickers]))
 
-  it("suggest a change that stands for a week in three copies", () => {
+  it("suggest a change that lasts for a week in three copies", () => {
     assert.deepStrictEqual(standing("FB", "META"), [["FB", "META", "2026-01-02"]])
     assert.deepStrictEqual(findPairs(makeCopies([0, "FB"], [1, "META"], [4, "META"], [7, "META"])), [])
     assert.deepStrictEqual(findPairs(makeCopies([0, "FB"], [1, "META"], [8, "META"])), [])
   })
 
-  it("suggest a change in spite of other symbols of the company (pitfall 5)", () => {
+  it("suggest a change even if the company has other symbols, too (pitfall 5)", () => {
     assert.deepStrictEqual(standing("FB FB-PA", "META FB-PA"), [["FB", "META", "2026-01-02"]])
     assert.deepStrictEqual(standing("OLDC OLDCU OLDCW", "NEWS NEWSW"), [["OLDC", "NEWS", "2026-01-02"]])
   })
@@ -168,7 +168,7 @@ describe("Copies of the ticker list", () => {
     }
   })
 
-  it("suggest nothing if the old symbol returns, or was only an error of a few copies (pitfall 2)", () => {
+  it("suggest nothing if the old symbol returns, or was only an error in a few copies (pitfall 2)", () => {
     assert.deepStrictEqual(
       findPairs(makeCopies([0, "FB"], [1, "META"], [4, "META"], [9, "META"], [20, "FB"], [21, "META"])),
       [],
@@ -184,7 +184,7 @@ describe("Copies of the ticker list", () => {
     assert.deepStrictEqual(findPairs(copies), [["FB", "META", "2026-01-05"]])
   })
 
-  it("suggest nothing across two companies, or if a company disappears (pitfall 4)", () => {
+  it("suggest no change from one company to another, and none if a company disappears (pitfall 4)", () => {
     const other = (ticker: string) => [{ ...makeRow(ticker), cik: "0000000002" }]
     const copies = [0, 1, 5, 9].map((day) => ({ day: dayOf(day), rows: day === 0 ? [makeRow("FB")] : other("META") }))
     assert.deepStrictEqual(findTickerChanges(copies), [])
@@ -197,7 +197,7 @@ describe("Copies of the ticker list", () => {
 
 const symbols = ["FB", "META", "TWO", "XY"] as const
 
-/** For each copy: the days since the one before, and which of the symbols it has. */
+/** For each copy: the number of days since the previous copy, and the symbols that it has. */
 const Histories = Schema.Array(Schema.Tuple([
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 5 })),
   Schema.Array(Schema.Literals(symbols)).check(Schema.isMaxLength(2)),
@@ -244,7 +244,7 @@ describe("Random copies", () => {
     assert.sameDeepMembers(findPairs(copies), findByDefinition(copies))
   }, { arbitrary: { runs: inputs(3000) } })
 
-  it("often suggest a change, so that the comparison means something", () => {
+  it("are not all without a change, so that the comparison means something", () => {
     const copies = makeCopies([0, "FB"], [2, "META"], [6, "META TWO"], [9, "META"])
     assert.deepStrictEqual(findByDefinition(copies), [["FB", "META", "2026-01-03"]])
     assert.deepStrictEqual(findPairs(copies), [["FB", "META", "2026-01-03"]])
