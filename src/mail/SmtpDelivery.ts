@@ -34,7 +34,7 @@ export const composeMimeMessage = (email: OutgoingEmail, { from, unsubscribe }: 
       html: email.html,
       messageId: `<${email.mail_id}@${getDomain(from)}>`,
       headers: {
-        // These suppress out-of-office replies. RFC 3834 defines `Auto-Submitted`, Microsoft `X-Auto-Response-Suppress`.
+        // Suppress out-of-office replies. RFC 3834 defines `Auto-Submitted`, Microsoft `X-Auto-Response-Suppress`.
         "Auto-Submitted": "auto-generated",
         "X-Auto-Response-Suppress": "All",
         ...(email.operational || Option.isNone(unsubscribe)

@@ -38,7 +38,7 @@ const readExpectedNames = Effect.gen(function* () {
   return rows.map(({ name }) => name)
 })
 
-layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partitions", (it) => {
+layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service", (it) => {
   it.effect("creates the partitions of this month and the next two months once (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient

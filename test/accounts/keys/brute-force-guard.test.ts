@@ -158,7 +158,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(setti
 )
 
 layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxied))))(
-  "wrong keys behind proxies",
+  "The service behind proxies",
   (it) => {
     it.effect("blocks the address that a trusted proxy names, and no other (D18)", () =>
       Effect.gen(function* () {
@@ -166,7 +166,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxi
         yield* sendWrongKeys("203.0.113.1")
         assertBlocked(yield* sendFrom("203.0.113.1", yield* generateKey))
         assertBlocked(yield* sendFrom("203.0.113.1", key))
-        // The same address with spaces, with a port, before a second trusted proxy, and after an invented address.
+        // The same address: with spaces, with a port, before a second trusted proxy, and after an invented address.
         for (
           const same of [" 203.0.113.1 ", "203.0.113.1:54321", "203.0.113.1, 10.1.2.3", "198.51.100.9, 203.0.113.1"]
         ) {
@@ -213,7 +213,7 @@ const lookups = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
   sent.filter(({ text }) => text.includes("from api_keys"))
 
 layer(Service.layer.pipe(Layer.provideMerge(StatementRecorder.layer)), { excludeTestServices: true })(
-  "key look-ups",
+  "The service",
   (it) => {
     it.effect("looks up valid and invalid keys by digest, with the same read-only statement (D2)", () =>
       Effect.gen(function* () {

@@ -61,7 +61,7 @@ const decoded = (text: string) =>
 /** Length of the parts of a key that the tests search for: too long to occur by chance. */
 const length = 10
 
-/** The parts of a key after its hint, which is public. */
+/** Returns all parts of `length` characters that follow the key's hint, which is public. In lower case. */
 const getKeyParts = (key: string) => {
   const hidden = key.slice(12).toLowerCase()
   return Array.range(0, hidden.length - length).map((start) => hidden.slice(start, start + length))
@@ -98,7 +98,7 @@ interface SentRequest extends Service.TestRequestOptions {
   readonly excludedHeader?: string
 }
 
-/** Sends a request and finds the key in the response, logs and traces. */
+/** Sends a request, and searches the response, logs and traces for the key. */
 const sendAndSearch = Effect.fnUntraced(function* (key: string, { excludedHeader, path, ...options }: SentRequest) {
   captured.length = 0
   const { headers, status, text } = yield* withoutRedirects(requestJson(path, options))
@@ -188,7 +188,7 @@ layer(capturedService, { excludeTestServices: true })("A key", (it) => {
       assert.includeMembers(Array.fromIterable(answered), [200, 204, 400, 401, 402, 403, 404, 405, 422, 429, 500])
     }))
 
-  /** The spellings of a key in a URL. */
+  /** Returns spellings of a key in a URL: as it is, percent-encoded, in upper case, and mistyped. */
   const listSpellings = (key: string) => [key, percentEncoded(key), key.toUpperCase(), mistypeKey(key)]
 
   it.effect("a key sent as the name or value of a query parameter leaks nowhere (D2, D4, D11)", () =>
