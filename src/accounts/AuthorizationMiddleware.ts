@@ -49,7 +49,7 @@ export const makeAuthorizer = Effect.gen(function* () {
 
   /**
    * Makes the handler that adds the cost header and records the request before the response is sent. An export is
-   * recorded when it ends, and an endless stream in instalments.
+   * recorded when it ends, and an endless stream in installments.
    */
   const makeUsageRecorder = (
     context: RequestContext,
@@ -88,7 +88,7 @@ export const makeAuthorizer = Effect.gen(function* () {
       })
     }
 
-    /** Records an endless stream in instalments, whose costs add up to the cost of all its bytes. */
+    /** Records an endless stream in installments, whose costs add up to the cost of all its bytes. */
     const recordInstalments = (stream: EndlessStream) => {
       const { price } = context.response
       stream.recordUsage = ({ from, startedAt, to }) => {

@@ -57,8 +57,8 @@ const maintainPartitions = Effect.fnUntraced(function* (retention: Duration.Dura
 })
 
 /**
- * To drop a partition, the job waits at most a quarter of a second for a lock, because new usage reads queue behind it.
- * If earlier reads still hold the partition after that, the run fails and is retried soon.
+ * To drop a partition, the job waits at most a quarter of a second for a lock, because new reads and writes of usage
+ * queue behind it. If earlier reads take longer, the run fails and is retried soon.
  */
 export const usagePartitionsJob = {
   name: "usage-partitions",

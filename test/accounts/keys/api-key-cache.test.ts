@@ -38,7 +38,7 @@ layer(Layer.empty)("The cache of API keys", (it) => {
       assert.isUndefined(find("one"))
     }).pipe(Effect.scoped))
 
-  it.effect("deletes keys within a second without another request (D2)", () =>
+  it.effect("deletes keys within a second even if no request follows (D2)", () =>
     Effect.gen(function* () {
       const { add, getSize } = yield* makeTestKeys
       for (let number = 0; number < 100; number++) add(`key ${number}`)

@@ -144,7 +144,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(setti
         assertBlocked(yield* sendFrom(null, key))
       }))
 
-    it.effect("ignores X-Forwarded-For unless a proxy is trusted (D18)", () =>
+    it.effect("X-Forwarded-For is ignored unless a proxy is trusted (D18)", () =>
       Effect.gen(function* () {
         yield* passTime(60)
         for (let sent = 0; sent < limit; sent++) {
@@ -276,7 +276,7 @@ it.effect("the limit is 30 wrong keys per minute by default (D18)", () =>
     assert.strictEqual(yield* Effect.provide(WrongKeysLimitConfig, settingsLayer({ WRONG_KEYS_LIMIT: "1" })), 1)
   }))
 
-it.effect("the service does not start with an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES, and names it (D18)", () =>
+it.effect("the service does not start with an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES, and says why (D18)", () =>
   Effect.gen(function* () {
     for (const wrong of ["0", "-1", "x", "1.5", "1000001"]) {
       const error = yield* Effect.flip(

@@ -167,7 +167,7 @@ layer(serviceAtNoon(smallLimits))("a small limit", (it) => {
       for (const path of paths) assertExceeded(yield* requestJson(path, { key }), 7)
     }))
 
-  it.effect("401 comes before 429, and 429 before 402, 403, 404 and 422; refused requests do not count (D18)", () =>
+  it.effect("401 takes precedence over 429, and 429 over 402, 403, 404 and 422; refused requests do not count (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("spent", { balance: 0 })
       yield* sendRequests(key, 3)
