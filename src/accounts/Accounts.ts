@@ -66,7 +66,10 @@ const findTerms = Effect.fnUntraced(function* (name: string) {
   return Option.isNone(found) ? yield* noSuchAccount(name) : found.value
 })
 
-/** Checks that the account for a new key exists, or creates it if a tier is given. Never changes an account. */
+/**
+ * Checks that the account for a new key exists, or creates it if a tier is given. Fails if an existing account has
+ * another tier or email address than the given one, because a new key never changes its account.
+ */
 export const ensureAccountForKey = Effect.fnUntraced(function* (name: string, tier: Tier | null, email: string | null) {
   if (tier !== null && (yield* insertAccount({ name, tier, email, prepaid: false }))) return
   const terms = yield* findTerms(name)

@@ -31,7 +31,7 @@ export const checkAccess = (
   return Effect.void
 }
 
-/** The declared path of a routed endpoint has its version. */
+/** Returns the access rules of an endpoint. Its declared path includes the version, such as `/v1`. */
 const getRoutedAccess = ({ annotations, path }: HttpApiEndpoint.Top): EndpointAccess => ({
   path,
   required_tier: Context.get(annotations, RequiredTier),
@@ -41,13 +41,16 @@ const costHeader = "X-Cost-Microdollars"
 
 type Refusal = DatabasePoolTimeout | EndpointNotAllowed | InsufficientTier | RateLimitExceeded
 
-/** Returns the function that admits an authenticated request to an endpoint. */
+/** Makes the function that admits an authenticated request to an endpoint. */
 export const makeAuthorizer = Effect.gen(function* () {
   const metering = yield* UsageMetering
   const rateLimit = yield* AccountRateLimiter
   const clock = yield* Clock.Clock
 
-  /** Adds the cost header and records the request before the response is sent, or when a streamed export ends. */
+  /**
+   * Makes the handler that adds the cost header and records the request before the response is sent. An export is
+   * recorded when it ends, and an endless stream in installments.
+   */
   const makeUsageRecorder = (
     context: RequestContext,
     { account_id, key_id }: typeof CurrentAccount.Service,
@@ -85,7 +88,7 @@ export const makeAuthorizer = Effect.gen(function* () {
       })
     }
 
-    /** The costs of all instalments add up to the cost of the stream. */
+    /** Records an endless stream in installments, whose costs add up to the cost of all its bytes. */
     const recordInstalments = (stream: EndlessStream) => {
       const { price } = context.response
       stream.recordUsage = ({ from, startedAt, to }) => {
@@ -163,7 +166,7 @@ const limitToBalance = Effect.fnUntraced(
   },
 )
 
-/** Returns the checks for priced endpoints. */
+/** Makes the checks for priced endpoints. */
 export const makeBilling = Effect.gen(function* () {
   const prices = yield* PriceLookup
 

@@ -21,7 +21,7 @@ export type JobRun = Effect.Effect<JobPauseDuration | void, { readonly message: 
 export interface Job<E, R> {
   /** Lower case with hyphens; used for the lease and in metrics. */
   readonly name: string
-  /** Pause between runs. A failed run is retried sooner. */
+  /** Pause between runs. After a failed run, the pause is at most a minute. */
   readonly every: Duration.Duration
   /** Called once at startup. Returns `None` if the settings exclude this process from the job. */
   readonly prepare: (lease: JobLease) => Effect.Effect<Option.Option<JobRun>, E, R>

@@ -7,7 +7,7 @@ import { Duration, Effect, Schema } from "effect"
 import type { SqlClient } from "effect/sql"
 import { decodeRows } from "../db/DecodeRows.ts"
 
-/** How long a lease is valid after its last renewal. Then another process may take it. */
+/** How long a lease is valid after its last renewal. After that, another process may take it. */
 const leaseDuration = Duration.seconds(5)
 export const leaseRenewalInterval = Duration.seconds(1)
 
@@ -26,7 +26,7 @@ export const makeLeaseStatements = (sql: SqlClient.SqlClient, holder: string) =>
   const declare = (names: ReadonlyArray<string>) =>
     sql`insert into leases (name) select unnest(${names}::text[]) on conflict do nothing`
 
-  /** Renews this process's leases and takes released or expired leases. Returns the names of all of them. */
+  /** Renews this process's leases and takes released or expired ones. Returns the names of all leases now held. */
   const take = (names: ReadonlyArray<string>) =>
     Effect.map(
       decodeNames(sql`

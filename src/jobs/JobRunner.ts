@@ -43,7 +43,7 @@ const onLost = (job: JobState) =>
 
 const [minRetryDelay, maxRetryDelay] = [Duration.seconds(5), Duration.minutes(1)]
 
-/** The delay after a number of consecutive failures: doubles from 5 seconds to a minute, but never exceeds `every`. */
+/** Returns the delay after consecutive failures. It doubles from 5 seconds to a minute, but never exceeds `every`. */
 export const computeJobRetryDelay = (every: Duration.Duration, failures: number) =>
   Duration.min(every, Duration.min(maxRetryDelay, Duration.times(minRetryDelay, 2 ** Math.min(failures - 1, 10))))
 
@@ -54,7 +54,7 @@ const failureCounter = (job: string) =>
     incremental: true,
   })
 
-/** Runs a job repeatedly while this process holds its lease. `release` frees the lease for other processes. */
+/** Makes the loop that runs a job while this process holds its lease. `release` frees the lease for other processes. */
 const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
   const now = yield* monotonicClock
   const { every, name } = job
@@ -109,7 +109,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
   return Effect.forever(Effect.andThen(job.isHolder.await, Effect.flatMap(runOnce, Effect.sleep)))
 })
 
-/** Renews the leases that this process holds, and takes free ones. */
+/** Makes the loop that renews the leases that this process holds, and takes free ones. */
 const makeLeaseLoop = Effect.fnUntraced(function* (
   { declare, take }: Pick<ReturnType<typeof makeLeaseStatements>, "declare" | "take">,
   jobs: ReadonlyArray<JobState>,

@@ -33,7 +33,7 @@ export interface RecipientSelection {
   readonly recipients: ReadonlyArray<string>
   /** Number of addresses for which the outbox already contains the entry, sent or not. */
   readonly alreadyQueued: number
-  /** Number of addresses that have unsubscribed from news emails. */
+  /** Number of addresses that get no email, because they have unsubscribed from news emails. */
   readonly optedOut: number
   readonly invalidAddresses: ReadonlyArray<string>
 }
@@ -54,7 +54,7 @@ const loadOrRenderEmail = Effect.fnUntraced(function* (entry: ChangelogEntry, ad
   return Option.getOrElse(stored, () => renderEmail(entry, addresses))
 })
 
-/** Selects the recipients. By default, accounts created after the day of the entry are excluded. */
+/** Selects the recipients and prepares the email. By default, excludes accounts created after the day of the entry. */
 const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, options: AnnouncementOptions) {
   const sql = yield* SqlClient.SqlClient
   const nextDay = DateTime.add(DateTime.makeUnsafe(`${entry.date}T00:00:00-05:00`), { days: 1 })
@@ -96,7 +96,7 @@ const prepareAnnouncement = Effect.fnUntraced(function* (entry: ChangelogEntry, 
   return prepared
 })
 
-/** Idempotent: concurrent runs queue each email once, with the content of the first run. */
+/** Queues the emails. Repeated and concurrent runs queue each email once, with the content of the first run. */
 const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedAnnouncement) {
   const sql = yield* SqlClient.SqlClient
   const { entry, recipients } = selection
@@ -114,7 +114,7 @@ const queueEmails = Effect.fnUntraced(function* ({ email, selection }: PreparedA
 })
 
 interface AnnouncementOptions extends EmailLinks {
-  /** If empty, every entry that is announced by email. */
+  /** Ids of the entries to announce. If empty, every entry that is announced by email. */
   readonly entryIds: ReadonlyArray<string>
   /** Includes accounts created after the day of the entry. */
   readonly includeNewAccounts: boolean
@@ -139,7 +139,7 @@ const Progress = Schema.Struct({
   unknown: Schema.Int,
 })
 
-/** Counts the emails of each announced entry by status, oldest entry first. */
+/** Counts the emails of each announced entry by status, oldest announcement first. */
 export const readAnnouncementProgress = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({
@@ -165,7 +165,7 @@ const UndeliveredEmail = Schema.Struct({
   last_error: Schema.String,
 })
 
-/** Emails whose last attempt failed, with the reason. */
+/** Reads the emails whose last attempt failed, with the reason. */
 export const readUndeliveredEmails = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({

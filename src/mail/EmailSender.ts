@@ -14,7 +14,10 @@ import { composeMimeMessage, type EmailDeliveryError, makeSmtpDelivery } from ".
 // Outbox
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** Duration of a second lease. The holder of the job lease takes it too, because release 0.2.0 knows only this one. */
+/**
+ * Duration of the outbox lease. The holder of the job lease takes it in addition, because processes of release 0.2.0
+ * know only the outbox lease.
+ */
 const outboxLeaseSeconds = 5
 
 const ClaimedEmail = Schema.Struct({
@@ -32,8 +35,8 @@ type ClaimedEmail = typeof ClaimedEmail.Type
 const OutboxState = Schema.Struct({ waiting: Schema.Int, due: Schema.Boolean })
 
 /**
- * The SQL statements of one sender. An email is claimed and handed over only while `holder` has the lease, so that a
- * suspended process cannot send an email that another process has taken over.
+ * Makes the SQL statements of one sender. An email is claimed and handed over only while `holder` has the lease, so
+ * that a suspended process cannot send an email that another process has taken over.
  */
 export const makeOutboxStatements = Effect.fnUntraced(function* (holder: string) {
   const sql = yield* SqlClient.SqlClient
@@ -41,7 +44,7 @@ export const makeOutboxStatements = Effect.fnUntraced(function* (holder: string)
   const hasLease = sql`exists (select from announcement_sender where holder = ${holder}::text::uuid and until > now())`
   const isOwn = sql`claimed_by = ${holder}::text::uuid`
 
-  /** Number of waiting emails, and whether there is work to do. Cheap, because it reads two small indexes. */
+  /** Reads the number of waiting emails, and whether there is work to do. Cheap, because it reads two small indexes. */
   const readState = SqlSchema.findOne({
     Request: Schema.Void,
     Result: OutboxState,
@@ -68,7 +71,7 @@ export const makeOutboxStatements = Effect.fnUntraced(function* (holder: string)
 
   /**
    * Takes over the emails of a sender that died. Emails with the status `sending` are queued again. `handed` emails,
-   * which the server may have accepted, become `unknown`. Returns the number of the latter.
+   * which the server may have accepted, become `unknown`. Returns the number of emails that became `unknown`.
    */
   const recoverAbandoned = Effect.map(
     sql<{ readonly status: string }>`
@@ -149,7 +152,7 @@ export const makeOutboxStatements = Effect.fnUntraced(function* (holder: string)
 
 const pollInterval = Duration.seconds(2)
 
-/** Attempts within about two days, with exponential backoff up to `maxRetryDelay`. */
+/** Maximum number of attempts. With exponential backoff up to `maxRetryDelay`, they take about two days. */
 const maxAttempts = 20
 const maxRetryDelay = Duration.hours(4)
 const maxServerRetryDelay = Duration.minutes(15)
@@ -184,7 +187,7 @@ const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: st
   const runPromise = Effect.runPromiseWith(yield* Effect.context<never>())
   let failedConnections = 0
 
-  /** Retries forever, because the email would be sent twice if the result were not recorded. */
+  /** Retries forever, because a delivered email whose result is lost becomes `unknown` and may be sent again. */
   const record = <A, E, R>(statement: Effect.Effect<A, E, R>) =>
     Effect.retry(statement, { schedule: Schedule.spaced("1 second") })
 
@@ -252,7 +255,7 @@ const makeRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, i
     | { readonly fiber: Fiber.Fiber<unknown, unknown>; readonly progress: { isHandedOver: boolean } }
     | undefined
 
-  /** Sends one email. Returns the delay before the next one, or undefined if there is nothing to send. */
+  /** Sends one email. Returns the delay before the next one; undefined if none is due or the lease is not available. */
   const sendNext = Effect.gen(function* () {
     if (!(yield* acquireLease)) return undefined
     const email = Option.getOrUndefined(yield* claimNext)

@@ -47,7 +47,7 @@ export const MailPerMinuteConfig = Config.schema(
 
 export const MailRetryAfterConfig = Config.Duration("MAIL_RETRY_AFTER").pipe(Config.withDefault(Duration.minutes(1)))
 
-/** None if `SMTP_URL` is not set. */
+/** Reads the settings. Returns `None` if `SMTP_URL` is not set. */
 export const loadMailSettings = Effect.gen(function* () {
   const url = yield* Config.option(SmtpUrlConfig)
   if (Option.isNone(url)) return Option.none()

@@ -20,7 +20,7 @@ interface SenderAddresses {
   readonly unsubscribe: Option.Option<string>
 }
 
-/** The URL parser converts the domain to ASCII, and removes characters that are special in headers. */
+/** Returns the domain of an address. The URL parser converts it to ASCII, so that it is safe in a header. */
 const getDomain = ({ address }: Mailbox) => new URL(`http://${address.slice(address.lastIndexOf("@") + 1)}`).hostname
 
 /** The Message-ID stays the same when an email is sent again, so that servers and mail programs recognize it. */
@@ -34,7 +34,7 @@ export const composeMimeMessage = (email: OutgoingEmail, { from, unsubscribe }: 
       html: email.html,
       messageId: `<${email.mail_id}@${getDomain(from)}>`,
       headers: {
-        // Both headers suppress out-of-office replies. RFC 3834 defines the first, Microsoft the second.
+        // Suppress out-of-office replies. RFC 3834 defines `Auto-Submitted`, Microsoft `X-Auto-Response-Suppress`.
         "Auto-Submitted": "auto-generated",
         "X-Auto-Response-Suppress": "All",
         ...(email.operational || Option.isNone(unsubscribe)
@@ -87,10 +87,10 @@ const parseServerUrl = (url: Redacted.Redacted) => {
 
 type SmtpFailure = Parameters<Parameters<InstanceType<typeof SMTPConnection>["send"]>[2]>[0]
 
-/** One line of at most 500 characters, so that a reply cannot forge lines or columns of logs and tables. */
+/** Returns one line of at most 500 characters, so that a reply cannot forge lines or columns of logs and tables. */
 const toSingleLine = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim().slice(0, 500)
 
-/** Whether the server refused the sender, so that every other email would fail as well. */
+/** Whether the server refused the connection or the sender, so that every other email would fail as well. */
 const concernsSender = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 

@@ -1,4 +1,4 @@
-/** Settings of the metrics server. Apart from it, so that other commands do not load it. */
+/** Settings of the metrics server, in a separate module so that other commands do not load the server. */
 import { Config } from "effect"
 
 export const MetricsPortConfig = Config.option(Config.Port("METRICS_PORT"))

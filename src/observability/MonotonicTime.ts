@@ -4,5 +4,5 @@ import { Clock, Effect } from "effect"
 /** Reads the monotonic clock, in milliseconds. `TestClock` drives it in tests. */
 export const getMonotonicMillis = (clock: Clock.Clock) => Number(clock.monotonicTimeNanosUnsafe()) / 1_000_000
 
-/** A function that reads the monotonic clock, in milliseconds. */
+/** Makes the function that reads the monotonic clock, in milliseconds. */
 export const monotonicClock = Effect.map(Clock.Clock, (clock) => () => getMonotonicMillis(clock))

@@ -1,4 +1,4 @@
-/** Metrics of the process, under the usual names of Prometheus clients. */
+/** Metrics of the process, with the usual names of Prometheus client libraries. */
 import { Effect, Layer } from "effect"
 import { monitorEventLoopDelay } from "node:perf_hooks"
 import process from "node:process"

@@ -5,7 +5,7 @@ import { Context } from "effect"
 export interface ProgressState {
   /** The current step. */
   label: string
-  /** Completed part of `total`, in any unit. Only the percentage is shown. */
+  /** Completed part of `total`, in the same unit as `total`. Only the percentage is shown. */
   done: number
   /** Undefined if unknown, for example because the input is a pipe. */
   total: number | undefined

@@ -9,7 +9,7 @@ import type { RequestContext } from "../http/RequestContext.ts"
 export interface CompletedRequest {
   readonly request_id: string
   readonly method: string
-  /** Path and query, byte for byte. */
+  /** Path and query, exactly as the client sent them. */
   readonly target: string
   /** The declared path; undefined for an unknown path. */
   readonly endpoint: string | undefined

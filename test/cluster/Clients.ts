@@ -36,7 +36,7 @@ export interface ClusterClientOptions {
   readonly mayBreak?: boolean
 }
 
-/** Requests whose responses stay the same, because their tables are only reloaded with the same rows. */
+/** Paths whose responses stay the same, because their tables are only reloaded with the same rows. */
 const paths: ReadonlyArray<string> = [
   "/v1/ticker-changes?ticker=OSTK",
   "/v1/ticker-changes?ticker=META",
@@ -80,7 +80,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
   const accounts = Object.entries(keys)
   let [sentCount, stopping] = [0, false]
 
-  /** Describes what is wrong with a response. Empty if nothing is. */
+  /** Returns what is wrong with a response, or an empty text if nothing is. */
   const findProblem = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
     const { status, text } = answer
     if (mayBreak && [502, 504].includes(status)) return ""

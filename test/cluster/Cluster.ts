@@ -70,7 +70,7 @@ const make = Effect.gen(function* () {
       "-XAtqc",
       `create database ${Service.databaseName} owner owner`,
       "-c",
-      // Set on the role, because PgBouncer drops these settings if a client sends them at its start.
+      // Set for the role, because PgBouncer drops these settings if a client sends them when it connects.
       "alter role tickerline_service set lock_timeout = '2s'",
       "-c",
       "alter role tickerline_service set statement_timeout = '30s'",
@@ -103,7 +103,7 @@ const make = Effect.gen(function* () {
   )
   const numbers = yield* asOwner(CommitCounter.startCommitCounter)
 
-  /** Checks that all programs run, that the standbys follow the primary, and that the service is ready. */
+  /** Checks that the standbys follow the primary, and that all service processes run and are ready. */
   const well = (synchronous = true) =>
     Effect.gen(function* () {
       yield* postgres.well(synchronous)

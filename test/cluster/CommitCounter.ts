@@ -8,7 +8,7 @@ import { performance } from "node:perf_hooks"
 
 export const counterTicker = "MARK9"
 
-/** Scenarios write numbers from this one on to an isolated server. No client may ever read them. */
+/** The number that a scenario commits on an isolated server. No client may ever read it. */
 export const forbiddenCount = 1_000_000_000
 
 /** Maximum age of data, milliseconds (D17). All hosts share the clock of this machine. */
@@ -48,7 +48,7 @@ export const startCommitCounter = Effect.gen(function* () {
   })
   yield* Effect.forkScoped(Effect.repeat(Effect.ignore(write), Schedule.spaced("100 millis")))
 
-  /** The highest number that a request at this moment must return. */
+  /** Returns the last commit that a request sent at this time must see, or undefined if there is none. */
   const dueAt = (moment: number) => {
     let [low, high] = [0, committed.length]
     while (low < high) {
@@ -60,7 +60,7 @@ export const startCommitCounter = Effect.gen(function* () {
     return last === undefined || last.at < from ? undefined : last
   }
 
-  /** Explains why a client must not have read this number. Empty if the number is allowed. */
+  /** Returns why a client must not have read this number, or an empty text if the number is allowed. */
   const findViolation = (number: number, askedAt: number) => {
     if (number >= forbiddenCount) return `${number} was accepted by a server that was cut off`
     if (number > begun) return `${number} was never written`
@@ -78,7 +78,7 @@ export const startCommitCounter = Effect.gen(function* () {
       schedule: Schedule.spaced("20 millis"),
     })
   })
-  /** Stops the check for lost commits. `settled` starts it again after the next commit. */
+  /** Stops the check for old data, which would find lost commits. `settled` resumes it after the next commit. */
   const mayLose = Effect.sync(() => {
     checking = false
   })

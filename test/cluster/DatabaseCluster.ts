@@ -36,7 +36,7 @@ export const startDatabaseCluster = Effect.gen(function* () {
       ...(body === undefined ? {} : { body, headers: { "Content-Type": "application/json" } }),
     })
 
-  /** The host of the primary, according to Patroni's health check of PostgreSQL. */
+  /** Finds the host of the primary, according to Patroni's health check of PostgreSQL. */
   const leader = Effect.gen(function* () {
     for (const member of databaseHosts) {
       const answer = yield* Effect.option(Effect.timeout(rest(member, "/primary"), "1 second"))
@@ -45,7 +45,7 @@ export const startDatabaseCluster = Effect.gen(function* () {
     return yield* new UnhealthyDatabase({ message: "There is no primary." })
   })
 
-  /** The members as the primary reports them. An isolated former primary may report an old state. */
+  /** Reads the members from the primary, because an isolated former primary may report an old state. */
   const seen = Effect.gen(function* () {
     const { text } = yield* rest(yield* leader, "/cluster")
     return (yield* Schema.decodeEffect(Cluster)(text)).members

@@ -3,7 +3,7 @@ import { Data, Effect } from "effect"
 import { spawnSync } from "node:child_process"
 import { accessSync, constants, existsSync, globSync, mkdirSync, rmSync, writeFileSync } from "node:fs"
 
-/** The packages that are needed, each with a file that it installs. */
+/** Required packages, each with the pattern of a file that it installs. */
 const requiredFiles = {
   "postgresql": "/usr/lib/postgresql/*/bin/postgres",
   "patroni": "/usr/bin/patroni",

@@ -76,7 +76,7 @@ const makeNetwork = () => {
 
 const isRoot = process.getuid?.() === 0
 
-/** Ids of processes whose command line contains the host's folder. */
+/** Returns the ids of processes whose command line contains the host's folder. */
 const findProcessIds = (folder: string, host: Host) => {
   const found = execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).split("\n")
   return found.filter((line) => line.includes(`${folder}/${host}/`)).map((line) => Number(line.trim().split(" ")[0]))
@@ -89,7 +89,7 @@ const make = ({ folder, isolated }: HostSettings) =>
     const running = new Map<Host, Set<number>>(hosts.map((host) => [host, new Set()]))
     const addressOf = (host: Place) => isolated ? `10.77.0.${places[host]}` : `127.77.0.${places[host]}`
 
-    /** Creates the folder of a host, owned by the user that runs its programs. */
+    /** Creates the folder of a host, owned by the user that runs its programs. Returns its path. */
     const folderOf = (host: Host) => {
       const own = `${folder}/${host}`
       mkdirSync(own, { recursive: true })
@@ -170,7 +170,7 @@ const make = ({ folder, isolated }: HostSettings) =>
       }
     }
     const link = (host: Host, state: "up" | "down") => execFileSync("ip", ["link", "set", host, state])
-    /** Isolates a host: packets to and from it are dropped without an error. */
+    /** Isolates a host: drops packets to and from it without an error, or stops its processes. */
     const cut = (host: Host) => Effect.sync(() => isolated ? link(host, "down") : signalAll(host, "SIGSTOP"))
     const reconnect = (host: Host) => Effect.sync(() => isolated ? link(host, "up") : signalAll(host, "SIGCONT"))
     /** Kills all processes of a host at once, including those whose parent has ended. */

@@ -8,7 +8,7 @@ import { Hosts, type Program } from "./Hosts.ts"
 
 export const databaseName = "tickerline"
 
-/** URL of the current primary, without a pooler. */
+/** Returns the URL of the current primary, without a pooler. */
 export const primaryUrl = (balancer: string, role: keyof typeof databaseRoles) =>
   `postgres://${role}:${databaseRoles[role]}@${balancer}:${servicePorts.primary}/${databaseName}`
 
@@ -67,7 +67,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
       return program
     })
 
-  // Restarts PgBouncer as an init system would, because version 1.18 may crash when a client that cancels disconnects.
+  // Restarts PgBouncer like an init system. Version 1.18 may crash if a client disconnects while it cancels a query.
   const keepRunning = Effect.suspend(() =>
     Effect.forEach(Array.from(poolers), ([app, { isRunning }]) => isRunning() ? Effect.void : startPooler(app))
   )
@@ -114,7 +114,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
         ).reduce((sum, line) => sum + Number(line.slice(line.lastIndexOf(" "))), 0),
     )
 
-  /** Number of reads that all processes sent to a replica, directly or through a pooler. */
+  /** Counts the reads that all processes sent to a replica, directly or through a pooler. */
   const readsOf = (member: DatabaseHost) => {
     const [pooled, direct] = [`/${databaseName}_${member}"`, `"${addressOf(member)}:`]
     const reads = Array.from(
@@ -124,7 +124,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
     return Effect.map(Effect.all(reads), (all) => all.reduce((sum, count) => sum + count, 0))
   }
 
-  /** Runs a command as the owner of the tables. */
+  /** Runs a command of the service, such as `load`, as the owner of the tables. */
   const command = (args: ReadonlyArray<string>) =>
     world.run({
       host: "app1",

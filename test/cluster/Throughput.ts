@@ -10,13 +10,13 @@ import { requestWithTimeout } from "./TimedRequest.ts"
 const seconds = 4
 const connections = 16
 
-/** CPU time of a process in milliseconds, which the kernel reports in hundredths of a second. */
+/** Returns the CPU time of a process in milliseconds. The kernel reports it in hundredths of a second. */
 const readCpuTime = (pid: number) => {
   const fields = readFileSync(`/proc/${pid}/stat`, "utf8").replace(/^.*\) /, "").split(" ")
   return (Number(fields[11]) + Number(fields[12])) * 10
 }
 
-/** Requests that the cache can serve (`hits`), and requests that it cannot (`misses`). */
+/** Paths of requests that the cache can serve (`hits`), and of requests that it cannot (`misses`). */
 const kinds = {
   hits: (at: number) => `/v1/gap-stats?page=${at % 20 + 1}`,
   misses: (at: number) => `/v1/gap-stats?page=${at % 300 + 1}&limit=${Math.floor(at / 300) % 100 + 1}`,

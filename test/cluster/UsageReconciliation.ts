@@ -9,7 +9,7 @@ export interface KilledProcess {
   readonly at: number
 }
 
-/** Usage that a crash may lose, in milliseconds: one second (D29, usage), and 100 ms until it is written. */
+/** Period whose usage a crash may lose, in milliseconds: one second (D29, usage), and 100 ms until it is written. */
 const maxUsageLoss = 1_100
 
 interface Row {
@@ -42,7 +42,7 @@ export const reconcileUsage = Effect.fnUntraced(function* (
   name: string,
   observed: ReadonlyArray<ObservedRequest>,
   killed: ReadonlyArray<KilledProcess>,
-  /** Start of the time in which the database may have lost commits. */
+  /** Start of the period in which the database may have lost commits. */
   lossFrom = Infinity,
 ) {
   const sql = yield* SqlClient.SqlClient

@@ -50,7 +50,7 @@ interface Run {
   readonly at: number
 }
 
-/** A worker with its own lease holder and its own connection, which goes through a proxy that a test can break. */
+/** Starts a worker with its own lease holder and its own connection, through a proxy that a test can break. */
 const startWorker = Effect.fnUntraced(function* (
   name: string,
   runs: Array<Run>,
@@ -125,7 +125,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
       yield* second.end
     }).pipe(Effect.scoped))
 
-  it.effect("stops by the clock of a disconnected holder before another process takes over, within seconds (operations/deployment)", () =>
+  it.effect("stops in a disconnected process, by its own clock, before another process takes over within seconds (operations/deployment)", () =>
     Effect.gen(function* () {
       const runs: Array<Run> = []
       const first = yield* startWorker("first", runs, () => Effect.sleep("10 millis"))

@@ -42,7 +42,6 @@ const readStatuses = Effect.gen(function* () {
   return rows.map(({ status }) => status)
 })
 
-/** Waits until the condition holds. */
 const waitUntil = <E, R>(what: string, condition: Effect.Effect<boolean, E, R>) =>
   condition.pipe(
     Effect.filterOrFail((holds) => holds, () => `${what} did not happen`),
@@ -215,8 +214,8 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         const smtp = yield* MailServer.startMailServer()
-        /** The statement with which release 0.2.0 takes its lease. */
         const older = crypto.randomUUID()
+        /** Takes the lease with the statement of release 0.2.0. */
         const lease = sql`
         update announcement_sender set holder = ${older}::text::uuid, until = now() + interval '4 seconds'
         where holder = ${older}::text::uuid or holder is null or until <= now() returning holder
@@ -243,7 +242,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         assert.strictEqual(seen, 1)
       }).pipe(Effect.scoped))
 
-    it.effect("sends at most MAIL_PER_MINUTE emails (§9.6)", () =>
+    it.effect("sends at most MAIL_PER_MINUTE emails per minute (§9.6)", () =>
       Effect.gen(function* () {
         const smtp = yield* MailServer.startMailServer()
         const times: Array<number> = []

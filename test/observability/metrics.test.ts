@@ -13,7 +13,7 @@ import * as Service from "../support/Service.ts"
 
 const { startInstance, requestOverWire } = ServiceInstances
 
-/** Starts an instance and returns its metrics by name and labels. */
+/** Starts an instance. `scrape` reads its metrics by name and labels. */
 const measured = Effect.gen(function* () {
   const metrics = yield* chooseFreePort
   // A mail server is configured only so that its metrics exist. No email is sent.
@@ -36,7 +36,7 @@ const measured = Effect.gen(function* () {
   return { port, metrics, scrape }
 })
 
-/** The metrics of an endpoint with this status. */
+/** Returns the number of requests to an endpoint with this status, from the cache or not. */
 const counted = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
@@ -90,7 +90,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitor
       assert.approximately(at, Date.now() / 1000, 60)
     }))
 
-  it.effect("counts reads that wait for a connection, and reads that timed out while waiting (operations/monitoring)", () =>
+  it.effect("shows the size and use of the connection pool, and counts reads that timed out waiting for a connection (operations/monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const metrics = yield* chooseFreePort
@@ -128,7 +128,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitor
       assert.deepStrictEqual(yield* count, [before400 + 1, before431 + 1])
     }))
 
-  it.effect("serves metrics on a separate port only, if one is configured (operations/monitoring)", () =>
+  it.effect("serves metrics only on the separate port METRICS_PORT (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
       const { metrics, port } = yield* measured

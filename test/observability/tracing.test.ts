@@ -34,7 +34,7 @@ const spansIn = (body: unknown): ReadonlyArray<Span> =>
     ),
   }))
 
-/** A collector that stores what it receives. */
+/** Starts a collector that stores the traces that it receives. */
 const collector = Effect.acquireRelease(
   Effect.callback<{ readonly url: string; readonly texts: Array<string>; readonly close: () => void }>((resume) => {
     const texts: Array<string> = []
@@ -54,7 +54,7 @@ const collector = Effect.acquireRelease(
   ({ close }) => Effect.sync(close),
 )
 
-/** An instance that sends its traces to the collector during the test. */
+/** Starts an instance that sends its traces to the collector. */
 const traced = Effect.fnUntraced(function* (url: string) {
   const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" }
   const exporter = yield* Layer.build(

@@ -62,7 +62,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* recordFaultSummary("PostgreSQL away for 30 s", yield* stop)
     }))
 
-  it.effect("delay no request by 12 seconds if the network stalls for a minute (RELIABILITY.md, §8)", () =>
+  it.effect("delay every request by less than 12 seconds if the network stalls for a minute (RELIABILITY.md, §8)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { key } = yield* CustomerUsage.createCustomer("stalled", { tier: "ultimate" })
@@ -84,7 +84,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       yield* recordFaultSummary("Network to PostgreSQL stalled for 60 s", seen)
     }))
 
-  it.effect("include no 5xx and no lock wait of 100 ms while 1,000,000 rows are loaded (RELIABILITY.md, D31)", () =>
+  it.effect("cause no 5xx and no lock wait of 100 ms while 1,000,000 rows are loaded (RELIABILITY.md, D31)", () =>
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const sql = yield* SqlClient.SqlClient

@@ -1,6 +1,6 @@
 /**
  * Like `test/faults/history.test.ts`, but for half an hour, with two service processes and repeated failovers
- * (RELIABILITY.md). `SOAK_MINUTES` sets another time, `HISTORY_SEED` the random choices.
+ * (RELIABILITY.md). `SOAK_MINUTES` sets another duration, and `HISTORY_SEED` the random choices.
  */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
@@ -11,7 +11,7 @@ import { checkHistory } from "../support/HistoryWorkload.ts"
 
 const duration = Duration.minutes(Number(process.env["SOAK_MINUTES"] ?? "30"))
 
-/** The last round of faults, and all past answers once more. */
+/** Leaves time for the last round of faults, and for all requests about the past once more. */
 const timeout = Duration.toMillis(duration) * 2 + 600_000
 
 const database = Layer.provideMerge(migratedDedicatedLayer, NodeCrypto.layer)

@@ -1,4 +1,4 @@
-/** Half an hour of mixed load at 70 % of the peak (RELIABILITY.md). `SOAK_MINUTES` sets a shorter time. */
+/** Half an hour of mixed load at 70 % of the peak (RELIABILITY.md). `SOAK_MINUTES` sets another duration. */
 import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Schedule } from "effect"
@@ -20,7 +20,7 @@ const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(NodeCrypto.layer),
 )
 
-/** Half of the requests repeat a few paths. The other half requests about 60,000 different pages. */
+/** Returns the path of a request. Half of the requests repeat a few paths; the others read about 60,000 pages. */
 const pathAt = (at: number) => {
   const again = SteadyClients.mixedPaths[at % SteadyClients.mixedPaths.length] ?? ""
   const [page, limit] = [(at * 31) % 197 + 1, (at * 17) % 100 + 1]
@@ -39,7 +39,7 @@ interface Minute {
 
 const expected = new Set([200, 404, 409, 422])
 
-/** Sends requests over a limited number of connections, at full speed or at a fixed rate. */
+/** Makes a client that sends requests over a limited number of connections. */
 const makeClient = (port: number, key: string) => {
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const unexpected = new Map<string, number>()
@@ -85,7 +85,7 @@ const peakOf = ({ answered, ask }: Client, seconds: number) =>
     for (let connection = 0; connection < connections; connection++) next()
   })
 
-/** Sends requests at a fixed rate, independent of response times. Returns the effect that stops it. */
+/** Sends requests at a fixed rate, independent of response times. Returns the function that stops this. */
 const pace = ({ ask }: Client, rate: number) => {
   const began = performance.now()
   let sentCount = 0
@@ -99,7 +99,7 @@ const pace = ({ ask }: Client, rate: number) => {
   return () => clearInterval(timer)
 }
 
-/** Slope of the regression line through values that are one minute apart. */
+/** Returns the slope of the regression line through values that are one minute apart. */
 const slopeOf = (points: ReadonlyArray<number>) => {
   const middle = (points.length - 1) / 2
   const mean = points.reduce((sum, point) => sum + point, 0) / points.length

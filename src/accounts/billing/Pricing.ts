@@ -4,19 +4,19 @@ import type { HttpServerResponse } from "effect/http"
 
 const gigabyte = 1_000_000_000n
 
-/** Size of a body before compression, in bytes. */
+/** Returns the size of a response's body before compression, in bytes. */
 export const getUncompressedBodySize = ({ body }: HttpServerResponse.HttpServerResponse) =>
   body._tag === "Empty" ? 0 : body.contentLength ?? 0
 
-/** The cost of a body in microdollars. Calculated with BigInt, because the product may exceed 2^53. */
+/** Returns the cost of a body in microdollars. Calculates with BigInt, because the product may exceed 2^53. */
 export const computeDataCost = (bytes: number, pricePerGigabyte: number) =>
   Number((BigInt(bytes) * BigInt(pricePerGigabyte) + gigabyte - 1n) / gigabyte)
 
-/** The number of bytes that an amount of microdollars pays for. */
+/** Returns the number of bytes that an amount in microdollars pays for. */
 export const computeAffordableBytes = (microdollars: number, pricePerGigabyte: number) =>
   pricePerGigabyte === 0 ? Infinity : Number((BigInt(microdollars) * gigabyte) / BigInt(pricePerGigabyte))
 
-/** Price of an endpoint's data in microdollars per gigabyte, by path. */
+/** Finds the price of an endpoint's data by the endpoint's path, in microdollars per gigabyte. */
 export class PriceLookup
   extends Context.Service<PriceLookup, { readonly getPricePerGigabyte: (path: string) => number }>()(
     "tickerline/account/Prices",

@@ -7,7 +7,7 @@ import type { ThrottledRequestCount, UsageRecord } from "./UsageWriter.ts"
 
 const minuteMillis = 60_000
 
-/** While this many rows are waiting, requests in a new minute are added to the row of an earlier minute. */
+/** While this many rows wait to be written, requests in a new minute are added to the row of an earlier minute. */
 const maxWaitingRows = 10_000
 
 interface Tally {
@@ -53,7 +53,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     waiting.add(tally)
   }
 
-  /** Returns the next batch, and a function to call once the batch is written. Until then, it may be resent. */
+  /** Returns the next batch, and a function to call once it is written. Until that call, the batch may be resent. */
   const takeBatch = (maxRows: number) => {
     const taken = Array.from(waiting.values().take(maxRows))
     const batch = taken.map((tally): ThrottledRequestCount => ({
@@ -79,7 +79,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     countWaitingRows: () => waiting.size,
     countWaitingRequests: () =>
       waiting.values().reduce((sum, { requests, written }) => sum + requests - written.requests, 0),
-    /** Rows in memory, written or not. */
+    /** Returns the number of rows in memory, written or not. */
     countRows: () => new Set([...current.values(), ...waiting]).size,
   }
 }

@@ -27,7 +27,7 @@ const maxBatchRows = 2_000
 const usageDelay = Duration.millis(250)
 const refusalDelay = Duration.millis(500)
 
-/** Ends a write if the server stops responding. It is longer than PostgreSQL's `statement_timeout` of 30 seconds. */
+/** Time limit for a write. Longer than PostgreSQL's `statement_timeout` of 30 seconds, which usually ends it first. */
 const writeTimeout = Duration.seconds(36)
 
 const retryDelay = Schedule.min([Schedule.exponential("50 millis"), Schedule.spaced("1 second")])

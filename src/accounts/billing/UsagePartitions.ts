@@ -17,13 +17,13 @@ export const UsageRetentionConfig = Config.schema(Retention, "USAGE_RETENTION").
   Config.withDefault(Duration.days(400)),
 )
 
-/** Offsets from the current month. */
+/** Months for which partitions are created, as offsets from the current month. */
 const monthOffsets = [0, 1, 2]
 
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 const decodeClock = decodeRows(Schema.Struct({ now: Schema.Finite }))
 
-/** Drops partitions that end before the given moment, one at a time, and returns their names. Keeps `usage_daily`. */
+/** Drops partitions that end at or before the given time, one by one. Returns their names. Keeps `usage_daily`. */
 export const dropUsagePartitionsBefore = Effect.fnUntraced(function* (moment: DateTime.Utc) {
   const sql = yield* SqlClient.SqlClient
   const dropped: Array<string> = []
@@ -57,8 +57,8 @@ const maintainPartitions = Effect.fnUntraced(function* (retention: Duration.Dura
 })
 
 /**
- * To drop a partition, the job waits at most a quarter of a second for a lock, because new usage reads queue behind it.
- * If earlier reads still hold the partition after that, the run fails and is retried soon.
+ * To drop a partition, the job waits at most a quarter of a second for a lock, because new reads and writes of usage
+ * queue behind it. If earlier reads take longer, the run fails and is retried soon.
  */
 export const usagePartitionsJob = {
   name: "usage-partitions",

@@ -23,17 +23,20 @@ export interface UsageRecord {
   readonly duration_ms: number
   readonly cached: boolean
   readonly deprecated: boolean
-  /** How the request was sent, if not over HTTP. */
+  /** `mcp` if a tool of `/mcp` sent the request; null if it came as an ordinary HTTP request. */
   readonly via: "mcp" | null
 }
 
-/** Rows and their primary keys. `request_id` is not the key, because clients may send the same one twice. */
+/** Rows and their primary keys. `request_id` is not the key, because a client may send the same id twice. */
 export interface UsageBatch {
   readonly rows: ReadonlyArray<UsageRecord>
   readonly ids: ReadonlyArray<string>
 }
 
-/** The ids of a batch share a random part and end in a five-digit counter, which is faster than a UUID per row. */
+/**
+ * Gives each row an id. The ids of a batch share a random part and end in a counter of five hexadecimal digits, which
+ * is faster than a random UUID per row.
+ */
 export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => {
   const prefix = `${SecureRandom.uuidV7Unsafe().slice(0, 18)}${SecureRandom.uuidV4Unsafe().slice(18, 31)}`
   return { rows, ids: rows.map((_, index) => prefix + (0x100000 + index).toString(16).slice(1)) }
@@ -42,7 +45,7 @@ export const makeUsageBatch = (rows: ReadonlyArray<UsageRecord>): UsageBatch => 
 /** Requests refused with 429 that share a row of `usage`, with the row's counts before and after the write. */
 export interface ThrottledRequestCount {
   readonly id: string
-  /** The first of the refused requests, which the row describes. */
+  /** The first of these requests, whose id, time and other details the row stores. */
   readonly row: UsageRecord
   /** The row's counts before the write; zero if the row does not exist yet. */
   readonly from: { readonly requests: number; readonly bytes: number }

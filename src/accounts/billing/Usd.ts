@@ -15,7 +15,7 @@ export const formatUsd = (amount: bigint) => {
   return `${amount < 0n ? "-" : ""}${digits.slice(0, -decimalPlaces)}.${digits.slice(-decimalPlaces)}`
 }
 
-/** Decodes an amount in USD from the command line to microdollars. */
+/** An amount in USD on the command line, decoded to microdollars. */
 export const UsdAmount = Schema.String.check(
   Schema.makeFilter((text: string) => /^-?\d{1,9}(\.\d{1,6})?$/.test(text) && parseUsd(text) !== 0n, {
     message: "must be an amount in USD other than zero, with at most six decimals, such as 25 or 0.5",

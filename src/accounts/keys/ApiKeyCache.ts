@@ -5,7 +5,7 @@ import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import type { CurrentAccount } from "./Authentication.ts"
 
-/** How long a key lookup may be reused, ms. A revoked key is refused within one second (D2, API keys). */
+/** How long the result of a lookup may be reused, ms. A revoked key must be refused within a second (D2, API keys). */
 export const apiKeyCacheTtlMillis = 500
 
 const maxKeys = 10_000

@@ -7,7 +7,7 @@ const alphabet = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz
 const prefix = "tl_live_"
 const format = /^tl_live_([0-9A-Za-z]{32})([0-9A-Za-z]{6})$/
 
-/** The CRC-32 of the random part in base 62, which takes six characters. */
+/** Returns the CRC-32 of the random part in base 62, padded to six characters. */
 const computeChecksum = (random: string) => {
   let remainder = crc32(random)
   let text = ""
@@ -39,5 +39,5 @@ export const makeApiKeyHasher = Effect.map(
     digest.digestHex(Digest.sha256, new TextEncoder().encode(Redacted.value(key))),
 )
 
-/** The first 12 characters of a key, which help its owner recognize it. */
+/** Returns the first 12 characters of a key, which help its owner recognize it. */
 export const getApiKeyHint = (key: Redacted.Redacted) => Redacted.value(key).slice(0, 12)

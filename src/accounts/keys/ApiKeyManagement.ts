@@ -13,7 +13,7 @@ const noSuchKey = (id: number) => new NoSuchKey({ message: `There is no key ${id
 export interface NewApiKey {
   readonly account: string
   readonly name: string
-  /** The last day on which the key works (New York time), `YYYY-MM-DD`. */
+  /** The last day on which the key works (New York time), or null if it never expires. Format: `YYYY-MM-DD`. */
   readonly expires: string | null
   /** Paths that the key may use; null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null

@@ -26,7 +26,7 @@ export const canUseEndpoint = (
   { path, required_tier }: EndpointAccess,
 ) => isTierSufficient(account.tier, required_tier) && canKeyAccessPath(account, path)
 
-/** Whether the account may buy data (D13, prepaid balance). */
+/** Whether the account is postpaid or has a positive prepaid balance, and so may request priced data (D13). */
 export const hasCredit = ({ balance_microdollars }: typeof CurrentAccount.Service) =>
   balance_microdollars === null || balance_microdollars > 0
 

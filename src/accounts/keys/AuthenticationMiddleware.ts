@@ -1,4 +1,4 @@
-/** D2 (API keys): the implementation of `Authentication`. It resolves a key to its account, or fails with a 401. */
+/** D2 (API keys): the implementation of `Authentication`, which finds the account of a request's key. */
 import { Cache, Cause, Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
@@ -53,7 +53,7 @@ const makeAuthenticator = Effect.gen(function* () {
     lookup: (_digest: string) => Effect.succeed(true),
   })
 
-  /** Concurrent requests share a lookup, unless it started so long ago that its result has expired. */
+  /** Looks up a key. Concurrent requests share a lookup, unless it began so long ago that its result has expired. */
   const lookUp = Effect.fnUntraced(function* (digest: string) {
     const oldest = getMonotonicMillis(clock) - apiKeyCacheTtlMillis
     const found = yield* Cache.get(lookups, digest)
@@ -94,7 +94,7 @@ const makeAuthenticator = Effect.gen(function* () {
   }
 })
 
-/** Resolves a request's key to its account, or fails with 401, 429 or 503. */
+/** Finds the account of a request's key, or fails with 401, 429 or 503. */
 export class Authenticator extends Context.Service<Authenticator, {
   readonly authenticate: Effect.Success<typeof makeAuthenticator>
 }>()("tickerline/accounts/Authenticator") {

@@ -16,7 +16,7 @@ export const parseCredential = (rawHeaders: ReadonlyArray<string>): string | typ
   let first = ""
   for (let index = 0; index < rawHeaders.length; index += 2) {
     const name = rawHeaders[index] ?? ""
-    // The lengths of "X-API-Key" and "Authorization".
+    // Skips other headers quickly: "X-API-Key" has 9 characters, and "Authorization" has 13.
     if (name.length !== 9 && name.length !== 13) continue
     const value = rawHeaders[index + 1]?.trim() ?? ""
     const header = name.toLowerCase()

@@ -29,10 +29,10 @@ const disabledKey = new ApiKeyDisabled({
   error: { message: "The API key was revoked or disabled, or has expired. Use another one." },
 })
 
-/** Key lookups have their own partition of the connection pool, because requests to several endpoints share them. */
+/** Key lookups have their own partition of the connection pool, so that no locked table of an endpoint delays them. */
 const poolPartition = "keys"
 
-/** The account of a usable key. */
+/** Converts the row of a usable key to its account. */
 const toAccount = ({ account_id, balance_microdollars, endpoints, key_id, tier }: typeof KeyRow.Type) =>
   CurrentAccount.of({
     account_id: Number(account_id),
@@ -83,7 +83,7 @@ export const makeApiKeyLookup = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const readKeys = yield* makeKeyReader
 
-  /** Finds an account by the hexadecimal SHA-256 of a key. Fails with a 401, or with a 503 if the database fails. */
+  /** Finds an account by the hexadecimal SHA-256 of a key. Fails with a 401 if the key is unknown or unusable. */
   return Effect.fnUntraced(function* (digest: string) {
     const asOf = getMonotonicMillis(clock)
     const [row] = yield* readKeys(sql`key_hash = decode(${digest}, 'hex')`)
@@ -93,7 +93,7 @@ export const makeApiKeyLookup = Effect.gen(function* () {
   })
 })
 
-/** Makes the function that reads the accounts of keys that are in use. Unusable keys are missing from the result. */
+/** Makes the function that reads the accounts of open streams' keys. Unusable keys are missing from the result. */
 export const makeKeysInUseReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const readKeys = yield* makeKeyReader

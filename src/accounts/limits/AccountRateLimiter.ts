@@ -27,7 +27,7 @@ const countedLocallyTotal = Metric.counter("tickerline_rate_limit_alone_total", 
   incremental: true,
 })
 
-/** Seconds until `tokens` tokens are refilled, rounded up; at least 1. */
+/** Returns the seconds until this number of tokens is refilled, rounded up; at least 1. */
 const secondsToRefill = (tokens: number, limit: number) => String(Math.max(1, Math.ceil(tokens * 60 / limit)))
 
 const makeResult = ({ isAllowed, tokens }: TokenBucketResult, limit: number): RateLimitResult => {
@@ -54,7 +54,7 @@ export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
   readonly getRequestsPerMinute: (tier: Tier) => number
   /** Takes a token, unless the request is refused. */
   readonly countRequest: (account: typeof CurrentAccount.Service) => Effect.Effect<RateLimitResult>
-  /** Does the same without waiting. Returns undefined and takes no token if the result depends on PostgreSQL. */
+  /** Like `countRequest`, but never waits. Returns undefined and takes no token if the result depends on PostgreSQL. */
   readonly countRequestNow: (account: typeof CurrentAccount.Service) => RateLimitResult | undefined
   /** Whether PostgreSQL is unavailable, so that each process counts only its own requests. */
   readonly isCountingLocally: () => boolean

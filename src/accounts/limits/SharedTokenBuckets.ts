@@ -13,11 +13,11 @@ const shareTtlMillis = 500
 /** Interval between two queries for an empty bucket, ms. */
 const emptyBucketPollMillis = 100
 
-/** How long PostgreSQL may take. Tests that count tokens raise it, because a busy machine may be slower. */
+/** Time limits for PostgreSQL. Tests that count tokens raise them, because a busy machine may be slower. */
 export const TokenStoreTimeouts = Context.Reference("tickerline/accounts/limits/TokenStoreTimeouts", {
   defaultValue: () => ({
     query: Duration.seconds(1),
-    /** For a request to get its token. It also covers hanging connection attempts. */
+    /** Time limit for a request to get its token, including connection attempts that hang. */
     request: Duration.millis(1_500),
   }),
 })
@@ -46,7 +46,7 @@ interface Share {
   syncedAt: number
   /** Tokens spent since `syncedAt`. */
   spent: number
-  /** Number of tokens that the last query asked to prefetch. */
+  /** Number of tokens for future requests that the last query asked for. */
   prefetch: number
   /** Number of requests waiting for the next query. */
   waiting: number
@@ -66,7 +66,7 @@ const makeShare = (account_id: number, limit: number): Share => ({
   nextSync: undefined,
 })
 
-/** Decides without a query if the share is recent and either holds a token or belongs to an empty bucket. */
+/** Decides on a request if the share is recent and holds a token or its bucket is empty. Otherwise undefined. */
 const decideLocally = (share: Share, limit: number, now: number): TokenBucketResult | undefined => {
   const age = now - share.syncedAt
   if (share.limit !== limit || age >= shareTtlMillis) return undefined
@@ -128,7 +128,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     }
   }
 
-  /** Retries once, because the connection may have been lost. The retry does not return the same tokens again. */
+  /** Synchronizes shares. Retries once, because the connection may have been lost, but returns no tokens twice. */
   const sync = Effect.fnUntraced(function* (batch: ReadonlyArray<Share>) {
     const requests = batch.map((share) => makeTokenRequest(share, getMillis()))
     const grants = yield* requestTokens(requests).pipe(
@@ -173,7 +173,7 @@ export const makeSharedTokenBuckets = Effect.gen(function* () {
     )
   })
 
-  /** Returns the tokens of idle accounts and deletes their shares. */
+  /** Gives the tokens of idle accounts back to their buckets, and deletes the shares. */
   const releaseIdleShares = Effect.sync(() => {
     const now = getMillis()
     for (const share of shares.values()) {

@@ -314,8 +314,8 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
     }))
 })
 
-layer(base, { timeout: "60 seconds" })("a shutdown without the database", (it) => {
-  it.effect("ends a shutdown after 20 seconds and counts the lost requests (D29)", () =>
+layer(base, { timeout: "60 seconds" })("A shutdown without the database", (it) => {
+  it.effect("ends after 20 seconds and counts the lost requests (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { meter, stop } = yield* startMetering()

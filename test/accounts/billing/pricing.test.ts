@@ -22,10 +22,10 @@ const maxPrice = 1_000_000_000_000
 const Bytes = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_000_000 }))
 const Price = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: maxPrice }))
 
-/** The exact cost in billionths of a microdollar. */
+/** Returns the exact cost in billionths of a microdollar. */
 const computeExactCost = (bytes: number, price: number) => BigInt(bytes) * BigInt(price)
 
-describe("computeCost", () => {
+describe("computeDataCost", () => {
   it.prop("rounds the exact cost up to a microdollar (D27)", [Bytes, Price], ([bytes, price]) => {
     const cost = computeDataCost(bytes, price)
     assert.isTrue(Number.isSafeInteger(cost))
@@ -91,7 +91,7 @@ describe("computeCost", () => {
 
 type Settings = Readonly<Record<string, string>>
 
-/** Reads the prices by path from the settings. Fails if the service would not start with the settings. */
+/** Returns the function that finds a path's price. Fails if the service would not start with these settings. */
 const loadPrices = (settings: Settings) =>
   PriceLookup.pipe(
     Effect.map(({ getPricePerGigabyte: of }) => of),
@@ -108,8 +108,8 @@ const assertRefused = Effect.fnUntraced(function* (settings: Settings, name: str
   return message
 })
 
-describe("PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
-  it.effect("uses the default price for all data if the settings are missing or empty (D27)", () =>
+describe("The service", () => {
+  it.effect("uses the default price for all data if PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES are missing or empty (D27)", () =>
     Effect.gen(function* () {
       for (const settings of [{}, { PRICE_PER_GB_MICRODOLLARS: "", ENDPOINT_PRICES: "" }]) {
         const of = yield* loadPrices(settings)
@@ -117,7 +117,7 @@ describe("PRICE_PER_GB_MICRODOLLARS and ENDPOINT_PRICES", () => {
       }
     }))
 
-  it.effect("gives listed endpoints their own price (D27)", () =>
+  it.effect("gives the endpoints in ENDPOINT_PRICES their own price (D27)", () =>
     Effect.gen(function* () {
       const of = yield* loadPrices({
         PRICE_PER_GB_MICRODOLLARS: "3",
@@ -212,7 +212,7 @@ const addParameters = (path: string) => {
     : `${path}?ticker=T1`
 }
 
-layer(service, { excludeTestServices: true })("the cost of a response", (it) => {
+layer(service, { excludeTestServices: true })("Billing", (it) => {
   it.effect.each(priced)(
     "%s: X-Cost-Microdollars is the body's bytes times the endpoint's price (D27, D28)",
     (path) =>
@@ -305,7 +305,7 @@ layer(service, { excludeTestServices: true })("the cost of a response", (it) => 
       }
     }))
 
-  it.effect("serves endpoints without data for free, even if the balance is 0 (D27)", () =>
+  it.effect("does not apply to endpoints without data, even if the balance is 0 (D27)", () =>
     Effect.gen(function* () {
       yield* Accounts.ensureAccount({ name: "spent", tier: "basic", email: null, prepaid: true })
       const key = yield* Service.ensureAccountWithKey("spent", "basic")

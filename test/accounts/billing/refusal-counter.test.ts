@@ -15,7 +15,7 @@ const Step = Schema.Union([
 
 const steps = Arbitrary.schema(Schema.Array(Step).check(Schema.isMaxLength(200)))
 
-/** Models the table: like the statement, it changes a row only if its count is `from`. */
+/** Makes a model of the table. Like the SQL statement, it changes a row only if the row's count is `from`. */
 const makeTable = () => {
   const rows = new Map<string, ThrottledRequestCount>()
   const write = (batch: ReadonlyArray<ThrottledRequestCount>) => {
@@ -66,7 +66,7 @@ it.effect.prop(
     }),
 )
 
-it("writes all rows even if one of them grows all the time (D29)", () => {
+it("writes all rows even if the count of one row grows all the time (D29)", () => {
   const refusals = RefusalCounter.makeThrottledRequestCounter()
   for (const endpoint of ["/grows", "/waits"]) refusals.add(makeUsageRecord({ endpoint }))
   const written: Array<string> = []

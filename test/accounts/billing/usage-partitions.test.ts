@@ -27,7 +27,7 @@ const readPartitions = Effect.gen(function* () {
   return rows.map(({ name }) => name)
 })
 
-/** The names of the partitions of this month and the next two months, by PostgreSQL's clock. */
+/** Returns the partition names of this month and the next two months, by PostgreSQL's clock. */
 const readExpectedNames = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly name: string }>`
@@ -38,7 +38,7 @@ const readExpectedNames = Effect.gen(function* () {
   return rows.map(({ name }) => name)
 })
 
-layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partitions", (it) => {
+layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service", (it) => {
   it.effect("creates the partitions of this month and the next two months once (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -82,7 +82,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("usage partiti
       assert.includeMembers(yield* readPartitions, yield* readExpectedNames)
     }))
 
-  it.effect("drops the oldest of three years of partitions (D29)", () =>
+  it.effect("drops the two oldest of 36 monthly partitions (D29)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const write = yield* makeUsageWriter

@@ -1,4 +1,4 @@
-/** How long the service remembers the account of a key (D2, API keys). */
+/** Tests how long the service remembers the account of a key (D2, API keys). */
 import { assert, layer } from "@effect/vitest"
 import { Clock, Context, Effect, Layer } from "effect"
 import { TestClock } from "effect/testing"
@@ -17,7 +17,7 @@ const account = CurrentAccount.of({
 
 const digest = (key: string) => createHash("sha256").update(key).digest("hex")
 
-/** Recent keys, and a function that adds one at the current time of the test clock. */
+/** Makes a cache with an `add` that takes the time of the lookup from the test clock. */
 const makeTestKeys = Effect.gen(function* () {
   const clock = yield* Clock.Clock
   const recentKeys = Context.get(yield* Layer.build(ApiKeyCache.layer), ApiKeyCache)
@@ -25,7 +25,7 @@ const makeTestKeys = Effect.gen(function* () {
   return { ...recentKeys, add }
 })
 
-layer(Layer.empty)("Recent keys", (it) => {
+layer(Layer.empty)("The cache of API keys", (it) => {
   it.effect("finds a key for half a second after its lookup, and no other key (D2)", () =>
     Effect.gen(function* () {
       const { add, find } = yield* makeTestKeys
@@ -38,7 +38,7 @@ layer(Layer.empty)("Recent keys", (it) => {
       assert.isUndefined(find("one"))
     }).pipe(Effect.scoped))
 
-  it.effect("deletes keys within a second without another request (D2)", () =>
+  it.effect("deletes keys within a second even if no request follows (D2)", () =>
     Effect.gen(function* () {
       const { add, getSize } = yield* makeTestKeys
       for (let number = 0; number < 100; number++) add(`key ${number}`)

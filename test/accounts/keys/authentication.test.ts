@@ -78,7 +78,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("answers 401 missing_api_key without a key or with a scheme other than Bearer (D2)", () =>
+  it.effect("returns 401 missing_api_key without a key or with a scheme other than Bearer (D2)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       for (
@@ -102,7 +102,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       }
     }))
 
-  it.effect("answers 401 invalid_api_key to any unknown key (D2)", () =>
+  it.effect("returns 401 invalid_api_key for any unknown key (D2)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const wellFormed = Redacted.value(yield* generateApiKey)
@@ -165,7 +165,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
       assert.match(String(at(body, "error", "message")), /two different credentials.*Send one API key/)
     }))
 
-  it.effect("answers 401 api_key_disabled to a revoked, disabled or expired key in either header (D2)", () =>
+  it.effect("returns 401 api_key_disabled for a revoked, disabled or expired key in either header (D2)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [revoked, disabled, expired] = [
@@ -324,7 +324,7 @@ layer(Service.layer, { excludeTestServices: true })("Authentication", (it) => {
         yield* sql`select 1 from api_keys where key_id = ${key_id} for update`
         const start = yield* Clock.currentTimeMillis
         assert.strictEqual((yield* requestJson(target, { key })).status, 200)
-        // If it waited, it would be for the lock timeout of two seconds.
+        // A request that waits for the lock takes at least the lock timeout of two seconds.
         assert.isBelow((yield* Clock.currentTimeMillis) - start, 2000)
       }))
       assert.isNotNull(yield* waitForLastUse(key, null))
@@ -392,26 +392,29 @@ const lowWrongKeyLimit = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ WR
   asPrimary: true,
 })
 
-layer(Service.layer.pipe(Layer.provide(lowWrongKeyLimit)), { excludeTestServices: true })("Two credentials", (it) => {
-  it.effect("counts a wrong key in both headers once, and does not count two different credentials (D2, D18)", () =>
-    Effect.gen(function* () {
-      const { basic } = yield* TestKeys
-      const wrong = Redacted.value(yield* generateApiKey)
-      assert.strictEqual((yield* withHeaders({ "X-API-Key": basic })).status, 200)
-      for (const _ of [1, 2, 3]) {
-        yield* assertRefused({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic }, "invalid_api_key")
-      }
-      for (const _ of [1, 2]) {
-        yield* assertRefused({ Authorization: `Bearer ${wrong}`, "X-API-Key": wrong }, "invalid_api_key")
-      }
-      const blocked = yield* withHeaders({ Authorization: `Bearer ${wrong}`, "X-API-Key": wrong })
-      assert.strictEqual(blocked.status, 429)
-      const beside = yield* withHeaders({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic })
-      assert.strictEqual(beside.status, 401)
-      assert.isUndefined(beside.headers["retry-after"])
-      assert.strictEqual((yield* withHeaders({ "X-API-Key": basic })).status, 200)
-    }))
-})
+layer(Service.layer.pipe(Layer.provide(lowWrongKeyLimit)), { excludeTestServices: true })(
+  "Authentication with two credentials",
+  (it) => {
+    it.effect("counts a wrong key in both headers once, and does not count two different credentials (D2, D18)", () =>
+      Effect.gen(function* () {
+        const { basic } = yield* TestKeys
+        const wrong = Redacted.value(yield* generateApiKey)
+        assert.strictEqual((yield* withHeaders({ "X-API-Key": basic })).status, 200)
+        for (const _ of [1, 2, 3]) {
+          yield* assertRefused({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic }, "invalid_api_key")
+        }
+        for (const _ of [1, 2]) {
+          yield* assertRefused({ Authorization: `Bearer ${wrong}`, "X-API-Key": wrong }, "invalid_api_key")
+        }
+        const blocked = yield* withHeaders({ Authorization: `Bearer ${wrong}`, "X-API-Key": wrong })
+        assert.strictEqual(blocked.status, 429)
+        const beside = yield* withHeaders({ Authorization: `Bearer ${wrong}`, "X-API-Key": basic })
+        assert.strictEqual(beside.status, 401)
+        assert.isUndefined(beside.headers["retry-after"])
+        assert.strictEqual((yield* withHeaders({ "X-API-Key": basic })).status, 200)
+      }))
+  },
+)
 
 const base62 = "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
 
@@ -464,7 +467,7 @@ const tieredService = serveRoutes(
   ),
 )
 
-layer(tieredService, { excludeTestServices: true })("Tiers", (it) => {
+layer(tieredService, { excludeTestServices: true })("Authorization by tier", (it) => {
   it.effect("lets each tier use its own endpoints and those of lower tiers (D3)", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
@@ -489,7 +492,7 @@ layer(tieredService, { excludeTestServices: true })("Tiers", (it) => {
       }
     }))
 
-  it.effect("answers 401 before 403, and 403 before 422 (D3)", () =>
+  it.effect("returns 401 rather than 403, and 403 rather than 422 (D3)", () =>
     Effect.gen(function* () {
       const keys = yield* TestKeys
       const statusOf = (key: string | null) =>

@@ -144,7 +144,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(setti
         assertBlocked(yield* sendFrom(null, key))
       }))
 
-    it.effect("ignores X-Forwarded-For unless a proxy is trusted (D18)", () =>
+    it.effect("X-Forwarded-For is ignored unless a proxy is trusted (D18)", () =>
       Effect.gen(function* () {
         yield* passTime(60)
         for (let sent = 0; sent < limit; sent++) {
@@ -158,7 +158,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(setti
 )
 
 layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxied))))(
-  "wrong keys behind proxies",
+  "The service behind proxies",
   (it) => {
     it.effect("blocks the address that a trusted proxy names, and no other (D18)", () =>
       Effect.gen(function* () {
@@ -166,7 +166,7 @@ layer(Service.layerAt(noon).pipe(Layer.provide(CustomerUsage.settingsLayer(proxi
         yield* sendWrongKeys("203.0.113.1")
         assertBlocked(yield* sendFrom("203.0.113.1", yield* generateKey))
         assertBlocked(yield* sendFrom("203.0.113.1", key))
-        // The same address with spaces, with a port, before a second trusted proxy, and after an invented address.
+        // The same address: with spaces, with a port, before a second trusted proxy, and after an invented address.
         for (
           const same of [" 203.0.113.1 ", "203.0.113.1:54321", "203.0.113.1, 10.1.2.3", "198.51.100.9, 203.0.113.1"]
         ) {
@@ -213,7 +213,7 @@ const lookups = (sent: ReadonlyArray<StatementRecorder.SentStatement>) =>
   sent.filter(({ text }) => text.includes("from api_keys"))
 
 layer(Service.layer.pipe(Layer.provideMerge(StatementRecorder.layer)), { excludeTestServices: true })(
-  "key look-ups",
+  "The service",
   (it) => {
     it.effect("looks up valid and invalid keys by digest, with the same read-only statement (D2)", () =>
       Effect.gen(function* () {
@@ -276,7 +276,7 @@ it.effect("the limit is 30 wrong keys per minute by default (D18)", () =>
     assert.strictEqual(yield* Effect.provide(WrongKeysLimitConfig, settingsLayer({ WRONG_KEYS_LIMIT: "1" })), 1)
   }))
 
-it.effect("the service does not start with an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES, and names it (D18)", () =>
+it.effect("the service does not start with an invalid WRONG_KEYS_LIMIT or TRUSTED_PROXIES, and says why (D18)", () =>
   Effect.gen(function* () {
     for (const wrong of ["0", "-1", "x", "1.5", "1000001"]) {
       const error = yield* Effect.flip(

@@ -18,7 +18,7 @@ const target = "/v1/account"
 
 const generateKey = Effect.map(generateApiKey, Redacted.value)
 
-/** The headers of a request that a load balancer forwards. */
+/** Returns the headers of a request that a load balancer forwards for this address. */
 const forwardedFrom = (address: string) => ({ headers: { "X-Forwarded-For": address } })
 
 const statusFrom = (port: number, address: string, key: string) =>

@@ -61,7 +61,7 @@ const decoded = (text: string) =>
 /** Length of the parts of a key that the tests search for: too long to occur by chance. */
 const length = 10
 
-/** The parts of a key after its hint, which is public. */
+/** Returns all parts of `length` characters after the key's hint, which is public. The parts are in lower case. */
 const getKeyParts = (key: string) => {
   const hidden = key.slice(12).toLowerCase()
   return Array.range(0, hidden.length - length).map((start) => hidden.slice(start, start + length))
@@ -98,7 +98,7 @@ interface SentRequest extends Service.TestRequestOptions {
   readonly excludedHeader?: string
 }
 
-/** Sends a request and finds the key in the response, logs and traces. */
+/** Sends a request, and searches the response, logs and traces for the key. */
 const sendAndSearch = Effect.fnUntraced(function* (key: string, { excludedHeader, path, ...options }: SentRequest) {
   captured.length = 0
   const { headers, status, text } = yield* withoutRedirects(requestJson(path, options))
@@ -124,7 +124,7 @@ const generateKey = Effect.map(generateApiKey, Redacted.value)
 
 const mistypeKey = (key: string) => `${key.slice(0, -1)}${key.endsWith("a") ? "b" : "a"}`
 
-layer(capturedService, { excludeTestServices: true })("A key", (it) => {
+layer(capturedService, { excludeTestServices: true })("Secrets", (it) => {
   it.effect("the test captures a span per request, and the log of a failure with its request id (D12)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -188,7 +188,7 @@ layer(capturedService, { excludeTestServices: true })("A key", (it) => {
       assert.includeMembers(Array.fromIterable(answered), [200, 204, 400, 401, 402, 403, 404, 405, 422, 429, 500])
     }))
 
-  /** The spellings of a key in a URL. */
+  /** Returns spellings of a key in a URL: as it is, percent-encoded, in upper case, and mistyped. */
   const listSpellings = (key: string) => [key, percentEncoded(key), key.toUpperCase(), mistypeKey(key)]
 
   it.effect("a key sent as the name or value of a query parameter leaks nowhere (D2, D4, D11)", () =>
@@ -292,7 +292,7 @@ layer(capturedService, { excludeTestServices: true })("A key", (it) => {
       }
     }))
 
-  it.effect("logs no key when the database fails to look it up or to record usage (D11)", () =>
+  it.effect("a key leaks nowhere when the database fails to look it up or to record usage (D11)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* createCustomer("unlucky")
@@ -340,7 +340,7 @@ layer(capturedService, { excludeTestServices: true })("A key", (it) => {
       assert.deepStrictEqual(captured.filter((text) => `${text} ${decoded(text)}`.includes(password)), [])
     }))
 
-  it.effect("replaces a key sent as X-Request-Id, so that usage does not store it (D12)", () =>
+  it.effect("a key sent as X-Request-Id is replaced, so that usage does not store it (D12)", () =>
     Effect.gen(function* () {
       const { basic: key } = yield* TestKeys
       for (const sent of [key, `mine-${key}`]) {
@@ -349,7 +349,7 @@ layer(capturedService, { excludeTestServices: true })("A key", (it) => {
       }
     }))
 
-  it.effect("logs and traces no key when one is created or rotated (D2)", () =>
+  it.effect("a key that is created or rotated is in no log or trace (D2)", () =>
     Effect.gen(function* () {
       yield* createCustomer("maker")
       captured.length = 0

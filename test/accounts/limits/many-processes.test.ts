@@ -13,7 +13,7 @@ import * as Service from "../../support/Service.ts"
 
 // @module-tag waiting
 
-/** One process's share of the buckets, with its own connection. */
+/** Starts the rate limiting of one process, with its own connection. */
 const startProcess = Effect.provide(makeSharedTokenBuckets, Layer.merge(Reactivity.layer, Logger.layer([])))
 
 type Process = Effect.Success<typeof startProcess>
@@ -142,7 +142,7 @@ it.live("a bucket that several processes share refills evenly, up to its size (D
   }).pipe(Effect.scoped, Effect.provide(database)), 30_000)
 
 it.live(
-  "idle processes return their tokens; those of a process that died are refilled like spent ones (D18)",
+  "idle processes return their tokens; the tokens of a dead process are refilled like spent tokens (D18)",
   () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -205,7 +205,7 @@ it.live(
 )
 
 it.live(
-  "while PostgreSQL does not answer, no request waits longer than a moment; then counting continues (D18)",
+  "while PostgreSQL does not respond, requests wait at most 4 seconds; afterwards, counting continues (D18)",
   () =>
     Effect.gen(function* () {
       const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))
@@ -216,7 +216,7 @@ it.live(
       const account = yield* Effect.provideContext(makeAccount, context)
       assert.strictEqual(yield* takeOne(by, account, 50), 49)
       yield* network.stall
-      // The driver gives up a silent connection after five seconds, but a request fails earlier.
+      // The driver gives up on a silent connection after five seconds, but a request fails earlier.
       const error = yield* Effect.flip(Effect.timeout(by.consume(account, 50), "4 seconds"))
       assert.strictEqual(error._tag, "TokenStoreUnavailable")
       assert.isTrue(by.isUnavailable())
@@ -236,7 +236,7 @@ it.live(
 )
 
 it.live(
-  "while PostgreSQL does not answer, each process applies the limit to its own requests (D18)",
+  "while PostgreSQL does not respond, each process applies the limit to its own requests (D18)",
   () =>
     Effect.gen(function* () {
       const url = new URL(Redacted.value(yield* Service.copyMigratedDatabase))

@@ -33,7 +33,7 @@ const passTime = Effect.fnUntraced(function* (seconds: number, limit = 3) {
   yield* TestClock.adjust(Duration.seconds(seconds))
 })
 
-/** The values of the three rate limit headers. */
+/** Returns the values of the three rate limit headers. */
 const getLimitHeaders = ({ headers }: Response) =>
   ["limit", "remaining", "reset"].map((name) => headers[`x-ratelimit-${name}`] ?? null)
 
@@ -149,7 +149,7 @@ layer(serviceAtNoon(smallLimits))("a small limit", (it) => {
       assert.deepStrictEqual(getLimitHeaders(yield* requestJson(freePath, { key: other.key })), ["3", "2", "20"])
     }))
 
-  it.effect("requests to free endpoints count towards the limit, each once (D18, D27)", () =>
+  it.effect("requests to free endpoints count toward the limit, each once (D18, D27)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("freely", { tier: "ultimate" })
       const paths = [
@@ -167,7 +167,7 @@ layer(serviceAtNoon(smallLimits))("a small limit", (it) => {
       for (const path of paths) assertExceeded(yield* requestJson(path, { key }), 7)
     }))
 
-  it.effect("401 comes before 429, and 429 before 402, 403, 404 and 422; refused requests do not count (D18)", () =>
+  it.effect("401 takes precedence over 429, and 429 over 402, 403, 404 and 422; refused requests do not count (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("spent", { balance: 0 })
       yield* sendRequests(key, 3)
@@ -188,7 +188,7 @@ layer(serviceAtNoon(smallLimits))("a small limit", (it) => {
       assert.deepStrictEqual(getLimitHeaders(yield* requestJson(freePath, { key })), ["3", "2", "20"])
     }))
 
-  it.effect("allows exactly the limit among concurrent requests (D18)", () =>
+  it.effect("concurrent requests are allowed exactly up to the limit (D18)", () =>
     Effect.gen(function* () {
       const { key } = yield* createCustomer("at once", { tier: "ultimate" })
       const responses = yield* Effect.forEach(Array.range(1, 40), () => requestJson(freePath, { key }), {

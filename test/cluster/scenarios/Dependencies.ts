@@ -114,7 +114,7 @@ export const etcdLostWithoutFailsafe: Scenario = {
   }),
 }
 
-/** Number of queries that replay has cancelled on the standbys. */
+/** Counts the queries that WAL replay has cancelled on the standbys. */
 const conflictsOf = Effect.gen(function* () {
   const { postgres } = yield* Cluster
   const counts = yield* Effect.forEach(
@@ -128,7 +128,7 @@ const conflictsOf = Effect.gen(function* () {
   return counts.reduce((sum, count) => sum + count, 0)
 })
 
-/** Exports a list through the given process. */
+/** Exports a list through the given process. Returns whether the export is complete. */
 const exportList = Effect.fnUntraced(function* (app: AppHost) {
   const { keys, world } = yield* Cluster
   const answer = yield* requestWithTimeout({
@@ -162,7 +162,7 @@ export const standbyConflicts: Scenario = {
       (app) => Effect.forever(Effect.map(exportList(app), (isComplete) => void (lists += isComplete ? 1 : 0))),
       { concurrency: "unbounded", discard: true },
     )
-    // Whether a swap conflicts with a query is random, so the load is repeated.
+    // It is random whether replacing the table conflicts with a query, so the load is repeated.
     const loads = service.command(["load", "gap-stats", `${world.folder}/samples/gap_stats.csv`]).pipe(
       Effect.andThen(conflictsOf),
       Effect.repeat({ until: (count) => count > before, times: 20 }),

@@ -35,7 +35,7 @@ export const primaryKilled: Scenario = {
   }),
 }
 
-/** Commits on the isolated server without waiting for a standby. */
+/** Commits on the isolated server without waiting for a standby. Returns the outcome for the report. */
 const commitOnIsolatedServer = Effect.fnUntraced(function* (member: DatabaseHost) {
   const { postgres, world } = yield* Cluster
   if (!world.isolated) return "not tried: the host is stopped"
@@ -91,7 +91,7 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss: may
   mayLose()
   yield* numbers.mayLose
   yield* Effect.forEach(standbys, world.cut)
-  // No standby receives the commits of this time.
+  // No standby receives the commits of the next 1.5 seconds.
   yield* Effect.sleep("1500 millis")
   const last = numbers.last()
   yield* world.cut(old)

@@ -99,7 +99,7 @@ export const wrongKeys: Scenario = {
 
 const limitPerMinute = 200
 
-/** Sends requests to all processes in turn, as fast as possible, until all of them refuse. */
+/** Sends more requests than the limit to all processes in turn, as fast as possible. Returns how many were allowed. */
 const burst = Effect.fnUntraced(function* (key: string) {
   const began = performance.now()
   const answers = yield* Effect.forEach(
