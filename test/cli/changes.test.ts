@@ -136,7 +136,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
       for (const flag of ["--dataset", "--ticker", "--kind", "--after", "--follow"]) assert.include(help.out, flag)
     }))
 
-  /** Follows a stub that has sent one change. `send` sends more. */
+  /** Starts `changes --follow` on a stub that sends one change. `send` makes the stub send more text. */
   const startFollowing = Effect.gen(function* () {
     const streams: Array<ServerResponse> = []
     const { url } = yield* startFeedStub(() => ({

@@ -79,7 +79,7 @@ export const same: ReadonlyArray<unknown> = [
 export const other = (code: Published.ErrorCode | "more"): Contract.ErrorCode => code
 `
 
-/** Returns the contract with imports of the compiled declarations, because the sources take TypeScript a second more. */
+/** Returns the contract with imports of the compiled declarations, which TypeScript checks a second faster. */
 const contractOverDeclarations = () =>
   readFileSync(join(projectRoot, "src/client/PromiseContract.ts"), "utf8")
     .replaceAll(/ from "\.\/(\w+)\.ts"/g, ` from "./node_modules/tickerline/dist/client/$1.js"`)

@@ -1,4 +1,4 @@
-/** Tests that every change of the contract is found and classified: §9.2 (breaking changes), §9.3 (compatible changes). */
+/** Tests that every change of the contract is classified: §9.2 (breaking changes), §9.3 (compatible changes). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import type { ContractDifference } from "../../contract/Difference.ts"
