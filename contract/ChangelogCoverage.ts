@@ -3,7 +3,7 @@ import { changelogReleases } from "../src/changelog/Changelog.ts"
 import { type ChangelogEntry, doesEntryAffectPath } from "../src/changelog/ChangelogEntry.ts"
 import type { ContractDifference } from "./Difference.ts"
 
-/** The entries of releases after `release`; throws if the changelog does not contain that release. */
+/** Returns the entries of the releases after `release`. Throws if the changelog does not contain that release. */
 export const entriesSince = (release: string, entries: ReadonlyArray<ChangelogEntry>) => {
   const index = changelogReleases.findIndex((one) => one.release === release)
   if (index === -1) throw new Error(`The contract is that of release ${release}, which is not in the changelog`)

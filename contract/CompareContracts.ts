@@ -39,7 +39,7 @@ const compareSchemaPair = (location: ContractLocation, old: unknown, now: unknow
 /** Release 0.2.0 documented the allowed values of a comma-separated list only in its description. */
 const listDescription = /^One of ((?:[\w-]+, )*[\w-]+); several comma-separated/
 
-/** A comma-separated array of strings is sent like a string, so both declarations are equal. */
+/** Declares a comma-separated array of strings as a string, because both are sent in the same form. */
 const commaSeparatedAsText = (parameter: JsonObject): JsonObject => {
   const { explode, style, ...rest } = parameter
   const { items, type, ...schema } = toObject(parameter["schema"])
@@ -56,7 +56,7 @@ const normalizeParameter = (declared: JsonObject): JsonObject => {
     : { ...parameter, schema: { ...toObject(parameter["schema"]), enum: values.split(", ") } }
 }
 
-/** The parameters by location and name, such as `query limit`. */
+/** Returns the parameters by location and name, such as `query limit`. */
 const parametersOf = (operation: JsonObject, { resolve }: Document): JsonObject =>
   Object.fromEntries(
     toArray(operation["parameters"]).map((one) => resolve(one)).map((
@@ -164,7 +164,7 @@ const compareResponses = (path: string, old: JsonObject, now: JsonObject, docume
 // Authentication and lifecycle
 // ---------------------------------------------------------------------------------------------------------------------
 
-/** The accepted ways to authenticate, by the content of each scheme and not by its name. */
+/** Lists the accepted ways to authenticate. Schemes are compared by their content, not by their names. */
 const listCredentials = (operation: JsonObject, document: JsonObject) => {
   const schemes = toObject(toObject(document["components"])["securitySchemes"])
   return toArray(operation["security"]).map((requirement) =>
@@ -242,7 +242,7 @@ const describeRemovedEndpoint = (path: string, old: JsonObject, today: string): 
 
 const methods = new Set(["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"])
 
-/** The operations by method and path, such as `get /v1/news`. */
+/** Returns the operations by method and path, such as `get /v1/news`. */
 const operationsOf = ({ document, resolve }: Document): JsonObject =>
   Object.fromEntries(
     Object.entries(toObject(document["paths"])).flatMap(([path, item]) =>
@@ -293,7 +293,7 @@ export const compareContracts = (before: unknown, after: unknown, today: string)
   return Array.from(new Map(found.map((one) => [`${one.description} ${one.breaking}`, one])).values())
 }
 
-/** The document as stored in `contract/v1.json`: without examples, with the version of its release. */
+/** Returns the document as stored in `contract/v1.json`: without examples, with the version of its release. */
 export const makeReleasedContract = (document: JsonObject, release: string): JsonObject => {
   const withoutExamples: JsonObject = JSON.parse(
     JSON.stringify(document, (name, value: unknown) => name === "examples" ? undefined : value),

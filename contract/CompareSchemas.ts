@@ -30,7 +30,7 @@ const annotations = new Set([
   "title",
 ])
 
-/** In an array of exactly one element, `prefixItems` and `items` mean the same. */
+/** Replaces `prefixItems` with `items` in an array of exactly one element, where both mean the same. */
 const normalizeSingleItem = (schema: JsonObject): JsonObject => {
   const { prefixItems, ...rest } = schema
   const [first, ...others] = toArray(prefixItems)
@@ -64,7 +64,7 @@ const listAlternatives = (schema: unknown, resolve: ReferenceResolver): Readonly
   return Array.isArray(type) ? type.map((each) => ({ ...rest, type: each })) : [rest]
 }
 
-/** The `error.code` of an error schema. */
+/** Returns the `error.code` of an error schema; undefined for any other schema. */
 const readErrorCode = (schema: JsonObject, resolve: ReferenceResolver): string | undefined => {
   const error = resolve(toObject(schema["properties"])["error"])
   const code = mergeAllOf(toObject(error["properties"])["code"], resolve)
@@ -73,7 +73,7 @@ const readErrorCode = (schema: JsonObject, resolve: ReferenceResolver): string |
   return typeof only === "string" ? only : undefined
 }
 
-/** Alternatives with the same key are compared with each other: errors by code, others by type. */
+/** Returns the key by which alternatives are matched: the code of an error, or the type of any other schema. */
 const alternativeKey = (schema: JsonObject, resolve: ReferenceResolver) =>
   readErrorCode(schema, resolve) ?? String(schema["type"] ?? "any")
 
@@ -118,7 +118,7 @@ const compareEnums = (location: ContractLocation, before: JsonObject, after: Jso
   ]
 }
 
-/** Limits and the direction in which they are stricter: 1 for lower limits, -1 for upper limits. */
+/** Limits: 1 if a higher value is stricter (lower limits), -1 if a lower value is stricter (upper limits). */
 const strictness: Readonly<Record<string, 1 | -1>> = {
   minimum: 1,
   exclusiveMinimum: 1,
@@ -270,7 +270,7 @@ export const compareSchemas = (
   ]
 }
 
-/** Pairs each alternative with the first other one that differs from it only in compatible ways. */
+/** Pairs each alternative in `left` with the first one in `right` from which it differs only in compatible ways. */
 const pairCompatible = (
   left: ReadonlyArray<JsonObject>,
   right: ReadonlyArray<JsonObject>,
@@ -289,8 +289,8 @@ const pairCompatible = (
 }
 
 /**
- * Compares several alternatives with the same key. Equal ones match, then compatible ones; a single remaining pair is
- * compared.
+ * Compares several alternatives with the same key. Pairs equal alternatives, then compatible ones, and compares the
+ * remaining alternatives if only one is left on each side.
  */
 const compareUnordered = (
   location: ContractLocation,

@@ -5,7 +5,7 @@ export interface ContractDifference {
   readonly name: string | null
   readonly kind: "added" | "changed" | "removed"
   readonly breaking: boolean
-  /** The location and the change, for people. */
+  /** Names the location and the change, for people. */
   readonly description: string
   /** The value that was added to an enum. */
   readonly addedValue?: string
@@ -17,7 +17,7 @@ export interface ContractLocation {
   readonly name: string | null
   /** For people, such as `parameter limit (query)`. */
   readonly label: string
-  /** Whether clients send it; otherwise they receive it. */
+  /** Whether clients send this part; otherwise, they receive it. */
   readonly isRequest: boolean
 }
 

@@ -5,15 +5,15 @@ export type JsonObject = { readonly [name: string]: unknown }
 
 export const isJsonObject = (value: unknown): value is JsonObject => Predicate.isObject(value) && !Array.isArray(value)
 
-/** The value if it is an object, otherwise `{}`. */
+/** Returns the value if it is an object, otherwise `{}`. */
 export const toObject = (value: unknown): JsonObject => isJsonObject(value) ? value : {}
 
-/** The value if it is an array, otherwise `[]`. */
+/** Returns the value if it is an array, otherwise `[]`. */
 export const toArray = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
 export const toStrings = (value: unknown) => toArray(value).map(String)
 
-/** JSON with sorted keys, so that equal values have equal text. */
+/** Encodes a value as JSON with sorted keys, so that equal values have equal text. */
 export const canonicalJson = (value: unknown): string =>
   JSON.stringify(
     value,
@@ -39,7 +39,7 @@ export const makeReferenceResolver = (document: JsonObject) => {
 
 export type ReferenceResolver = ReturnType<typeof makeReferenceResolver>
 
-/** The keys that were removed, added, or are in both objects. */
+/** Returns the keys that were removed, those that were added, and those that are in both objects. */
 export const compareKeys = (before: JsonObject, after: JsonObject) => ({
   removed: Object.keys(before).filter((name) => !(name in after)),
   added: Object.keys(after).filter((name) => !(name in before)),

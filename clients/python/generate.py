@@ -37,7 +37,7 @@ DATES = {
 
 
 def endpoint_name(path: str) -> str:
-    """``/v1/gap-stats-advanced`` → ``gap_stats_advanced``. Paths never change, so neither do these names."""
+    """Returns ``gap_stats_advanced`` for ``/v1/gap-stats-advanced``. Paths and these names never change."""
     return re.sub(r"[-/.]+", "_", re.sub(r"^/(v1/)?", "", path))
 
 
@@ -66,7 +66,7 @@ def wrap(text: str, indent: int, *, hanging: int = 0) -> str:
 
 
 def docstring(text: str, indent: int) -> str:
-    """A docstring of one line, if it fits."""
+    """Returns a docstring, on one line if it fits."""
     text = text.replace("\\", "\\\\").replace('"""', "'''")
     line = f'{" " * indent}"""{text}"""'
     if "\n" not in text and len(line) <= WIDTH:
@@ -76,7 +76,7 @@ def docstring(text: str, indent: int) -> str:
 
 
 def call(prefix: str, arguments: list[str], indent: int, suffix: str = "") -> str:
-    """A call or signature, on one line if it fits, otherwise with as many arguments per line as fit."""
+    """Returns a call or signature, on one line if it fits, otherwise with as many arguments per line as fit."""
     line = f"{' ' * indent}{prefix}({', '.join(arguments)}){suffix}"
     if len(line) <= WIDTH:
         return line
@@ -157,7 +157,7 @@ class Types:
         return type_, f'"{kind}"', False, False
 
     def union(self, choices: list[Schema]) -> tuple[str, str, bool, bool]:
-        """Rows of several types share one structure, in which the fields that not all of them have are optional."""
+        """Merges the types of rows into one structure. Fields that not all types have are optional."""
         names = [choice["$ref"].rsplit("/", 1)[1] for choice in choices]
         properties: Schema = {}
         for name in names:
@@ -229,7 +229,7 @@ def describe(schema: Schema) -> str:
 
 
 def json_endpoints() -> Iterator[tuple[str, Schema, Schema]]:
-    """Path, operation and schema of every endpoint that responds with JSON."""
+    """Yields the path, operation and schema of every endpoint that responds with JSON."""
     for path, methods in DOCUMENT["paths"].items():
         operation = methods["get"]
         content = operation["responses"]["200"]["content"]
@@ -283,7 +283,7 @@ def method_docstring(path: str, operation: Schema, parameters: list[Schema]) -> 
 
 
 def endpoint_parameters(operation: Schema) -> list[Schema]:
-    """All parameters but ``format``: the client chooses the format."""
+    """Returns all parameters except ``format``, which the client chooses."""
     parameters = [parameter for parameter in operation.get("parameters", []) if parameter["name"] != "format"]
     for parameter in parameters:
         if parameter["in"] != "query" or not is_identifier(parameter["name"]):
@@ -292,7 +292,7 @@ def endpoint_parameters(operation: Schema) -> list[Schema]:
 
 
 def render_endpoints(types: Types) -> tuple[str, str]:
-    """The specifications of the endpoints, and the methods of both clients."""
+    """Renders the specifications of the endpoints, and the methods of both clients."""
     specifications: list[str] = []
     methods: dict[str, list[str]] = {"": [], "Async": []}
     for path, operation, schema in json_endpoints():
@@ -337,7 +337,7 @@ def render_endpoints(types: Types) -> tuple[str, str]:
 
 
 def render_errors(types: Types) -> str:
-    """The classes of errors, and the table from codes to classes."""
+    """Renders the exception classes, and the table from codes to classes."""
     by_code: dict[str, list[str]] = {}
     for name, schema in SCHEMAS.items():
         code = schema.get("properties", {}).get("error", {}).get("properties", {}).get("code")
@@ -472,7 +472,7 @@ def render() -> dict[str, str]:
 
 
 def join_declarations(declarations: dict[str, str]) -> str:
-    """Literals, classes, unions of classes. A class follows the classes of its fields."""
+    """Joins the declarations in this order: literals, classes, unions. A class follows the classes of its fields."""
     classes = [text for text in declarations.values() if text.startswith("class ")]
     literals = [text for text in declarations.values() if " = Literal[" in text]
     unions = [text for text in declarations.values() if text not in classes and text not in literals]

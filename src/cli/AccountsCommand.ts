@@ -114,7 +114,9 @@ const creditCommand = Command.make(
     ].join("\n"))
   }),
 ).pipe(
-  Command.withDescription("Add to the balance of a prepaid account; other accounts need --prepaid"),
+  Command.withDescription(
+    "Add to the balance of a prepaid account; with --prepaid, a postpaid account becomes prepaid",
+  ),
   Command.withExamples([
     makeExample("accounts credit acme --usd 25 --reference invoice-42", "Credit 25 USD, only once for this reference"),
     makeExample("accounts credit acme --usd 25 --prepaid", "Make an account prepaid and credit 25 USD"),

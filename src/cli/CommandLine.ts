@@ -41,7 +41,7 @@ const validateSettings = Effect.flatMap(
     invalid.length === 0 ? Effect.void : Effect.fail(new InvalidSettings({ message: formatSettingProblems(invalid) })),
 )
 
-/** Loads the server only for this command, so that the others start faster. */
+/** Loads the server only for this command, so that all other commands start faster. */
 const serve = Effect.flatMap(
   Effect.promise(() => import("./ServeCommand.ts")),
   ({ serveUntilInterrupted }) => serveUntilInterrupted,

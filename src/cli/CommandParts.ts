@@ -10,7 +10,7 @@ export const TrimmedName = Schema.String.check(
   }),
 )
 
-/** A flag that takes no value and is false by default. */
+/** Makes a flag that takes no value and is false by default. */
 export const makeBooleanFlag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
@@ -26,7 +26,7 @@ export const serviceFlags = {
   ),
 }
 
-/** The command line is invalid; prints the usage of the command. */
+/** Makes an error about an invalid command line. It prints the usage of the command. */
 export const makeUsageError = (command: string, message: string) =>
   new CliError.ShowHelp({
     commandPath: ["tickerline", command],
@@ -41,7 +41,7 @@ export const checkUrls = (command: string, addresses: ReadonlyArray<string>) => 
   )
 }
 
-/** Finds API keys, which must not be arguments: the shell history and the process list show all arguments. */
+/** Whether text contains an API key. Arguments must not, because the shell history and the process list show them. */
 export const containsApiKey = (text: string) => redactKeys(text) !== text
 
 /** Fails if one of the arguments contains an API key. */
@@ -59,7 +59,7 @@ export const makeExample = (args: string, description: string) => ({
   description,
 })
 
-/** An example that silences npm's own output, so that standard output contains only the result. */
+/** Makes an example that silences npm's own output, so that standard output contains only the result. */
 export const makeSilentExample = (args: string, description: string) => ({
   command: `npm run --silent tickerline -- ${args}`,
   description,

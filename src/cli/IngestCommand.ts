@@ -1,4 +1,4 @@
-/** The command `ingest edgar`: fills datasets with filings of the SEC. */
+/** The command `ingest edgar`: fills datasets from the SEC's public documents. */
 import { Console, Duration, Effect, Layer, Option } from "effect"
 import { CliError, Command, Flag } from "effect/cli"
 import { migratedConnectionLayer } from "../db/Connection.ts"

@@ -27,7 +27,7 @@ const GracePeriod = Schema.String.check(
   }),
 ))
 
-/** Today in New York, or a later date. */
+/** The last day on which a key works: today in New York, or later. */
 const ExpiryDate = CalendarDate.pipe(Schema.decode({
   decode: SchemaGetter.checkEffect((date: string) =>
     Effect.map(
@@ -43,7 +43,7 @@ const ExpiryDate = CalendarDate.pipe(Schema.decode({
 
 const id = Argument.Int("id").pipe(Argument.withDescription("ID of the key, as listed by keys list"))
 
-/** `paths` are the endpoints that a key can be limited to. */
+/** Makes `keys create`. `paths` are the endpoints to which a key can be limited. */
 const makeCreateCommand = (paths: ReadonlyArray<string>) =>
   Command.make(
     "create",

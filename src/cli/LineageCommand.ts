@@ -16,7 +16,7 @@ const formatEvent = (event: TickerChangeEvent) =>
   [Review.formatChange(event), formatCik(event), ...(event.company_name === null ? [] : [event.company_name])]
     .join(", ")
 
-/** What clients get with the change. Continues a sentence. */
+/** Describes what clients get with the change, as the end of a sentence. */
 const formatEffect = (preview: Review.Preview) =>
   Result.match(preview, {
     onSuccess: ({ history: [first, ...later] }) =>

@@ -1,5 +1,5 @@
 /**
- * The `mcp` command: connects a desktop client on standard input and output with `/mcp` of a service. It forwards each
+ * The `mcp` command: connects a desktop client on standard input and output to `/mcp` of a service. It forwards each
  * message and its reply, one per line; standard output contains nothing else.
  */
 import { Console, Duration, Effect, FiberMap, Option, Redacted, Schema, Stdio, Stream } from "effect"
@@ -9,7 +9,7 @@ import { mcpPath } from "../http/RequestTarget.ts"
 import { checkUrls, makeSilentExample, serviceFlags } from "./CommandParts.ts"
 import { findApiKey } from "./query/QueryRequest.ts"
 
-/** Longer than the slowest query of the API. */
+/** Timeout of a request, longer than the API's slowest query. */
 const timeout = Duration.minutes(2)
 
 const Id = Schema.Union([Schema.String, Schema.Number])
@@ -38,11 +38,11 @@ const parseInitializeReply = Schema.decodeOption(InitializeReply)
 const ApiErrorBody = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
 const parseApiError = Schema.decodeOption(ApiErrorBody)
 
-/** A header that contains more than ASCII is encoded, as version 2026-07-28 requires. */
+/** Encodes a header value with characters other than printable ASCII, as protocol version 2026-07-28 requires. */
 const encodeHeader = (text: string) =>
   /^[\x20-\x7e]*$/.test(text) ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`
 
-/** The headers that repeat parts of a message. */
+/** Returns the headers that repeat parts of a message. */
 const makeMessageHeaders = ({ method = "", params }: Message, negotiated: string | undefined) => {
   const ownVersion = params?._meta?.[versionKey]
   const version = ownVersion ?? negotiated
@@ -123,7 +123,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
     const message = parseMessage(line)
     if (Option.isNone(message)) return yield* Console.log(formatError(null, parseErrorCode, "Parse error"))
     const { id, method, params } = message.value
-    // To close the connection of a request is to cancel it.
+    // Interrupting the fiber closes the request's connection, which cancels the request.
     if (method === "notifications/cancelled" && params?.requestId !== undefined) {
       return yield* FiberMap.remove(running, params.requestId)
     }

@@ -36,7 +36,7 @@ export const startServer = Effect.fnUntraced(
   },
 )
 
-/** Prints the demo key, which exists only with an embedded database and gives access only to sample data. */
+/** Formats the greeting. It may contain the demo key, because that key gives access only to sample data. */
 const formatGreeting = (baseUrl: string, demoKey: Option.Option<string>) =>
   [
     `Tickerline is running at ${baseUrl}`,

@@ -1,4 +1,4 @@
-/** Settings of the `serve` command. Apart from it, so that other commands do not load the server. */
+/** Settings of the `serve` command, in their own module so that other commands do not load the server. */
 import { Config, Duration, Effect, Option } from "effect"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 

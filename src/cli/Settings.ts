@@ -374,7 +374,7 @@ interface MisspeltSetting {
   readonly similar: Option.Option<string>
 }
 
-/** Finds variables that are not settings but whose names resemble an unset setting. */
+/** Finds variables that are no settings, but resemble an unset setting or begin with `TICKERLINE_`. */
 export const findMisspeltSettings = (
   environment: Readonly<Record<string, string | undefined>>,
 ): ReadonlyArray<MisspeltSetting> => {
@@ -386,7 +386,7 @@ export const findMisspeltSettings = (
   })
 }
 
-/** Advice about a misspelled setting. */
+/** Returns advice about a misspelled setting. */
 export const formatSettingSuggestion = ({ similar }: MisspeltSetting) =>
   Option.match(similar, {
     onNone: () => "docs/operations/settings.md lists all settings.",

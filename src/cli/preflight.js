@@ -56,5 +56,5 @@ if (problem !== undefined) {
 }
 
 // Later starts neither compile the code nor strip its types, which saves about 0.7 s and 25 MiB of memory. Node ignores
-// a folder that it cannot write. Older versions lack the function.
+// a folder that it cannot write. Older Node versions lack the function.
 module.enableCompileCache?.(join(root, "node_modules/.cache/tickerline"))

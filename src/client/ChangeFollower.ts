@@ -1,6 +1,6 @@
 /**
- * Follows the change feed (docs/guides/changes.md) over any number of connections. Each continues from the newest
- * cursor, so no change is skipped or repeated.
+ * Follows the change feed (docs/guides/changes.md) over any number of connections. Each connection continues
+ * from the newest cursor, so no change is skipped or repeated.
  */
 import { Clock, type Duration, Effect, Option, Result, Stream } from "effect"
 import { Sse } from "effect/encoding"
@@ -35,10 +35,10 @@ const maxSilence: Duration.Input = "45 seconds"
 /** A connection that has worked for this long ends a series of failures, even if there were no changes. */
 const stableMillis = 10_000
 
-/** The parser of `effect` drops the id of an event without data, such as a heartbeat, unless the event has a name. */
+/** Names each event in advance: Effect's parser drops the id of a nameless event without data, such as a heartbeat. */
 const unnamedEvent = "event: heartbeat\n"
 
-/** Returns a function that parses the next line and returns the event that it ends. */
+/** Returns a function that parses the next line and returns the events that the line completes. */
 const makeLineParser = () => {
   const events: Array<Sse.Event> = []
   const parser = Sse.makeParser((event) => {
@@ -52,7 +52,7 @@ const makeLineParser = () => {
   }
 }
 
-/** The events until the connection ends, is lost, or is silent for too long. */
+/** Reads events until the connection ends, is lost, or is silent for too long. */
 const readEvents = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
   bytes.pipe(
     Stream.timeout(maxSilence),
@@ -70,8 +70,8 @@ const textOf = ({ body, headers, metadata }: EventsResponse): RawResponse => ({
 })
 
 /**
- * The changes after `query.after`, without end. The first connection is retried like any other request. After that, a
- * lost connection, a retryable error and an `end` event lead to another connection.
+ * Follows the changes after `query.after`, without end. The first connection is retried like any other request. After
+ * that, a lost connection, a retryable error and an `end` event lead to another connection.
  */
 export const followChanges = <Change, Error>(
   { openEvents, retryPolicy: { delayBeforeReconnect, delayBeforeRetry } }: Pick<
@@ -88,7 +88,7 @@ export const followChanges = <Change, Error>(
     let hasConnected = false
     let failures = 0
 
-    /** Waits before the next connection, or fails if there is none. */
+    /** Waits before the next connection. Fails with the error if the policy permits no other connection. */
     const waitAfter = Effect.fnUntraced(function* (attempt: Result.Result<EventsResponse, NoAnswer>) {
       failures += 1
       const chooseDelay = hasConnected ? delayBeforeReconnect : delayBeforeRetry
@@ -153,7 +153,7 @@ export const followChanges = <Change, Error>(
 const isChangePage = (body: unknown): body is ChangePage<unknown> =>
   typeof body === "object" && body !== null && "cursor" in body && "has_more" in body
 
-/** Reads responses according to the contract. `toError` converts the errors. */
+/** Makes a reader that decodes responses according to the contract. `toError` converts its errors. */
 export const makeChangeReader = (
   endpoint: EndpointDecoder,
   via: FollowOptions["via"],

@@ -81,9 +81,9 @@ export interface List<Query, Body extends ResultPage, Error> extends Resource<Qu
 /** The endpoint that lists changes. */
 export interface ChangeFeed<Query, Body extends ChangePage<unknown>, Error> extends Resource<Query, Body, Error> {
   /**
-   * The changes from the query's `after` on, without end, each exactly once. Connects again after a lost connection
-   * and after 429, 502, 503 and 504, from the last change. Fails with the error of the service if that cannot help,
-   * such as `CursorExpired`, and with `NoAnswer` after ten failures in a row.
+   * The changes from the query's `after` on, without end, each exactly once. Reconnects after a lost connection and
+   * after 429, 502, 503 and 504, and continues after the last change. Fails with the error of the service if
+   * reconnecting cannot help, such as `CursorExpired`, and with `NoAnswer` after ten failures in a row.
    */
   readonly follow: (
     query?: Omit<Query, "limit">,

@@ -13,7 +13,7 @@ import { makeRetryPolicy, type RetryOptions, type RetryPolicy, toAttemptResult }
 export const clientVersion = "0.2.0"
 
 export interface ClientOptions {
-  /** `https://api.example.com`, optionally with a path prefix before `/v1`. */
+  /** Such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
   /** Sent as `Authorization: Bearer`. Optional for endpoints that require no key. */
   readonly apiKey?: Redacted.Redacted | undefined
@@ -40,8 +40,8 @@ const parseBaseUrl = (address: string | URL) => {
 }
 
 /**
- * Printable ASCII. Line breaks could inject a header, and if a value contains other characters, the error message of
- * `fetch` quotes it, even if it is a key.
+ * Printable ASCII. A line break could inject a header. If a value contains other characters, `fetch` quotes it in its
+ * error message, even if it is a key.
  */
 const headerValue = /^[\x20-\x7e]*$/
 
@@ -86,19 +86,19 @@ const causeOf = ({ reason }: HttpClientError.HttpClientError) => "cause" in reas
 /** The bytes of a file, as they arrive. */
 export type FileBytes = Stream.Stream<Uint8Array, NoAnswer>
 
-/** A response to the request for a file: the file, or the text of anything else. */
+/** A response to a request for a file: the bytes of the file, or the text of any other response. */
 interface FileResponse extends Omit<RawResponse, "text"> {
   readonly body: FileBytes | string
 }
 
-/** A response: the bytes of an event stream, or the text of anything else. */
+/** A response: the bytes of an event stream, or the text of any other response. */
 export interface EventsResponse extends Omit<RawResponse, "text"> {
   readonly body: Stream.Stream<Uint8Array, HttpClientError.HttpClientError> | string
 }
 
 export interface RequestSender {
   readonly send: (path: string, query: AnyQuery | string) => Effect.Effect<RawResponse, NoAnswer>
-  /** Like `send`, but does not wait for the bytes of a file. The query must request the same format. */
+  /** Like `send`, but does not wait for the bytes of a file. `format` must be the format in the query. */
   readonly openFile: (
     path: string,
     query: AnyQuery | string,
@@ -184,7 +184,7 @@ export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOpt
     }
   })
 
-  /** The bytes of a response with this media type, or the text of any other. */
+  /** Reads a response: its bytes if the status is 200 and the media type is `type`, otherwise its text. */
   const readBytesOf =
     (type: string | undefined): Read<HttpClientResponse.HttpClientResponse["stream"] | string> => (response) =>
       response.status === 200 && getMediaType(response.headers["content-type"]) === type
@@ -232,7 +232,7 @@ export interface DownloadedFile {
   readonly bytes: FileBytes
 }
 
-/** A caller of endpoints. `openFile` succeeds with a `DownloadedFile` as the result. */
+/** Calls endpoints, and reports each response to the callbacks in `ClientOptions`. */
 export interface EndpointCaller {
   readonly call: CallEndpoint
   readonly openEvents: RequestSender["openEvents"]
@@ -307,7 +307,7 @@ export const makeEndpointCaller = Effect.fnUntraced(function* (options: ClientOp
 export const isResultPage = (body: unknown): body is ResultPage =>
   typeof body === "object" && body !== null && "has_more" in body && "page" in body
 
-/** The query of the next page; undefined after the last one. */
+/** Returns the query of the next page; undefined after the last page. */
 export const nextPageQuery = (query: AnyQuery, body: unknown): AnyQuery | undefined =>
   isResultPage(body) && body.has_more ? { ...query, page: body.page + 1 } : undefined
 

@@ -24,12 +24,12 @@ type CamelCase<Text extends string> = Text extends `${infer Left}/${infer Right}
   : Text extends `${infer Left}.${infer Right}` ? `${CamelCase<Left>}${Capitalize<CamelCase<Right>>}`
   : Text
 
-/** `/v1/gap-stats-advanced` → `gapStatsAdvanced`. */
+/** The name of the endpoint with a path: `gapStatsAdvanced` for `/v1/gap-stats-advanced`. */
 export type EndpointName<Path extends string> = Path extends `/v1/${infer Rest}` ? CamelCase<Rest>
   : Path extends `/${infer Rest}` ? CamelCase<Rest>
   : CamelCase<Path>
 
-/** `/v1/gap-stats-advanced` → `gapStatsAdvanced`. */
+/** Returns the name of the endpoint with a path: `gapStatsAdvanced` for `/v1/gap-stats-advanced`. */
 export const toEndpointName = (path: string) =>
   path.replace(/^\/(v1\/)?/, "").replace(/[-/.]+(.)/g, (_, letter: string) => letter.toUpperCase())
 
@@ -49,7 +49,7 @@ type ParameterInput<Name, Value> = Value extends boolean ? boolean
   : Name extends `min_${string}` | `max_${string}` ? Value | number
   : Value
 
-/** A list also accepts a single item. A bound accepts a number, or text to keep all digits of a decimal. */
+/** Query parameters of callers. A list may be a single item; a bound is a number, or text to keep all its digits. */
 type ParameterInputs<Type, Encoded> = {
   readonly [Name in keyof Encoded]: Name extends keyof Type
     ? ParameterInput<Name, Type[Name]> | ({} extends Pick<Encoded, Name> ? undefined : never)
@@ -89,8 +89,8 @@ export interface ResultPage {
 /** The body of a response that lists changes. */
 export interface ChangePage<Change> {
   readonly results: ReadonlyArray<Change>
-  /** Continues after the last change. */
+  /** As `after`, it continues after the last change. */
   readonly cursor: string
-  /** Whether more changes may be known already. */
+  /** Whether more changes may already be available. */
   readonly has_more: boolean
 }

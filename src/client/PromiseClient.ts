@@ -39,7 +39,7 @@ export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "
 export type { PromiseClientOptions as Options }
 
 export interface PromiseClientOptions {
-  /** `https://api.example.com`, optionally with a path prefix before `/v1`. */
+  /** Such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
   /** Optional for endpoints that require no key. */
   readonly apiKey?: string | undefined
@@ -71,7 +71,7 @@ const toJson = (value: unknown): unknown => {
   return Object.fromEntries(Object.entries(value).map(([name, field]) => [name, toJson(field)]))
 }
 
-/** Provides what a request needs: the `fetch` of the options. */
+/** Makes a call use the `fetch` of the options and send no trace headers. */
 type PrepareCall = <Outcome>(call: Effect.Effect<Outcome, NoAnswer>) => Effect.Effect<Outcome, NoAnswer>
 
 /** A resource without its endpoint's types. */
@@ -107,7 +107,7 @@ async function* readBytes(bytes: FileBytes, told: ResponseMetadata, signal: Abor
 async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: AbortSignal | undefined) {
   signal?.throwIfAborted()
   const iterator = Stream.toAsyncIterable(changes)[Symbol.asyncIterator]()
-  // Interrupts a pending read, too.
+  // Interrupts even a pending read.
   const stop = () => void iterator.return?.()
   signal?.addEventListener("abort", stop, { once: true })
   try {

@@ -27,7 +27,7 @@ export interface DownloadedFile {
   /** The number of rows; null if the response does not state it. */
   readonly rows: number | null
   readonly told: ResponseMetadata
-  /** Read once. Rejects with `no_answer` if the response is cut off. */
+  /** Can be read only once. Rejects with `no_answer` if the response is cut off. */
   readonly bytes: AsyncIterable<Uint8Array>
 }
 
@@ -55,9 +55,9 @@ export interface FollowOptions extends CallOptions {
 export interface ChangeFeed<Query, Body extends { readonly results: ReadonlyArray<unknown> }>
   extends Resource<Query, Body> {
   /**
-   * The changes from the query's `after` on, without end, each exactly once. Connects again after a lost connection
-   * and after 429, 502, 503 and 504, from the last change. Rejects with the error of the service if that cannot help,
-   * such as `cursor_expired`, and with `no_answer` after ten failures in a row.
+   * The changes from the query's `after` on, without end, each exactly once. Reconnects after a lost connection and
+   * after 429, 502, 503 and 504, and continues after the last change. Rejects with the error of the service if
+   * reconnecting cannot help, such as `cursor_expired`, and with `no_answer` after ten failures in a row.
    */
   readonly follow: (
     query?: Omit<Query, "limit">,

@@ -28,7 +28,7 @@ const parseJson = (text: string): Option.Option<unknown> => {
   }
 }
 
-/** The cast of `make` is safe, because no schema of the contract requires an Effect service. */
+/** Makes a codec. `make` does not check its type, which is right: no schema of the contract needs an Effect service. */
 const codecOf = (ast: SchemaAST.AST) => Schema.make<Schema.Codec<unknown, unknown>>(ast)
 
 /** §9.3 (additions): accepts any text as an enum value, because a newer service may have more values. */
@@ -81,7 +81,7 @@ const unknownError = (response: RawResponse, path: string, body: unknown) => {
 export interface EndpointDecoder {
   readonly path: string
   readonly hasPages: boolean
-  /** Decodes one of the changes that the endpoint lists, as a stream sends it; undefined for other endpoints. */
+  /** Decodes a change that the stream sends; undefined if the endpoint does not list changes. */
   readonly decodeChange: ((response: RawResponse) => Effect.Effect<unknown, UnreadableAnswer>) | undefined
   /** Succeeds with the body of a 200. Fails with an error from the contract, `UnknownCode` or `UnreadableAnswer`. */
   readonly decode: (response: RawResponse) => Effect.Effect<unknown, unknown>

@@ -18,11 +18,11 @@ export interface DeprecationNotice {
 export interface FollowedLineage {
   /** Oldest first. A symbol was used until the day before `until`; the current one has null. Dates are `YYYY-MM-DD`. */
   readonly periods: ReadonlyArray<{ readonly ticker: string; readonly until: string | null }>
-  /** Rows of these symbols from days when the company did not use them, which were omitted. 100 is a minimum. */
+  /** Number of omitted rows: those from days when the company did not use the symbol. 100 means at least 100. */
   readonly omitted_rows: number
 }
 
-/** Values are null if the response has no such header; proxies may remove some. */
+/** Values are null if the response has no such header; proxies may remove headers. */
 export interface ResponseMetadata {
   readonly status: number
   /** Identifies the request in `/v1/usage` and in messages to support. */
@@ -30,7 +30,7 @@ export interface ResponseMetadata {
   /** Requests sent for this response; 1 without retries. */
   readonly attempts: number
   readonly api_version: string | null
-  /** Price of the response in millionths of a USD; null if it was free. */
+  /** Price of the response in millionths of a US dollar; null if it was free. */
   readonly cost_microdollars: number | null
   /** The account's requests per minute. The full limit is available again after `reset_seconds`. */
   readonly rate_limit: {
@@ -38,7 +38,7 @@ export interface ResponseMetadata {
     readonly remaining: number
     readonly reset_seconds: number
   } | null
-  /** The moment whose data the response contains, with `as_of`, such as `2026-06-01T13:30:00.000000Z`. */
+  /** With `as_of`: the time whose data the response contains, such as `2026-06-01T13:30:00.000000Z`. */
   readonly as_of: string | null
   /** Invalid symbols that the service ignored, at most 20. */
   readonly dropped_tickers: ReadonlyArray<string>
@@ -63,7 +63,7 @@ const decodeOrKeep = (text: string) => {
 
 const splitList = (text: string | undefined) => (text ?? "").split(",").map((entry) => entry.trim()).filter(Boolean)
 
-/** The URL of the first link with the relation. */
+/** Returns the URL of the first link with the relation, or null. */
 const findLink = (links: string | undefined, relation: string) => {
   for (const [, url = "", attributes = ""] of (links ?? "").matchAll(/<([^>]*)>([^<]*)/g)) {
     const [, quoted = "", bare = ""] = /;\s*rel=(?:"([^"]*)"|([^\s;,"]+))/i.exec(attributes) ?? []
@@ -86,7 +86,7 @@ const parseDeprecation = (headers: Headers.Headers): DeprecationNotice | null =>
   }
 }
 
-/** A symbol without a date ends its company: `OSTK..2023-11-06, BYON;outside=3, AAPL`. */
+/** Parses `X-Lineage`, such as `OSTK..2023-11-06, BYON;outside=3, AAPL`. A company's last symbol has no date. */
 const parseLineages = (header: string | undefined): ReadonlyArray<FollowedLineage> => {
   const lineages: Array<FollowedLineage> = []
   let periods: Array<FollowedLineage["periods"][number]> = []
@@ -111,7 +111,7 @@ const parseRateLimit = (headers: Headers.Headers): ResponseMetadata["rate_limit"
     : { limit, remaining, reset_seconds }
 }
 
-/** `Retry-After` in milliseconds from now. The header has seconds or a date. */
+/** Converts `Retry-After`, which contains seconds or a date, to milliseconds from now. */
 const parseRetryAfterMillis = (headers: Headers.Headers, now: number): number | null => {
   const parsed = headers["retry-after"] === undefined ? undefined : Headers.parseRetryAfter(headers["retry-after"])
   if (parsed === undefined || Result.isFailure(parsed)) return null

@@ -15,7 +15,7 @@ export interface RetryOptions {
 export interface AttemptResult {
   /** Undefined if the connection failed or the attempt timed out. */
   readonly status: number | undefined
-  /** The `Retry-After` header, ms. */
+  /** The delay that `Retry-After` requests, ms. */
   readonly retryAfterMillis: number | null
 }
 
@@ -32,7 +32,7 @@ export interface RetryPolicy {
   readonly delayBeforeRetry: (result: AttemptResult, attempts: number) => Effect.Effect<number | undefined>
   /**
    * Returns the delay before a follower of the changes connects again, ms; undefined if it gives up. Only consecutive
-   * failures count, because a follower lives on after any number of restarts of the service.
+   * failures count, because a follower must survive any number of restarts of the service.
    */
   readonly delayBeforeReconnect: (result: AttemptResult, failures: number) => Effect.Effect<number | undefined>
 }

@@ -35,7 +35,7 @@ export class ApiRequests extends Context.Service<ApiRequests, {
         const target = query === "" ? path : `${path}?${query}`
         const startedAt = clock.currentTimeMillisUnsafe()
         const context = makeRequestContext({ id, target, startedAt, via: "mcp" })
-        // The caller is authenticated, so its credentials do not conflict.
+        // The caller is authenticated, so its credentials cannot conflict. The comparison below only narrows the type.
         const credential = readRequestCredential(request)
         const headers = credential === conflictingCredentials ? {} : { "x-api-key": credential }
         const { remoteAddress } = request

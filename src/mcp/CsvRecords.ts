@@ -1,4 +1,4 @@
-/** Splits CSV (RFC 4180) into records and cells without decoding them. */
+/** Splits CSV (RFC 4180) into records and cells. The cells stay encoded and keep their quotes. */
 import { byteOrderMark, csvNewline } from "../rows/CsvCells.ts"
 
 const countQuotes = (text: string) => text.split('"').length - 1
@@ -18,7 +18,7 @@ const splitOutsideQuotes = (text: string, separator: string) => {
   return parts
 }
 
-/** The header and the records of a CSV file, without line ends. */
+/** Returns the header and the records of a CSV file, without line ends. */
 export const splitCsvRecords = (csv: string) => {
   const [header = "", ...records] = splitOutsideQuotes(csv.replace(byteOrderMark, ""), csvNewline)
   return { header, records: records.filter((record) => record !== "") }
@@ -26,6 +26,6 @@ export const splitCsvRecords = (csv: string) => {
 
 export const splitCsvCells = (record: string) => splitOutsideQuotes(record, ",")
 
-/** Joins cells, some of which may have been cut inside their quotes. */
+/** Joins cells into a record. Closes the quotes of cells that were cut. */
 export const joinCsvCells = (cells: ReadonlyArray<string>) =>
   cells.map((cell) => countQuotes(cell) % 2 === 1 ? `${cell}"` : cell).join(",")

@@ -1,4 +1,4 @@
-/** What the tools know about the endpoints that they can query, from the contract and the OpenAPI document. */
+/** Details of the endpoints that the tools can query, from the contract and the OpenAPI document. */
 import { Context } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../Api.ts"
@@ -110,8 +110,8 @@ const listQueryableEndpoints = (): ReadonlyArray<EndpointDetails> => {
 let queryableEndpoints: ReadonlyArray<EndpointDetails> | undefined
 
 /**
- * The endpoints that `query` and `estimate` accept: those that need a key, except `/estimate` and streams. They are
- * listed on first use, because that generates the OpenAPI document.
+ * Returns the endpoints that `query` and `estimate` accept: those that need a key, except `/estimate` and streams.
+ * Lists them on first use, because the list needs the complete OpenAPI document.
  */
 export const getQueryableEndpoints = () => queryableEndpoints ??= listQueryableEndpoints()
 

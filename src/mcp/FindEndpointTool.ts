@@ -31,7 +31,7 @@ const FindEndpointResult = Schema.Struct({
     tier: Tier.annotate({ description: "The lowest tier that may use the endpoint." }),
     is_available: Schema.Boolean.annotate({ description: "Whether this account and key may use the endpoint." }),
     price_per_gb_microdollars: Schema.Int.annotate({
-      description: "Price of 1,000,000,000 bytes in millionths of a USD. 0: the endpoint is free.",
+      description: "Price of 1,000,000,000 bytes in millionths of a US dollar. 0: the endpoint is free.",
     }),
     successor: Schema.NullOr(Schema.String).annotate({
       description: "If it is deprecated: the path of its replacement.",
@@ -60,7 +60,7 @@ export const findEndpointTool = makeReadOnlyTool("find_endpoint", {
 
 const listWords = (text: string) => text.toLowerCase().match(/[a-z0-9_]+/g) ?? []
 
-/** Where a word of the search may occur, with the weight of a match. */
+/** Returns the texts in which to look for a word, each with the weight of a match. */
 const listTexts = ({ columns, endpoint: { row }, parameters, path }: EndpointDetails) => [
   { weight: 16, text: `${path} ${row.label}` },
   { weight: 3, text: row.description },
@@ -71,7 +71,7 @@ const listTexts = ({ columns, endpoint: { row }, parameters, path }: EndpointDet
 const listSearchTexts = (details: EndpointDetails) =>
   listTexts(details).map(({ text, weight }) => ({ weight, text: text.toLowerCase() }))
 
-/** Matches the stem of a plural too: `splits` finds `split-status`. */
+/** Adds up the weights of the texts that contain the word or its singular: `splits` finds `split-status`. */
 const scoreWord = (word: string, texts: ReturnType<typeof listSearchTexts>) => {
   const stem = word.length > 3 ? word.replace(/s$/, "") : word
   return texts.reduce((sum, { text, weight }) => text.includes(stem) ? sum + weight : sum, 0)

@@ -1,4 +1,4 @@
-/** `POST /mcp`: the MCP server over HTTP, without sessions, for the holders of API keys. */
+/** `POST /mcp`: the MCP server over HTTP, without sessions. It requires an API key. */
 import { ByteSize, Effect, Layer, Predicate, Result, Schema } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
@@ -33,12 +33,12 @@ const Message = Schema.fromJsonString(Schema.Struct({
 }))
 const parseMessage = Schema.decodeUnknownResult(Message)
 
-/** Whether the message names its protocol version itself, as those of 2026-07-28 and later do. */
+/** Whether the message itself names its protocol version, as messages of version 2026-07-28 and later do. */
 const hasOwnVersion = ({ params }: typeof Message.Type) =>
   Predicate.hasProperty(params, "_meta") &&
   Predicate.hasProperty(params._meta, "io.modelcontextprotocol/protocolVersion")
 
-/** The origins of web pages that may use the server: those of `CORS_ORIGINS`, and its own. */
+/** The origins of web pages that may use the server: those in `CORS_ORIGINS`, and the service's own. */
 const allowedOrigins = Effect.map(
   Effect.all([CorsOriginsConfig, BaseUrl]),
   ([origins, base]) => base === "" ? origins : [...origins, new URL(base).origin],
@@ -59,7 +59,7 @@ const refuseMethod = Effect.andThen(
 
 const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { Allow: "POST" } })
 
-/** Reads the body. If it is too long, fails with the response. */
+/** Reads the body. If it is too long or cannot be read, fails with the error response. */
 const readBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ text }) => text).pipe(
   Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
   Effect.mapError(({ reason }) => {
@@ -74,7 +74,7 @@ const readBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ text }) 
   ),
 )
 
-/** Checks origin, method and key, and answers messages of earlier protocol versions. */
+/** Checks origin, method and key. Answers messages of protocol versions before 2026-07-28, and passes on the rest. */
 const admission = HttpRouter.middleware<{ provides: McpCaller }>()(Effect.gen(function* () {
   const { authenticate } = yield* Authenticator
   const { answer } = yield* SessionlessServer

@@ -11,11 +11,11 @@ export const lineagePath = "/v1/ticker-changes"
 const LineageArguments = Schema.Struct({
   ticker: Schema.String.annotate({ description: "A current or former symbol.", examples: ["OSTK"] }),
   cik: Schema.optionalKey(
-    Schema.String.annotate({ description: "If the symbol is ambiguous: the CIK of the meant candidate." }),
+    Schema.String.annotate({ description: "If the symbol is ambiguous: the CIK of the intended candidate." }),
   ),
   as_of: Schema.optionalKey(
     Schema.String.annotate({
-      description: "The answer at an earlier moment: a date, or a timestamp with an offset.",
+      description: "Returns the answer as of an earlier time: a date, or a timestamp with an offset.",
       examples: ["2026-03-01"],
     }),
   ),
@@ -28,7 +28,7 @@ const LineageResult = Schema.Struct({
     description: "The latest symbol. Null if has_changes is false.",
   }),
   history: Schema.Array(ChangeEvent).annotate({ description: "The chain, oldest first." }),
-  truncated: Schema.Boolean.annotate({ description: "Whether the oldest changes are missing in history." }),
+  truncated: Schema.Boolean.annotate({ description: "Whether the oldest changes are missing from history." }),
   cost_microdollars: Schema.Int,
   request_id: Schema.String,
 })

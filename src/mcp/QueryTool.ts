@@ -74,7 +74,7 @@ const QueryResult = Schema.Struct({
   truncated: Schema.Boolean.annotate({ description: "Whether rows or texts were omitted to limit the result's size." }),
   notice: Schema.optionalKey(Schema.String.annotate({ description: "What was omitted, and other remarks." })),
   next_cursor: Schema.optionalKey(Schema.String.annotate({ description: "Continues the list. Missing at its end." })),
-  cost_microdollars: Count.annotate({ description: "Cost of this call in millionths of a USD." }),
+  cost_microdollars: Count.annotate({ description: "Cost of this call in millionths of a US dollar." }),
   freshness: Schema.Struct({
     data_changed_at: Schema.NullOr(Schema.String).annotate({
       description: "When the data of the endpoint last changed. Null: unknown.",
@@ -83,7 +83,9 @@ const QueryResult = Schema.Struct({
   }),
   rate_limit_remaining: Schema.optionalKey(Count.annotate({ description: "Requests left in this minute." })),
   lineage: Schema.optionalKey(Schema.String.annotate({ description: "The symbols that the rows follow." })),
-  as_of: Schema.optionalKey(Schema.String.annotate({ description: "The moment whose rows these are. Missing: now." })),
+  as_of: Schema.optionalKey(
+    Schema.String.annotate({ description: "The time whose rows these are. Missing: the present." }),
+  ),
   dropped_tickers: Schema.optionalKey(Schema.String.annotate({ description: "Invalid symbols, which were ignored." })),
   omitted_types: Schema.optionalKey(Schema.String.annotate({ description: "Types that the account may not use." })),
   request_id: Schema.String,
@@ -106,7 +108,7 @@ export const queryTool = makeReadOnlyTool("query", {
   success: QueryResult,
 })
 
-/** The parameters as text. The API reads a list as text with commas. */
+/** Converts the values of parameters to text. A list becomes its items, separated by commas. */
 export const toParameterTexts = (
   parameters: typeof requestArguments.parameters.Type = {},
 ): Readonly<Record<string, string>> =>
@@ -123,17 +125,20 @@ export const requireEndpoint = Effect.fnUntraced(function* (path: string) {
   return yield* failTool({ code, message })
 })
 
-/** Each result of an endpoint with groups is one JSON object, but several CSV rows. */
+/** Chooses JSON for an endpoint with groups, because each group is one JSON object, but several CSV rows. */
 const chooseFormat = ({ endpoint }: EndpointDetails, format: Cursor["format"]) =>
   endpoint.unit === "row" ? format : "json"
 
-/** The parameters of a call that sends only the given ones. */
+/** Adds the limit and the format that `query` uses by default, unless the parameters contain them. */
 export const addDefaultParameters = (details: EndpointDetails, parameters: Readonly<Record<string, string>>) =>
   details.isPaged ? { limit: String(maxRows), format: chooseFormat(details, "csv"), ...parameters } : parameters
 
 const readNumber = (text: string) => /^0*\d{1,10}$/.test(text) ? Number(text) : 0
 
-/** Begins a list. Without `limit` and `page`, or with valid ones, the position is known; the API refuses others. */
+/**
+ * Begins a list. If `limit` and `page` are missing or valid, computes the position. Otherwise, both are sent unchanged,
+ * and the API refuses them.
+ */
 const beginList = (endpoint: string, format: Cursor["format"], sent: Readonly<Record<string, string>>): Cursor => {
   const { limit: limitText = String(maxRows), page: pageText = "1", ...parameters } = sent
   const [limit, page] = [readNumber(limitText), readNumber(pageText)]
@@ -145,7 +150,7 @@ const beginList = (endpoint: string, format: Cursor["format"], sent: Readonly<Re
 
 const byRowsReadTwice = (position: number) => Order.mapInput(Order.Number, (limit: number) => position % limit)
 
-/** Chooses the page that contains the position and has the fewest rows before it. */
+/** Chooses the page size for which the page with the position has the fewest rows before the position. */
 export const choosePage = (position: number, maxLimit: number) => {
   const limits = Array.range(Math.ceil(maxLimit / 2), maxLimit).toReversed()
   const limit = Array.min(Array.isReadonlyArrayNonEmpty(limits) ? limits : [maxLimit], byRowsReadTwice(position))
@@ -169,7 +174,7 @@ const readJsonRows = (text: string): Rows => {
   }
 }
 
-/** Each CSV row is a list of its cells, so that long cells can be shortened. */
+/** Reads each CSV row as a list of cells, so that long cells can be shortened. */
 const readCsvRows = (text: string): Rows => {
   const { header, records } = splitCsvRecords(text)
   return { header, rows: records.map(splitCsvCells), message: undefined }
@@ -263,7 +268,7 @@ export const makeQueryHandler = Effect.gen(function* () {
         ? {}
         : { third_party_text: { columns: thirdPartyText, notice: thirdPartyNotice } }),
     }
-    // The last part is for the cursor and the notice.
+    // Reserves 300 tokens for the next cursor and the notice.
     const available = maxTokens - estimateTokens({ summary, header, message, cursor }) - 300
     const fitted = fitRows(rows, Math.max(200, available))
     const isCut = fitted.rows.length < rows.length
@@ -271,7 +276,7 @@ export const makeQueryHandler = Effect.gen(function* () {
       ? yield* Effect.orDie(encodeCursor({
         ...cursor,
         position: cursor.position + fitted.rows.length,
-        // The next result will probably have as many rows as fit now.
+        // The next result probably has room for about as many rows as this one.
         limit: isCut ? Math.max(1, fitted.rows.length) : cursor.limit,
       }))
       : undefined

@@ -10,7 +10,7 @@ export const ResultTokensConfig = Config.schema(
 /** A low estimate for tables of numbers, so that no client cuts a result that the service considers small enough. */
 const bytesPerToken = 3
 
-/** The size of a value in a JSON result, in tokens. */
+/** Estimates the size of a value in a JSON result, in tokens. */
 export const estimateTokens = (value: unknown) => Math.ceil(Buffer.byteLength(JSON.stringify(value)) / bytesPerToken)
 
 const shorten = (value: unknown, maxLength: number): unknown => {
@@ -20,7 +20,7 @@ const shorten = (value: unknown, maxLength: number): unknown => {
   return Object.fromEntries(Object.entries(value).map(([name, inner]) => [name, shorten(inner, maxLength)]))
 }
 
-/** Shortens the texts and lists in a value until it has at most `maxTokens`. */
+/** Shortens the texts and lists in a value until it has at most `maxTokens`. Returns null if that is impossible. */
 export const shortenToFit = (value: unknown, maxTokens: number) => {
   if (estimateTokens(value) <= maxTokens) return value
   for (let maxLength = maxTokens * bytesPerToken; maxLength >= 1; maxLength = Math.floor(maxLength / 2)) {
@@ -30,7 +30,7 @@ export const shortenToFit = (value: unknown, maxTokens: number) => {
   return null
 }
 
-/** Returns as many rows as fit. If not even the first one does, it is shortened. */
+/** Returns as many rows as fit. If not even the first row fits, returns that row shortened. */
 export const fitRows = (rows: ReadonlyArray<unknown>, maxTokens: number) => {
   let tokens = 0
   const firstOmitted = rows.findIndex((row) => (tokens += estimateTokens(row)) > maxTokens)

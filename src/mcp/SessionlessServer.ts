@@ -1,19 +1,19 @@
 /**
- * Serves the protocol versions with an initialization, without sessions: each message gets a connection of its own,
- * which is initialized, used once and closed. Why: docs/decisions/0112-mcp-server.md
+ * Serves the protocol versions that begin with `initialize`, but keeps no sessions: each message gets its own
+ * connection, which is initialized, used once and closed. See docs/decisions/0112-mcp-server.md.
  */
 import { Context, Deferred, Effect, Layer, Option, Predicate, Queue } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"
 import { HttpServerRequest } from "effect/http"
 import { RpcSerialization, RpcServer } from "effect/rpc"
 
-/** Versions with an initialization, newest first. */
+/** Protocol versions that begin with `initialize`, newest first. */
 const protocols = [McpProtocol.v2025_11_25, McpProtocol.v2025_06_18] as const
 
-/** Clients may omit the version after the initialization; what they understand is then unknown. */
+/** The version assumed for a message without one, because clients may omit it after the initialization. */
 const oldestVersion = McpProtocol.v2025_06_18.protocolVersion
 
-/** The version of a message; undefined if this server does not serve it. */
+/** Returns the version of a message, or undefined if this server does not serve that version. */
 export const findSessionVersion = (header: string | undefined) =>
   header === undefined
     ? oldestVersion
@@ -35,14 +35,14 @@ interface Connection {
   readonly receive: (message: unknown) => void
 }
 
-/** Effect wraps the error of a handler in its cause. */
+/** Returns the error of a handler, which Effect sends inside an encoded `Cause`. */
 const unwrapError = (error: unknown): unknown =>
   Predicate.isTagged(error, "Cause") && Predicate.hasProperty(error, "data") && Array.isArray(error.data) &&
     Predicate.hasProperty(error.data[0], "error")
     ? error.data[0].error
     : error
 
-/** No notification can be sent without a session, so the server must not announce any. */
+/** Removes subscriptions from the announced capabilities, because notifications need a session. */
 const withoutSubscriptions = (result: unknown): unknown =>
   Predicate.isObject(result) && Predicate.hasProperty(result, "capabilities") &&
     Predicate.isObject(result.capabilities)
@@ -100,7 +100,7 @@ export class SessionlessServer extends Context.Service<SessionlessServer, {
         )
         const writeMessage = yield* Deferred.await(ready)
 
-        /** Effect would start an HTTP session if it found the HTTP request. */
+        /** Writes a message, and hides the HTTP request, because Effect would start an HTTP session for it. */
         const write = (...message: Parameters<WriteMessage>) =>
           Effect.updateContext(
             writeMessage(...message),

@@ -1,4 +1,4 @@
-/** Decodes the arguments of tools, and words their errors like those of parameters (D4, D11). */
+/** Decodes the arguments of tools. The errors have the same wording as those of query parameters (D4, D11). */
 import { Effect, Schema } from "effect"
 import type { JsonSchema } from "effect"
 import { Tool } from "effect/ai"
@@ -20,7 +20,7 @@ type ArgumentsSchema = Schema.Codec<unknown, unknown> & { readonly fields: Schem
 const toJsonSchema = (schema: ArgumentsSchema): JsonSchema.JsonSchema =>
   Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema
 
-/** Makes a tool that only reads. Its arguments are decoded by `decodeArguments`, because Effect words errors itself. */
+/** Makes a tool that only reads. `decodeArguments` decodes its arguments, because Effect's own errors differ. */
 export const makeReadOnlyTool = <const Name extends string, Success extends Schema.Top>(
   name: Name,
   { arguments: schema, description, success, title }: {

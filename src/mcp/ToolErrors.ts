@@ -1,4 +1,4 @@
-/** The errors of tools: the error of the API, and what the model should do next. */
+/** Errors of tools: the API's error, and what the model should do next. */
 import { Effect, Option, Schema } from "effect"
 import { RequestContext } from "../http/RequestContext.ts"
 import { shortenToFit } from "./ResultSize.ts"
@@ -14,7 +14,7 @@ export const ToolError = Schema.Struct({
 })
 export type ToolError = typeof ToolError.Type
 
-/** What to do about each error code. `retryAfter` is the number of seconds to wait. */
+/** Returns what the model should do about an error. `retryAfter` is the number of seconds to wait. */
 const getNextStep = (code: string, retryAfter: string) => {
   switch (code) {
     case "validation_error":
@@ -51,7 +51,7 @@ interface ApiErrorBody {
   readonly details?: Schema.Json
 }
 
-/** Fails with the error in the format of the API. */
+/** Fails with an error in the API's format. */
 export const failTool = Effect.fnUntraced(
   function* (error: ApiErrorBody, retryAfter = "5"): Effect.fn.Return<never, ToolError> {
     const { id } = yield* RequestContext
@@ -59,14 +59,14 @@ export const failTool = Effect.fnUntraced(
   },
 )
 
-/** Fails with a `validation_error` for one argument. `reason` follows its name. */
+/** Fails with a `validation_error` for one argument. `reason` continues its name: "endpoint is required". */
 export const failArgument = (field: string, reason: string) =>
   failTool({ code: "validation_error", message: `${field} ${reason}`, details: { fields: [{ field, reason }] } })
 
 const decodeApiError = Schema.decodeOption(Schema.fromJsonString(Schema.Struct({ error: ToolError.fields.error })))
 const isJson = Schema.is(Schema.Json)
 
-/** Fails with the error in a response of the API. Its details, such as candidates, have at most `maxTokens`. */
+/** Fails with the error in a response of the API. Shortens its details, such as candidates, to `maxTokens`. */
 export const failWithResponse = (body: string, retryAfter: string | undefined, maxTokens: number) =>
   Option.match(decodeApiError(body), {
     onNone: () => Effect.die(new Error("The API responded with an error of unknown format")),

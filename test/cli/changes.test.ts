@@ -74,7 +74,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("changes", (it) =>
     }))
 })
 
-layer(Layer.empty, { excludeTestServices: true })("changes of a stub", (it) => {
+layer(Layer.empty, { excludeTestServices: true })("changes with a stub service", (it) => {
   it.effect("prints every digit of a change, of all pages and of the stream (D16)", () =>
     Effect.gen(function* () {
       const exact = (number: number) => JSON.stringify(makeChange(number)).replace("0.5", "12345678901234567890.250")
@@ -136,7 +136,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes of a stub", (it) => {
       for (const flag of ["--dataset", "--ticker", "--kind", "--after", "--follow"]) assert.include(help.out, flag)
     }))
 
-  /** Follows a stub that has sent one change. `send` sends more. */
+  /** Starts `changes --follow` on a stub that sends one change. `send` makes the stub send more text. */
   const startFollowing = Effect.gen(function* () {
     const streams: Array<ServerResponse> = []
     const { url } = yield* startFeedStub(() => ({
@@ -191,7 +191,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes of a stub", (it) => {
       assert.include((yield* changes(["--url", url], { TICKERLINE_KEY: "key" })).out, "A\u009b31m")
     }))
 
-  it.effect("reports an error of the service that a later connection gets (operations/command-line)", () =>
+  it.effect("reports the error that a later connection gets (operations/command-line)", () =>
     Effect.gen(function* () {
       const { url } = yield* startFeedStub((_, index) =>
         index === 0

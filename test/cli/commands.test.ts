@@ -252,7 +252,7 @@ const exitCodeCases: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
 ]
 
 layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
-  it.effect("a command has the same output and exit code as a process and in-process (operations/command-line)", () =>
+  it.effect("a command has the same output and exit code in-process and as its own process (operations/command-line)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const environment = { DATABASE_URL: yield* DatabaseUrl, LOG_FORMAT: "json" }
@@ -271,7 +271,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(yield* runCommand(["serve"], wrong), program)
     }))
 
-  it.effect("generate writes a folder that load accepts with --all and --check; datasets describes it (operations/data)", () =>
+  it.effect("generate writes files that load --all accepts, with and without --check; datasets describes their format (operations/data)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -281,13 +281,13 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(generated.code, 0, generated.err)
       assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
       const fs = yield* FileSystem.FileSystem
-      // Every test with the sample market loads these prices, which are most of the rows.
+      // Removes most of the rows, which every test with the sample market loads.
       yield* fs.remove(`${market}/daily_prices.csv`)
       assert.match(
         assertSuccess(yield* runCommand(["load", "--all", market, "--check"], environment)),
         /news: \d+ rows valid; nothing was loaded/,
       )
-      // The check has read every other file, so two of them suffice from here on.
+      // The check has read all remaining files, so two of them suffice from here on.
       const others = (yield* fs.readDirectory(market)).filter((name) => !["news.csv", "screener.csv"].includes(name))
       assert.isAbove(others.length, 10)
       yield* Effect.forEach(others, (name) => fs.remove(`${market}/${name}`))
@@ -315,7 +315,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       yield* sql`truncate screener, news`
     }))
 
-  it.effect("shows an example for every command with --help, without starting anything (operations/command-line)", () =>
+  it.effect("--help shows an example for every command, without starting anything (operations/command-line)", () =>
     Effect.gen(function* () {
       const noHome = { TICKERLINE_HOME: "/proc/none", DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }
       const shown = yield* Effect.forEach(commands, (name) => runCommand([...name.split(" "), "--help"], noHome), {
@@ -328,7 +328,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       }
     }))
 
-  it.effect("exits with 2 for usage errors, and explains them on standard error (operations/command-line)", () =>
+  it.effect("exit with 2 for usage errors, and explain them on standard error (operations/command-line)", () =>
     Effect.gen(function* () {
       const cases: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
         [["bogus"], /bogus/],
@@ -728,7 +728,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["accounts", "credit", "nobody", "--usd", "7", "--reference", "invoice-1"], /no account nobody/],
       ], assertOneLineError)
 
-      // Another account may use the same reference. It is postpaid, so a credit needs --prepaid.
+      // Another account may use the same reference. That account is postpaid, so a credit needs --prepaid.
       const credit = ["other payer", "--usd", "1", "--reference", "invoice-1"]
       yield* assertAllFail([
         [["accounts", "credit", ...credit], /other payer is postpaid.*Nothing was changed.*--prepaid.*402/],
@@ -880,7 +880,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       [["grant", `"; drop table accounts; --`], /no role "; drop table accounts; --\. .*create role """; drop table/],
     ], assertOneLineError))
 
-  it.effect("refuses invalid account names (operations/command-line)", () =>
+  it.effect("refuse invalid account names (operations/command-line)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const ended = yield* Effect.forEach(
@@ -896,7 +896,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const environment = { DATABASE_URL: yield* emptyDatabase }
       const first = yield* runCommand(["migrate"], environment)
       assert.strictEqual(first.code, 0, first.err)
-      // After ten seconds it reports its progress.
+      // A migration of more than ten seconds reports its progress.
       assert.match(first.err, /^(migration .* so far\n)*$/)
       assert.deepStrictEqual(first.out.split("\n").slice(0, 3), [
         "1_accounts",
@@ -966,7 +966,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assertFailure(more, /only the first 20 bad rows are shown/)
     }))
 
-  it.layer(WrongStarts.layer)("configuration", (it) => {
+  it.layer(WrongStarts.layer)("serve with a wrong setting", (it) => {
     it.effect.each(wrongValues.map(([name, value, expected], index) => ({ name, value, expected, index })))(
       "refuses to start with $name=$value, and names the expected value (operations/settings)",
       ({ expected, index, name }) =>
@@ -978,7 +978,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     )
   })
 
-  it.effect("reports an unreachable database without showing its password (operations/command-line)", () =>
+  it.effect("report an unreachable database without showing its password (operations/command-line)", () =>
     Effect.gen(function* () {
       const away = "postgres://someone:hunter2@127.0.0.1:1/none"
       for (const args of [["serve"], ["migrate"]]) {
@@ -993,7 +993,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.notInclude(ended.err, "hunter2")
     }))
 
-  it.effect("starts no embedded server if DATABASE_URL is set, and exits with 0 after SIGTERM, with options before serve (operations/data, operations/deployment)", () =>
+  it.effect("serve starts no embedded server if DATABASE_URL is set, accepts options before its name, and exits with 0 after SIGTERM (operations/data, operations/deployment)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
@@ -1061,10 +1061,10 @@ const parseCurlCommand = (out: string) => {
   return { headers: { [name]: value }, url, key: value.replace("Bearer ", "") }
 }
 
-layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => {
+layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (it) => {
   const remembered = { key: "", milliseconds: 0 }
 
-  /** Allows writing only next to the home folder, because the first start creates that folder. */
+  /** Allows writing only in the parent of the home folder, because the first start creates the home folder there. */
   const writeOnlyNextTo = (home: string) => [
     "--permission",
     "--allow-fs-read=*",
@@ -1092,7 +1092,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
     assert.isFalse(yield* fs.exists(`${dataOf(home)}/postmaster.pid`))
   })
 
-  it.effect("prints the documentation and a working curl command at the first start, and writes only to TICKERLINE_HOME; SIGTERM stops it (README, decisions/0085)", () =>
+  it.effect("prints the documentation's address and a working curl command at the first start, and writes only to TICKERLINE_HOME; SIGTERM stops it (README, decisions/0085)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { home, port } = yield* Home
@@ -1143,7 +1143,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home", (it) => 
       yield* assertStopped
     }))
 
-  it.effect("keeps key and data at the second start, and starts again with them after kill -9; SIGINT stops it (README, operations/data)", () =>
+  it.effect("keeps the key and the data at the second start, and starts again with them after kill -9; SIGINT stops it (README, operations/data)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { home, port } = yield* Home

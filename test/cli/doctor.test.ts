@@ -29,7 +29,7 @@ const Report = Schema.fromJsonString(Schema.Struct({
   })),
 }))
 
-/** Runs `doctor` in this process, or as `run` does. `of` returns the findings of a check. */
+/** Runs `doctor` in this process, or with `run`. In the result, `of` returns the findings of a check. */
 const runDoctor = Effect.fnUntraced(function* (
   environment: Environment,
   run: typeof runCommandProcess = runCommand,
@@ -202,7 +202,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.deepStrictEqual([excessRights?.state, excessRights?.found], ["warning", `${name} can also write news`])
     }))
 
-  it.effect("reports an unreachable database, invalid and misspelt settings, without secrets (operations/command-line)", () =>
+  it.effect("reports an unreachable database, invalid and misspelled settings, without secrets (operations/command-line)", () =>
     Effect.gen(function* () {
       const { code, err, of, out, report } = yield* runDoctor({
         DATABASE_URL: "postgres://user:geheim@127.0.0.1:1/none",

@@ -44,7 +44,7 @@ const file = (path: string) =>
     (fs) => fs.readFileString(fileURLToPath(new URL(`../../samples/${path}`, import.meta.url))),
   )
 
-/** Reads the first column of the table under a heading of samples/README.md. */
+/** Reads the first column of the table under a heading in samples/README.md. */
 const readDocumented = Effect.fnUntraced(function* (heading: string) {
   const [, rest = ""] = (yield* file("README.md")).split(heading)
   const table = rest.trimStart().split(/\n\n(?!\|)/).find((part) => part.includes("|")) ?? ""
@@ -118,7 +118,7 @@ const refusals: Readonly<Record<string, Refused>> = {
   },
 }
 
-layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) => {
+layer(Service.sampleDataLayer, { excludeTestServices: true })("The service with sample data", (it) => {
   it.effect("loads at most 200 real symbol changes, and the documented numbers of rows (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -169,7 +169,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("samples", (it) =>
       assert.deepStrictEqual(yield* sql`select old_ticker from ticker_changes where source is null`, [])
     }))
 
-  it.effect("gives the documented response for every documented symbol (samples/README)", () =>
+  it.effect("returns the documented response for every documented symbol (samples/README)", () =>
     Effect.gen(function* () {
       const named = yield* readDocumented("`/v1/ticker-changes?ticker=…`")
       assert.isAtLeast(named.length, 15)
@@ -381,7 +381,7 @@ const firstStart = `
   NodeRuntime.runMain(Effect.provide(prepareFirstStart(process.env.TICKERLINE_HOME), layer))
 `
 
-/** The table with the most rows. It follows many others. */
+/** The table with the most rows, which is loaded after many other tables. */
 const longestTable = "daily_prices"
 
 /** Runs a first start as a process, and kills it while it loads the longest table. */
@@ -445,13 +445,13 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.match(String(messages[1]), /^Loaded sample data/)
     }))
 
-  it.effect("prints the progress of a slow first start as plain lines otherwise (operations/command-line)", () =>
+  it.effect("prints the progress of a slow first start as plain lines without LOG_FORMAT=json (operations/command-line)", () =>
     Effect.gen(function* () {
       const { lines } = yield* Effect.provide(startSlowly(yield* folder, "pretty"), TestClock.layer())
       assert.match(lines[0] ?? "", /^sample data {2}0:10 so far$/)
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(FreshLayer))))
 
-  it.effect("the first start writes a folder from which load loads the same rows (samples/README)", () =>
+  it.effect("writes a folder from which load loads the same rows (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { home } = yield* Started
@@ -471,7 +471,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
     }))
 
-  it.effect("the first start keeps data that were loaded before (README)", () =>
+  it.effect("keeps data that were loaded before (README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -484,8 +484,8 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.deepStrictEqual(kept, [{ new_ticker: "OURS" }])
     }).pipe(Effect.provide(Layer.fresh(FreshLayer))))
 
-  // The last test, because it deletes rows and ends keys.
-  it.effect("creates a demo key that only its owner can read, and a new one only after that key ends (README)", () =>
+  // The last test, because it deletes rows and invalidates keys.
+  it.effect("creates a demo key that only its owner can read, and a new one only after that key stops working (README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem

@@ -46,7 +46,7 @@ const fail = Effect.fnUntraced(function* (line: string, expectedCode = 1) {
   return err
 })
 
-/** `OLD NEW DATE STATUS` of each change. */
+/** Reads all changes, each in the format `OLD NEW DATE STATUS`. */
 const statuses = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
     sql<{ readonly change: string }>`
@@ -193,7 +193,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       assert.include(yield* succeed(`confirm BBB DDD ${later}`), `From ${later} on, the chain is AAA to BBB to DDD.\n`)
     }))
 
-  it.effect("explain why there is nothing to decide, and change nothing (D22)", () =>
+  it.effect("confirm and reject explain why there is nothing to decide, and change nothing (D22)", () =>
     Effect.gen(function* () {
       yield* store(
         change("AAA", "BBB", "2024-01-02", { status: "blocked" }),
@@ -219,7 +219,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       yield* succeed("reject CCC DDD 2024-01-02")
     }))
 
-  it.effect("decides only once, if two persons decide at the same time (D22)", () =>
+  it.effect("a change is decided only once if two people decide at the same time (D22)", () =>
     Effect.gen(function* () {
       yield* store(change("AAA", "BBB", "2024-01-02"))
       const ended = yield* Effect.forEach(["confirm", "reject"], (verb) => run(`${verb} AAA BBB 2024-01-02`), {
@@ -229,7 +229,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       assert.match(ended.map(({ err }) => err).join(""), /has just been changed|is not estimated any more/)
     }))
 
-  it.effect("stay decided if an import proposes the change again (D22)", () =>
+  it.effect("a change stays decided if an import proposes it again (D22)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-lineage-" })}/changes.ndjson`

@@ -16,7 +16,7 @@ const log = (level: "Debug" | "Info") => {
 }
 
 layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("The log", (it) => {
-  it.effect("logs one entry per request at level debug, cached or not, without its key (operations/monitoring)", () =>
+  it.effect("contains one entry per request at level debug, cached or not, without its key (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Debug")
       const port = yield* startInstance({}, { port: 0 }, { watched })
@@ -45,7 +45,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("The log
       assert.notInclude(JSON.stringify(lines), basic.slice(12))
     }))
 
-  it.effect("logs no requests at level info (operations/monitoring)", () =>
+  it.effect("contains no requests at level info (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Info")
       const port = yield* startInstance({}, { port: 0 }, { watched })

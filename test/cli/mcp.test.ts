@@ -57,7 +57,7 @@ const callLineage = (ticker: string) =>
 
 layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 seconds" })("mcp", (it) => {
   it.effect.each(McpClients.negotiations)(
-    "connects the SDK's client with the service (%s, guides/mcp)",
+    "connects the SDK's client to the service (%s, guides/mcp)",
     (mode) =>
       Effect.gen(function* () {
         const { basic } = yield* TestKeys
@@ -98,7 +98,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
       const fs = yield* FileSystem.FileSystem
       const keyFile = yield* fs.makeTempFileScoped()
       yield* fs.writeFileString(keyFile, `${basic}\n`)
-      // A misspelt setting is warned about, and debug logs are printed, but on standard error.
+      // The warning about a misspelled setting and the debug logs go to standard error.
       const { end, getErrors, receive, send } = yield* startRaw(
         ["--url", `http://127.0.0.1:${yield* servicePort}/`, "--key-file", keyFile],
         { LOG_LEVEL: "debug", METRICS_PROT: "1" },
@@ -117,7 +117,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
       assert.notInclude(getErrors(), basic)
     }).pipe(Effect.scoped))
 
-  it.effect("answers with the reason if the key is wrong or nothing listens (guides/mcp)", () =>
+  it.effect("answers with the reason if the key is wrong or no service listens (guides/mcp)", () =>
     Effect.gen(function* () {
       const url = `http://127.0.0.1:${yield* servicePort}`
       const wrong = yield* startRaw(["--url", url], { TICKERLINE_KEY: "tl_live_wrong" })

@@ -163,7 +163,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       assert.strictEqual(chosen.code, 0, chosen.err)
     }))
 
-  it.effect("prints a line for each invalid parameter, suggests paths and columns, and says where the key came from (§7.2)", () =>
+  it.effect("prints a line for each invalid parameter, suggests paths and columns, and says where it looks for the key (§7.2)", () =>
     Effect.gen(function* () {
       const { err: fields } = yield* query(["/v1/news?tikcer=A&limt=5"])
       assert.match(fields, /^ {2}tikcer: .*Did you mean ticker\?$/m)
@@ -228,7 +228,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
       assert.strictEqual((yield* query(["x", "--url", html.url])).out, "<p>no data</p>\n")
     }))
 
-  it.effect("waits until one request is allowed when the rate limit is reached, not for a full bucket (D18)", () =>
+  it.effect("waits at the rate limit until one request is allowed, not until the bucket is full (D18)", () =>
     Effect.gen(function* () {
       const { authorizations, url } = yield* startStub(`{"results":[{"a":1}]}`, {
         "content-type": "application/json",

@@ -40,8 +40,8 @@ const ask = (port: number, path: string, key: string) =>
     return `${response.status} ${JSON.stringify(Array.from(response.headers))} ${await response.text()}`
   })
 
-layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("passwords", (it) => {
-  it.effect("shows no password if an address is malformed or unreachable at the start (operations/deployment)", () =>
+layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The service", (it) => {
+  it.effect("shows no password at the start if an address is malformed or unreachable (operations/deployment)", () =>
     Effect.gen(function* () {
       const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
         const environment = { [name]: value, PORT: String(yield* chooseFreePort) }
@@ -57,7 +57,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     }))
 
   it.effect.each(["pretty", "json"])(
-    "shows no password or key in logs and responses while the database is away, with LOG_FORMAT=%s (operations/deployment)",
+    "shows no password or key in logs and responses while the database is unreachable, with LOG_FORMAT=%s (operations/deployment)",
     (format) =>
       Effect.gen(function* () {
         const database = yield* Service.copyMigratedDatabase

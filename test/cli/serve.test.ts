@@ -25,7 +25,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
       for (const { status } of yield* Fiber.join(first)) assert.strictEqual(status, 200)
     }).pipe(Effect.scoped))
 
-  it.effect("instances share a port with REUSE_PORT, even after one of them stops (operations/deployment)", () =>
+  it.effect("lets instances share a port with REUSE_PORT, even after one of them stops (operations/deployment)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const at = { port: yield* chooseFreePort, reusePort: true }
@@ -48,7 +48,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
       assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
     }).pipe(Effect.scoped))
 
-  it.effect("keeps idle connections longer than the 60 seconds of load balancers (operations/upgrades)", () =>
+  it.effect("keeps idle connections open longer than load balancers, which use 60 seconds (operations/upgrades)", () =>
     Effect.gen(function* () {
       const port = yield* ServiceInstances.startInstance({}, { port: 0 })
       const { headers } = yield* ServiceInstances.requestOverWire(port, "/health/live", "", {

@@ -1,4 +1,4 @@
-/** Tests the messages about invalid and misspelt settings, and about ports that cannot be used. */
+/** Tests the messages about invalid and misspelled settings, and about ports that cannot be used. */
 import { NodeServices } from "@effect/platform-node"
 import { assert, describe, it, layer } from "@effect/vitest"
 import { ConfigProvider, Effect, FileSystem, Option, Redacted, Result } from "effect"
@@ -78,7 +78,7 @@ const foreignVariables = `
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT _
 `.trim().split(/\s+/)
 
-describe("Settings", () => {
+describe("The check of settings", () => {
   it.effect("accepts the example of every setting (operations/settings)", () =>
     Effect.gen(function* () {
       for (const [name, { example, read }] of Object.entries(settingDefinitions)) {
@@ -87,7 +87,7 @@ describe("Settings", () => {
       }
     }))
 
-  it.effect("a message names the invalid value, what is expected, an example and the fix, but no secret (operations/settings)", () =>
+  it.effect("names in a message the invalid value, what is expected, an example and the fix, but no secret (operations/settings)", () =>
     Effect.gen(function* () {
       const acceptAnyText = new Set(["HOST", "TICKERLINE_HOME", "TICKERLINE_KEY", "METRICS_HOST"])
       assert.sameMembers(Object.keys(invalidValues), settingNames.filter((name) => !acceptAnyText.has(name)))
@@ -129,7 +129,7 @@ describe("Settings", () => {
       assert.strictEqual(lines.length, problems.length + 1)
     }))
 
-  it.effect("messages show no password, however malformed the URL is (SECURITY.md)", () =>
+  it.effect("shows no password in messages, however malformed the URL is (SECURITY.md)", () =>
     Effect.gen(function* () {
       const secret = "hunter2"
       const secrets = settingNames.filter((name) =>
@@ -153,7 +153,7 @@ describe("Settings", () => {
       assert.match(port, /^METRICS_PORT is 8080, which is also the PORT of the API\./)
     }))
 
-  it("recognizes misspelt settings, and ignores variables of other programs (operations/settings)", () => {
+  it("recognizes misspelled settings, and ignores variables of other programs (operations/settings)", () => {
     const findSimilar = (name: string, value = "x") =>
       findMisspeltSettings({ [name]: value }).map(({ similar }) => Option.getOrNull(similar))
     for (
@@ -171,7 +171,7 @@ describe("Settings", () => {
     ) assert.deepStrictEqual(findSimilar(name), [setting], name)
     assert.deepStrictEqual(foreignVariables.filter((name) => findSimilar(name).length > 0), [])
     assert.deepStrictEqual(findSimilar("TICKERLINE_PORT", "tcp://10.0.0.7:8080"), [])
-    // A setting that is set is not suggested for a misspelt variable.
+    // A setting that is set is not suggested for a misspelled variable.
     assert.deepStrictEqual(findMisspeltSettings({ DATABASE_URL: "x", DATABSE_URL: "y" }), [])
     assert.deepStrictEqual(findMisspeltSettings(Object.fromEntries(settingNames.map((name) => [name, "x"]))), [])
   })
@@ -180,8 +180,8 @@ describe("Settings", () => {
 const describeFailure = (cause: object, env: Environment = {}) =>
   Effect.provide(describeListenError(new HttpServerError.ServeError({ cause })), configOf(env))
 
-describe("A port that cannot be used", () => {
-  it.effect("names the setting to change if a port cannot be used (operations/settings)", () =>
+describe("The error about a port", () => {
+  it.effect("names the setting to change if the port cannot be used (operations/settings)", () =>
     Effect.gen(function* () {
       const socket = { address: "127.0.0.1", port: 80, syscall: "listen" }
       assert.match(
@@ -220,8 +220,8 @@ describe("A port that cannot be used", () => {
 
 const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
 
-layer(NodeServices.layer, { excludeTestServices: true })("Invalid settings", (it) => {
-  it.effect("reports all invalid settings at the start, and warns of misspelt ones (operations/settings)", () =>
+layer(NodeServices.layer, { excludeTestServices: true })("The command line", (it) => {
+  it.effect("reports all invalid settings at the start, and warns of misspelled ones (operations/settings)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem
@@ -262,7 +262,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Invalid settings", (it
       assert.notInclude(noUrl.err, "geheim")
     }))
 
-  it.effect("names METRICS_PORT if the port of the metrics is in use (operations/settings)", () =>
+  it.effect("names METRICS_PORT if the metrics port is in use (operations/settings)", () =>
     Effect.gen(function* () {
       const port = yield* chooseFreePort
       yield* Effect.acquireRelease(

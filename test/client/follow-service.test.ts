@@ -72,7 +72,7 @@ layer(Layer.fresh(Service.layer), { excludeTestServices: true, timeout: "120 sec
       })),
   )
 
-  it.effect("fails with the reason when the key is revoked, and for an unknown cursor (guides/changes)", () =>
+  it.effect("fails with the service's error if the key is revoked or the cursor is unknown (guides/changes)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const key = yield* Service.ensureAccountWithKey("follower", "ultimate")

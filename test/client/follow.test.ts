@@ -21,13 +21,13 @@ import {
 import { waitUntil } from "../support/RawSockets.ts"
 import { inputs } from "../support/Thoroughness.ts"
 
-/** As many retries of the first connection as the longest script has refusals. */
+/** Permits as many retries of the first connection as the longest script has refusals. */
 const retries: ClientOptions["retries"] = { times: 9, longestWait: "1 millis" }
 
 const makeFetchClient = (baseUrl: string, options: Partial<ClientOptions> = {}) =>
   Effect.provide(makeClient({ baseUrl, apiKey: Redacted.make("key"), retries, ...options }), FetchHttpClient.layer)
 
-/** Returns the numbers of the first changes after the cursor `after`. */
+/** Follows the feed from the cursor `after`. Returns the numbers in the cursors of the first `count` changes. */
 const follow = Effect.fnUntraced(function* (
   url: string,
   count: number,
@@ -41,13 +41,13 @@ const follow = Effect.fnUntraced(function* (
 
 const numbersTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
-/** The place in the feed that a cursor of the stub names: changes up to `number` are before it. */
+/** Returns the number of the change that a cursor of the stub follows; 0 for the beginning of the feed. */
 const numberOf = (after: string | null) => after === null ? 0 : Number.parseInt(after, 10)
 
-/** A block of the stream: a change, or a heartbeat that may move the place on. */
+/** A block of the stream: a change, a heartbeat, or (`moved`) a heartbeat with a new cursor. */
 const Block = Schema.Literals(["change", "change", "heartbeat", "moved"])
 
-/** What one connection does: it refuses, or sends blocks and is cut, as a share of their bytes. */
+/** What a connection does: it refuses the request, or sends blocks until it is cut after `cut` percent of the bytes. */
 const Connection = Schema.Struct({
   refusal: Schema.Literals(["none", "none", "none", "429", "503", "lost"]),
   blocks: Schema.Array(Block),
@@ -62,7 +62,7 @@ const refuse = (refusal: Connection["refusal"]): StubReply | undefined => {
   return refusal === "lost" ? "lost" : undefined
 }
 
-/** Returns the bytes of a connection, and the newest place that they name completely. */
+/** Returns the bytes that a connection sends before it ends or is cut. */
 const playConnection = (after: string | null, { blocks, cut, ending }: Connection) => {
   let number = numberOf(after)
   let step = Number(after?.split(".")[1] ?? 0)
@@ -78,14 +78,14 @@ const playConnection = (after: string | null, { blocks, cut, ending }: Connectio
   return bytes.subarray(0, end === "" ? Math.round(bytes.length * cut / 100) : bytes.length)
 }
 
-/** The newest id in the complete blocks of a connection. */
+/** Returns the newest id in the complete blocks of a connection; `after` if there is none. */
 const newestId = (bytes: Buffer, after: string | null) => {
   const complete = bytes.toString("utf8").split("\n\n").slice(0, -1)
   const ids = complete.flatMap((block) => [...block.matchAll(/^id: (.*)$/gm)].map(([, id = ""]) => id))
   return ids.at(-1) ?? after
 }
 
-/** A page with this number of changes, or an error. */
+/** The response to a poll: the number of changes on the page, or an error. */
 const Poll = Schema.Union([Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 5 })), Connection.fields.refusal])
 
 const total = 12
@@ -201,7 +201,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
       })
       yield* changes.follow().pipe(Stream.tap(() => busy), Stream.take(5_000), Stream.runDrain)
       assert.strictEqual(found, 5_000)
-      // 500 MB in all, of which the sockets and buffers hold a few.
+      // 500 MB in all, of which the sockets and buffers hold only a few.
       assert.isBelow(blocks, 100)
     }))
 
@@ -244,7 +244,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     }))
 
   it.effect.each(["key_revoked", "access_changed", "out_of_credit", "new_reason"])(
-    "connects again after the end %s, and fails with what the service then answers (guides/changes)",
+    "reconnects after an end event with the reason %s, and fails with the error that the service then returns (guides/changes)",
     (reason) =>
       Effect.gen(function* () {
         const { requests, url } = yield* startFeedStub((_, index) =>
@@ -287,7 +287,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     }))
 
   it.effect.each(["stream", "polling"] as const)(
-    "a signal ends a Promise client that waits (%s)",
+    "an abort signal ends a waiting Promise client (%s)",
     (via) =>
       Effect.gen(function* () {
         const { requests, url } = yield* startFeedStub(({ path }) =>
@@ -335,13 +335,13 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
 type Controller = ReadableStreamDefaultController<Uint8Array>
 type ScriptedReply = Extract<StubReply, { readonly status: number }> | ((stream: Controller) => void)
 
-/** Sends the events, and then either ends or stays open. */
+/** Makes a reply that sends the events, and then ends or stays open. */
 const events = (text: string, ending: "end" | "open"): ScriptedReply => (stream) => {
   stream.enqueue(Buffer.from(text))
   if (ending === "end") stream.close()
 }
 
-/** An HTTP client whose responses are scripted by the number of the request. */
+/** Makes an HTTP client. `answer` returns its response to each request by the request's index. */
 const scripted = (answer: (index: number) => ScriptedReply) => {
   const urls: Array<string> = []
   const respond = (reply: ScriptedReply) => {
@@ -377,8 +377,8 @@ const settle = Effect.promise(() => new Promise<void>((resolve) => setImmediate(
 const advance = (duration: Parameters<typeof TestClock.adjust>[0]) =>
   Effect.andThen(Effect.andThen(settle, TestClock.adjust(duration)), settle)
 
-describe("Waits of a follower", () => {
-  it.effect("takes a connection for lost after 45 seconds of silence, not earlier (guides/changes)", () =>
+describe("A follower", () => {
+  it.effect("considers a connection lost after 45 seconds of silence, not earlier (guides/changes)", () =>
     Effect.gen(function* () {
       const script = scripted(() => (events(formatChange(1), "open")))
       const { fiber, found } = yield* followScript(script)

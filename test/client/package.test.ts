@@ -40,7 +40,7 @@ const runOrFail = Effect.fnUntraced(function* (
 /** Path of a program that an npm package of this project provides. */
 const toolPath = (name: string) => join(projectRoot, "node_modules/.bin", name)
 
-/** Node 20 or 22, if the PATH has it. */
+/** A Node version from 20 to 23 in the PATH, if there is one. */
 const olderNode = candidatePaths("node").find((node) => {
   try {
     const [major] = execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" }).split(".")
@@ -79,7 +79,7 @@ export const same: ReadonlyArray<unknown> = [
 export const other = (code: Published.ErrorCode | "more"): Contract.ErrorCode => code
 `
 
-/** The contract over the compiled declarations, because TypeScript would take another second for the sources. */
+/** Returns the contract with imports of the compiled declarations, which TypeScript checks a second faster. */
 const contractOverDeclarations = () =>
   readFileSync(join(projectRoot, "src/client/PromiseContract.ts"), "utf8")
     .replaceAll(/ from "\.\/(\w+)\.ts"/g, ` from "./node_modules/tickerline/dist/client/$1.js"`)
@@ -169,7 +169,7 @@ const runPlainProgram = Effect.fnUntraced(function* (command: string, args: Read
   assert.isTrue(Service.valueAt(output, "isSame"))
 })
 
-/** A declaration file and every file that it imports, directly or indirectly. */
+/** Returns a declaration file and every file that it imports, directly or indirectly. */
 const importedFiles = (folder: string, file: string, found: ReadonlySet<string> = new Set()): ReadonlySet<string> => {
   if (found.has(file)) return found
   const names = Array.from(

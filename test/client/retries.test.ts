@@ -65,7 +65,7 @@ const callFor = Effect.fnUntraced(function* (
 
 const rateLimited = (after: string) => refusal(429, "rate_limit_exceeded", { "retry-after": after })
 
-describe("Retries", () => {
+describe("The client, given errors and lost connections,", () => {
   it.effect("retries a 429 after Retry-After, not earlier (D18)", () =>
     Effect.gen(function* () {
       const script = scripted(rateLimited("5"), success)
@@ -162,7 +162,7 @@ describe("Retries", () => {
     }))
 })
 
-describe("Responses that the client does not know", () => {
+describe("The client, given unknown responses,", () => {
   it.effect("drops unknown fields, and keeps unknown enum values (§9.3)", () =>
     Effect.gen(function* () {
       const account = {
@@ -258,7 +258,7 @@ describe("Responses that the client does not know", () => {
   )
 })
 
-describe("Headers and options", () => {
+describe("The client, given headers and options,", () => {
   it.effect("reports the metadata of every response, and each deprecation once (§9.4, D5, D18, D27)", () =>
     Effect.gen(function* () {
       const answers: Array<readonly [string, ResponseMetadata]> = []

@@ -1,4 +1,4 @@
-/** Every change of the contract is found and classified: §9.2 (breaking changes), §9.3 (compatible changes). */
+/** Tests that every change of the contract is classified: §9.2 (breaking changes), §9.3 (compatible changes). */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import type { ContractDifference } from "../../contract/Difference.ts"
@@ -520,7 +520,7 @@ describe("compareContracts", () => {
     assert.deepStrictEqual(compareContracts(of({ prefixItems: [item] }), of({ items: item }), today), [])
   })
 
-  it("finds no difference between the current contract and itself, also after serialization (§9.2)", () => {
+  it("finds no difference between the current contract and itself, even after serialization (§9.2)", () => {
     assert.deepStrictEqual(compareContracts(getDefaultOpenApiDocument(), getDefaultOpenApiDocument(), today), [])
     assert.deepStrictEqual(
       compareContracts(
@@ -550,7 +550,7 @@ const annotation = new Set([
   "openapi",
 ])
 
-/** The path of keys to every part of the contract. */
+/** Lists the paths to all parts of the contract, each as a list of keys. */
 const places = (value: unknown, path: ReadonlyArray<string | number> = []): Array<ReadonlyArray<string | number>> =>
   Array.isArray(value)
     ? value.flatMap((inner, index) => places(inner, [...path, index]))
@@ -572,7 +572,7 @@ const meaningless = (path: ReadonlyArray<string | number>) => {
 const at = (path: ReadonlyArray<string | number>) =>
   path.reduce<unknown>((inner, key) => Reflect.get(Object(inner), key), bare)
 
-/** Only named parts are removed, because removing an array element moves the elements after it. */
+/** The parts that the test removes: only named parts, because removing an array element moves the elements after it. */
 const removable = operations.filter((path) => !Array.isArray(at(path.slice(0, -1))) && !meaningless(path))
 
 const chosen = Arbitrary.map(

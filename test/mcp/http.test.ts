@@ -51,7 +51,7 @@ const start = Effect.fnUntraced(function* (settings: Readonly<Record<string, str
 })
 
 layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("POST /mcp", (it) => {
-  it.effect("needs a valid key, and answers like the API without one (D2, guides/mcp)", () =>
+  it.effect("requires a valid key, and without one responds like the API (D2, guides/mcp)", () =>
     Effect.gen(function* () {
       const { port, send } = yield* start()
       for (const [key, code] of [["", "missing_api_key"], ["tl_live_wrong", "invalid_api_key"]] as const) {
@@ -67,7 +67,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("POST /m
       assert.strictEqual(valueAt(bearer.json, "result", "isError"), false)
     }).pipe(Effect.scoped))
 
-  it.effect("refuses web pages of other origins with 403, and answers preflights of allowed ones (guides/mcp)", () =>
+  it.effect("refuses web pages of other origins with 403, and answers preflight requests of allowed origins (guides/mcp)", () =>
     Effect.gen(function* () {
       const port = yield* chooseFreePort
       const own = `http://127.0.0.1:${port}`
@@ -95,7 +95,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("POST /m
       assert.include(preflight.headers["access-control-allow-headers"] ?? "", "MCP-Protocol-Version")
     }).pipe(Effect.scoped))
 
-  it.effect("supports POST only (guides/mcp)", () =>
+  it.effect("refuses every other method (guides/mcp)", () =>
     Effect.gen(function* () {
       const { send } = yield* start()
       for (const method of ["GET", "PUT", "PATCH", "DELETE"]) {
@@ -171,7 +171,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("POST /m
       assert.deepStrictEqual([mismatch.status, valueAt(mismatch.json, "error", "code")], [400, -32020])
     }).pipe(Effect.scoped))
 
-  it.effect("answers an unknown version with the supported ones, and initializes with the newest (guides/mcp)", () =>
+  it.effect("answers an unknown version with the supported versions, and initializes with the newest (guides/mcp)", () =>
     Effect.gen(function* () {
       const { send } = yield* start()
       const supported = ["2026-07-28", "2025-11-25", "2025-06-18"]

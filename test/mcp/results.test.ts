@@ -1,4 +1,4 @@
-/** How results are cut to size and continued (guides/mcp). */
+/** Tests how results are shortened to the maximum size and continued (guides/mcp). */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { joinCsvCells, splitCsvCells, splitCsvRecords } from "../../src/mcp/CsvRecords.ts"
@@ -29,19 +29,23 @@ const Position = Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 100_00
 const Limit = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 50 }))
 
 describe("A page", () => {
-  it.prop("contains the position, and has at least half of the rows (guides/mcp)", [Position, Limit], ([at, max]) => {
-    const { limit, page, skip } = choosePage(at, max)
-    assert.strictEqual((page - 1) * limit + skip, at)
-    assert.isAtMost(limit, max)
-    assert.isAtLeast(limit, max / 2)
-    assert.isBelow(skip, limit)
-    if (at % max === 0) assert.deepStrictEqual([limit, skip], [max, 0])
-  })
+  it.prop(
+    "contains the position, and has at least half of the maximum number of rows (guides/mcp)",
+    [Position, Limit],
+    ([at, max]) => {
+      const { limit, page, skip } = choosePage(at, max)
+      assert.strictEqual((page - 1) * limit + skip, at)
+      assert.isAtMost(limit, max)
+      assert.isAtLeast(limit, max / 2)
+      assert.isBelow(skip, limit)
+      if (at % max === 0) assert.deepStrictEqual([limit, skip], [max, 0])
+    },
+  )
 })
 
 describe("Rows", () => {
   it.prop(
-    "fit into the limit, and none is missing in between (guides/mcp)",
+    "fit the limit, and none is left out in between (guides/mcp)",
     [Schema.Array(Schema.Array(Schema.String))],
     ([rows]) => {
       const maxTokens = 60
@@ -53,7 +57,7 @@ describe("Rows", () => {
     },
   )
 
-  it("are shortened inside if the first one is too long (guides/mcp)", () => {
+  it("are reduced to the first one, with its texts shortened, if it is too long (guides/mcp)", () => {
     const { isShortened, rows } = fitRows([{ id: 1, body: "x".repeat(10_000), list: Array(5000).fill("y") }], 100)
     assert.isTrue(isShortened)
     assert.isAtMost(estimateTokens(rows[0]), 100)

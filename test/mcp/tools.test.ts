@@ -40,7 +40,7 @@ const call = Effect.fnUntraced(function* (tool: string, args: Readonly<Record<st
 /** A header or a row, in which quoted cells may have several lines. */
 const csvRecord = /(?:"(?:[^"]|"")*"|[^"\n])+/g
 
-/** Reads all rows of a list with cursors. Returns the records, and how many calls it needed. */
+/** Reads all rows of a list with cursors. Returns the rows, and the result of each call. */
 const readAll = Effect.fnUntraced(function* (args: Readonly<Record<string, unknown>>, limit = 1000) {
   const records: Array<unknown> = []
   const results: Array<unknown> = []
@@ -61,7 +61,7 @@ const readAll = Effect.fnUntraced(function* (args: Readonly<Record<string, unkno
 
 describe("The details of the endpoints", () => {
   layer(Layer.empty)((it) => {
-    it.effect("name columns with third-party text that exist (guides/mcp)", () =>
+    it.effect("name only existing columns as third-party text (guides/mcp)", () =>
       Effect.sync(() => {
         const marked = getQueryableEndpoints().filter(({ thirdPartyText }) => thirdPartyText.length > 0)
         assert.isAbove(marked.length, 8)
@@ -129,7 +129,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
       }).pipe(Effect.scoped),
   )
 
-  it.effect("finds endpoints with parameters, columns, tier, availability and price (guides/mcp)", () =>
+  it.effect("finds endpoints, and describes their parameters, columns, tier, availability and price (guides/mcp)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const all = yield* callWithKey(basic, "find_endpoint", {})
@@ -217,7 +217,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
       ["/v1/newz", {}],
     ] as const,
   )(
-    "refuses the same as the API, in the same words: %s %o (guides/mcp)",
+    "refuses the same calls as the API, in the same words: %s %o (guides/mcp)",
     ([endpoint, parameters]) =>
       Effect.gen(function* () {
         const { ultimate: key } = yield* TestKeys
@@ -332,7 +332,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
       assert.strictEqual(valueAt(usage.body, "results", 3, "request_id"), valueAt(value, "request_id"))
     }))
 
-  it.effect("refuses without credit, and says not to repeat the call (D13, guides/mcp)", () =>
+  it.effect("refuses calls without credit, and says not to repeat them (D13, guides/mcp)", () =>
     Effect.gen(function* () {
       const { key } = yield* CustomerUsage.createCustomer("mcp credit", { balance: 0 })
       const { isError, value } = yield* callWithKey(key, "query", { endpoint: "/v1/news" })
@@ -367,7 +367,7 @@ const smallResults = Service.sampleDataLayer.pipe(
 )
 
 layer(smallResults, { excludeTestServices: true, timeout: "120 seconds" })("Small limits", (it) => {
-  it.effect("cut a result after a row, and the cursor continues with the next one (guides/mcp)", () =>
+  it.effect("cut a result after a complete row, and the cursor continues with the next row (guides/mcp)", () =>
     Effect.gen(function* () {
       const { ultimate: key } = yield* TestKeys
       const parameters = { ticker: "GAP7,LUX8,MYC2" }
@@ -427,7 +427,7 @@ layer(smallResults, { excludeTestServices: true, timeout: "120 seconds" })("Smal
       assert.isAtMost(Buffer.byteLength(text), 4500)
     }))
 
-  it.effect("count each call, and a refusal says how long to wait (D18, guides/mcp)", () =>
+  it.effect("each tool call counts toward the rate limit, and a refusal says how long to wait (D18, guides/mcp)", () =>
     Effect.gen(function* () {
       const { key } = yield* CustomerUsage.createCustomer("mcp limit")
       const client = yield* connect(key)

@@ -1,4 +1,4 @@
-"""Runs the same test with the synchronous and with the asynchronous client."""
+"""Drivers that run the same test with the synchronous and with the asynchronous client."""
 
 import asyncio
 import time

@@ -29,7 +29,7 @@ CLOSE = "Connection: close\r\n"
 class ScriptedServer:
     url: str
     requests: list[str] = field(default_factory=list)
-    """The heads of the requests."""
+    """The request line and headers of each request."""
 
 
 def response(status: int, headers: Mapping[str, str], body: bytes = b"") -> bytes:
@@ -62,7 +62,7 @@ def chunked_response(
 
 @contextmanager
 def scripted_server(*responses: bytes | Iterable[bytes]) -> Iterator[ScriptedServer]:
-    """Each connection gets the next response, and is then closed. An empty response is a lost connection."""
+    """Starts a server. Each connection gets the next response, and is then closed; an empty response is a lost one."""
     with socket.create_server(("127.0.0.1", 0)) as listener:
         server = ScriptedServer(f"http://127.0.0.1:{listener.getsockname()[1]}")
         thread = threading.Thread(target=_serve, args=(listener, server, responses))

@@ -32,7 +32,7 @@ def find_free_port() -> int:
 
 @contextlib.contextmanager
 def running_service() -> Iterator[Service]:
-    """The service of TICKERLINE_URL and TICKERLINE_KEY; without them, a new one."""
+    """Uses the service at TICKERLINE_URL with TICKERLINE_KEY; without these variables, starts a new service."""
     if "TICKERLINE_URL" in os.environ:
         yield Service(os.environ["TICKERLINE_URL"], os.environ["TICKERLINE_KEY"])
         return
@@ -55,7 +55,7 @@ def running_service() -> Iterator[Service]:
 
 
 def _read_key(process: "subprocess.Popen[str]") -> str:
-    """The demo key, which the service prints when it is ready."""
+    """Returns the demo key, which the service prints when it is ready."""
     assert process.stdout is not None
     output = ""
     for line in process.stdout:

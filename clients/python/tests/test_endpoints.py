@@ -34,7 +34,7 @@ REQUIRED: dict[str, dict[str, Any]] = {
 
 
 def query_of(name: str) -> dict[str, Any]:
-    """A query that returns rows."""
+    """Returns a query for which the endpoint returns rows."""
     parameters = inspect.signature(getattr(Tickerline, name)).parameters
     return REQUIRED.get(name) or ({"ticker": "GAP7"} if "ticker" in parameters else {})
 

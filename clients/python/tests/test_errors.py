@@ -1,4 +1,4 @@
-"""The mistakes that users make, and what they see."""
+"""Mistakes of users, and the errors that they get."""
 
 import pickle
 

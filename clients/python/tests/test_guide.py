@@ -18,7 +18,7 @@ def test_has_examples() -> None:
     assert len(EXAMPLES) >= 6
 
 
-# The examples leave their connections to the end of the program.
+# The examples leave their connections open until the program ends.
 @pytest.mark.filterwarnings("ignore::ResourceWarning")
 @pytest.mark.parametrize("program", EXAMPLES, ids=lambda program: program.split("\n")[-2])
 def test_example_prints_what_the_guide_shows(

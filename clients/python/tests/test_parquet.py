@@ -50,12 +50,12 @@ def is_list(value: object) -> bool:
 
 
 def plain(rows: Rows) -> Rows:
-    """Lists of all libraries become lists. Decimals and moments compare by value."""
+    """Converts the list types of all libraries to lists. Decimals and datetimes already compare by value."""
     return [{name: list(value) if is_list(value) else value for name, value in row.items()} for row in rows]
 
 
 def flat(rows: Rows, columns: list[str]) -> Rows:
-    """One row per owner of a filing. A column that a row lacks is null."""
+    """Returns one row per owner of a filing. A column that a row lacks is null."""
     records = [{**row, **owner} for row in rows for owner in (row["owners"] if "owner_count" in row else [row])]
     return [{name: record.get(name) for name in columns} for record in records]
 
@@ -66,7 +66,7 @@ ENDPOINTS = {
     if isinstance(endpoint, ListEndpoint)
 }
 
-# Their rows depend on the requests of the test itself.
+# Endpoints whose rows change with the requests of the test itself.
 CHANGING = {"usage", "usage_daily", "account_api_keys"}
 
 CALLS: list[tuple[str, dict[str, Any]]] = [

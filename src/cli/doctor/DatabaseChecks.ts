@@ -362,7 +362,7 @@ export const checkDatasetRows = Effect.gen(function* () {
   ]
 })
 
-/** Age of the newest successful ingest that causes a warning. A daily run may be skipped once. */
+/** Maximum age of the newest successful ingest without a warning. A daily run may be skipped once. */
 const maxIngestAgeHours = 50
 
 /** Reports when the SEC's documents were last ingested, and why the newest run failed. */

@@ -77,7 +77,7 @@ const checkHomeFolder = Effect.fnUntraced(function* (home: string) {
 
 interface EmbeddedCheckResult {
   readonly findings: ReadonlyArray<DoctorFinding>
-  /** URL of the running server. None if the server is not running. */
+  /** URL of the server; `None` if the server is not running. */
   readonly url: Option.Option<Redacted.Redacted>
 }
 

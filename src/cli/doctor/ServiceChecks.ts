@@ -42,7 +42,7 @@ const OpenApiInfo = Schema.fromJsonString(Schema.Struct({
   info: Schema.Struct({ title: Schema.String, version: Schema.String }),
 }))
 
-/** Reads the title and version from the OpenAPI document. Returns none if another program responds. */
+/** Reads the title and version from the OpenAPI document; `None` if there is no such document. */
 const identifyService = Effect.fnUntraced(
   function* (origin: string) {
     const response = yield* HttpClient.get(`${origin}/v1/openapi.json`)
@@ -73,7 +73,7 @@ export const checkPort = Effect.gen(function* () {
       ? makeWarningFinding(
         "port",
         `${port} is free, but may need special permission`,
-        "Set PORT to 1024 or higher, behind a load balancer.",
+        "Set PORT to 1024 or higher, and let a load balancer listen on the lower port.",
       )
       : makePassedFinding("port", `${port} is free; the service is not running`)
   }

@@ -20,7 +20,7 @@ import { makeRefusedError, parseExactJson, type QueryCommandError } from "./Quer
 
 const path = "/v1/changes"
 
-/** Reads each change as a line of JSON with all its digits. */
+/** Makes a reader that keeps each change as a line of JSON, with all digits of its numbers. */
 const makeReader = (arrow: string): ChangeReader<string, QueryCommandError> => {
   const readError = ({ metadata: { retry_after_seconds, status }, text }: RawResponse) =>
     Effect.fail(makeRefusedError({ status, text, retryAfterSeconds: retry_after_seconds }, arrow))

@@ -65,7 +65,7 @@ const formatDeprecation = ({ page: { metadata: { deprecated } } }: QueryResult) 
   return [`This endpoint is deprecated${successor === null ? "." : `. Use ${successor} instead.`}`]
 }
 
-/** One line for each company whose symbol has changed or whose rows are incomplete. */
+/** Formats one line for each company whose symbol has changed or whose rows are incomplete. */
 const formatLineages = ({ page: { metadata: { lineages } } }: QueryResult, arrow: string) =>
   lineages.filter(({ omitted_rows, periods }) => periods.length > 1 || omitted_rows > 0).map(
     ({ omitted_rows, periods }) => {
@@ -97,7 +97,7 @@ const fetchWithProgress = Effect.fnUntraced(function* (request: QueryRequest, ma
 const binaryError =
   "A Parquet file is binary, so it is not printed on a terminal. Write it to a file with -o FILE, or to a pipe."
 
-/** Writes to `<file>.part`, which becomes the file after the last byte. */
+/** Writes to `<file>.part`, and renames that file after the last byte. */
 const writeFile = Effect.fnUntraced(function* <E>(bytes: Stream.Stream<Uint8Array, E>, file: string) {
   const fs = yield* FileSystem.FileSystem
   const part = `${file}.part`

@@ -68,7 +68,7 @@ export interface QueryRequest {
   /** The query string with its `?`, or empty. */
   readonly search: string
   readonly apiKey: Option.Option<Redacted.Redacted>
-  /** `→`, or `->` on an ASCII terminal. */
+  /** The arrow in messages: `→`, or `->` on an ASCII terminal. */
   readonly arrow: string
 }
 
@@ -79,7 +79,7 @@ interface Page {
   readonly isJson: boolean
   readonly metadata: ResponseMetadata
   readonly rows: ReadonlyArray<ResponseRow>
-  /** The query string of the next page. */
+  /** The query string of the next page; `None` on the last page. */
   readonly nextSearch: Option.Option<string>
 }
 
@@ -95,7 +95,7 @@ const findNextSearch = (links: string | undefined) => {
     : Option.none()
 }
 
-/** The sender of the client. It does not retry, because the user is waiting. */
+/** Makes a request sender that does not retry, because the user is waiting. */
 export const makeSender = ({ apiKey, baseUrl }: QueryRequest) =>
   makeRequestSender({
     baseUrl,

@@ -45,7 +45,7 @@ const toCell = (value: unknown, arrow: string): TableCell => {
   return formatSymbolHistory(value, arrow) ?? JSON.stringify(value)
 }
 
-/** Column names in the order in which the rows first use them. */
+/** Lists the column names in the order in which the rows first use them. */
 export const listColumnNames = (rows: ReadonlyArray<ResponseRow>) =>
   Array.from(new Set(rows.flatMap((row) => Object.keys(row))))
 
@@ -83,14 +83,14 @@ const getList = (value: unknown, name: string): ReadonlyArray<unknown> => {
   return Array.isArray(list) ? list : []
 }
 
-/** NaN if there is no such number. `parseExactJson` keeps numbers as raw JSON, so they have to be printed first. */
+/** Returns a number, or NaN. Serializes the value first, because `parseExactJson` keeps numbers as raw JSON. */
 const getNumber = (value: unknown, name: string) =>
   Predicate.hasProperty(value, name) ? Number(JSON.stringify(value[name])) : Number.NaN
 
 const getText = (value: unknown, name: string) =>
   Predicate.hasProperty(value, name) && typeof value[name] === "string" ? value[name] : undefined
 
-/** One line for each possible history of an ambiguous symbol. */
+/** Formats one line for each possible history of an ambiguous symbol. */
 const formatCandidates = (symbol: unknown, arrow: string) => {
   const candidates = getList(symbol, "candidates")
   const lines = candidates.map((candidate) => {
@@ -104,7 +104,7 @@ const formatCandidates = (symbol: unknown, arrow: string) => {
   return omitted > 0 ? [...lines, `  There are ${omitted} more issuers.`] : lines
 }
 
-/** The possible histories of each ambiguous symbol, and how to choose one (§4.1, ambiguous lineage; D35). */
+/** Formats the possible histories of each ambiguous symbol, and how to choose one (§4.1, ambiguous lineage; D35). */
 const formatAmbiguousSymbols = (details: unknown, arrow: string) => {
   const list = getList(details, "symbols")
   const symbols = list.length === 0 ? [details] : list
@@ -116,7 +116,7 @@ const formatAmbiguousSymbols = (details: unknown, arrow: string) => {
   return [...symbols.flatMap((symbol) => formatCandidates(symbol, arrow)), ...advice]
 }
 
-/** One line per invalid parameter. Empty for a single parameter, which the error's message already describes. */
+/** Formats one line per invalid parameter; none for a single parameter, which the error's message describes. */
 const formatInvalidParameters = (details: unknown) => {
   const fields = getList(details, "fields")
   if (fields.length < 2) return []

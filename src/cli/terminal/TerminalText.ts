@@ -1,11 +1,11 @@
 /** Measures, shortens and escapes text for a terminal. */
 import stringWidth from "string-width"
 
-/** `1 row`, `2 rows`. */
+/** Formats a count with its noun: `1 row`, `2 rows`. */
 export const formatCount = (count: number, singular: string, plural = `${singular}s`) =>
   `${count} ${count === 1 ? singular : plural}`
 
-/** Width in terminal columns; East Asian characters and emoji take two. */
+/** Returns the width in terminal columns; East Asian characters and emoji take two. */
 export const displayWidth = (text: string) => stringWidth(text)
 
 const escapeCharacter = (character: string) => {

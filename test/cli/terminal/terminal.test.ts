@@ -19,7 +19,7 @@ const found = (program: string) => candidatePaths(program).find(isExecutable)
 
 const isSet = (name: string) => (process.env[name] ?? "") !== ""
 
-/** Tests are skipped if a program is missing, and fail instead if one of these variables is set. */
+/** Whether a test fails if the program is missing. Otherwise, the test is skipped. */
 const isRequired = (program: string) => isSet(/zsh|fish/.test(program) ? "REQUIRE_SHELLS" : "REQUIRE_TERMINAL")
 
 const needing = (programs: ReadonlyArray<string>, name: string) => {
@@ -58,7 +58,7 @@ const escape = String.fromCharCode(27)
 const colours = new RegExp(`${escape}\\[\\d+(;\\d+)*m`)
 const clear = "\r\u001b[K"
 
-layer(NodeServices.layer, { excludeTestServices: true })("a terminal", (it) => {
+layer(NodeServices.layer, { excludeTestServices: true })("A command on a terminal", (it) => {
   const bar = needing(
     ["script", "stty"],
     "shows the percentage, rate and remaining time of a long operation (operations/command-line)",

@@ -26,7 +26,7 @@ const screen = (columns: number, more: Partial<OutputCapabilities> = {}): Output
 
 const controlSequence = /[\p{Cc}\p{Bidi_Control}\u2028\u2029]/u
 
-describe("Text on a terminal", () => {
+describe("Output on a terminal", () => {
   it.prop("escapes all control characters and bidirectional marks (operations/command-line)", [
     Schema.String,
   ], ([text]) => {
@@ -64,7 +64,7 @@ describe("Text on a terminal", () => {
 const Cells = Schema.Array(Schema.Array(Schema.NullOr(Schema.String)))
 
 describe("A table", () => {
-  it.prop("fits a table to the terminal and names hidden columns (operations/command-line)", [
+  it.prop("fits the terminal, and names hidden columns (operations/command-line)", [
     Cells,
     Schema.Array(Schema.Boolean),
     integer(12, 120),
@@ -81,7 +81,7 @@ describe("A table", () => {
     for (const line of formatRecord({ columns, rows }, screen(width))) assert.isAtMost(displayWidth(line), width)
   })
 
-  it.prop("prints every cell completely in a file (operations/command-line)", [Cells], ([rows]) => {
+  it.prop("contains every cell in full in a file (operations/command-line)", [Cells], ([rows]) => {
     const width = Math.max(0, ...rows.map((row) => row.length))
     const columns = Array.from({ length: width }, (_, index) => ({ name: `c${index}`, isNumber: false }))
     const { hiddenColumns, lines } = formatTable({ columns, rows }, screen(Number.POSITIVE_INFINITY))
@@ -122,7 +122,7 @@ const state = (more: Partial<ProgressState>): ProgressState => ({
 })
 
 describe("Progress", () => {
-  it.prop("fits the progress line to every terminal (operations/command-line)", [
+  it.prop("fits every terminal as a line (operations/command-line)", [
     Schema.String,
     integer(0, 2_000_000_000),
     Schema.NullOr(integer(0, 2_000_000_000)),

@@ -26,16 +26,16 @@ MAX_PAGE_ROWS = 100
 
 @dataclass
 class Reading:
-    """What is known about the rows that were read so far."""
+    """Facts about the rows that have been read so far."""
 
     metadata: ResponseMetadata | None = None
     """The metadata of the last response."""
     cost_microdollars: int = 0
     """The total cost of the responses. With ``limit="all"`` it is known after the last row."""
     rows_expected: int | None = None
-    """The number of rows, with ``limit="all"``."""
+    """The number of rows that the service announced, with ``limit="all"``."""
     is_digest_verified: bool = False
-    """With ``limit="all"``: whether the last row was followed by a digest, which matched. A proxy may remove it."""
+    """With ``limit="all"``: whether a digest followed the last row and matched. A proxy may remove the digest."""
 
     def _add_page(self, metadata: ResponseMetadata) -> None:
         self.metadata = metadata
@@ -66,7 +66,7 @@ class Rows(Reading, Iterator[Row]):
         self.close()
 
     def close(self) -> None:
-        """Ends the response. Rows that were not read are not charged, except those that are on their way."""
+        """Ends the response. Rows that were not read are not charged, except those that were already sent."""
         self._rows.close()
 
     def _pages(
@@ -115,7 +115,7 @@ class AsyncRows(Reading, AsyncIterator[Row]):
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Ends the response. Rows that were not read are not charged, except those that are on their way."""
+        """Ends the response. Rows that were not read are not charged, except those that were already sent."""
         await self._rows.aclose()
 
     async def _pages(
@@ -180,11 +180,11 @@ class Call(Generic[Body]):
         return self.get_with_metadata().body
 
     def get_with_metadata(self) -> Response[Body]:
-        """Also returns what the headers say: cost, limits, dropped tickers, request id."""
+        """Sends the request. Also returns the metadata in the headers: cost, limits, dropped tickers, request id."""
         return self._sender.get(self._endpoint, self._query, self._caller)
 
     def estimate(self) -> types.Estimate:
-        """The price of the request, which is not charged."""
+        """Returns the price of the request, without sending or charging it."""
         query = _estimate_query(self._endpoint.path, self._query)
         return self._sender.get(_contract.ESTIMATE_ENDPOINT, query, self._caller).body["results"][0]
 
@@ -201,7 +201,7 @@ class ListCall(Call[Body], Generic[Body, Row]):
         return self.rows()
 
     def pages(self) -> Iterator[Body]:
-        """All pages, from ``page`` (default: 1) to the last. A page is requested when the loop reaches it."""
+        """Iterates over all pages from ``page`` (default: 1) on. Requests each page when the loop reaches it."""
         page: int | None = None
         while True:
             query = self._query if page is None else {**self._query, "page": page}
@@ -212,7 +212,7 @@ class ListCall(Call[Body], Generic[Body, Row]):
                 return
 
     def rows(self) -> Rows[Row]:
-        """The rows of all pages. ``limit`` is the number of rows per request, 100 by default.
+        """Iterates over the rows of all pages. ``limit`` is the number of rows per request, 100 by default.
 
         With ``limit="all"``, one response contains all rows. They are read one by one, and their number and digest are
         verified after the last row; ``IncompleteExport`` is raised if they are wrong.
@@ -272,13 +272,13 @@ class ListCall(Call[Body], Generic[Body, Row]):
         timezone: str = "America/New_York",
         max_rows: int | None = None,
     ) -> "pandas.DataFrame | polars.DataFrame":
-        """All rows, read as ``limit="all"``, as a data frame.
+        """Reads all rows with ``limit="all"``, and returns them as a data frame.
 
         Args:
             backend: ``pandas`` or ``polars``.
             decimals: ``decimal``: exact; objects in pandas, ``Decimal`` columns in polars. ``arrow``: exact; Arrow
                 decimals in pandas too. ``float64``: the nearest floats.
-            timezone: The time zone of datetimes, which does not change the moments.
+            timezone: The time zone of datetimes. It does not change the instants.
             max_rows: Reads only the first rows.
         """
         with closing(Rows(self._sender, self._endpoint, _frame_query(self._query, max_rows), self._caller)) as rows:
@@ -302,11 +302,11 @@ class AsyncCall(Generic[Body]):
         return (await self.get_with_metadata()).body
 
     async def get_with_metadata(self) -> Response[Body]:
-        """Also returns what the headers say: cost, limits, dropped tickers, request id."""
+        """Sends the request. Also returns the metadata in the headers: cost, limits, dropped tickers, request id."""
         return await self._sender.get(self._endpoint, self._query, self._caller)
 
     async def estimate(self) -> types.Estimate:
-        """The price of the request, which is not charged."""
+        """Returns the price of the request, without sending or charging it."""
         query = _estimate_query(self._endpoint.path, self._query)
         return (await self._sender.get(_contract.ESTIMATE_ENDPOINT, query, self._caller)).body["results"][0]
 
@@ -323,7 +323,7 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         return self.rows()
 
     async def pages(self) -> AsyncIterator[Body]:
-        """All pages, from ``page`` (default: 1) to the last. A page is requested when the loop reaches it."""
+        """Iterates over all pages from ``page`` (default: 1) on. Requests each page when the loop reaches it."""
         page: int | None = None
         while True:
             query = self._query if page is None else {**self._query, "page": page}
@@ -334,7 +334,7 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
                 return
 
     def rows(self) -> AsyncRows[Row]:
-        """The rows of all pages. ``limit`` is the number of rows per request, 100 by default.
+        """Iterates over the rows of all pages. ``limit`` is the number of rows per request, 100 by default.
 
         With ``limit="all"``, one response contains all rows. They are read one by one, and their number and digest are
         verified after the last row; ``IncompleteExport`` is raised if they are wrong.
@@ -342,7 +342,7 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         return AsyncRows(self._sender, self._endpoint, _rows_query(self._query), self._caller)
 
     async def download(self, file: str | PathLike[str], *, file_format: FileFormat = "parquet") -> ExportFile:
-        """Writes the complete list to a file, as ``ListCall.download``."""
+        """Writes the complete list to a file, like ``ListCall.download``."""
         query: Query = {**self._query, "limit": "all", "format": file_format}
         path = self._endpoint.path
         async with self._sender.stream(path, query, self._caller) as (response, metadata):
@@ -384,7 +384,7 @@ class AsyncListCall(AsyncCall[Body], Generic[Body, Row]):
         timezone: str = "America/New_York",
         max_rows: int | None = None,
     ) -> "pandas.DataFrame | polars.DataFrame":
-        """All rows as a data frame, as ``ListCall.frame``."""
+        """Returns all rows as a data frame, like ``ListCall.frame``."""
         rows: list[Row] = []
         reading = AsyncRows(self._sender, self._endpoint, _frame_query(self._query, max_rows), self._caller)
         async with aclosing(reading):

@@ -1,4 +1,4 @@
-"""Follows the change feed over any number of connections. Each continues from the newest cursor."""
+"""Follows the change feed over any number of connections. Each connection continues from the newest cursor."""
 
 from collections.abc import AsyncGenerator, AsyncIterator, Generator, Iterator
 from contextlib import aclosing
@@ -34,7 +34,7 @@ class Event:
 
     name: str
     id: str | None
-    """The last id of the stream so far."""
+    """The newest id that the stream has sent so far."""
     data: str
 
 
@@ -48,7 +48,7 @@ class EventParser:
         self._data: list[str] = []
 
     def feed(self, chunk: bytes) -> Iterator[Event]:
-        """The events that the chunk ends, including those without data."""
+        """Returns the events that the chunk completes, including those without data."""
         *ends, rest = chunk.split(b"\n")
         for end in ends:
             line = b"".join([*self._line, end]).removesuffix(b"\r").decode("utf-8", "replace")
@@ -73,7 +73,7 @@ class EventParser:
 
 
 class Follower:
-    """The place in the feed, and the failures in a row."""
+    """The state of following the feed: the newest cursor, and the number of consecutive failures."""
 
     def __init__(self, settings: Settings, query: Query, via: Via) -> None:
         self.settings = settings
@@ -88,7 +88,7 @@ class Follower:
         return FollowExchange(self, {**self._query, "after": self._after})
 
     def delay(self, status: int | None, retry_after: float | None) -> float | None:
-        """Seconds before the next connection; None if there is none. The first one is retried like any request."""
+        """Returns the seconds before the next connection; None to give up. Retries the first like any other request."""
         if status is None or status in RETRYABLE_STATUSES:
             self._failures += 1
         policy = self.settings.retry_policy
@@ -107,7 +107,7 @@ class Follower:
         return StreamReader(self, metadata)
 
     def move_to(self, cursor: str | None) -> None:
-        """Called for each event, also if the cursor is the same."""
+        """Moves to the cursor of an event. Must be called for each event, even if the cursor is unchanged."""
         if cursor and cursor != self._after:
             self._after = cursor
             self._failures = 0
@@ -115,7 +115,7 @@ class Follower:
             self._failures = 0
 
     def delay_after_loss(self, metadata: ResponseMetadata) -> float:
-        """Seconds before the next connection. Raises ``NoAnswer`` if there is none."""
+        """Returns the seconds before the next connection. Raises ``NoAnswer`` to give up."""
         delay = self.delay(None, None)
         if delay is not None:
             return delay
@@ -128,7 +128,7 @@ class Follower:
 
 
 class FollowExchange(Exchange):
-    """A connection of a follower, which decides about retries."""
+    """A connection of a follower. The follower decides about retries."""
 
     def __init__(self, follower: Follower, query: Query) -> None:
         super().__init__(follower.settings, follower.path, query)
@@ -147,13 +147,13 @@ class StreamReader:
 
     def __init__(self, follower: Follower, metadata: ResponseMetadata) -> None:
         self.is_ended = False
-        """Whether the service has said that it ends the stream."""
+        """Whether the service has announced the end of the stream."""
         self._follower = follower
         self._metadata = metadata
         self._parser = EventParser()
 
     def feed(self, chunk: bytes) -> Iterator[types.Change]:
-        """The changes in the chunk. Raises the error of a gap."""
+        """Returns the changes that the chunk completes. Raises the error of a ``gap`` event."""
         for event in self._parser.feed(chunk):
             self._follower.move_to(event.id)
             if event.name == "change":
@@ -182,7 +182,7 @@ def is_event_stream(response: httpx.Response) -> bool:
 
 
 class Changes(Iterator[types.Change]):
-    """Changes, without end. Close it, or use ``with``, if you stop early."""
+    """An endless iterator over changes. Close it, or use ``with``, if you stop early."""
 
     def __init__(self, sender: Sender, query: Query, via: Via, interval: float, caller: Caller) -> None:
         follower = Follower(sender.settings, query, via)
@@ -230,7 +230,7 @@ class Changes(Iterator[types.Change]):
 
 
 class AsyncChanges(AsyncIterator[types.Change]):
-    """Changes, without end. Close it, or use ``async with``, if you stop early."""
+    """An endless iterator over changes. Close it, or use ``async with``, if you stop early."""
 
     def __init__(self, sender: AsyncSender, query: Query, via: Via, interval: float, caller: Caller) -> None:
         follower = Follower(sender.settings, query, via)

@@ -1,4 +1,4 @@
-"""The clients."""
+"""The synchronous and the asynchronous client."""
 
 from collections.abc import Mapping
 
@@ -15,10 +15,10 @@ from ._structures import Body, Endpoint, ListEndpoint, Row
 
 
 class Tickerline(Endpoints):
-    """The synchronous client. Threads may share one.
+    """The synchronous client. Threads may share a client.
 
     Args:
-        base_url: ``https://api.example.com``, optionally with a path prefix before ``/v1``.
+        base_url: Such as ``https://api.example.com``, optionally with a path prefix before ``/v1``.
         api_key: Sent as ``Authorization: Bearer``. Optional for endpoints that require no key.
         retries: Retries per request after 429, 502, 503, 504, a lost connection or a timeout; 0 disables them.
         longest_wait: Maximum delay before a retry, seconds. A call fails at once if ``Retry-After`` is longer.
@@ -68,10 +68,11 @@ class Tickerline(Endpoints):
         via: Via = "stream",
         interval: float = 1.0,
     ) -> Changes:
-        """The changes from ``after`` on, without end, each exactly once.
+        """Iterates over the changes from ``after`` on, without end, each exactly once.
 
-        Connects again after a lost connection and after 429, 502, 503 and 504, from the last change. Raises the error
-        of the service if that cannot help, such as ``CursorExpired``, and ``NoAnswer`` after ten failures in a row.
+        Reconnects after a lost connection and after 429, 502, 503 and 504, and continues after the last change. Raises
+        the error of the service if reconnecting cannot help, such as ``CursorExpired``, and ``NoAnswer`` after ten
+        failures in a row.
 
         Args:
             dataset: Only changes of these datasets.
@@ -142,10 +143,11 @@ class AsyncTickerline(AsyncEndpoints):
         via: Via = "stream",
         interval: float = 1.0,
     ) -> AsyncChanges:
-        """The changes from ``after`` on, without end, each exactly once.
+        """Iterates over the changes from ``after`` on, without end, each exactly once.
 
-        Connects again after a lost connection and after 429, 502, 503 and 504, from the last change. Raises the error
-        of the service if that cannot help, such as ``CursorExpired``, and ``NoAnswer`` after ten failures in a row.
+        Reconnects after a lost connection and after 429, 502, 503 and 504, and continues after the last change. Raises
+        the error of the service if reconnecting cannot help, such as ``CursorExpired``, and ``NoAnswer`` after ten
+        failures in a row.
 
         Args:
             dataset: Only changes of these datasets.

@@ -79,14 +79,14 @@ class UnreadableAnswer(TickerlineError):
 class IncompleteExport(TickerlineError):
     """A ``limit=all`` response ended early, or its rows differ from those that the service sent.
 
-    Rows that were already returned may be wrong if ``reason`` is ``digest``; otherwise they are right, but not all.
+    Rows that were already returned may be wrong if ``reason`` is ``digest``. Otherwise, they are right but incomplete.
     """
 
     code = "incomplete_export"
     reason: Literal["connection", "row_count", "digest"]
     rows_received: int
     rows_expected: int | None
-    """The header ``X-Row-Count``."""
+    """The number of rows in the header ``X-Row-Count``."""
 
     def __init__(
         self,

@@ -18,15 +18,15 @@ FileFormat = Literal["parquet", "csv", "ndjson"]
 
 @dataclass(frozen=True)
 class ExportFile:
-    """A complete list in a file."""
+    """A file with a complete list."""
 
     path: Path
     rows: int | None
-    """The header ``X-Row-Count``."""
+    """The number of rows in the header ``X-Row-Count``."""
     size: int
-    """Bytes of the file, which determine the cost."""
+    """Size of the file in bytes, which determines the cost."""
     is_digest_verified: bool
-    """Whether the last byte was followed by a digest, which matched. A proxy may remove it."""
+    """Whether a digest followed the last byte and matched. A proxy may remove the digest."""
     metadata: ResponseMetadata
 
 
@@ -42,7 +42,7 @@ class ExportVerifier:
         self._hash = hashlib.sha256()
 
     def verify(self, trailers: Mapping[str, str]) -> None:
-        """Verifies the digest, and reads the cost, in the trailers. Raises ``IncompleteExport``."""
+        """Reads the cost in the trailers, and verifies the digest. Raises ``IncompleteExport`` if it is wrong."""
         digest = re.search(r"(?:^|[,\s])sha-256=:([A-Za-z0-9+/=]+):", trailers.get("unencoded-digest", ""))
         if digest is not None:
             if digest[1] != base64.b64encode(self._hash.digest()).decode("ascii"):
@@ -63,7 +63,7 @@ class ExportVerifier:
 
 
 class ExportWriter(ExportVerifier):
-    """Writes one response to ``<file>.part``, which becomes the file after the last byte."""
+    """Writes one response to ``<file>.part``, and renames that file after the last byte."""
 
     def __init__(
         self, path: str, metadata: ResponseMetadata, headers: Mapping[str, str], file: Path, file_format: FileFormat
@@ -83,7 +83,7 @@ class ExportWriter(ExportVerifier):
         self._output.write(chunk)
 
     def finish(self, trailers: Mapping[str, str]) -> ExportFile:
-        """Verifies the file. Raises ``IncompleteExport``."""
+        """Verifies the file. Raises ``IncompleteExport`` if it is wrong or incomplete."""
         self.verify(trailers)
         if self._format == "parquet" and self._end != b"PAR1":
             raise self.incomplete("connection", f"The file of {self._path} has no end")
@@ -92,7 +92,7 @@ class ExportWriter(ExportVerifier):
         return ExportFile(self._file, self.rows_expected, self._size, self.is_digest_verified, self.metadata)
 
     def lost(self) -> IncompleteExport:
-        """The error after a lost connection."""
+        """Makes the error for a lost connection."""
         return self.incomplete("connection", f"The response of {self._path} ended after {self._size} bytes")
 
     def close(self) -> None:
@@ -130,7 +130,7 @@ class ExportReader(ExportVerifier, Generic[Body, Row]):
         self.verify(trailers)
 
     def lost(self) -> IncompleteExport:
-        """The error after a lost connection."""
+        """Makes the error for a lost connection."""
         expected = "" if self.rows_expected is None else f" of {self.rows_expected}"
         return self.incomplete(
             "connection", f"The response of {self._endpoint.path} ended after {self.rows_received}{expected} rows"

@@ -19,7 +19,7 @@ Record: TypeAlias = Mapping[str, object]
 
 DECIMAL_PRECISION = 38
 DECIMAL_SCALE = 4
-"""Digits after the point of a column of decimals. A column has more if one of its values does."""
+"""Digits after the decimal point in a column. A column has more if one of its values has more."""
 
 
 def make_frame(
@@ -46,7 +46,7 @@ def make_frame(
 
 
 def _unnest(records: Iterable[Record], name: str) -> Iterator[Record]:
-    """One record per item of a list, as in CSV: `/v1/ownership` has one per owner."""
+    """Yields one record per item of the list ``name``, as in CSV: one per owner for ``/v1/ownership``."""
     for record in records:
         for item in cast("list[Record]", record[name]) or [{}]:
             yield {**record, **item}

@@ -33,7 +33,7 @@ class RateLimit:
 
 @dataclass(frozen=True)
 class LineagePeriod:
-    """A symbol of a company, which used it until the day before ``until``; None for the current symbol."""
+    """A symbol of a company. The company used it until the day before ``until``, which is None for the current one."""
 
     ticker: str
     until: dt.date | None
@@ -46,12 +46,12 @@ class FollowedLineage:
     periods: tuple[LineagePeriod, ...]
     """Oldest first."""
     omitted_rows: int
-    """Rows of these symbols from days when the company did not use them, which were omitted. 100 is a minimum."""
+    """Number of omitted rows: those from days when the company did not use the symbol. 100 means at least 100."""
 
 
 @dataclass(frozen=True)
 class ResponseMetadata:
-    """What the headers say about a response. Values are None if the header is missing; proxies may remove some."""
+    """Metadata in the headers. Values are None if the response has no such header; proxies may remove headers."""
 
     status: int
     request_id: str
@@ -60,10 +60,10 @@ class ResponseMetadata:
     """Requests sent for this response; 1 without retries."""
     api_version: str | None
     cost_microdollars: int | None
-    """Price of the response in millionths of a USD; None if it was free."""
+    """Price of the response in millionths of a US dollar; None if it was free."""
     rate_limit: RateLimit | None
     as_of: dt.datetime | None
-    """The moment whose data the response contains, with ``as_of``."""
+    """With ``as_of``: the time whose data the response contains."""
     dropped_tickers: tuple[str, ...]
     """Invalid symbols that the service ignored, at most 20."""
     lineages: tuple[FollowedLineage, ...]
@@ -95,7 +95,7 @@ def _parse_moment(text: str | None) -> dt.datetime | None:
 
 
 def parse_retry_after(text: str | None, now: float) -> float | None:
-    """``Retry-After`` as seconds from ``now`` (Unix time). The header has seconds or a date."""
+    """Converts ``Retry-After``, which contains seconds or a date, to seconds from ``now`` (Unix time)."""
     seconds = parse_integer(text)
     if text is None or seconds is not None:
         return seconds
@@ -126,7 +126,7 @@ def _parse_deprecation(headers: Mapping[str, str]) -> DeprecationNotice | None:
 
 
 def _parse_lineages(header: str) -> tuple[FollowedLineage, ...]:
-    """A symbol without a date ends its company: ``OSTK..2023-11-06, BYON;outside=3, AAPL``."""
+    """Parses ``OSTK..2023-11-06, BYON;outside=3, AAPL``. A company's last symbol has no date."""
     lineages: list[FollowedLineage] = []
     periods: list[LineagePeriod] = []
     for entry in filter(None, (text.strip() for text in header.split(","))):

@@ -1,4 +1,4 @@
-"""What both clients do without input or output: options, headers, retries, decoding of responses."""
+"""The parts of both clients without input or output: options, headers, retries, decoding of responses."""
 
 import random
 import re
@@ -37,13 +37,13 @@ OnResponse = Callable[[str, ResponseMetadata], None]
 
 @dataclass(frozen=True)
 class Timing:
-    """The clock. Tests replace it."""
+    """Clock, waits and randomness, which tests replace."""
 
     now: Callable[[], float] = time.time
     """Unix time, seconds."""
     random: Callable[[], float] = random.random
     monotonic: Callable[[], float] = time.monotonic
-    """Seconds since any moment."""
+    """Seconds since an arbitrary point in time."""
     sleep: Callable[[float], None] = time.sleep
     sleep_async: Callable[[float], Awaitable[None]] = anyio.sleep
 
@@ -58,7 +58,7 @@ def _parse_base_url(base_url: str) -> str:
     return str(url).rstrip("/")
 
 
-# Line breaks could inject a header, and the error message for other characters would quote the value, even a key.
+# A line break could inject a header. The error for other characters would quote the value, even a key.
 _header_value = re.compile(r"[\x20-\x7e]*")
 
 
@@ -79,7 +79,7 @@ def _make_headers(api_key: str | None, user_agent: str | None, headers: Mapping[
 
 
 def has_environment_proxy() -> bool:
-    """Whether httpx would use a proxy of the environment, which a transport of our own would bypass."""
+    """Whether httpx would use a proxy from environment variables, which a transport of our own would bypass."""
     return not {"http", "https", "all"}.isdisjoint(urllib.request.getproxies())
 
 
@@ -93,7 +93,7 @@ class Caller:
 
 
 def find_caller() -> Caller:
-    """The innermost caller outside of this package."""
+    """Finds the innermost caller outside of this package."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__package__") == __package__:
         frame = frame.f_back
@@ -125,7 +125,7 @@ class Settings:
         self._reported_deprecations: set[str] = set()
 
     def make_ssl_context(self) -> ssl.SSLContext | None:
-        """None for an address without TLS, because reading the certificates takes some time."""
+        """Makes the TLS context; None for an ``http:`` address, because reading the certificates takes some time."""
         return httpx.create_ssl_context() if self.base_url.startswith("https:") else None
 
     def report(self, path: str, metadata: ResponseMetadata, caller: Caller) -> None:
@@ -163,16 +163,16 @@ class Exchange:
         return {**self.settings.headers, "X-Request-Id": self._request_id}
 
     def delay_after_response(self, response: httpx.Response) -> float | None:
-        """Seconds before the next attempt; None if this response is the last."""
+        """Returns the seconds before the next attempt; None if the response needs no other attempt."""
         retry_after = parse_retry_after(response.headers.get("retry-after"), self.settings.timing.now())
         return self.choose_delay(response.status_code, retry_after)
 
     def choose_delay(self, status: int | None, retry_after: float | None) -> float | None:
-        """Seconds before the next attempt; None if there is none. ``status`` is None if no response arrived."""
+        """Returns the seconds before the next attempt; None for no other. ``status`` is None if no response arrived."""
         return self.settings.retry_policy.delay(status, retry_after, self.attempts)
 
     def delay_after_failure(self, error: Exception) -> float:
-        """Seconds before the next attempt. Raises ``NoAnswer`` if there is none."""
+        """Returns the seconds before the next attempt. Raises ``NoAnswer`` to give up."""
         delay = self.choose_delay(None, None)
         if delay is not None:
             return delay
@@ -258,7 +258,7 @@ def decode_error(path: str, metadata: ResponseMetadata, text: str) -> Tickerline
 
 
 def _find_class(code: str, details: object) -> tuple[type[ApiError], object]:
-    """The first class of the code whose details match."""
+    """Returns the first exception class of the code whose details match (or ``UnknownCode``), and the decoded details."""
     for error_class, structure in ERRORS.get(code, ()):
         if structure is None:
             return error_class, details

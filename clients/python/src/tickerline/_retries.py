@@ -26,7 +26,7 @@ class RetryPolicy:
         self._lock = threading.Lock()
 
     def delay(self, status: int | None, retry_after: float | None, attempts: int) -> float | None:
-        """Seconds before the next attempt; None if there is none. ``status`` is None if no response arrived."""
+        """Returns the seconds before the next attempt; None for no other. ``status`` is None if no response arrived."""
         with self._lock:
             if status is not None and status not in RETRYABLE_STATUSES:
                 self._budget = min(MAX_RETRY_BUDGET, self._budget + 0.1)
@@ -37,9 +37,9 @@ class RetryPolicy:
         return self._choose_delay(retry_after, attempts)
 
     def reconnect_delay(self, status: int | None, retry_after: float | None, failures: int) -> float | None:
-        """Seconds before a follower of the changes connects again; None if it gives up.
+        """Returns the seconds before a follower of the changes reconnects; None if it gives up.
 
-        Only consecutive failures count, because a follower lives on after any number of restarts of the service.
+        Only consecutive failures count, because a follower must survive any number of restarts of the service.
         """
         is_final = status is not None and status not in RETRYABLE_STATUSES
         if is_final or failures > MAX_RECONNECT_FAILURES or (retry_after or 0) > self._longest_wait:

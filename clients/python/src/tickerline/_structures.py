@@ -161,7 +161,7 @@ class ListEndpoint(Endpoint[Body], Generic[Body, Row]):
         return cast("list[Row]", cast("dict[str, object]", body)["results"])
 
     def next_page(self, body: Body) -> int | None:
-        """The number of the next page; None after the last one."""
+        """Returns the number of the next page; None after the last page."""
         page = cast("dict[str, object]", body)
         return cast("int", page["page"]) + 1 if page["has_more"] else None
 

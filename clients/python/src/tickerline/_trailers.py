@@ -1,7 +1,7 @@
 """HTTP transports that keep the trailers of a response, which httpx and httpcore discard.
 
-After the body, ``response.extensions["trailers"]`` contains the trailers. They are read from the last bytes of the
-connection: HTTP/1.1 sends nothing after them before the next request.
+After the body, ``response.extensions["trailers"]`` contains the trailers. They are read from the last bytes that
+the connection received, because HTTP/1.1 sends nothing after the trailers before the next request.
 """
 
 import re
@@ -13,13 +13,13 @@ import httpcore
 import httpx
 
 TAIL_BYTES = 8192
-"""Number of bytes to keep. Longer trailers are not found."""
+"""Number of received bytes to keep. Longer trailers are not found."""
 
 _last_chunk = re.compile(rb"\r\n0+(?:;[^\r\n]*)?\r\n((?:[!-9;-~]+:[^\r\n]*\r\n)+)\r\n\Z")
 
 
 def parse_trailers(tail: bytes) -> dict[str, str]:
-    """The trailers at the end of a chunked body, with names in lower case."""
+    """Returns the trailers at the end of a chunked body, with names in lower case."""
     match = _last_chunk.search(tail)
     if match is None:
         return {}
@@ -132,7 +132,7 @@ class TrailerStream(httpx.SyncByteStream):
 
     def __iter__(self) -> Iterator[bytes]:
         yield from self._response.iter_stream()
-        # Before `close`, because another thread may then send the next request on this connection.
+        # Read before `close`: after it, another thread may send the next request on this connection.
         tail = _network_tail(self._response.extensions)
         if tail is not None:
             self._trailers.update(parse_trailers(tail.bytes))
