@@ -92,7 +92,8 @@ const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     ),
   )
   yield* Effect.logInfo(
-    `Ingested SEC filings of ${report.visited} companies: ${report.documents} documents, ${report.rejections} set aside.`,
+    `Ingested SEC filings of ${report.visited} companies: ${report.documents} documents, ` +
+      `${report.rejections} set aside.`,
   )
 })
 

@@ -38,7 +38,7 @@ export const parseXml = (text: string): Result.Result<XmlElement, string> => {
     const element = open.at(-1)
     if (element !== undefined) element.text += text
   }
-  // At most six handlers: with a seventh, V8 keeps the parser's properties in a hash table, which is five times as slow.
+  // With a seventh handler, V8 would keep the parser's properties in a hash table, which is five times as slow.
   parser.on("error", () => {
     throw new XmlRejected(`is not well-formed XML (line ${parser.line})`)
   })
