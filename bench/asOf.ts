@@ -6,18 +6,18 @@ import { existsSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import pg from "pg"
-import { command } from "./databases.ts"
+import { runServiceCommand } from "./databases.ts"
 import { authorizationHeaders, sendRequest } from "./httpClient.ts"
-import { home, query, startPostgres } from "./postgres.ts"
+import { dataFolder, query, startPostgres } from "./postgres.ts"
 import { makeCleanup } from "./processes.ts"
 import { startServer } from "./servers/index.ts"
-import { ticker } from "./symbols.ts"
+import { makeTickerSymbol } from "./symbols.ts"
 
 const tickers = 1000
 const versions = 10
 const [warmups, repetitions] = [200, 400]
 
-const marker = join(home, "as-of.json")
+const marker = join(dataFolder, "as-of.json")
 
 /** Fills the table, then changes every row nine times. Returns ten times: at which each version was current. */
 const fill = async (url: string) => {
@@ -38,7 +38,7 @@ const fill = async (url: string) => {
   for (let version = 2; version <= versions; version += 1) {
     // In transactions of a hundred tickers, like a load.
     for (let first = 1; first <= tickers; first += 100) {
-      const some = Array.from({ length: 100 }, (_, at) => ticker(first + at))
+      const some = Array.from({ length: 100 }, (_, at) => makeTickerSymbol(first + at))
       await client.query("update intraday_runners set volume = volume + 1 where ticker = any ($1)", [some])
     }
     await addMoment()
@@ -56,9 +56,11 @@ const runners = "/v1/intraday-runners"
 
 /** Paths of the requests. `number` varies the ticker or the month. */
 const requests: Readonly<Record<string, (number: number) => string>> = {
-  "one ticker": (number) => `${runners}?ticker=${ticker(1 + number % tickers)}`,
+  "one ticker": (number) => `${runners}?ticker=${makeTickerSymbol(1 + number % tickers)}`,
   "ten tickers": (number) =>
-    `${runners}?ticker=${Array.from({ length: 10 }, (_, at) => ticker(1 + (number + at * 97) % tickers)).join()}`,
+    `${runners}?ticker=${
+      Array.from({ length: 10 }, (_, at) => makeTickerSymbol(1 + (number + at * 97) % tickers)).join()
+    }`,
   "first page": () => `${runners}?`,
   "page of 100 after 5,000 rows": () => `${runners}?limit=100&page=51`,
   "gaps of a month": (number) =>
@@ -73,11 +75,11 @@ try {
   if (!existsSync(marker)) {
     await query(postgres.url("postgres"), "drop database if exists as_of with (force)")
     await query(postgres.url("postgres"), "create database as_of")
-    await command(url, "migrate")
+    await runServiceCommand(url, "migrate")
     writeFileSync(marker, JSON.stringify(await fill(url)))
   }
   const moments: ReadonlyArray<string> = JSON.parse(readFileSync(marker, "utf8"))
-  const key = (await command(url, "keys", "create", "--account", "bench", "--tier", "ultimate")).trim()
+  const key = (await runServiceCommand(url, "keys", "create", "--account", "bench", "--tier", "ultimate")).trim()
   process.env["CACHE_MEGABYTES"] = "0"
   const server = await startServer("tickerline", { databaseUrl: url, key, origin: 0 })
   cleanupSteps.push(() => server.stop())

@@ -1,12 +1,12 @@
 /** The benchmark cases: the requests that are sent to every server. */
-import { chainsOf12, chainsOf3, chainSymbol, random, shuffle, ticker } from "./symbols.ts"
+import { chainsOf12, chainsOf3, makeChainSymbol, makeRandomGenerator, makeTickerSymbol, shuffle } from "./symbols.ts"
 
 /** `miss`: new requests. `hit`: 1,000 popular requests. `304`: popular requests by a client that has the response. */
 export type Mode = "miss" | "hit" | "304"
 
 export type QueryParameters = Readonly<Record<string, string>>
 
-export interface Case {
+export interface BenchmarkCase {
   readonly name: string
   readonly path: string
   readonly modes: ReadonlyArray<Mode>
@@ -21,10 +21,10 @@ export interface Case {
 }
 
 /** Placeholder for ten digits that are different in every request. */
-export const counter = "\x1A"
+export const counterPlaceholder = "\x1A"
 
 /** A filter value below all gaps, so that the filter excludes no row. It is different in every request. */
-const belowAll = `-9000.${counter}`
+const belowAll = `-9000.${counterPlaceholder}`
 
 const popularity = 1000
 const draws = 20_000
@@ -32,16 +32,17 @@ export const tickers = 5000
 
 /** Returns random tickers whose numbers are `first` or greater. */
 const randomTickers = (among: number, seed: number, first = 1) => {
-  const chance = random(seed)
+  const chance = makeRandomGenerator(seed)
   return Array.from(
     { length: draws },
-    () => ticker(first + Math.floor(chance() * among)),
+    () => makeTickerSymbol(first + Math.floor(chance() * among)),
   )
 }
 
 const numbers = (first: number, count: number) => Array.from({ length: count }, (_, at) => first + at)
 
-const popularAmong = (among: number) => shuffle(numbers(1, among), random(1)).slice(0, popularity).map(ticker)
+const popularAmong = (among: number) =>
+  shuffle(numbers(1, among), makeRandomGenerator(1)).slice(0, popularity).map(makeTickerSymbol)
 
 const popularTickers = popularAmong(tickers)
 
@@ -50,7 +51,7 @@ const runners = (
   modes: ReadonlyArray<Mode>,
   rest: QueryParameters,
   among = tickers,
-): Case => ({
+): BenchmarkCase => ({
   name,
   path: "/v1/intraday-runners",
   modes,
@@ -71,7 +72,7 @@ const ranges = (
   digits: string,
   length: number,
 ): ReadonlyArray<QueryParameters> => {
-  const chance = random(seed)
+  const chance = makeRandomGenerator(seed)
   return Array.from({ length }, () => {
     const [from, gap] = [
       Math.floor(chance() * 3500),
@@ -91,10 +92,10 @@ const lineage = (
   name: string,
   { first, symbols }: typeof chainsOf3,
   seed: number,
-): Case => {
-  const mixed = shuffle(numbers(first, symbols), random(seed)).map((
+): BenchmarkCase => {
+  const mixed = shuffle(numbers(first, symbols), makeRandomGenerator(seed)).map((
     number,
-  ) => ({ ticker: chainSymbol(number) }))
+  ) => ({ ticker: makeChainSymbol(number) }))
   return {
     name,
     path: "/v1/ticker-changes",
@@ -158,22 +159,22 @@ const symbolsOfFollowed = 13
 const followedTickers = Math.floor(tickers / symbolsOfFollowed) * symbolsOfFollowed
 
 /** The runners of a company with thirteen symbols, to compare with `runners-10`. */
-const followedRunners: Case = {
+const followedRunners: BenchmarkCase = {
   ...runners("runners-followed", ["miss"], { follow_lineage: "true" }, followedTickers),
-  popular: numbers(1, popularity).map((number) => ({ ticker: ticker(number), follow_lineage: "true" })),
+  popular: numbers(1, popularity).map((number) => ({ ticker: makeTickerSymbol(number), follow_lineage: "true" })),
   isOwn: true,
 }
 
 /** Tickers without runners. */
-const runners0: Case = {
+const runners0: BenchmarkCase = {
   ...runners10,
   name: "runners-0",
   modes: ["miss"],
   misses: randomTickers(tickers, 2, 1 + tickers).map((ticker) => ({ ticker, min_gap_percentage: belowAll })),
-  popular: numbers(1 + tickers, popularity).map((number) => ({ ticker: ticker(number) })),
+  popular: numbers(1 + tickers, popularity).map((number) => ({ ticker: makeTickerSymbol(number) })),
 }
 
-export const cases: ReadonlyArray<Case> = [
+export const cases: ReadonlyArray<BenchmarkCase> = [
   runners0,
   runners10,
   { ...runners10, name: "runners-10-gzip", modes: ["miss"], isCompressed: true },
@@ -182,7 +183,7 @@ export const cases: ReadonlyArray<Case> = [
     name: "runners-range",
     path: "/v1/intraday-runners",
     modes: answered,
-    misses: ranges(3, `.0000${counter}`, draws),
+    misses: ranges(3, `.0000${counterPlaceholder}`, draws),
     popular: ranges(4, "", popularity),
     isCompressed: false,
   },
@@ -193,8 +194,8 @@ export const cases: ReadonlyArray<Case> = [
     name: "screener",
     path: "/v1/screener",
     modes: answered,
-    misses: shuffle(screens(belowAll), random(7)),
-    popular: shuffle(screens("-9000"), random(8)).slice(0, popularity),
+    misses: shuffle(screens(belowAll), makeRandomGenerator(7)),
+    popular: shuffle(screens("-9000"), makeRandomGenerator(8)).slice(0, popularity),
     isCompressed: false,
   },
   {
@@ -203,15 +204,15 @@ export const cases: ReadonlyArray<Case> = [
     modes: answered,
     misses: randomTickers(tickers, 9).map((ticker) => ({
       ticker,
-      min_float: `-${counter}`,
+      min_float: `-${counterPlaceholder}`,
     })),
     popular: popularTickers.map((ticker) => ({ ticker })),
     isCompressed: false,
   },
 ]
 
-export const requestTarget = ({ path }: Pick<Case, "path">, parameters: QueryParameters) =>
+export const requestTarget = ({ path }: Pick<BenchmarkCase, "path">, parameters: QueryParameters) =>
   `${path}?${Object.entries(parameters).map(([name, value]) => `${name}=${value}`).join("&")}`
 
 /** Replaces the counter placeholder with a number. */
-export const fillCounter = (text: string, count: number) => text.replaceAll(counter, String(count))
+export const fillCounter = (text: string, count: number) => text.replaceAll(counterPlaceholder, String(count))

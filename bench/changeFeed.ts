@@ -7,12 +7,12 @@ import { join } from "node:path"
 import process from "node:process"
 import { createInterface } from "node:readline"
 import pg from "pg"
-import { command } from "./databases.ts"
+import { runServiceCommand } from "./databases.ts"
 import { query, startPostgres } from "./postgres.ts"
 import { makeCleanup, sleep } from "./processes.ts"
 import { readCpu, readMemory } from "./processStats.ts"
 import { startServer } from "./servers/index.ts"
-import { random } from "./symbols.ts"
+import { makeRandomGenerator } from "./symbols.ts"
 
 const clients = Number(process.env["CLIENTS"] ?? 100)
 const changesPerSecond = Number(process.env["RATE"] ?? 10_000)
@@ -35,7 +35,7 @@ interface ClientReport {
 const startWriter = async (url: string) => {
   const client = new pg.Client({ connectionString: url })
   await client.connect()
-  const chance = random(7)
+  const chance = makeRandomGenerator(7)
   const began = performance.now()
   const written = { changes: 0, transactions: 0 }
   const state = { isStopped: false }
@@ -93,8 +93,8 @@ try {
   const url = postgres.url("feed")
   await query(postgres.url("postgres"), "drop database if exists feed with (force)")
   await query(postgres.url("postgres"), "create database feed")
-  await command(url, "migrate")
-  const key = (await command(url, "keys", "create", "--account", "bench", "--tier", "ultimate")).trim()
+  await runServiceCommand(url, "migrate")
+  const key = (await runServiceCommand(url, "keys", "create", "--account", "bench", "--tier", "ultimate")).trim()
   process.env["MAX_STREAMS_PER_ACCOUNT"] = String(clients)
   const server = await startServer("tickerline", { databaseUrl: url, key, origin: 0 })
   cleanupSteps.push(() => server.stop())

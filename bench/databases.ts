@@ -5,8 +5,8 @@ import { join } from "node:path"
 import process from "node:process"
 import pg from "pg"
 import { options } from "./options.ts"
-import { home, type Postgres, query } from "./postgres.ts"
-import { run } from "./processes.ts"
+import { dataFolder, type Postgres, query } from "./postgres.ts"
+import { runToEnd } from "./processes.ts"
 
 export const databases = ["bench", "bench_small"] as const
 export type Database = typeof databases[number]
@@ -24,8 +24,8 @@ const plans = {
 }
 
 /** Runs a command of the service on a database. */
-export const command = (url: string, ...args: ReadonlyArray<string>) =>
-  run({
+export const runServiceCommand = (url: string, ...args: ReadonlyArray<string>) =>
+  runToEnd({
     program: process.execPath,
     args: ["src/main.ts", ...args],
     cwd: options.tickerline,
@@ -53,7 +53,7 @@ const fill = async (url: string, database: Database) => {
 }
 
 /** Creates the databases that do not exist or have outdated data. Returns an API key for each. */
-export const prepareData = async (
+export const prepareBenchmarkDatabases = async (
   postgres: Postgres,
   wanted: ReadonlyArray<Database> = databases,
 ) => {
@@ -65,8 +65,8 @@ export const prepareData = async (
   for (const database of wanted) {
     const url = postgres.url(database)
     const [marker, key] = [
-      join(home, `cluster/${database}.complete`),
-      join(home, `cluster/${database}.key`),
+      join(dataFolder, `cluster/${database}.complete`),
+      join(dataFolder, `cluster/${database}.key`),
     ]
     const isComplete = existsSync(marker) &&
       readFileSync(marker, "utf8") === version
@@ -78,12 +78,12 @@ export const prepareData = async (
       )
       await query(postgres.url("postgres"), `create database ${database}`)
     }
-    await command(url, "migrate")
+    await runServiceCommand(url, "migrate")
     if (!isComplete) {
       await fill(url, database)
       writeFileSync(
         key,
-        (await command(
+        (await runServiceCommand(
           url,
           "keys",
           "create",

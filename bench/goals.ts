@@ -1,6 +1,6 @@
 /** Performance goals of Tickerline, compared with the results. */
 import type { Mode } from "./cases.ts"
-import { medianOf, type Outcome, type Result, spreadOf, table } from "./report.ts"
+import { formatMarkdownTable, medianOf, type Outcome, type Result, spreadOf } from "./report.ts"
 
 interface Goal {
   readonly name: string
@@ -163,7 +163,7 @@ const judge = ({ isMaximum, limit }: Goal, value: number) =>
   Number.isNaN(value) ? "not measured" : (isMaximum ? value <= limit : value >= limit) ? "met" : "**not met**"
 
 export const goalsTable = (outcome: Outcome) =>
-  table(
+  formatMarkdownTable(
     ["Tickerline on Node, at 32 connections", "measured", "goal", ""],
     goals.map((goal) => {
       const { of, value } = goal.measure(outcome)

@@ -5,7 +5,7 @@ import { readMemory } from "./processStats.ts"
 import { options } from "./options.ts"
 import type { Postgres } from "./postgres.ts"
 import { median } from "./report.ts"
-import { formatRestRequest, writePlan } from "./requestFiles.ts"
+import { formatRestRequest, writeRequestPlan } from "./requestFiles.ts"
 import { startServer } from "./servers/index.ts"
 
 export interface Memory {
@@ -15,7 +15,7 @@ export interface Memory {
   readonly most: number
 }
 
-export interface Growth {
+export interface TableSizeComparison {
   readonly connections: number
   /** Requests per second with the large and the small table. */
   readonly large: number
@@ -38,7 +38,7 @@ export const measureMemory = async (
   })
   try {
     const plans = cases.filter(({ name }) => name === "runners-10" || name === "lineage-12").map((of) => ({
-      plan: writePlan("memory", of, "miss", formatRestRequest(keys.bench), []),
+      plan: writeRequestPlan("memory", of, "miss", formatRestRequest(keys.bench), []),
       cursor: 0,
     }))
     while (plans.some(({ cursor }) => cursor < half)) {
@@ -65,10 +65,10 @@ export const measureMemory = async (
 }
 
 /** Compares a large and a small table in turns, so that other load on the machine affects both equally. */
-export const measureGrowth = async (
+export const compareTableSizes = async (
   postgres: Postgres,
   keys: Keys,
-): Promise<ReadonlyArray<Growth>> => {
+): Promise<ReadonlyArray<TableSizeComparison>> => {
   const sides = []
   try {
     for (
@@ -83,10 +83,10 @@ export const measureGrowth = async (
         origin: 0,
       }
       const server = await startServer("tickerline", environment)
-      const plan = writePlan(database, of, "miss", server.write, [])
+      const plan = writeRequestPlan(database, of, "miss", server.write, [])
       sides.push({ server, plan, cursor: 0 })
     }
-    const found: Array<Growth> = []
+    const found: Array<TableSizeComparison> = []
     for (const connections of [1, 32]) {
       const rates = sides.map(() => new Array<number>())
       for (let round = 0; round < options.rounds; round += 1) {

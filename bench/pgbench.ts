@@ -3,8 +3,8 @@ import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { sorts } from "./cases.ts"
 import type { WrkResult } from "./wrk.ts"
-import { home, type Postgres } from "./postgres.ts"
-import { run } from "./processes.ts"
+import { dataFolder, type Postgres } from "./postgres.ts"
+import { runToEnd } from "./processes.ts"
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./servers/columns.ts"
 
 type PgbenchResult = Pick<WrkResult, "perSecond" | "requests"> & {
@@ -139,7 +139,7 @@ export const runPgbench = async (
   connections: number,
   seconds: number,
 ): Promise<PgbenchResult> => {
-  const folder = join(home, "requests")
+  const folder = join(dataFolder, "requests")
   mkdirSync(folder, { recursive: true })
   const files = (scripts[name] ?? []).flatMap((text, at) => {
     const file = join(folder, `${name}-${at}.sql`)
@@ -153,7 +153,7 @@ export const runPgbench = async (
     return ["-f", file]
   })
   const server = ["-h", "127.0.0.1", "-p", String(port), "-U", "bench"]
-  const printed = await run({
+  const printed = await runToEnd({
     program: "pgbench",
     args: [
       ...server,

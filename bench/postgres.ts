@@ -15,7 +15,7 @@ import { dirname, join, relative } from "node:path"
 import process from "node:process"
 import pg from "pg"
 import { options } from "./options.ts"
-import { findFreePort, isAlive, run, sleep, start, waitUntil } from "./processes.ts"
+import { findFreePort, isAlive, runToEnd, sleep, startInBackground, waitUntil } from "./processes.ts"
 
 export interface Postgres {
   readonly pid: number
@@ -25,9 +25,9 @@ export interface Postgres {
   readonly stop: () => Promise<void>
 }
 
-export const home = process.env["BENCH_DATA"] ??
+export const dataFolder = process.env["BENCH_DATA"] ??
   join(import.meta.dirname, ".data")
-const programs = join(home, "postgresql")
+const programs = join(dataFolder, "postgresql")
 
 interface Options {
   /** Name of the data folder in `home`. */
@@ -124,7 +124,7 @@ const initialise = async (
     ...set,
     ...locale,
   ]
-  await run({ program: join(programs, "bin/initdb"), args, cwd: "/", account })
+  await runToEnd({ program: join(programs, "bin/initdb"), args, cwd: "/", account })
 }
 
 /** Stops a server that a killed benchmark left running. */
@@ -141,7 +141,7 @@ const stopLeftover = async (data: string) => {
 
 /** Prevents two benchmarks from running at the same time, because they would slow each other down. */
 const claim = () => {
-  const file = join(home, "bench.pid")
+  const file = join(dataFolder, "bench.pid")
   const other = existsSync(file) ? Number(readFileSync(file, "utf8")) : 0
   if (other > 0 && other !== process.pid && isAlive(other)) {
     throw new Error(`A benchmark is already running (pid ${other})`)
@@ -155,10 +155,10 @@ export const startPostgres = async (
 ): Promise<Postgres> => {
   const account = accountOf()
   const [data, secret] = [
-    join(home, folder),
-    join(home, folder === "cluster" ? "password" : `${folder}.password`),
+    join(dataFolder, folder),
+    join(dataFolder, folder === "cluster" ? "password" : `${folder}.password`),
   ]
-  mkdirSync(home, { recursive: true })
+  mkdirSync(dataFolder, { recursive: true })
   const release = claim()
   await stopLeftover(data)
   if (options.fresh) rmSync(data, { recursive: true, force: true })
@@ -167,7 +167,7 @@ export const startPostgres = async (
   const [port, password, log] = [
     await findFreePort(),
     readFileSync(secret, "utf8"),
-    join(home, "postgres.log"),
+    join(dataFolder, "postgres.log"),
   ]
   const own = [
     "-D",
@@ -182,7 +182,7 @@ export const startPostgres = async (
       [name, value],
     ) => ["-c", `${name}=${value}`]),
   ]
-  const server = await start({
+  const server = await startInBackground({
     program: join(programs, "bin/postgres"),
     args: own,
     cwd: "/",

@@ -19,7 +19,7 @@ const optionsOf = ({ account, cwd, env }: Command) => ({
 })
 
 /** Runs a program and returns its output. Fails with its error output if the exit code is not 0. */
-export const run = (command: Command) =>
+export const runToEnd = (command: Command) =>
   new Promise<string>((resolve, reject) => {
     const child = spawn(command.program, command.args, {
       ...optionsOf(command),
@@ -47,7 +47,7 @@ export interface Running {
 }
 
 /** Starts a program in its own session, so Ctrl-C reaches only the benchmark, which stops its programs in order. */
-export const start = (command: Command, log: string) =>
+export const startInBackground = (command: Command, log: string) =>
   new Promise<Running>((resolve, reject) => {
     const output = openSync(log, "w")
     const child = spawn(command.program, command.args, {

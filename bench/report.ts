@@ -5,19 +5,19 @@ import { join } from "node:path"
 import process from "node:process"
 import type { Mode } from "./cases.ts"
 import { goalsTable } from "./goals.ts"
-import type { Growth, Memory } from "./memoryAndTableSize.ts"
+import type { Memory, TableSizeComparison } from "./memoryAndTableSize.ts"
 import { options } from "./options.ts"
-import { run } from "./processes.ts"
-import { titles } from "./servers/index.ts"
-import type { Figures } from "./timing.ts"
+import { runToEnd } from "./processes.ts"
+import { serverTitles } from "./servers/index.ts"
+import type { Measurement } from "./timing.ts"
 
 export interface Result {
-  readonly server: keyof typeof titles
+  readonly server: keyof typeof serverTitles
   readonly case: string
   readonly mode: Mode
   readonly connections: number
   /** Figures of each round that succeeded. */
-  readonly rounds: ReadonlyArray<Figures>
+  readonly rounds: ReadonlyArray<Measurement>
   readonly failures: ReadonlyArray<string>
 }
 
@@ -25,7 +25,7 @@ export interface Outcome {
   readonly results: ReadonlyArray<Result>
   readonly notes: ReadonlyArray<string>
   readonly memory: Memory | undefined
-  readonly growth: ReadonlyArray<Growth>
+  readonly growth: ReadonlyArray<TableSizeComparison>
 }
 
 export const median = (values: ReadonlyArray<number>) => {
@@ -37,7 +37,7 @@ export const median = (values: ReadonlyArray<number>) => {
 
 export const medianOf = (
   { rounds }: Pick<Result, "rounds">,
-  name: keyof Figures,
+  name: keyof Measurement,
 ) => median(rounds.flatMap((figures) => figures[name] ?? []))
 
 export const spreadOf = ({ rounds }: Pick<Result, "rounds">) => {
@@ -53,7 +53,7 @@ const shown = (value: number, digits = 0) =>
 
 const row = (cells: ReadonlyArray<string>) => `| ${cells.join(" | ")} |`
 
-export const table = (
+export const formatMarkdownTable = (
   head: ReadonlyArray<string>,
   rows: ReadonlyArray<ReadonlyArray<string>>,
 ) =>
@@ -78,7 +78,7 @@ const line = (result: Result) => {
   const { failures, rounds, server } = result
   if (rounds.length === 0) {
     return [
-      titles[server],
+      serverTitles[server],
       `failed: ${failures[0] ?? ""}`,
       "",
       "",
@@ -90,7 +90,7 @@ const line = (result: Result) => {
   }
   const spread = spreadOf(result)
   return [
-    titles[server],
+    serverTitles[server],
     shown(medianOf(result, "perSecond")),
     `${shown(spread * 100)} %${spread > 0.15 ? " noisy" : ""}`,
     shown(medianOf(result, "p50"), 2),
@@ -108,7 +108,7 @@ const sections = (results: ReadonlyArray<Result>) => {
   )
   return Array.from(
     groups,
-    ([name, group]) => `### ${name}\n\n${table(head, group.map(line))}`,
+    ([name, group]) => `### ${name}\n\n${formatMarkdownTable(head, group.map(line))}`,
   )
 }
 
@@ -118,7 +118,7 @@ const versionOf = (folder: string, name: string): string =>
   ).version
 
 const commitOf = () =>
-  run({
+  runToEnd({
     program: "git",
     args: ["-C", options.tickerline, "describe", "--always", "--dirty"],
   })
@@ -127,7 +127,7 @@ const commitOf = () =>
 const describeEnvironment = async () => {
   const here = import.meta.dirname
   const first = async (program: string, ...args: ReadonlyArray<string>) =>
-    (await run({ program, args }).catch(String)).split("\n")[0]?.trim()
+    (await runToEnd({ program, args }).catch(String)).split("\n")[0]?.trim()
   return {
     date: new Date().toISOString(),
     tickerline: await commitOf(),
@@ -163,7 +163,7 @@ const longer = ({ growth, memory }: Outcome) => [
 ]
 
 /** Writes both files and returns the text. */
-export const report = async (outcome: Outcome) => {
+export const writeBenchmarkReport = async (outcome: Outcome) => {
   const about = await describeEnvironment()
   const goals = goalsTable(outcome)
   const text = [

@@ -1,5 +1,5 @@
 /** Reads Tickerline's request counters, to check whether the measured requests were answered from a cache. */
-import type { Case, Mode } from "./cases.ts"
+import type { BenchmarkCase, Mode } from "./cases.ts"
 import { sendRequest } from "./httpClient.ts"
 
 /** Number of requests by endpoint, status and origin, such as `/v1/screener 200 cached`. */
@@ -24,7 +24,7 @@ export const readRequestCounters = async (metricsPort: number): Promise<RequestC
 const maxUncachedShare = 0.01
 
 interface Sent {
-  readonly of: Case
+  readonly of: BenchmarkCase
   readonly mode: Mode
   readonly connections: number
   /** Number of responses that the load generator received. */

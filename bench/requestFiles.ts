@@ -1,18 +1,18 @@
 /** Writes the HTTP requests of a case to files that `wrk.lua` reads. */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { type Case, type Mode, type QueryParameters, requestTarget } from "./cases.ts"
-import { home } from "./postgres.ts"
-import { random, zipf } from "./symbols.ts"
+import { type BenchmarkCase, type Mode, type QueryParameters, requestTarget } from "./cases.ts"
+import { dataFolder } from "./postgres.ts"
+import { makeRandomGenerator, makeZipfNumbers } from "./symbols.ts"
 
 /** Formats an HTTP request. PostGraphile has a formatter of its own, because its API is GraphQL. */
 export type RequestFormatter = (
-  of: Case,
+  of: BenchmarkCase,
   parameters: QueryParameters,
   tag: string | undefined,
 ) => string
 
-export interface Plan {
+export interface RequestPlan {
   readonly requests: string
   /** File with the order of the requests, or "" to send them in the order of `requests`. */
   readonly order: string
@@ -20,7 +20,7 @@ export interface Plan {
   readonly most: number
 }
 
-const folder = join(home, "requests")
+const folder = join(dataFolder, "requests")
 const separator = "\x1E"
 
 export const formatRestRequest = (key: string): RequestFormatter => (of, parameters, tag) =>
@@ -35,17 +35,17 @@ export const formatRestRequest = (key: string): RequestFormatter => (of, paramet
     "",
   ].join("\r\n")
 
-export const hasCounter = ({ misses: [first] }: Case) =>
+export const hasCounter = ({ misses: [first] }: BenchmarkCase) =>
   Object.values(first ?? {}).some((value) => value.includes("\x1A"))
 
 /** Writes the files for a case and a mode. `tags` has the ETags of the popular responses, for the mode 304. */
-export const writePlan = (
+export const writeRequestPlan = (
   name: string,
-  of: Case,
+  of: BenchmarkCase,
   mode: Mode,
   write: RequestFormatter,
   tags: ReadonlyArray<string>,
-): Plan => {
+): RequestPlan => {
   mkdirSync(folder, { recursive: true })
   const requests = join(folder, `${name}-${of.name}-${mode}`)
   const parameters = mode === "miss" ? of.misses : of.popular
@@ -61,6 +61,6 @@ export const writePlan = (
     }
   }
   const order = join(folder, "zipf")
-  writeFileSync(order, zipf(of.popular.length, 100_000, random(10)).join("\n"))
+  writeFileSync(order, makeZipfNumbers(of.popular.length, 100_000, makeRandomGenerator(10)).join("\n"))
   return { requests, order, most: Infinity }
 }

@@ -2,7 +2,7 @@
 import { accessSync, constants, existsSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
-import { run } from "./processes.ts"
+import { runToEnd } from "./processes.ts"
 
 /** Programs and the Debian packages that contain them. */
 const packages = { wrk: "wrk", pgbench: "postgresql" }
@@ -30,8 +30,8 @@ export const checkRequirements = async () => {
     throw new Error(`This needs wrk and pgbench; on Debian run: ${install}`)
   }
   console.log(install)
-  await run({ program: "apt-get", args: ["update"] })
-  await run({
+  await runToEnd({ program: "apt-get", args: ["update"] })
+  await runToEnd({
     program: "apt-get",
     args: ["install", "--yes", "--no-install-recommends", ...missing],
   })

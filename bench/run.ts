@@ -1,15 +1,15 @@
 /** `npm run bench` compares the servers (see README.md). */
 import process from "node:process"
 import { cases, type Mode } from "./cases.ts"
-import { prepareData } from "./databases.ts"
-import { measureGrowth, measureMemory } from "./memoryAndTableSize.ts"
+import { prepareBenchmarkDatabases } from "./databases.ts"
+import { compareTableSizes, measureMemory } from "./memoryAndTableSize.ts"
 import { options } from "./options.ts"
 import { startPostgres } from "./postgres.ts"
-import { report, type Result } from "./report.ts"
+import { type Result, writeBenchmarkReport } from "./report.ts"
 import { checkRequirements } from "./requirements.ts"
-import { isFloor, isMeasured, isMeasuredWith, names, type Server, startServer } from "./servers/index.ts"
-import { type Figures, measurePgbench, type Task, time, type Timer } from "./timing.ts"
-import { readETags, verify } from "./verify.ts"
+import { isFloor, isMeasured, isMeasuredWith, type Server, serverNames, startServer } from "./servers/index.ts"
+import { type Measurement, measurePgbench, measureServer, type Task, type Timer } from "./timing.ts"
+import { readETags, verifySameResponses } from "./verify.ts"
 
 const wanted = (name: string, mode?: Mode) =>
   options.only === undefined || options.only.includes(name) ||
@@ -39,7 +39,7 @@ const stopAll = () =>
 const interrupted = () => void stopAll().finally(() => process.exit(130))
 process.once("SIGINT", interrupted).once("SIGTERM", interrupted)
 
-const formatFigures = (figures: Figures) => {
+const formatFigures = (figures: Measurement) => {
   const { database, p99, perSecond, service } = figures
   const cpu = [service, database].map((value) => value?.toFixed(0) ?? "–").join(
     " + ",
@@ -61,7 +61,7 @@ const measureAll = async (
       const name = server === "pgbench" ? server : server.name
       if (!isMeasured(name, task.of, task.mode, task.connections)) return []
       if (task.mode === "304" && timer.tags.length === 0) return []
-      const rounds: Array<Figures> = []
+      const rounds: Array<Measurement> = []
       const failures: Array<string> = []
       const result = {
         server: name,
@@ -71,7 +71,7 @@ const measureAll = async (
         rounds,
         failures,
       }
-      const once = () => server === "pgbench" ? measurePgbench(task, timer) : time(server, task, timer)
+      const once = () => server === "pgbench" ? measurePgbench(task, timer) : measureServer(server, task, timer)
       return [{ result, once }]
     })
   )
@@ -94,9 +94,9 @@ const main = async () => {
   await checkRequirements()
   const postgres = await startPostgres()
   running.push(postgres)
-  const keys = await prepareData(postgres)
+  const keys = await prepareBenchmarkDatabases(postgres)
   const servers: Array<Server> = []
-  for (const name of tasks.length === 0 ? [] : names) {
+  for (const name of tasks.length === 0 ? [] : serverNames) {
     const origin = servers.find(({ name }) => name === "tickerline")?.port ?? 0
     const isNeeded = isChosen(name) && chosen.some((of) => isMeasuredWith(name, of))
     if (!isNeeded || (isFloor(name) && origin === 0)) continue
@@ -109,7 +109,7 @@ const main = async () => {
     servers.push(server)
     console.log(`${name} listens on port ${server.port}`)
   }
-  const { bytes, notes } = await verify(chosen, servers, keys.bench)
+  const { bytes, notes } = await verifySameResponses(chosen, servers, keys.bench)
   console.log(
     `The bodies of ${chosen.map(({ name }) => name).join(", ")} are the same`,
   )
@@ -125,9 +125,9 @@ const main = async () => {
     bytes: (server, of) => bytes.get(`${server} ${of.name}`) ?? 0,
   })
   for (const server of servers.toReversed()) await server.stop()
-  const growth = options.growth ? await measureGrowth(postgres, keys) : []
+  const growth = options.growth ? await compareTableSizes(postgres, keys) : []
   const memory = options.memory ? await measureMemory(postgres, keys) : undefined
-  const { file, goals, text } = await report({
+  const { file, goals, text } = await writeBenchmarkReport({
     results,
     notes: [...notes, ...unsupported],
     memory,

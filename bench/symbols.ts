@@ -9,17 +9,17 @@ const letters = (mixed: number, length: number) => {
 }
 
 /** Returns the symbol of a ticker with runners, a screener row and filings. */
-export const ticker = (number: number) => letters(number * 7919 % 26 ** 4, 4)
+export const makeTickerSymbol = (number: number) => letters(number * 7919 % 26 ** 4, 4)
 
 /** Returns a symbol in a chain of ticker changes. */
-export const chainSymbol = (number: number) => letters(number * 100_003 % 26 ** 6, 6)
+export const makeChainSymbol = (number: number) => letters(number * 100_003 % 26 ** 6, 6)
 
 /** Numbers of the symbols in chains of three events (four symbols each) and of twelve events (thirteen each). */
 export const chainsOf3 = { first: 0, symbols: 200_000 }
 export const chainsOf12 = { first: 200_000, symbols: 650_000 }
 
 /** Returns a generator of random numbers from 0 to 1 (Mulberry32). */
-export const random = (seed: number) => {
+export const makeRandomGenerator = (seed: number) => {
   let state = seed >>> 0
   return () => {
     state = (state + 0x6D2B79F5) >>> 0
@@ -36,7 +36,7 @@ export const shuffle = <A>(
   items.map((item) => ({ item, at: chance() })).toSorted((left, right) => left.at - right.at).map(({ item }) => item)
 
 /** Returns random numbers below `size` with a Zipf distribution: the nth is 1/n times as frequent as the first. */
-export const zipf = (
+export const makeZipfNumbers = (
   size: number,
   length: number,
   chance: () => number,

@@ -1,6 +1,6 @@
 /** Measures one server with one case, mode and number of connections. */
 import { authorizationHeaders, mapConcurrently, sendRequest } from "./httpClient.ts"
-import { type Case, type Mode, requestTarget } from "./cases.ts"
+import { type BenchmarkCase, type Mode, requestTarget } from "./cases.ts"
 import { runWrk, type WrkResult } from "./wrk.ts"
 import { readCpu, readTreeCpu } from "./processStats.ts"
 import { options } from "./options.ts"
@@ -8,10 +8,10 @@ import { runPgbench } from "./pgbench.ts"
 import type { Postgres } from "./postgres.ts"
 import { sleep } from "./processes.ts"
 import { checkCounters, readRequestCounters } from "./requestCounters.ts"
-import { type Plan, writePlan } from "./requestFiles.ts"
+import { type RequestPlan, writeRequestPlan } from "./requestFiles.ts"
 import { isTickerline, type Server } from "./servers/index.ts"
 
-export interface Figures {
+export interface Measurement {
   readonly perSecond: number
   /** Latencies in milliseconds; undefined for pgbench, which prints only the average. */
   readonly p50: number | undefined
@@ -25,7 +25,7 @@ export interface Figures {
 }
 
 export interface Task {
-  readonly of: Case
+  readonly of: BenchmarkCase
   readonly mode: Mode
   readonly connections: number
 }
@@ -36,10 +36,10 @@ export interface Timer {
   /** ETags of the popular responses. */
   readonly tags: ReadonlyArray<string>
   /** Average size of the verified bodies in bytes. */
-  readonly bytes: (server: string, of: Case) => number
+  readonly bytes: (server: string, of: BenchmarkCase) => number
 }
 
-const plans = new Map<string, Plan>()
+const plans = new Map<string, RequestPlan>()
 /** Number of requests sent so far, by server, case and mode. */
 const cursors = new Map<string, number>()
 
@@ -59,13 +59,13 @@ const planOf = (
   const known = plans.get(name)
   if (known !== undefined) return known
   const some = { ...of, misses: of.misses.slice(0, maxRequests) }
-  const made = { ...writePlan(writer, some, mode, server.write, tags), most: Infinity }
+  const made = { ...writeRequestPlan(writer, some, mode, server.write, tags), most: Infinity }
   plans.set(name, made)
   return made
 }
 
 /** Sends each request three times: the second fills the query cache, and the third fills the response cache. */
-const warm = async ({ port }: Server, of: Case, key: string) => {
+const warm = async ({ port }: Server, of: BenchmarkCase, key: string) => {
   for (const _ of [1, 2, 3]) {
     await mapConcurrently(
       of.popular,
@@ -107,12 +107,12 @@ const watchCounters = async ({ metricsPort }: Server, task: Task) => {
   return async (requests: number) => checkCounters(before, await read(), { ...task, requests })
 }
 
-export const time = async (
+export const measureServer = async (
   server: Server,
   task: Task,
   timer: Timer,
   seconds = options.seconds,
-): Promise<Figures> => {
+): Promise<Measurement> => {
   const { connections, mode, of } = task
   const plan = planOf(server, task, timer.tags)
   if (mode !== "miss" && isTickerline(server.name)) {
@@ -141,7 +141,7 @@ export const time = async (
 export const measurePgbench = async (
   { connections, of }: Task,
   { postgres }: Timer,
-): Promise<Figures> => {
+): Promise<Measurement> => {
   const before = readTreeCpu(postgres.pid)
   const { perSecond, requests } = await runPgbench(
     postgres,

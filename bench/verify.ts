@@ -1,14 +1,14 @@
 /** Checks before the measurements that all servers send the same responses. */
 import { gunzipSync } from "node:zlib"
 import { authorizationHeaders, getHeader, sendRequest } from "./httpClient.ts"
-import { type Case, fillCounter, type QueryParameters, requestTarget } from "./cases.ts"
+import { type BenchmarkCase, fillCounter, type QueryParameters, requestTarget } from "./cases.ts"
 import { isFloor, isMeasured, isMeasuredWith, isTickerline, type Server } from "./servers/index.ts"
 import * as PostGraphile from "./servers/queries.ts"
 
 const sampled = 16
 
 /** Returns some requests of each kind. The misses have counters that no measurement uses. */
-const sampleOf = ({ misses, popular }: Case) => ({
+const sampleOf = ({ misses, popular }: BenchmarkCase) => ({
   popular: popular.slice(0, sampled),
   misses: misses.slice(-sampled).map((parameters, at): QueryParameters =>
     Object.fromEntries(
@@ -26,7 +26,7 @@ const firstDifference = (left: string, right: string) => {
 }
 
 /** Returns the text of a response, and its size as it was sent. */
-const bodyOf = async (server: Server, of: Case, parameters: QueryParameters, key: string) => {
+const bodyOf = async (server: Server, of: BenchmarkCase, parameters: QueryParameters, key: string) => {
   const response = await sendRequest(
     server.port,
     requestTarget(of, parameters),
@@ -47,7 +47,7 @@ export interface Verified {
 }
 
 const verifyCase = async (
-  of: Case,
+  of: BenchmarkCase,
   servers: ReadonlyArray<Server>,
   key: string,
   bytes: Map<string, number>,
@@ -81,8 +81,8 @@ const verifyCase = async (
 }
 
 /** Compares all servers with the first chosen one, which is Tickerline unless it is excluded. */
-export const verify = async (
-  chosen: ReadonlyArray<Case>,
+export const verifySameResponses = async (
+  chosen: ReadonlyArray<BenchmarkCase>,
   servers: ReadonlyArray<Server>,
   key: string,
 ): Promise<Verified> => {
@@ -92,7 +92,7 @@ export const verify = async (
     await verifyCase(of, servers, key, bytes)
     const graphql = servers.find(({ name }) => name === "postgraphile")
     if (graphql !== undefined && isMeasuredWith("postgraphile", of)) {
-      const compared = await PostGraphile.compare(
+      const compared = await PostGraphile.compareWithTickerline(
         graphql.port,
         servers[0]?.port ?? 0,
         of,
@@ -109,7 +109,7 @@ export const verify = async (
 /** Returns the ETags of the popular responses, if Tickerline sends any. Fails if an ETag does not get a 304. */
 export const readETags = async (
   servers: ReadonlyArray<Server>,
-  of: Case,
+  of: BenchmarkCase,
   key: string,
 ): Promise<ReadonlyArray<string>> => {
   const first = servers.find(({ name }) => isTickerline(name))

@@ -1,7 +1,7 @@
 /** Runs the load generator wrk with one thread. */
 import { join } from "node:path"
-import { run } from "./processes.ts"
-import type { Plan } from "./requestFiles.ts"
+import { runToEnd } from "./processes.ts"
+import type { RequestPlan } from "./requestFiles.ts"
 
 export interface WrkResult {
   readonly requests: number
@@ -31,7 +31,7 @@ interface Result {
 
 export interface WrkOptions {
   readonly port: number
-  readonly plan: Plan
+  readonly plan: RequestPlan
   readonly cursor: number
   readonly connections: number
   readonly seconds: number
@@ -55,7 +55,7 @@ export const runWrk = async (
     join(import.meta.dirname, "wrk.lua"),
     `http://127.0.0.1:${port}/`,
   ]
-  const printed = await run({
+  const printed = await runToEnd({
     program: "wrk",
     args: [
       ...clock,

@@ -4,7 +4,7 @@ import { type ChangelogEntry, doesEntryAffectPath } from "../src/changelog/Chang
 import type { ContractDifference } from "./Difference.ts"
 
 /** Returns the entries of the releases after `release`. Throws if the changelog does not contain that release. */
-export const entriesSince = (release: string, entries: ReadonlyArray<ChangelogEntry>) => {
+export const listEntriesSince = (release: string, entries: ReadonlyArray<ChangelogEntry>) => {
   const index = changelogReleases.findIndex((one) => one.release === release)
   if (index === -1) throw new Error(`The contract is that of release ${release}, which is not in the changelog`)
   const later = new Set(changelogReleases.slice(0, index).map((one) => one.release))
@@ -30,7 +30,7 @@ export interface ContractReview {
   readonly undocumented: ReadonlyArray<ContractDifference>
 }
 
-export const reviewDifferences = (
+export const reviewContractDifferences = (
   differences: ReadonlyArray<ContractDifference>,
   entries: ReadonlyArray<ChangelogEntry>,
 ): ContractReview => ({
@@ -45,7 +45,7 @@ const toEntryFields = ({ name, path }: ContractDifference) =>
   `"paths": ["${path}"]${name === null ? "" : `, "names": ["${name}"]`}`
 
 /** Explains the problems and how to solve them; empty if there are none. */
-export const describeProblems = ({ breaking, undocumented }: ContractReview) =>
+export const describeContractProblems = ({ breaking, undocumented }: ContractReview) =>
   [
     ...(breaking.length === 0 ? [] : [
       `These changes break the released contract (contract/v1.json), which is forbidden in v1 (§9.2):\n${

@@ -3,7 +3,7 @@
  * No package for Node.js compares OpenAPI 3.1 (docs/decisions/0051-contract-comparison.md).
  */
 import { compareSchemas } from "./CompareSchemas.ts"
-import { type ContractDifference, type ContractLocation, makeDifference } from "./Difference.ts"
+import { type ContractDifference, type ContractLocation, makeContractDifference } from "./Difference.ts"
 import {
   canonicalJson,
   compareKeys,
@@ -73,10 +73,12 @@ const compareParameters = (path: string, old: JsonObject, now: JsonObject, docum
     return { path, name, label: `parameter ${name} (${place})`, isRequest: true }
   }
   return [
-    ...removed.map((key) => makeDifference(locate(key), { kind: "removed", breaking: true, description: "removed" })),
+    ...removed.map((key) =>
+      makeContractDifference(locate(key), { kind: "removed", breaking: true, description: "removed" })
+    ),
     ...added.map((key) => {
       const breaking = toObject(right[key])["required"] === true
-      return makeDifference(locate(key), {
+      return makeContractDifference(locate(key), {
         kind: "added",
         breaking,
         description: breaking ? "new and required" : "new",
@@ -90,14 +92,14 @@ const compareParameters = (path: string, old: JsonObject, now: JsonObject, docum
       )
       return [
         ...(wasRequired === isRequired ? [] : [
-          makeDifference(locate(key), {
+          makeContractDifference(locate(key), {
             kind: "changed",
             breaking: isRequired,
             description: isRequired ? "now required" : "now optional",
           }),
         ]),
         ...encodings.map((keyword) =>
-          makeDifference(locate(key), { kind: "changed", breaking: true, description: `${keyword} changed` })
+          makeContractDifference(locate(key), { kind: "changed", breaking: true, description: `${keyword} changed` })
         ),
         ...compareSchemaPair(locate(key), one["schema"], other["schema"], documents),
       ]
@@ -119,8 +121,12 @@ const compareParts = (
   const { added, common, removed } = compareKeys(old, now)
   const locate = (name: string): ContractLocation => ({ ...location, name, label: `${location.label} ${name}` })
   return [
-    ...removed.map((name) => makeDifference(locate(name), { kind: "removed", breaking: true, description: "removed" })),
-    ...added.map((name) => makeDifference(locate(name), { kind: "added", breaking: false, description: "new" })),
+    ...removed.map((name) =>
+      makeContractDifference(locate(name), { kind: "removed", breaking: true, description: "removed" })
+    ),
+    ...added.map((name) =>
+      makeContractDifference(locate(name), { kind: "added", breaking: false, description: "new" })
+    ),
     ...common.flatMap((name) => {
       const [one, other] = [documents.before.resolve(old[name]), documents.after.resolve(now[name])]
       const [wasRequired, isRequired] = [one["required"] === true, other["required"] === true]
@@ -128,7 +134,7 @@ const compareParts = (
       return [
         ...(wasRequired === isRequired
           ? []
-          : [makeDifference(locate(name), { kind: "changed", breaking: wasRequired, description } as const)]),
+          : [makeContractDifference(locate(name), { kind: "changed", breaking: wasRequired, description } as const)]),
         ...compareSchemaPair(locate(name), one["schema"], other["schema"], documents),
       ]
     }),
@@ -146,9 +152,15 @@ const compareResponses = (path: string, old: JsonObject, now: JsonObject, docume
   })
   return [
     ...removed.map((status) =>
-      makeDifference(locate(status), { kind: "removed", breaking: /^[123d]/.test(status), description: "removed" })
+      makeContractDifference(locate(status), {
+        kind: "removed",
+        breaking: /^[123d]/.test(status),
+        description: "removed",
+      })
     ),
-    ...added.map((status) => makeDifference(locate(status), { kind: "added", breaking: false, description: "new" })),
+    ...added.map((status) =>
+      makeContractDifference(locate(status), { kind: "added", breaking: false, description: "new" })
+    ),
     ...common.flatMap((status) => {
       const [one, other] = [documents.before.resolve(left[status]), documents.after.resolve(right[status])]
       const headers = { ...locate(status), label: `header of ${status}` }
@@ -189,18 +201,18 @@ const compareSecurity = (
   const added = right.filter((one) => !left.includes(one))
   if (removed.length + added.length === 0) return []
   if (right.length === 0) {
-    return [makeDifference(location, { kind: "removed", breaking: false, description: "no key is required" })]
+    return [makeContractDifference(location, { kind: "removed", breaking: false, description: "no key is required" })]
   }
   if (left.length === 0) {
-    return [makeDifference(location, { kind: "added", breaking: true, description: "a key is required" })]
+    return [makeContractDifference(location, { kind: "added", breaking: true, description: "a key is required" })]
   }
   return removed.length > 0
-    ? [makeDifference(location, {
+    ? [makeContractDifference(location, {
       kind: "changed",
       breaking: true,
       description: "a way to send a key is removed or changed",
     })]
-    : [makeDifference(location, { kind: "added", breaking: false, description: "a new way to send a key" })]
+    : [makeContractDifference(location, { kind: "added", breaking: false, description: "a new way to send a key" })]
 }
 
 const compareLifecycle = (path: string, old: JsonObject, now: JsonObject): Differences => {
@@ -211,13 +223,13 @@ const compareLifecycle = (path: string, old: JsonObject, now: JsonObject): Diffe
   )
   return [
     ...(wasDeprecated === isDeprecated ? [] : [
-      makeDifference(locate("deprecated"), {
+      makeContractDifference(locate("deprecated"), {
         kind: "changed",
         breaking: false,
         description: isDeprecated ? "deprecated" : "no longer deprecated",
       }),
     ]),
-    ...(sunset === sunsetNow ? [] : [makeDifference(locate("x-sunset"), {
+    ...(sunset === sunsetNow ? [] : [makeContractDifference(locate("x-sunset"), {
       kind: "changed",
       // §3 (lifecycle): an announced sunset must not move to an earlier date.
       breaking: sunset !== undefined && sunsetNow !== undefined && sunsetNow < sunset,
@@ -229,7 +241,7 @@ const compareLifecycle = (path: string, old: JsonObject, now: JsonObject): Diffe
 const describeRemovedEndpoint = (path: string, old: JsonObject, today: string): ContractDifference => {
   const sunset = old["x-sunset"]
   const isAfterSunset = old["deprecated"] === true && typeof sunset === "string" && sunset < today
-  return makeDifference({ path, name: null, label: "endpoint", isRequest: true }, {
+  return makeContractDifference({ path, name: null, label: "endpoint", isRequest: true }, {
     kind: "removed",
     breaking: !isAfterSunset,
     description: isAfterSunset ? `removed, as announced for ${sunset}` : "removed",
@@ -264,7 +276,7 @@ const compareOperations = (path: string, old: JsonObject, now: JsonObject, docum
     ...compareParameters(path, old, now, documents),
     ...(canonicalJson(old["requestBody"]) === canonicalJson(now["requestBody"])
       ? []
-      : [makeDifference(body, { kind: "changed", breaking: true, description: "the request body changed" })]),
+      : [makeContractDifference(body, { kind: "changed", breaking: true, description: "the request body changed" })]),
     ...compareResponses(path, old, now, documents),
     ...compareLifecycle(path, old, now),
   ]
@@ -282,7 +294,7 @@ export const compareContracts = (before: unknown, after: unknown, today: string)
   const found = [
     ...removed.map((key) => describeRemovedEndpoint(pathOf(key), toObject(old[key]), today)),
     ...added.map((key) =>
-      makeDifference({ path: pathOf(key), name: null, label: "endpoint", isRequest: true }, {
+      makeContractDifference({ path: pathOf(key), name: null, label: "endpoint", isRequest: true }, {
         kind: "added",
         breaking: false,
         description: "new",

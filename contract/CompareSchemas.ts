@@ -1,5 +1,5 @@
 /** Compares two JSON Schemas (2020-12) of a request or response: §9.2 (breaking changes), §9.3 (compatible changes). */
-import { type ContractDifference, type ContractLocation, makeDifference } from "./Difference.ts"
+import { type ContractDifference, type ContractLocation, makeContractDifference } from "./Difference.ts"
 import {
   canonicalJson,
   compareKeys,
@@ -90,14 +90,14 @@ const compareEnums = (location: ContractLocation, before: JsonObject, after: Jso
   const [old, now] = [allowedValues(before), allowedValues(after)]
   if (!hasFixedValues(before) && !hasFixedValues(after)) return []
   if (!hasFixedValues(after)) {
-    return [makeDifference(location, {
+    return [makeContractDifference(location, {
       kind: "changed",
       breaking: !isRequest,
       description: "any value is allowed, no longer only fixed values",
     })]
   }
   if (!hasFixedValues(before)) {
-    return [makeDifference(location, {
+    return [makeContractDifference(location, {
       kind: "changed",
       breaking: isRequest,
       description: `only these values are allowed: ${now.join(", ")}`,
@@ -105,10 +105,14 @@ const compareEnums = (location: ContractLocation, before: JsonObject, after: Jso
   }
   return [
     ...old.filter((value) => !now.includes(value)).map((value) =>
-      makeDifference(location, { kind: "removed", breaking: isRequest, description: `${value} is no longer allowed` })
+      makeContractDifference(location, {
+        kind: "removed",
+        breaking: isRequest,
+        description: `${value} is no longer allowed`,
+      })
     ),
     ...now.filter((value) => !old.includes(value)).map((value) =>
-      makeDifference(location, {
+      makeContractDifference(location, {
         kind: "added",
         breaking: false,
         description: `${value} is allowed`,
@@ -140,12 +144,14 @@ const compareKeyword = (location: ContractLocation, name: string, before: unknow
     const unlimited = sign * -Infinity
     const [old, now] = [before ?? unlimited, after ?? unlimited].map(Number)
     const isStricter = sign * ((now ?? 0) - (old ?? 0)) > 0
-    return [makeDifference(location, { kind: "changed", breaking: isStricter && location.isRequest, description })]
+    return [
+      makeContractDifference(location, { kind: "changed", breaking: isStricter && location.isRequest, description }),
+    ]
   }
   // Removing a restriction from a request breaks nobody.
   const isRemoved = after === undefined
   return [
-    makeDifference(location, {
+    makeContractDifference(location, {
       kind: "changed",
       breaking: name === "default" || !(location.isRequest && isRemoved),
       description,
@@ -174,19 +180,23 @@ const compareProperties = (
   const inner = (name: string): ContractLocation => ({ ...location, name, label: `${location.label}.${name}` })
   return [
     ...removed.map((name) =>
-      makeDifference(inner(name), { kind: "removed", breaking: true, description: "the field is removed" })
+      makeContractDifference(inner(name), { kind: "removed", breaking: true, description: "the field is removed" })
     ),
     ...added.map((name) => {
       const breaking = location.isRequest && requiredNow.includes(name)
       const description = breaking ? "a new required field" : "a new field"
-      return makeDifference(inner(name), { kind: "added", breaking, description })
+      return makeContractDifference(inner(name), { kind: "added", breaking, description })
     }),
     ...common.flatMap((name) => {
       const [wasRequired, isRequired] = [required.includes(name), requiredNow.includes(name)]
       const description = isRequired ? "is now always present" : "is now optional"
       return [
         ...(wasRequired === isRequired ? [] : [
-          makeDifference(inner(name), { kind: "changed", breaking: isRequired === location.isRequest, description }),
+          makeContractDifference(inner(name), {
+            kind: "changed",
+            breaking: isRequired === location.isRequest,
+            description,
+          }),
         ]),
         ...compareSchemas(inner(name), old[name], now[name], context),
       ]
@@ -229,7 +239,7 @@ const describeAlternative = (
   const target = code === undefined ? location : { ...location, name: code }
   const breaking = code === undefined && (kind === "added") !== location.isRequest
   const description = `${name} is ${kind === "added" ? "allowed" : "no longer allowed"}`
-  return makeDifference(target, { kind, breaking, description })
+  return makeContractDifference(target, { kind, breaking, description })
 }
 
 export const compareSchemas = (
@@ -251,7 +261,11 @@ export const compareSchemas = (
   if (isSingle && type !== typeNow) {
     const isWider = location.isRequest && type === "integer" && typeNow === "number"
     return [
-      makeDifference(location, { kind: "changed", breaking: !isWider, description: `was ${type} and is ${typeNow}` }),
+      makeContractDifference(location, {
+        kind: "changed",
+        breaking: !isWider,
+        description: `was ${type} and is ${typeNow}`,
+      }),
     ]
   }
   const codeOf = (one: JsonObject | undefined, resolve: ReferenceResolver) =>

@@ -23,7 +23,7 @@ export interface ContractLocation {
 
 type Change = Pick<ContractDifference, "kind" | "breaking" | "description" | "addedValue">
 
-export const makeDifference = (
+export const makeContractDifference = (
   { label, name, path }: ContractLocation,
   { description, ...change }: Change,
 ): ContractDifference => ({ path, name, ...change, description: `${path}, ${label}: ${description}` })

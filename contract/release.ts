@@ -3,7 +3,7 @@ import { readFileSync, writeFileSync } from "node:fs"
 import packageJson from "../package.json" with { type: "json" }
 import { getDefaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
 import { changelogEntries, changelogReleases } from "../src/changelog/Changelog.ts"
-import { describeProblems, entriesSince, reviewDifferences } from "./ChangelogCoverage.ts"
+import { describeContractProblems, listEntriesSince, reviewContractDifferences } from "./ChangelogCoverage.ts"
 import { compareContracts, makeReleasedContract, readReleaseVersion } from "./CompareContracts.ts"
 import { toObject } from "./Json.ts"
 
@@ -23,7 +23,11 @@ const problems = [
   ...(newest !== undefined && newest.date > today
     ? [`The date of ${newest.release}, ${newest.date}, is in the future.`]
     : []),
-  ...[describeProblems(reviewDifferences(differences, entriesSince(readReleaseVersion(before), changelogEntries)))]
+  ...[
+    describeContractProblems(
+      reviewContractDifferences(differences, listEntriesSince(readReleaseVersion(before), changelogEntries)),
+    ),
+  ]
     .filter((
       text,
     ) => text !== ""),

@@ -1,7 +1,7 @@
 /** The contract of the API: every endpoint and its middleware. */
 import { HttpApi, OpenApi } from "effect/http-api"
-import { Authorization, Billing } from "./accounts/Authorization.ts"
-import { Authentication } from "./accounts/keys/Authentication.ts"
+import { AuthorizationMiddleware, BillingMiddleware } from "./accounts/Authorization.ts"
+import { AuthenticationMiddleware } from "./accounts/keys/Authentication.ts"
 import { CatalogueApiGroup } from "./catalogue/Api.ts"
 import { ChangelogApiGroup } from "./changelog/Api.ts"
 import { queryParseOptions, UnexpectedErrorMiddleware, ValidationMiddleware } from "./rules/Validation.ts"
@@ -65,11 +65,11 @@ export class Api extends HttpApi.make("tickerline")
     TimelineApiGroup,
     ChangesApiGroup,
   )
-  .middleware(Billing)
+  .middleware(BillingMiddleware)
   .add(OverviewApiGroup, AccountApiGroup, UsageApiGroup, DatasetsApiGroup)
   .prefix("/v1")
-  .middleware(Authorization)
-  .middleware(Authentication)
+  .middleware(AuthorizationMiddleware)
+  .middleware(AuthenticationMiddleware)
   .middleware(ValidationMiddleware)
   .middleware(UnexpectedErrorMiddleware)
   .middleware(DeprecationMiddleware)

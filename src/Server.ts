@@ -10,7 +10,7 @@ import { UsageMetering } from "./accounts/billing/UsageMetering.ts"
 import * as UsagePartitions from "./accounts/billing/UsagePartitions.ts"
 import { AccountRateLimiter } from "./accounts/limits/AccountRateLimiter.ts"
 import { PublicApi } from "./Api.ts"
-import { AsOf } from "./history/AsOf.ts"
+import { AsOfReader } from "./history/AsOf.ts"
 import { LineageResolver } from "./lineage/LineageResolver.ts"
 import { QueryCache } from "./lists/QueryCache.ts"
 import { RequestPipeline } from "./http/RequestPipeline.ts"
@@ -25,13 +25,13 @@ import { HealthProbe } from "./db/health/HealthProbe.ts"
 import { ReadRouter } from "./db/replicas/ReadRouter.ts"
 import { ChangeFeed } from "./history/ChangeFeed.ts"
 import { ChangeStream } from "./history/ChangeStream.ts"
-import { Corrections, correctionsJob } from "./history/Corrections.ts"
-import { historyJob } from "./history/HistoryRetention.ts"
+import { CorrectionCountReader, correctionCountsJob } from "./history/Corrections.ts"
+import { historyPartitionsJob } from "./history/HistoryRetention.ts"
 import * as Middleware from "./http/Middleware.ts"
 import { ingestJob } from "./ingest/edgar/IngestJob.ts"
 import * as Jobs from "./jobs/JobRunner.ts"
 import { ExportCursors } from "./lists/ExportCursors.ts"
-import { ListEndpoints } from "./lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "./lists/ListEndpoints.ts"
 import { sendEmailsJob } from "./mail/EmailSender.ts"
 import * as Mcp from "./mcp/Http.ts"
 import { RequestMetrics } from "./observability/RequestMetrics.ts"
@@ -107,20 +107,26 @@ const apiMiddleware = Layer.mergeAll(
 /** Rate limits, usage and prices. */
 const accounting = Layer.mergeAll(AccountRateLimiter.layer, UsageMetering.layer, priceListLayer)
 
-const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AsOf.layer).pipe(
+const caches = Layer.mergeAll(QueryCache.layer, LineageResolver.layer, AsOfReader.layer).pipe(
   Layer.provideMerge(DatasetVersions.layer),
 )
 
-const lists = Layer.provide(ListEndpoints.layer, ExportCursors.layer)
+const lists = Layer.provide(ListEndpointFactory.layer, ExportCursors.layer)
 
 /** The documentation pages. The middleware needs their paths to choose between 404 and 405. */
 const documentation = Layer.effect(Middleware.DocumentationPaths, Site.SitePaths).pipe(Layer.provide(Site.layer))
 
-const allJobs = [sendEmailsJob, UsagePartitions.usagePartitionsJob, historyJob, correctionsJob, ingestJob]
+const allJobs = [
+  sendEmailsJob,
+  UsagePartitions.usagePartitionsJob,
+  historyPartitionsJob,
+  correctionCountsJob,
+  ingestJob,
+]
 type Preparation = ReturnType<typeof allJobs[number]["prepare"]>
 
 /** Background jobs, each of which runs in one process at a time. */
-export const jobs = Jobs.jobsLayer<Effect.Error<Preparation>, Effect.Services<Preparation>>(allJobs)
+export const backgroundJobsLayer = Jobs.jobRunnerLayer<Effect.Error<Preparation>, Effect.Services<Preparation>>(allJobs)
 
 /** All routes outside the request pipeline, with their middleware. */
 const routes = HttpApiBuilder.layer(PublicApi).pipe(
@@ -133,7 +139,7 @@ const routes = HttpApiBuilder.layer(PublicApi).pipe(
 /** Everything that the routes need, except `SqlClient`. */
 const services = RequestPipeline.layer(pipelineEndpoints).pipe(
   Layer.provideMerge(lists),
-  Layer.provideMerge(Layer.merge(ChangeStream.layer, Corrections.layer)),
+  Layer.provideMerge(Layer.merge(ChangeStream.layer, CorrectionCountReader.layer)),
   Layer.provideMerge(ChangeFeed.layer),
   Layer.provideMerge(ResponseCache.layer),
   Layer.provideMerge(Authenticator.layer),
@@ -179,7 +185,7 @@ class HttpApp extends Context.Service<
 
 /** The service for any `HttpServer`, without the response cache. Tests use it. */
 export const layer = Layer.unwrap(Effect.map(HttpApp, (httpApp) => HttpServer.serve(httpApp))).pipe(
-  Layer.merge(jobs),
+  Layer.merge(backgroundJobsLayer),
   Layer.provide(HttpApp.layer),
   Layer.provide(services),
   Layer.provide(httpConfiguration),

@@ -6,7 +6,7 @@ import { request } from "node:http"
 import process from "node:process"
 import { gunzipSync } from "node:zlib"
 import { catalogueEndpoints } from "../src/catalogue/Endpoints.ts"
-import { openHome, type RuntimeService, startOnRuntime } from "./support/RuntimeService.ts"
+import { openServiceHome, type RuntimeService, startServiceOnRuntime } from "./support/RuntimeService.ts"
 
 interface TestRequest {
   readonly target: string
@@ -88,11 +88,11 @@ const withoutHeartbeats = ({ body, ...response }: TestResponse) => ({
   body: Buffer.from(body, "base64").toString("utf8").replaceAll(heartbeats, ""),
 })
 
-const { close, home } = await openHome()
+const { close, home } = await openServiceHome()
 // The documents contain the address of the service.
 const settings = { BASE_URL: "https://api.example.com" }
-const onNode = await startOnRuntime("node", home, settings)
-const onDeno = await startOnRuntime("deno", home, settings)
+const onNode = await startServiceOnRuntime("node", home, settings)
+const onDeno = await startServiceOnRuntime("deno", home, settings)
 let failures = 0
 const statuses = new Map<number, number>()
 /** Streams from both services, which end when the services stop. */

@@ -2,7 +2,7 @@
 import { assert, describe, it, layer } from "@effect/vitest"
 import { Array as Arr, Context, Effect, Predicate, Schema } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
-import { Authentication } from "../src/accounts/keys/Authentication.ts"
+import { AuthenticationMiddleware } from "../src/accounts/keys/Authentication.ts"
 import { Api } from "../src/Api.ts"
 import { getDefaultOpenApiDocument } from "../src/catalogue/OpenApiDocument.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../src/rows/Timestamps.ts"
@@ -14,7 +14,7 @@ import {
   pickSampleValue,
 } from "./support/DocumentedEndpoints.ts"
 import * as Service from "./support/Service.ts"
-import { someOf } from "./support/Thoroughness.ts"
+import { sampleUnlessThorough } from "./support/Thoroughness.ts"
 
 const { valueAt } = Service
 
@@ -69,7 +69,7 @@ const reflected = () => {
       found.push({
         path: endpoint.path,
         method: endpoint.method,
-        keyed: Array.from(middleware).some(({ key }) => key === Authentication.key),
+        keyed: Array.from(middleware).some(({ key }) => key === AuthenticationMiddleware.key),
         summary: Context.getOrUndefined(endpoint.annotations, OpenApi.Summary),
         description: Context.getOrUndefined(endpoint.annotations, OpenApi.Description),
         errors: Array.from(errors.keys()).toSorted((left, right) => left - right),
@@ -205,13 +205,13 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
   )
 
   // Excludes /estimate, which also accepts the parameters of other endpoints (D28).
-  it.effect.each(someOf(parameters.filter(({ path }) => path !== "/estimate"), 4, 0))(
+  it.effect.each(sampleUnlessThorough(parameters.filter(({ path }) => path !== "/estimate"), 4, 0))(
     "refuses a misspelled $name of $path and suggests the correct name (D4)",
     ({ name, others, path }) =>
       Effect.gen(function* () {
         const misspellings = misspelt(name, others)
         assert.isAbove(misspellings.length, 3)
-        const sent = someOf(misspellings, 4, name.length)
+        const sent = sampleUnlessThorough(misspellings, 4, name.length)
         const fields = yield* refused(path, [...required(others, name), ...sent.map((wrong) => `${wrong}=1`)])
         for (const wrong of sent) {
           const field = fields.find((one) => one.field === wrong)
@@ -314,7 +314,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
         ]
         const wrong = notDigits.flatMap((text) => [`page=${text}`, `limit=${text}`])
         wrong.push("page=0", "page=1.5", "limit=0", "limit=101", "page=x", "limit=-1", "page=2147483648")
-        for (const bounds of someOf(wrong, 4, path.length)) {
+        for (const bounds of sampleUnlessThorough(wrong, 4, path.length)) {
           const [name] = bounds.split("=")
           const fields = yield* refused(path, [...required(parameters, ""), bounds])
           assert.deepStrictEqual(fields.map(({ field }) => field), [name], bounds)
@@ -433,7 +433,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }
     }))
 
-  it.effect.each(someOf(priced, 4, 2))(
+  it.effect.each(sampleUnlessThorough(priced, 4, 2))(
     "refuses the same mistakes in an estimate as in $path, with the same message (D28)",
     ({ parameters, path }) =>
       Effect.gen(function* () {

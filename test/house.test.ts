@@ -4,7 +4,7 @@ import { HttpApi } from "effect/http-api"
 import { existsSync, globSync, readdirSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path/posix"
 import { fileURLToPath } from "node:url"
-import { Authentication } from "../src/accounts/keys/Authentication.ts"
+import { AuthenticationMiddleware } from "../src/accounts/keys/Authentication.ts"
 import { Api } from "../src/Api.ts"
 
 const root = fileURLToPath(new URL("..", import.meta.url))
@@ -321,7 +321,7 @@ describe("The layout of src", () => {
         if (version !== "v1") return
         segments.push(segment)
         // Some endpoints without a key, such as /v1/changelog, are in other folders.
-        if (Array.from(middleware).some(({ key }) => key === Authentication.key)) withKey.push(segment)
+        if (Array.from(middleware).some(({ key }) => key === AuthenticationMiddleware.key)) withKey.push(segment)
       },
     })
     assert.deepStrictEqual(names.filter((name) => !segments.includes(name)), [])

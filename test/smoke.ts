@@ -2,7 +2,7 @@
  * Smoke test, run as `node smoke.ts node` or `node smoke.ts deno`: starts the service with a new home folder, sends
  * requests and stops the service. Prints one line per check, and exits with 1 if a check fails.
  */
-import { openHome, startOnRuntime } from "./support/RuntimeService.ts"
+import { openServiceHome, startServiceOnRuntime } from "./support/RuntimeService.ts"
 
 const [runtime = "node"] = process.argv.slice(2)
 
@@ -19,8 +19,8 @@ const expect = (what: string, found: unknown, wanted: unknown) => {
   if (!same) throw new Error(`${what}: wanted ${JSON.stringify(wanted)}`)
 }
 
-const { close, home } = await openHome()
-const { exampleUrl, key, stop } = await startOnRuntime(runtime, home)
+const { close, home } = await openServiceHome()
+const { exampleUrl, key, stop } = await startServiceOnRuntime(runtime, home)
 let exitCode: number | null | undefined
 
 try {

@@ -5,15 +5,15 @@
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import { authorizationHeaders, sendRequest } from "../httpClient.ts"
-import { type Case, type Mode, runners100Small, runners10Small } from "../cases.ts"
+import { type BenchmarkCase, type Mode, runners100Small, runners10Small } from "../cases.ts"
 import { runWrk, type WrkResult } from "../wrk.ts"
 import { readCpu, readMemory, readTreeCpu } from "../processStats.ts"
 import { options } from "../options.ts"
 import { query } from "../postgres.ts"
 import { makeCleanup, sleep } from "../processes.ts"
 import { median } from "../report.ts"
-import { formatRestRequest, type RequestFormatter, writePlan } from "../requestFiles.ts"
-import { type Service, startService, startTestbed, type Testbed, warm } from "./services.ts"
+import { formatRestRequest, type RequestFormatter, writeRequestPlan } from "../requestFiles.ts"
+import { fillCaches, type Service, startService, startTestbed, type Testbed } from "./services.ts"
 
 interface RequestCosts {
   /** CPU time per request in microseconds: of the service, and of all PostgreSQL processes. */
@@ -29,7 +29,7 @@ interface RequestCosts {
 
 interface Scenario {
   readonly name: string
-  readonly of: Case
+  readonly of: BenchmarkCase
   readonly mode: Mode
   readonly write: RequestFormatter
   readonly expect?: number
@@ -52,7 +52,7 @@ const measureCosts = async (
   scenario: Scenario,
   tags: ReadonlyArray<string>,
 ): Promise<RequestCosts> => {
-  const plan = writePlan(`costs-${scenario.name}`, scenario.of, scenario.mode, scenario.write, tags)
+  const plan = writeRequestPlan(`costs-${scenario.name}`, scenario.of, scenario.mode, scenario.write, tags)
   const send = async (seconds: number): Promise<WrkResult> => {
     const place = `${service.pid} ${scenario.of.name} ${scenario.mode}`
     const cursor = cursors.get(place) ?? 0
@@ -153,7 +153,7 @@ const main = async () => {
     const write = formatRestRequest(testbed.key)
     const service = await startService("costs", testbed.url)
     cleanupSteps.push(service.stop)
-    const tags = await warm(service.port, testbed.key)
+    const tags = await fillCaches(service.port, testbed.key)
     const found: Record<string, unknown> = {}
     const record = (name: string, value: object) => {
       found[name] = value

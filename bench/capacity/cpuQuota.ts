@@ -22,7 +22,7 @@ const isUnified = () => existsSync(join(unified, "cgroup.controllers"))
 const number = (text: string, name: string) => Number(new RegExp(`^${name} (\\d+)`, "m").exec(text)?.[1] ?? 0)
 
 /** Creates a control group with a CPU quota. `cores` may be a fraction, such as 0.25. Needs root on Linux. */
-export const limitCpu = (name: string, cores: number): CpuQuota => {
+export const createCpuQuota = (name: string, cores: number): CpuQuota => {
   const folder = join(isUnified() ? unified : old, `tickerline-${name}-${process.pid}`)
   const quota = Math.round(cores * period)
   try {

@@ -4,20 +4,20 @@
  */
 import { mkdirSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
-import { type Case, runners10Small } from "../cases.ts"
+import { type BenchmarkCase, runners10Small } from "../cases.ts"
 import { runWrk } from "../wrk.ts"
 import { readCpu, readTreeCpu } from "../processStats.ts"
 import { options } from "../options.ts"
 import { type CleanupSteps, makeCleanup } from "../processes.ts"
 import { median } from "../report.ts"
-import { formatRestRequest, writePlan } from "../requestFiles.ts"
-import { random, zipf } from "../symbols.ts"
-import { type CpuQuota, limitCpu } from "./cpuQuota.ts"
-import { type Service, startService, startTestbed, type Testbed, warm } from "./services.ts"
+import { formatRestRequest, writeRequestPlan } from "../requestFiles.ts"
+import { makeRandomGenerator, makeZipfNumbers } from "../symbols.ts"
+import { type CpuQuota, createCpuQuota } from "./cpuQuota.ts"
+import { fillCaches, type Service, startService, startTestbed, type Testbed } from "./services.ts"
 
 /** A case that alternates between new and popular requests. The popular ones have a Zipf distribution. */
-const mixed: Case = (() => {
-  const order = zipf(runners10Small.popular.length, runners10Small.misses.length, random(11))
+const mixed: BenchmarkCase = (() => {
+  const order = makeZipfNumbers(runners10Small.popular.length, runners10Small.misses.length, makeRandomGenerator(11))
   const misses = runners10Small.misses.flatMap((miss, at) => [miss, runners10Small.popular[order[at] ?? 0] ?? {}])
   return { ...runners10Small, name: "runners-10-mixed", misses }
 })()
@@ -53,7 +53,7 @@ const measure = async (
   machines: ReadonlyArray<Machine>,
   scenario: typeof scenarios[number],
 ): Promise<Measured> => {
-  const plan = writePlan("machines", scenario.of, scenario.mode, formatRestRequest(key), [])
+  const plan = writeRequestPlan("machines", scenario.of, scenario.mode, formatRestRequest(key), [])
   const send = (seconds: number) =>
     Promise.all(machines.map(async ({ service: { port } }) => {
       const cursor = cursors.get(`${port} ${scenario.name}`) ?? 0
@@ -92,14 +92,14 @@ const startMachine = async (
     await service.stop()
     made?.remove()
   })
-  await warm(service.port, testbed.key)
-  const plan = writePlan("machines", runners10Small, "miss", formatRestRequest(testbed.key), [])
+  await fillCaches(service.port, testbed.key)
+  const plan = writeRequestPlan("machines", runners10Small, "miss", formatRestRequest(testbed.key), [])
   let cursor = 0
   for (let second = 0; cursor < 20_000 && second < 30; second += options.warmup) {
     cursor = (await runWrk({ port: service.port, plan, cursor, connections: 16, seconds: options.warmup })).cursor
   }
   cursors.set(`${service.port} misses`, cursor)
-  const confined = made = limitCpu(name, options.share)
+  const confined = made = createCpuQuota(name, options.share)
   confined.add(service.pid)
   return { service, share: confined }
 }

@@ -2,7 +2,7 @@
 import figures from "./figures.json" with { type: "json" }
 
 /** `measured` by a script in this folder, `calculated` from measured figures, or `assumed`, to be replaced by yours. */
-export type Kind = "assumed" | "measured" | "calculated"
+export type FigureKind = "assumed" | "measured" | "calculated"
 
 export interface Figure {
   readonly name: string
@@ -14,11 +14,11 @@ export interface Figure {
   readonly when: string
 }
 
-export const all: Readonly<Record<keyof typeof figures, Figure>> = figures
+export const figuresByName: Readonly<Record<keyof typeof figures, Figure>> = figures
 
 /** Throws for a figure that has not been measured yet. */
 const value = (name: keyof typeof figures) => {
-  const { value } = all[name]
+  const { value } = figuresByName[name]
   if (value === null) throw new Error(`${name} has not been measured yet`)
   return value
 }
@@ -48,7 +48,7 @@ const machines = (busy: number, atLeast: number): Machines => {
 
 const bought = (kinds: ReadonlyArray<Machines>) => kinds.reduce((sum, { count, size }) => sum + count * size, 0)
 
-export interface Need {
+export interface ResourceNeed {
   readonly rate: number
   readonly hits: number
   /** Busy cores: these four figures. */
@@ -84,7 +84,7 @@ const writingOf = (rate: number, processes: number) => {
   return rows < 100 ? value("usageRowSmallBatch") : value("usageRow")
 }
 
-export const need = (rate: number, hits: number): Need => {
+export const computeNeed = (rate: number, hits: number): ResourceNeed => {
   const service = cores(
     rate,
     hits * value("serviceHit") + (1 - hits) * value("serviceMiss"),
@@ -137,7 +137,7 @@ const each = (of: (hits: number) => number) => hitShares.map(of)
 const always = (rate: number) => each(() => rate)
 
 /** Lists single resources and the rate at which each is exhausted, in ascending order at 50 % hits. */
-export const ceilings = (): ReadonlyArray<Ceiling> => {
+export const listCeilings = (): ReadonlyArray<Ceiling> => {
   const size = value("machineCores")
   const big = value("largestMachineCores")
   const perProcess = (hits: number) => 1e6 / (hits * value("serviceHit") + (1 - hits) * value("serviceMiss"))

@@ -2,11 +2,11 @@
 import { join } from "node:path"
 import process from "node:process"
 import { authorizationHeaders, getHeader, mapConcurrently, sendRequest } from "../httpClient.ts"
-import { type Case, requestTarget, runners10Small } from "../cases.ts"
-import { prepareData } from "../databases.ts"
+import { type BenchmarkCase, requestTarget, runners10Small } from "../cases.ts"
+import { prepareBenchmarkDatabases } from "../databases.ts"
 import { options } from "../options.ts"
-import { home, type Postgres, startPostgres } from "../postgres.ts"
-import { findFreePort, type Running, start, waitUntil } from "../processes.ts"
+import { dataFolder, type Postgres, startPostgres } from "../postgres.ts"
+import { findFreePort, type Running, startInBackground, waitUntil } from "../processes.ts"
 
 export interface Testbed {
   readonly postgres: Postgres
@@ -18,7 +18,7 @@ export interface Testbed {
 export const startTestbed = async (): Promise<Testbed> => {
   const postgres = await startPostgres()
   try {
-    const keys = await prepareData(postgres, ["bench_small"])
+    const keys = await prepareBenchmarkDatabases(postgres, ["bench_small"])
     return { postgres, url: postgres.url("bench_small"), key: keys.bench_small, end: postgres.stop }
   } catch (error) {
     await postgres.stop()
@@ -36,8 +36,8 @@ export const startService = async (
   url: string,
   env: Readonly<Record<string, string>> = {},
 ): Promise<Service> => {
-  const [port, log] = [await findFreePort(), join(home, `${name}.log`)]
-  const running = await start({
+  const [port, log] = [await findFreePort(), join(dataFolder, `${name}.log`)]
+  const running = await startInBackground({
     program: process.execPath,
     args: ["--max-semi-space-size=16", "src/main.ts", "serve"],
     cwd: options.tickerline,
@@ -48,7 +48,7 @@ export const startService = async (
 }
 
 /** Sends all popular requests three times, so that the response cache answers afterwards. Returns their ETags. */
-export const warm = async (port: number, key: string, of: Case = runners10Small) => {
+export const fillCaches = async (port: number, key: string, of: BenchmarkCase = runners10Small) => {
   let tags: ReadonlyArray<string> = []
   for (const _ of [1, 2, 3]) {
     const answers = await mapConcurrently(

@@ -2,7 +2,7 @@
 import { readFileSync, writeFileSync } from "node:fs"
 import process from "node:process"
 import { fileURLToPath } from "node:url"
-import { all, ceilings, type Figure, hitShares, type Need, need, rates } from "./model.ts"
+import { computeNeed, type Figure, figuresByName, hitShares, listCeilings, rates, type ResourceNeed } from "./model.ts"
 
 const document = fileURLToPath(new URL("../../SCALING.md", import.meta.url))
 
@@ -25,10 +25,10 @@ const table = (
   rows: ReadonlyArray<ReadonlyArray<string>>,
 ) => [head, head.map((name) => isText(name) ? "---" : "--:"), ...rows].map((row) => `| ${row.join(" | ")} |`).join("\n")
 
-const scenarios = rates.flatMap((rate) => hitShares.map((hits) => need(rate, hits)))
+const scenarios = rates.flatMap((rate) => hitShares.map((hits) => computeNeed(rate, hits)))
 
 const named = (
-  { hits, rate }: Need,
+  { hits, rate }: ResourceNeed,
 ) => [rate.toLocaleString("en"), `${100 * hits} %`]
 
 const one = (figure: Figure) => [
@@ -44,11 +44,11 @@ const one = (figure: Figure) => [
 export const tables = (): Readonly<Record<string, string>> => ({
   inputs: table(
     ["Figure", "Value", "Unit", "Kind", "How", "When"],
-    Object.values(all).filter(({ kind }) => kind === "assumed").map(one),
+    Object.values(figuresByName).filter(({ kind }) => kind === "assumed").map(one),
   ),
   figures: table(
     ["Figure", "Value", "Unit", "Kind", "How", "When"],
-    Object.values(all).filter(({ kind }) => kind !== "assumed").map(one),
+    Object.values(figuresByName).filter(({ kind }) => kind !== "assumed").map(one),
   ),
   busy: table(
     [
@@ -108,12 +108,12 @@ export const tables = (): Readonly<Record<string, string>> => ({
       ...hitShares.map((hits) => `${100 * hits} % hits`),
       "What to add",
     ],
-    ceilings().map(({ add, at, what }) => [what, ...at.map(rounded), add]),
+    listCeilings().map(({ add, at, what }) => [what, ...at.map(rounded), add]),
   ),
 })
 
 /** Returns the text of the document with current tables. */
-export const withTables = (text: string) =>
+export const replaceTables = (text: string) =>
   Object.entries(tables()).reduce((whole, [name, made]) => {
     const place = new RegExp(
       `(<!-- table ${name} -->)[\\s\\S]*?(<!-- end -->)`,
@@ -132,6 +132,6 @@ if (import.meta.main) {
     console.log(`## ${name}\n\n${made}\n`)
   }
   if (process.argv.includes("--write")) {
-    writeFileSync(document, withTables(readFileSync(document, "utf8")))
+    writeFileSync(document, replaceTables(readFileSync(document, "utf8")))
   }
 }

@@ -5,11 +5,11 @@ import { join } from "node:path"
 import type pg from "pg"
 import { authorizationHeaders, sendRequest } from "../httpClient.ts"
 import { readTreeCpu } from "../processStats.ts"
-import { home, type Postgres } from "../postgres.ts"
+import { dataFolder, type Postgres } from "../postgres.ts"
 import type { NamedRequest } from "./requests.ts"
 
-const folder = join(home, "growth")
-const log = join(home, "postgres.log")
+const folder = join(dataFolder, "growth")
+const log = join(dataFolder, "postgres.log")
 
 /**
  * Removes the tables from the caches of PostgreSQL and of the kernel. Files below a megabyte, such as PostgreSQL's

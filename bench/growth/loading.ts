@@ -5,8 +5,8 @@ import process from "node:process"
 import type pg from "pg"
 import { readTreeCpu } from "../processStats.ts"
 import { options } from "../options.ts"
-import { home, type Postgres } from "../postgres.ts"
-import { run } from "../processes.ts"
+import { dataFolder, type Postgres } from "../postgres.ts"
+import { runToEnd } from "../processes.ts"
 import type { Dataset } from "./tables.ts"
 
 export interface LoadTiming {
@@ -18,7 +18,7 @@ export interface LoadTiming {
   readonly database: number
 }
 
-const file = (name: string) => join(home, "growth", name)
+const file = (name: string) => join(dataFolder, "growth", name)
 
 /** Returns the columns of a table as `load` reads them: lists as JSON, and without the generated `search`. */
 const columnsOf = async (client: pg.Client, table: string) => {
@@ -82,7 +82,7 @@ export const measureLoad = async (
   await client.query("drop database if exists growth_load with (force)")
   await client.query("create database growth_load")
   const command = (...args: ReadonlyArray<string>) =>
-    run({
+    runToEnd({
       program: process.execPath,
       args: ["src/main.ts", ...args],
       cwd: options.tickerline,

@@ -1,15 +1,15 @@
 /** Formats the results of a dataset as Markdown tables. */
 import type { RequestTiming } from "./latency.ts"
 import type { LoadTiming } from "./loading.ts"
-import type { Filling, Size } from "./tables.ts"
+import type { FillTiming, TableSize } from "./tables.ts"
 import type { WritingResult } from "./usageWriting.ts"
 
-export interface Result {
+export interface GrowthResult {
   readonly date: string
   readonly dataset: string
   readonly rows: number
   readonly fillings: ReadonlyArray<
-    Filling & { readonly sizes: ReadonlyArray<Size> }
+    FillTiming & { readonly sizes: ReadonlyArray<TableSize> }
   >
   readonly answers: ReadonlyArray<RequestTiming>
   readonly others: ReadonlyArray<
@@ -48,7 +48,7 @@ const table = (
     "",
   ].join("\n")
 
-export const report = (
+export const formatGrowthReport = (
   {
     answers,
     copied,
@@ -60,7 +60,7 @@ export const report = (
     others,
     rows,
     written,
-  }: Result,
+  }: GrowthResult,
 ) =>
   [
     `# ${dataset}, ${rows.toLocaleString("en")} rows\n\n${date}. Times without a unit are elapsed milliseconds.\n\n`,

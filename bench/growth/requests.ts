@@ -1,5 +1,5 @@
 /** The HTTP requests to large tables, and SQL statements that might be faster than those of the service. */
-import { ticker } from "../symbols.ts"
+import { makeTickerSymbol } from "../symbols.ts"
 import type { Dataset } from "./tables.ts"
 
 export interface NamedRequest {
@@ -12,7 +12,7 @@ export interface Alternative {
   readonly sql: string
 }
 
-const hundredTickers = (first: number) => Array.from({ length: 100 }, (_, at) => ticker(first + at)).join(",")
+const hundredTickers = (first: number) => Array.from({ length: 100 }, (_, at) => makeTickerSymbol(first + at)).join(",")
 
 /** Returns query parameters for the page of 100 rows that follows this many rows. */
 const after = (rows: number) => `limit=100&page=${1 + Math.floor(rows / 100)}`
@@ -30,15 +30,15 @@ const depths = (path: string, rows: number): ReadonlyArray<NamedRequest> =>
   }))
 
 /** Returns the requests of a dataset. Ticker 1 has the most rows, and tickers with higher numbers have fewer. */
-export const requestsOf = (dataset: Dataset, rows: number): ReadonlyArray<NamedRequest> => {
+export const listDatasetRequests = (dataset: Dataset, rows: number): ReadonlyArray<NamedRequest> => {
   switch (dataset) {
     case "intraday_runners":
       return [
         { name: "first page", path: runners },
         { name: "first page, 100 rows", path: `${runners}limit=100` },
         ...depths(runners, rows),
-        { name: "one ticker", path: `${runners}ticker=${ticker(1)}` },
-        { name: "one ticker, its 31st page of 100", path: `${runners}ticker=${ticker(2)}&${after(3000)}` },
+        { name: "one ticker", path: `${runners}ticker=${makeTickerSymbol(1)}` },
+        { name: "one ticker, its 31st page of 100", path: `${runners}ticker=${makeTickerSymbol(2)}&${after(3000)}` },
         { name: "100 tickers", path: `${runners}ticker=${hundredTickers(500)}&limit=100` },
         { name: "a month ten years ago", path: `${runners}date_from=2016-06-01&date_to=2016-06-30` },
         { name: "a day", path: `${runners}date=2014-03-12&limit=100` },
@@ -49,10 +49,10 @@ export const requestsOf = (dataset: Dataset, rows: number): ReadonlyArray<NamedR
           name: "gaps above 140 %, a month",
           path: `${runners}date_from=2016-06-01&date_to=2016-06-30&min_gap_percentage=140`,
         },
-        { name: "estimate, one ticker", path: estimateOf(`${runners}ticker=${ticker(3)}`) },
+        { name: "estimate, one ticker", path: estimateOf(`${runners}ticker=${makeTickerSymbol(3)}`) },
         { name: "estimate, a month", path: estimateOf(`${runners}date_from=2016-06-01&date_to=2016-06-30`) },
         { name: "estimate, everything", path: estimateOf(runners) },
-        { name: "limit=all, one ticker", path: `${runners}ticker=${ticker(4)}&limit=all&format=csv` },
+        { name: "limit=all, one ticker", path: `${runners}ticker=${makeTickerSymbol(4)}&limit=all&format=csv` },
         { name: "limit=all, a month", path: `${runners}date_from=2016-06-01&date_to=2016-06-30&limit=all&format=csv` },
         // An export of everything is skipped for large tables, because PostgreSQL first writes all rows to disk.
         ...(rows > 2_000_000 ? [] : [{ name: "limit=all, everything", path: `${runners}limit=all&format=csv` }]),
@@ -62,22 +62,22 @@ export const requestsOf = (dataset: Dataset, rows: number): ReadonlyArray<NamedR
         { name: "first page", path: news },
         { name: "first page, 100 rows", path: `${news}limit=100` },
         ...depths(news, rows),
-        { name: "one ticker", path: `${news}ticker=${ticker(1)}` },
-        { name: "a rare ticker", path: `${news}ticker=${ticker(19_000)}` },
+        { name: "one ticker", path: `${news}ticker=${makeTickerSymbol(1)}` },
+        { name: "a rare ticker", path: `${news}ticker=${makeTickerSymbol(19_000)}` },
         { name: "100 tickers", path: `${news}ticker=${hundredTickers(500)}&limit=100` },
         { name: "a month ten years ago", path: `${news}date_from=2016-06-01&date_to=2016-06-30` },
         { name: "a day", path: `${news}date=2014-03-12&limit=100` },
         { name: "a form", path: `${news}form_type=S-3` },
         { name: "a tag", path: `${news}tag=contract` },
-        { name: "a tag of a ticker", path: `${news}tag=contract&ticker=${ticker(1)}` },
+        { name: "a tag of a ticker", path: `${news}tag=contract&ticker=${makeTickerSymbol(1)}` },
         { name: "news alone", path: `${news}hide_filings=true` },
         { name: "filings alone", path: `${news}hide_news=true` },
         { name: "a common word", path: `${news}query=wbc8f` },
         { name: "two words", path: `${news}query=w1791e%20wbc8f` },
         { name: "a word that is not there", path: `${news}query=zzyzx` },
-        { name: "estimate, one ticker", path: estimateOf(`${news}ticker=${ticker(1)}`) },
+        { name: "estimate, one ticker", path: estimateOf(`${news}ticker=${makeTickerSymbol(1)}`) },
         { name: "estimate, everything", path: estimateOf(news) },
-        { name: "limit=all, one ticker", path: `${news}ticker=${ticker(500)}&limit=all&format=csv` },
+        { name: "limit=all, one ticker", path: `${news}ticker=${makeTickerSymbol(500)}&limit=all&format=csv` },
       ]
     case "usage":
       return [
@@ -95,7 +95,7 @@ export const requestsOf = (dataset: Dataset, rows: number): ReadonlyArray<NamedR
       return [
         { name: "first page", path: floats },
         ...depths(floats, rows),
-        { name: "one ticker", path: `${floats}ticker=${ticker(1)}` },
+        { name: "one ticker", path: `${floats}ticker=${makeTickerSymbol(1)}` },
         { name: "newest of each", path: `${floats}latest=true` },
         { name: "market cap above 100,000,000", path: `${floats}min_market_cap=100000000` },
         { name: "market cap, rare", path: `${floats}min_market_cap=8400000000` },
@@ -104,7 +104,10 @@ export const requestsOf = (dataset: Dataset, rows: number): ReadonlyArray<NamedR
           name: "market cap, none, of a year",
           path: `${floats}min_market_cap=9000000000000&reported_date_from=2020-01-01&reported_date_to=2020-12-31`,
         },
-        { name: "market cap, none, of a ticker", path: `${floats}min_market_cap=9000000000000&ticker=${ticker(1)}` },
+        {
+          name: "market cap, none, of a ticker",
+          path: `${floats}min_market_cap=9000000000000&ticker=${makeTickerSymbol(1)}`,
+        },
         { name: "estimate, everything", path: estimateOf(floats) },
       ]
   }

@@ -3,16 +3,16 @@ import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import pg from "pg"
-import { command } from "../databases.ts"
+import { runServiceCommand } from "../databases.ts"
 import { options } from "../options.ts"
-import { home, type Postgres, query, startPostgres } from "../postgres.ts"
+import { dataFolder, type Postgres, query, startPostgres } from "../postgres.ts"
 import { makeCleanup } from "../processes.ts"
 import { startServer } from "../servers/index.ts"
 import { measureRequest, measureStatement } from "./latency.ts"
 import { measureCopy, measureLoad } from "./loading.ts"
-import { alternatives, requestsOf } from "./requests.ts"
-import { report, type Result } from "./report.ts"
-import { type Dataset, datasets, datasetSources, fill, sizes } from "./tables.ts"
+import { alternatives, listDatasetRequests } from "./requests.ts"
+import { formatGrowthReport, type GrowthResult } from "./report.ts"
+import { type Dataset, datasets, datasetSources, fillDataset, readTableSizes } from "./tables.ts"
 import { measureUsageWriting } from "./usageWriting.ts"
 
 const wanted = datasets.filter((name) => options.datasets?.includes(name) ?? name !== "historical_float_pro")
@@ -50,7 +50,7 @@ const whileAsking = {
 
 const folderOfResults = join(import.meta.dirname, "../results")
 
-const marker = (dataset: Dataset) => join(home, "growth", `${dataset}.json`)
+const marker = (dataset: Dataset) => join(dataFolder, "growth", `${dataset}.json`)
 
 const outer = makeCleanup()
 
@@ -68,11 +68,11 @@ const make = async (dataset: Dataset) => {
     }
     const url = postgres.url(`growth_${dataset}`)
     await query(postgres.url("postgres"), `create database growth_${dataset}`)
-    await command(url, "migrate")
+    await runServiceCommand(url, "migrate")
     const fillings = await withClient(url, async (client) => {
       const found = []
-      for (const filling of await fill(client, dataset, options.rows)) {
-        found.push({ ...filling, sizes: await sizes(client, filling.table) })
+      for (const filling of await fillDataset(client, dataset, options.rows)) {
+        found.push({ ...filling, sizes: await readTableSizes(client, filling.table) })
       }
       await client.query("checkpoint")
       return found
@@ -87,7 +87,7 @@ const make = async (dataset: Dataset) => {
 /** Creates an API key. For usage, it belongs to the account with the most requests. */
 const keyOf = async (url: string, dataset: Dataset) => {
   const name = dataset === "usage" ? "account 1" : "growth"
-  return (await command(url, "keys", "create", "--account", name, "--tier", "ultimate")).trim()
+  return (await runServiceCommand(url, "keys", "create", "--account", name, "--tier", "ultimate")).trim()
 }
 
 const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.Client) => {
@@ -99,7 +99,7 @@ const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.
   cleanupSteps.push(() => server.stop())
   try {
     const found = []
-    for (const request of requestsOf(dataset, options.rows)) {
+    for (const request of listDatasetRequests(dataset, options.rows)) {
       const one = await measureRequest({ postgres, client, port: server.port, key }, request)
       console.log(
         `  ${one.name.padEnd(44)} ${one.status} cold ${one.cold.toFixed(0)} ms, then ${one.median.toFixed(1)} ms`,
@@ -113,7 +113,7 @@ const measureRequests = async (postgres: Postgres, dataset: Dataset, client: pg.
 }
 
 /** Measures how long it takes to drop the oldest month of usage. */
-const dropped = async (client: pg.Client) => {
+const measureUsageDrop = async (client: pg.Client) => {
   const { rows: [oldest] } = await client.query<{ readonly month: string }>(
     "select (date_trunc('month', min(requested_at)) + interval '1 month 1 day')::text as month from usage",
   )
@@ -123,7 +123,7 @@ const dropped = async (client: pg.Client) => {
 }
 
 /** Measures a dataset. Each part of the result is saved at once, because the later parts take long. */
-const measureDataset = async (dataset: Dataset, keep: (part: Partial<Result>) => void) => {
+const measureDataset = async (dataset: Dataset, keep: (part: Partial<GrowthResult>) => void) => {
   const { cleanUp, cleanupSteps } = makeCleanup(outer.cleanupSteps)
   const postgres = await startPostgres({ folder: "growth", settings: whileAsking })
   cleanupSteps.push(postgres.stop)
@@ -137,7 +137,7 @@ const measureDataset = async (dataset: Dataset, keep: (part: Partial<Result>) =>
       keep({ others })
       if (dataset === "usage") {
         keep({ written: await measureUsageWriting(postgres, url) })
-        keep({ dropped: await dropped(client) })
+        keep({ dropped: await measureUsageDrop(client) })
       } else {
         keep({ copied: await measureCopy(client, dataset, postgres) })
         keep({ loaded: await measureLoad(client, url, dataset, postgres) })
@@ -152,7 +152,7 @@ mkdirSync(folderOfResults, { recursive: true })
 for (const dataset of wanted) {
   console.log(`${dataset}: ${datasetSources[dataset].tables.join(", ")}, ${options.rows.toLocaleString("en")} rows`)
   const file = join(folderOfResults, `growth-${dataset}-${options.rows}`)
-  let result: Result = {
+  let result: GrowthResult = {
     date: new Date().toISOString(),
     dataset,
     rows: options.rows,
@@ -167,7 +167,7 @@ for (const dataset of wanted) {
   await measureDataset(dataset, (part) => {
     result = { ...result, ...part }
     writeFileSync(`${file}.json`, `${JSON.stringify(result, null, 2)}\n`)
-    writeFileSync(`${file}.md`, report(result))
+    writeFileSync(`${file}.md`, formatGrowthReport(result))
   })
-  console.log(report(result))
+  console.log(formatGrowthReport(result))
 }

@@ -62,7 +62,7 @@ const definitions = async (client: pg.Client, table: string) => {
   return rows
 }
 
-export interface Filling {
+export interface FillTiming {
   readonly table: string
   readonly rows: number
   /** Durations in seconds: of inserting the rows, of building each index, and of `vacuum (analyze)`. */
@@ -70,7 +70,7 @@ export interface Filling {
 }
 
 /** Fills a table in the transaction that truncates it, so PostgreSQL writes no WAL for it (`wal_level=minimal`). */
-const fillTable = async (client: pg.Client, table: string, rows: number): Promise<Filling> => {
+const fillTable = async (client: pg.Client, table: string, rows: number): Promise<FillTiming> => {
   const indexes = await definitions(client, table)
   await client.query("begin")
   for (const { drop } of indexes) await client.query(drop)
@@ -85,25 +85,29 @@ const fillTable = async (client: pg.Client, table: string, rows: number): Promis
   return { table, rows, times: [filled, ...built, cleaned] }
 }
 
-export const fill = async (client: pg.Client, dataset: Dataset, rows: number): Promise<ReadonlyArray<Filling>> => {
+export const fillDataset = async (
+  client: pg.Client,
+  dataset: Dataset,
+  rows: number,
+): Promise<ReadonlyArray<FillTiming>> => {
   const { from, tables } = datasetSources[dataset]
   await client.query("set maintenance_work_mem = '1GB'; set max_parallel_maintenance_workers = 2")
   for (const name of from) {
     await timed(`${name} of data.sql`, () => client.query(step(few, name).replaceAll("{{tickers}}", "200")))
   }
   await client.query(step(many, "tools").replaceAll("{{rows}}", String(rows)))
-  const fillings: Array<Filling> = []
+  const fillings: Array<FillTiming> = []
   for (const table of tables) fillings.push(await fillTable(client, table, rows))
   return fillings
 }
 
-export interface Size {
+export interface TableSize {
   readonly name: string
   readonly bytes: number
 }
 
 /** Reads the sizes of a table with its partitions: heap, TOAST and each index. */
-export const sizes = async (client: pg.Client, table: string): Promise<ReadonlyArray<Size>> => {
+export const readTableSizes = async (client: pg.Client, table: string): Promise<ReadonlyArray<TableSize>> => {
   const { rows } = await client.query<{ readonly name: string; readonly bytes: string }>(
     `with parts as (select $1::regclass as oid union select relid from pg_partition_tree($1::regclass))
      select 'heap' as name, sum(pg_relation_size(oid)) as bytes from parts

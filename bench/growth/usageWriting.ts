@@ -5,7 +5,7 @@ import { makeUsageBatch, makeUsageWriter, type UsageRecord } from "../../src/acc
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { readCpu, readTreeCpu } from "../processStats.ts"
 import type { Postgres } from "../postgres.ts"
-import { random, zipf } from "../symbols.ts"
+import { makeRandomGenerator, makeZipfNumbers } from "../symbols.ts"
 
 export interface WritingResult {
   /** Number of concurrent writers; each has its own connection. */
@@ -22,7 +22,7 @@ export interface WritingResult {
   readonly wal: number
 }
 
-const accounts = zipf(1000, 100_000, random(21))
+const accounts = makeZipfNumbers(1000, 100_000, makeRandomGenerator(21))
 
 /** Makes a usage row for an account from a Zipf distribution. */
 const row = (place: number, account: (number: number) => number): UsageRecord => ({
@@ -42,7 +42,7 @@ const row = (place: number, account: (number: number) => number): UsageRecord =>
   via: null,
 })
 
-const position = Effect.gen(function* () {
+const readWalPosition = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [at] = yield* sql<{ readonly bytes: number }>`
     select (pg_current_wal_insert_lsn() - '0/0'::pg_lsn)::float8 as bytes
@@ -87,7 +87,7 @@ const measure = Effect.fnUntraced(function* (postgres: Postgres, scenario: Writi
     )
   yield* some(10)
   const [wal, cpu, own, began] = [
-    yield* position,
+    yield* readWalPosition,
     readTreeCpu(postgres.pid),
     readCpu(process.pid),
     performance.now(),
@@ -103,7 +103,7 @@ const measure = Effect.fnUntraced(function* (postgres: Postgres, scenario: Writi
     seconds,
     database: (readTreeCpu(postgres.pid) - cpu) / rows,
     writer: (readCpu(process.pid) - own) / rows,
-    wal: ((yield* position) - wal) / rows,
+    wal: ((yield* readWalPosition) - wal) / rows,
   }
   return written
 })

@@ -1,6 +1,6 @@
 /** Columns of the responses, for the hand-written servers. */
 
-export type Kind =
+export type ColumnKind =
   | "text"
   | "decimal"
   | "whole"
@@ -9,7 +9,7 @@ export type Kind =
   | "eastern"
   | "newYork"
 
-export type Columns = Readonly<Record<string, Kind>>
+export type Columns = Readonly<Record<string, ColumnKind>>
 
 export const intradayRunner: Columns = {
   ticker: "text",

@@ -24,7 +24,7 @@ export const pool = new pg.Pool({
 export type Row = Record<string, unknown>
 
 /** Runs a named statement, which each connection prepares once. */
-export const read = async (
+export const runNamedStatement = async (
   name: string,
   text: string,
   values: ReadonlyArray<unknown>,

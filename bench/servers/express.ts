@@ -7,7 +7,7 @@ import compression from "compression"
 import express from "express"
 import process from "node:process"
 import { endpoints, gzipLevel } from "./handwritten.ts"
-import { Refused } from "./lineage.ts"
+import { AmbiguousLineage } from "./lineage.ts"
 
 const app = express()
 if (process.env["COMPRESS"] === "gzip") app.use(compression({ level: gzipLevel }))
@@ -27,7 +27,7 @@ for (const { handle, path, query } of endpoints) {
       void handle(query).then(
         (answer) => response.json(answer),
         (error) =>
-          response.status(error instanceof Refused ? 409 : 500).json({
+          response.status(error instanceof AmbiguousLineage ? 409 : 500).json({
             error: String(error),
           }),
       )

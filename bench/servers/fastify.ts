@@ -3,7 +3,7 @@ import compress from "@fastify/compress"
 import Fastify from "fastify"
 import process from "node:process"
 import { endpoints, gzipLevel as level } from "./handwritten.ts"
-import { Refused } from "./lineage.ts"
+import { AmbiguousLineage } from "./lineage.ts"
 
 const app = Fastify({ logger: false })
 
@@ -24,7 +24,7 @@ for (const { answer, handle, path, query } of endpoints) {
 }
 
 app.setErrorHandler((error, _, reply) =>
-  reply.status(error instanceof Refused ? 409 : 500).send({
+  reply.status(error instanceof AmbiguousLineage ? 409 : 500).send({
     error: String(error),
   })
 )

@@ -4,9 +4,9 @@
  */
 import process from "node:process"
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
-import { read, type Row } from "./database.ts"
+import { type Row, runNamedStatement } from "./database.ts"
 import { lineage } from "./lineage.ts"
-import { eastern, newYork } from "./times.ts"
+import { formatEasternWallClock, formatNewYorkWallClock } from "./times.ts"
 
 /** The level of Tickerline, so that no server does more work than another. */
 export const gzipLevel = 4
@@ -115,10 +115,10 @@ const list = (of: List): Endpoint => {
 
   const print = (row: Row) => {
     for (const name of easternColumns) {
-      if (row[name] !== null) row[name] = eastern(String(row[name]))
+      if (row[name] !== null) row[name] = formatEasternWallClock(String(row[name]))
     }
     for (const name of newYorkColumns) {
-      if (row[name] !== null) row[name] = newYork(String(row[name]))
+      if (row[name] !== null) row[name] = formatNewYorkWallClock(String(row[name]))
     }
     return row
   }
@@ -139,7 +139,7 @@ const list = (of: List): Endpoint => {
       const range = [limit + 1, (page - 1) * limit] as const
       const { name, text } = statement(query, sent, of.path, ...range)
       const values = sent.map((name) => query[name])
-      const rows = await read(name, text, of.hasLiteralPage === true ? values : [...values, ...range])
+      const rows = await runNamedStatement(name, text, of.hasLiteralPage === true ? values : [...values, ...range])
       const results = rows.slice(0, limit).map(print)
       return {
         count: results.length,

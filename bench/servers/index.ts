@@ -4,14 +4,14 @@ import { mkdirSync, readFileSync, writeFileSync } from "node:fs"
 import { join } from "node:path"
 import process from "node:process"
 import { sendRequest } from "../httpClient.ts"
-import { type Case, cases, type Mode, requestTarget } from "../cases.ts"
+import { type BenchmarkCase, cases, type Mode, requestTarget } from "../cases.ts"
 import { options } from "../options.ts"
-import { home } from "../postgres.ts"
-import { type Command, findFreePort, type Running, start, waitUntil } from "../processes.ts"
+import { dataFolder } from "../postgres.ts"
+import { type Command, findFreePort, type Running, startInBackground, waitUntil } from "../processes.ts"
 import { formatRestRequest, type RequestFormatter } from "../requestFiles.ts"
 import * as PostGraphile from "./queries.ts"
 
-export const names = [
+export const serverNames = [
   "tickerline",
   "tickerline-deno",
   "fastify",
@@ -23,9 +23,9 @@ export const names = [
   "floor-headers",
   "postgraphile",
 ] as const
-export type Name = typeof names[number]
+export type ServerName = typeof serverNames[number]
 
-export const titles: Readonly<Record<Name | "pgbench", string>> = {
+export const serverTitles: Readonly<Record<ServerName | "pgbench", string>> = {
   tickerline: "Tickerline on Node",
   "tickerline-deno": "Tickerline on Deno",
   fastify: "Fastify + pg",
@@ -40,7 +40,7 @@ export const titles: Readonly<Record<Name | "pgbench", string>> = {
 }
 
 export interface Server extends Running {
-  readonly name: Name
+  readonly name: ServerName
   readonly port: number
   /** Port of `/metrics`; undefined for servers other than Tickerline. */
   readonly metricsPort: number | undefined
@@ -60,8 +60,8 @@ export const isFloor = (name: string) => name.startsWith("floor")
 
 /** Whether the server is measured. Without a cache, popular requests take as long, so only Fastify is measured then. */
 export const isMeasured = (
-  name: Name | "pgbench",
-  of: Case,
+  name: ServerName | "pgbench",
+  of: BenchmarkCase,
   mode: Mode,
   connections: number,
 ) => {
@@ -78,11 +78,11 @@ export const isMeasured = (
   if (mode === "hit" || (connections !== 32 && name !== "pgbench")) {
     return false
   }
-  return name !== "postgraphile" || PostGraphile.expresses(of)
+  return name !== "postgraphile" || PostGraphile.canExpress(of)
 }
 
 /** Whether the server is measured with a mode of the case. */
-export const isMeasuredWith = (name: Name | "pgbench", of: Case) =>
+export const isMeasuredWith = (name: ServerName | "pgbench", of: BenchmarkCase) =>
   of.modes.some((mode) => isMeasured(name, of, mode, 32))
 
 /** Returns the path of the Deno binary, because the npm package's command does not forward signals. */
@@ -121,8 +121,8 @@ const rival = (
 /** Writes a file with the paths of all popular requests, for the servers `floor`. */
 const popularFile = () => {
   const [folder, file] = [
-    join(home, "requests"),
-    join(home, "requests/popular"),
+    join(dataFolder, "requests"),
+    join(dataFolder, "requests/popular"),
   ]
   mkdirSync(folder, { recursive: true })
   const shown = cases.filter((of) => isMeasured("floor", of, "hit", 32))
@@ -143,7 +143,7 @@ const floor = ({ key, origin }: ServerEnvironment, headers: string) =>
     FILE: popularFile(),
   })
 
-const commandOf: Readonly<Record<Name, (environment: ServerEnvironment) => Command>> = {
+const commandOf: Readonly<Record<ServerName, (environment: ServerEnvironment) => Command>> = {
   tickerline: () => tickerline(process.execPath, started("package.json", "scripts", 1)),
   "tickerline-deno": () => tickerline(deno(), started("deno.json", "tasks", 2)),
   fastify: () => rival("fastify.ts"),
@@ -158,10 +158,10 @@ const commandOf: Readonly<Record<Name, (environment: ServerEnvironment) => Comma
 
 /** Starts a server and waits until it answers. */
 export const startServer = async (
-  name: Name,
+  name: ServerName,
   environment: ServerEnvironment,
 ): Promise<Server> => {
-  const [port, log] = [await findFreePort(), join(home, `${name}.log`)]
+  const [port, log] = [await findFreePort(), join(dataFolder, `${name}.log`)]
   const metricsPort = isTickerline(name) ? await findFreePort() : undefined
   const command = commandOf[name](environment)
   const env = {
@@ -170,8 +170,8 @@ export const startServer = async (
     PORT: String(port),
     DATABASE_URL: environment.databaseUrl,
   }
-  const running = await start({ ...command, env }, log)
-  await waitUntil(titles[name], running, log, async () => {
+  const running = await startInBackground({ ...command, env }, log)
+  await waitUntil(serverTitles[name], running, log, async () => {
     const { status } = await sendRequest(
       port,
       isTickerline(name) ? "/health/live" : "/nothing",
@@ -183,6 +183,6 @@ export const startServer = async (
     name,
     port,
     metricsPort,
-    write: name === "postgraphile" ? PostGraphile.write : formatRestRequest(environment.key),
+    write: name === "postgraphile" ? PostGraphile.formatGraphQLRequest : formatRestRequest(environment.key),
   }
 }

@@ -1,5 +1,5 @@
 /** The lineage endpoint of the hand-written servers. It refuses ambiguous lineages without Tickerline's reasons. */
-import { read } from "./database.ts"
+import { runNamedStatement } from "./database.ts"
 import type { Endpoint } from "./handwritten.ts"
 
 const text = { type: "string" }
@@ -20,7 +20,7 @@ const statement = `
   where status = 'confirmed' and effective_date <= current_date
   order by effective_date limit 13`
 
-export class Refused extends Error {}
+export class AmbiguousLineage extends Error {}
 
 export const lineage: Endpoint = {
   path: "/v1/ticker-changes",
@@ -54,10 +54,10 @@ export const lineage: Endpoint = {
     },
   },
   handle: async ({ ticker: query_ticker }) => {
-    const history = await read("lineage", statement, [query_ticker])
+    const history = await runNamedStatement("lineage", statement, [query_ticker])
     const isChain = history.every((event, at) => at === 0 || history[at - 1]?.["new_ticker"] === event["old_ticker"])
     if (!isChain || history.length > 12) {
-      throw new Refused(`The history of ${String(query_ticker)} is ambiguous.`)
+      throw new AmbiguousLineage(`The history of ${String(query_ticker)} is ambiguous.`)
     }
     const current_ticker = history.at(-1)?.["new_ticker"] ?? null
     return {

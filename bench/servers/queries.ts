@@ -1,9 +1,9 @@
 /** The cases as GraphQL queries for PostGraphile. */
 import { authorizationHeaders, sendRequest } from "../httpClient.ts"
-import { type Case, counter, type QueryParameters, requestTarget } from "../cases.ts"
+import { type BenchmarkCase, counterPlaceholder, type QueryParameters, requestTarget } from "../cases.ts"
 import type { RequestFormatter } from "../requestFiles.ts"
 import { type Columns, historicalFloat, intradayRunner, screenerRow } from "./columns.ts"
-import { eastern, newYork } from "./times.ts"
+import { formatEasternWallClock, formatNewYorkWallClock } from "./times.ts"
 
 interface Table {
   readonly field: string
@@ -49,9 +49,9 @@ const tables: Readonly<Record<string, Table>> = {
   },
 }
 
-export const expresses = ({ path }: Case) => tables[path] !== undefined
+export const canExpress = ({ path }: BenchmarkCase) => tables[path] !== undefined
 
-const tableOf = ({ path }: Case) => {
+const tableOf = ({ path }: BenchmarkCase) => {
   const table = tables[path]
   if (table === undefined) {
     throw new Error(`PostGraphile does not express ${path}`)
@@ -98,17 +98,17 @@ const bodyOf = (table: Table, parameters: QueryParameters) => {
     filter: filterOf(table, parameters),
     first: Number(parameters["limit"] ?? 10),
   }
-  return JSON.stringify({ query, variables }).replaceAll("\\u001a", counter)
+  return JSON.stringify({ query, variables }).replaceAll("\\u001a", counterPlaceholder)
 }
 
-export const write: RequestFormatter = (of, parameters) => {
+export const formatGraphQLRequest: RequestFormatter = (of, parameters) => {
   const body = bodyOf(tableOf(of), parameters)
   return [
     "POST /graphql HTTP/1.1",
     "Host: 127.0.0.1",
     "Accept: application/json",
     "Content-Type: application/json",
-    `Content-Length: ${body.replaceAll(counter, "0123456789").length}`,
+    `Content-Length: ${body.replaceAll(counterPlaceholder, "0123456789").length}`,
     "",
     body,
   ].join("\r\n")
@@ -118,8 +118,8 @@ export const write: RequestFormatter = (of, parameters) => {
 const printed = (value: unknown, kind: Columns[string] | undefined) => {
   if (value === null || value === undefined) return null
   if (kind === "decimal" || kind === "whole") return Number(value)
-  if (kind === "eastern") return eastern(String(value).slice(0, 19))
-  return kind === "newYork" ? newYork(String(value).replace("T", " ").slice(0, 19)) : value
+  if (kind === "eastern") return formatEasternWallClock(String(value).slice(0, 19))
+  return kind === "newYork" ? formatNewYorkWallClock(String(value).replace("T", " ").slice(0, 19)) : value
 }
 
 interface Page {
@@ -138,10 +138,10 @@ interface RestAnswer {
 }
 
 /** Throws if PostGraphile and Tickerline return different values for the same rows. */
-export const compare = async (
+export const compareWithTickerline = async (
   graphql: number,
   other: number,
-  of: Case,
+  of: BenchmarkCase,
   sample: Readonly<Record<"popular" | "misses", ReadonlyArray<QueryParameters>>>,
   key: string,
 ) => {

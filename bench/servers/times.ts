@@ -28,16 +28,16 @@ const daylightSavingOf = (year: string): DaylightSaving => {
 /** Pads the fraction of a second, because PostgreSQL omits trailing zeros. */
 const padded = (text: string) => text.length === 19 ? text : text.padEnd(23, "0")
 
-export const eastern = (text: string) => `${text.slice(0, 10)}T${padded(text).slice(11)}-05:00`
+export const formatEasternWallClock = (text: string) => `${text.slice(0, 10)}T${padded(text).slice(11)}-05:00`
 
 const hours = Array.from(
   { length: 24 },
   (_, hour) => String(hour).padStart(2, "0"),
 )
 
-export const newYork = (text: string) => {
+export const formatNewYorkWallClock = (text: string) => {
   const { ends, starts } = daylightSavingOf(text.slice(0, 4))
-  if (text < starts || text >= ends) return eastern(text)
+  if (text < starts || text >= ends) return formatEasternWallClock(text)
   const hour = Number(text.slice(11, 13))
   if (hour > 0) {
     return `${text.slice(0, 10)}T${hours[hour - 1]}${padded(text).slice(13)}-05:00`

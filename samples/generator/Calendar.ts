@@ -77,10 +77,10 @@ export const earlyCloseDays = new Set(years.flatMap((year) => [
 ]))
 
 /** Last day of the market. Rows describe the state in the evening of this day. */
-export const today = parseDate("2026-11-13")
+export const lastMarketDay = parseDate("2026-11-13")
 const firstDay = parseDate("2024-11-13")
 
-const calendarDays = Array.from({ length: today - firstDay + 1 }, (_, after) => firstDay + after)
+const calendarDays = Array.from({ length: lastMarketDay - firstDay + 1 }, (_, after) => firstDay + after)
 
 /** Two years of trading days. A session number is an index in this list. */
 export const tradingDays: ReadonlyArray<Day> = calendarDays.filter((day) =>
@@ -94,7 +94,7 @@ const sessionByDay = new Map(tradingDays.map((day, index) => [day, index]))
 
 /** Returns the number of the session on `day`, or of the last session before it. 0 if the market starts later. */
 export const sessionOn = (day: Day): number => {
-  for (let near = Math.min(day, today); near >= firstDay; near--) {
+  for (let near = Math.min(day, lastMarketDay); near >= firstDay; near--) {
     const index = sessionByDay.get(near)
     if (index !== undefined) return index
   }
@@ -108,8 +108,8 @@ export const toTradingDay = (day: Day): Day =>
 /** Returns the day of a session. Sessions after the last one get estimated future days. */
 export const dayOfSession = (session: number): Day =>
   session > lastSession
-    ? toTradingDay(today + Math.ceil((session - lastSession) * 1.4))
-    : tradingDays[Math.max(0, session)] ?? today
+    ? toTradingDay(lastMarketDay + Math.ceil((session - lastSession) * 1.4))
+    : tradingDays[Math.max(0, session)] ?? lastMarketDay
 
 const padTwo = (number: number) => String(number).padStart(2, "0")
 

@@ -84,7 +84,7 @@ export const filingUrl = ({ cik }: Company, ...path: ReadonlyArray<string>) =>
   ["https://example.com/filings", cik, ...path].join("/")
 
 /** Formats the usual time of `last_updated`, such as `2026-06-01 18:05:00`. */
-export const formatEvening = (day: Day) => `${formatDate(day)} 18:05:00`
+export const formatEveningTime = (day: Day) => `${formatDate(day)} 18:05:00`
 
 type ScenarioName = keyof typeof scenarios
 

@@ -1,5 +1,5 @@
 /** Capital raises, their terms, and the shelf registration behind them. */
-import { type Day, dayOfSession, sessionOn, today, toTradingDay } from "./Calendar.ts"
+import { type Day, dayOfSession, lastMarketDay, sessionOn, toTradingDay } from "./Calendar.ts"
 import type { Company } from "./Companies.ts"
 import { roundToTick, valueInCents } from "./Decimals.ts"
 import { banks } from "./Names.ts"
@@ -63,7 +63,7 @@ const shelfSizes = [2_500_000_000, 5_000_000_000, 7_500_000_000, 10_000_000_000,
 export const makeShelfRegistration = ({ scenario }: Company, deals: ReadonlyArray<Deal>): ShelfRegistration | null => {
   const sales = deals.filter(({ isFromShelf }) => isFromShelf)
   const from = sales[0]?.day ??
-    (scenario.ownershipData === "institutions" && scenario.exchange === "NYSE" ? today - 400 : null)
+    (scenario.ownershipData === "institutions" && scenario.exchange === "NYSE" ? lastMarketDay - 400 : null)
   if (from === null) return null
   const filedDay = toTradingDay(from - 75)
   const total = sales.reduce((sum, { grossCents }) => sum + grossCents, 0)
@@ -84,7 +84,7 @@ export const shelfSalesUntil = (deals: ReadonlyArray<Deal>, day: Day, since: Day
   )
 
 /** Returns the split ratio between two days: `from` shares on `day` are `to` shares on `until`. */
-export const splitRatioSince = ({ scenario }: Company, day: Day, until: Day = today) => {
+export const splitRatioSince = ({ scenario }: Company, day: Day, until: Day = lastMarketDay) => {
   const { split } = scenario
   const hasSplit = split?.effective !== undefined && sessionOn(day) < split.effective &&
     sessionOn(until) >= split.effective

@@ -1,6 +1,6 @@
 /** Rows of dilution_data: warrants and convertibles issued in deals, adjusted for later splits. */
 import { formatDate, parseDate, sessionOn } from "./Calendar.ts"
-import { type Company, formatEvening, symbolOn } from "./Companies.ts"
+import { type Company, formatEveningTime, symbolOn } from "./Companies.ts"
 import { type Deal, splitRatioSince } from "./Deals.ts"
 import { divideRounded, formatCents, formatPrice } from "./Decimals.ts"
 import { type Document, findDocument } from "./Documents.ts"
@@ -144,7 +144,7 @@ const sourceColumns = (deal: Deal, document: Document | undefined) => ({
   form_type: document?.form ?? null,
   accession_number: document?.accession ?? null,
   document_url: document?.url ?? null,
-  last_updated: formatEvening(deal.day),
+  last_updated: formatEveningTime(deal.day),
 })
 
 /** Returns a deal of 2023, before the market starts, for companies with at least three capital raises. */

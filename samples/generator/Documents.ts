@@ -3,10 +3,10 @@ import {
   type Day,
   dayOfSession,
   formatDate,
+  lastMarketDay,
   lastSession,
   parseDate,
   timeOfDay,
-  today,
   toTradingDay,
 } from "./Calendar.ts"
 import { type Company, filingUrl, renamesOf } from "./Companies.ts"
@@ -179,7 +179,7 @@ const registrationFilings = (
   const forms = formNamesOf(company)
   const tags = ["registration"]
   const resales = deals.filter((deal) =>
-    (deal.kind === "note" || deal.kind === "preferred") && resaleRegistrationDay(deal) <= today
+    (deal.kind === "note" || deal.kind === "preferred") && resaleRegistrationDay(deal) <= lastMarketDay
   )
   return [
     ...(shelf === null ? [] : [{
@@ -199,7 +199,14 @@ const registrationFilings = (
       tags,
     })),
     ...(company.randomFor("pending").chance(0.2) && company.scenario.firstSession !== null
-      ? [{ key: "pending", day: today - 24, time: timeOfDay(9, 5), form: forms.full, title: "Proposed offering", tags }]
+      ? [{
+        key: "pending",
+        day: lastMarketDay - 24,
+        time: timeOfDay(9, 5),
+        form: forms.full,
+        title: "Proposed offering",
+        tags,
+      }]
       : []),
   ]
 }
@@ -295,7 +302,7 @@ const splitAnnouncements = (company: Company): ReadonlyArray<DocumentDraft> => {
   const description = split.from > split.to ? `reverse split, ${share}` : `split, ${split.to} shares for one`
   return [
     ...step("split:vote", split.voteFiled, "DEF 14A", `asks its holders for a ${description}`),
-    ...(dayOfSession(split.vote) < today
+    ...(dayOfSession(split.vote) < lastMarketDay
       ? step("split:approved", split.vote, current, `may make a ${description}`)
       : []),
     ...step("split:withdrawn", split.withdrawn, current, `will not make a ${description}`),

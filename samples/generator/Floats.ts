@@ -1,6 +1,6 @@
 /** Share counts and floats by filing, and the rows of float_outstanding and historical_float_pro. */
-import { type Day, formatDate, sessionOn, today } from "./Calendar.ts"
-import { type Company, formatEvening, renamesOf, symbolOn } from "./Companies.ts"
+import { type Day, formatDate, lastMarketDay, sessionOn } from "./Calendar.ts"
+import { type Company, formatEveningTime, renamesOf, symbolOn } from "./Companies.ts"
 import { divideRounded, formatCents, formatFraction, formatRatio, mapNullable } from "./Decimals.ts"
 import { type Document, ipoDay, makeSource } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
@@ -128,7 +128,7 @@ export const buildHistoricalFloatProRows = (history: CompanyHistory) => {
     cik: company.scenario.exchange === null ? null : company.cik,
     ...adrColumns(company),
     details: document.title,
-    last_updated: formatEvening(document.day),
+    last_updated: formatEveningTime(document.day),
     source: makeSource([index === 3 && company.number % 9 === 0 ? null : document.url], sharesElement),
   }))
 }
@@ -137,7 +137,7 @@ export const buildFloatOutstandingRows = (history: CompanyHistory) => {
   const { company, floats } = history
   const newest = newestFloatReport(floats)
   return [{
-    ticker: symbolOn(company, today),
+    ticker: symbolOn(company, lastMarketDay),
     ...companyColumns(company),
     float: newest?.float ?? null,
     outstanding: newest?.outstanding ?? null,
@@ -149,7 +149,7 @@ export const buildFloatOutstandingRows = (history: CompanyHistory) => {
     filed_at: mapNullable(newest?.document.day ?? null, formatDate),
     ownership_source_url: ownershipSourceUrl(history),
     document_url: newest?.document.url ?? null,
-    last_updated: formatEvening(today),
+    last_updated: formatEveningTime(lastMarketDay),
     source: makeSource([newest?.document.url ?? null], sharesElement),
   }]
 }

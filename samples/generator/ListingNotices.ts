@@ -7,12 +7,12 @@ import {
   dayOfSession,
   formatDate,
   formatLocalTime,
+  lastMarketDay,
   lastSession,
   timeOfDay,
-  today,
   toTradingDay,
 } from "./Calendar.ts"
-import { formatEvening, symbolOn } from "./Companies.ts"
+import { formatEveningTime, symbolOn } from "./Companies.ts"
 import { mapNullable } from "./Decimals.ts"
 import { findDocument } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
@@ -54,7 +54,7 @@ const findStreakEnd = (
 }
 
 const makeBidPriceNotice = (day: Day, regainedDay: Day | null, isDelisted: boolean): ListingNotice => {
-  const delistingDay = regainedDay === null && today - day > 2 * curePeriodDays + 7
+  const delistingDay = regainedDay === null && lastMarketDay - day > 2 * curePeriodDays + 7
     ? toTradingDay(day + 2 * curePeriodDays + 1)
     : null
   const status = regainedDay !== null
@@ -63,13 +63,13 @@ const makeBidPriceNotice = (day: Day, regainedDay: Day | null, isDelisted: boole
     ? "delisted"
     : delistingDay !== null
     ? "appealed"
-    : today - day > curePeriodDays
+    : lastMarketDay - day > curePeriodDays
     ? "extended"
     : "active"
   return {
     day,
     kind: "bid_price",
-    deadline: day + ((regainedDay ?? today) - day > curePeriodDays ? 2 * curePeriodDays : curePeriodDays),
+    deadline: day + ((regainedDay ?? lastMarketDay) - day > curePeriodDays ? 2 * curePeriodDays : curePeriodDays),
     regainedDay,
     hearingDay: delistingDay === null ? null : delistingDay + 45,
     status,
@@ -144,7 +144,7 @@ const noticeSteps = (notice: ListingNotice): ReadonlyArray<readonly [NoticeType,
 
 /** Returns an analyst's notes on a notice. */
 const noteColumns = (name: string, deficiency: string, day: Day) => ({
-  added_date: formatDate(Math.min(today, day + 1)),
+  added_date: formatDate(Math.min(lastMarketDay, day + 1)),
   notes: `${name}: "${deficiency}"; 100% made up`,
   notes_updated: formatLocalTime(day, timeOfDay(16, 45)),
 })
@@ -168,7 +168,7 @@ const noticeColumns = ({ company }: CompanyHistory, notice: ListingNotice, step:
     risk: isOver ? null : risk,
     status: notice.status,
     ...(hasNotes ? noteColumns(company.name, deficiency, day) : { added_date: null, notes: null, notes_updated: null }),
-    last_updated: formatEvening(day),
+    last_updated: formatEveningTime(day),
   }
 }
 

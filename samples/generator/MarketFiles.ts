@@ -1,7 +1,7 @@
 /** Writes a generated market to a folder, one CSV file per table, in the format of `load` (D31, loading data). */
 import { Effect, FileSystem, Path, Stream } from "effect"
 import { Csv } from "effect/encoding"
-import { Progress } from "../../src/observability/Progress.ts"
+import { OperationProgress } from "../../src/observability/Progress.ts"
 import { namedCompanies } from "./Companies.ts"
 import { type CompanyHistory, generateMarket, type MarketOptions } from "./Market.ts"
 import { rowBuilders, type SampleCell, type SampleRow, type TableName } from "./Tables.ts"
@@ -64,7 +64,7 @@ export const writeMarketFiles = Effect.fnUntraced(
       only?.some((one) => one === table) ?? true
     )
     const writers = yield* Effect.forEach(chosen, (table) => openTableWriter(folder, table))
-    const progress = yield* Progress
+    const progress = yield* OperationProgress
     const total = options.scale * namedCompanies.length
     Object.assign(progress, { label: "sample data", done: 0, total, count: 0, unit: "rows" })
     yield* Stream.fromIterable(generateMarket(options), { chunkSize: batchSize }).pipe(

@@ -1,6 +1,6 @@
 /** Shareholders, and the rows of ownership: one row per holder and filing, or a placeholder if a filing lists none. */
 import { type Day, formatDate, sessionOn } from "./Calendar.ts"
-import { type Company, formatEvening, symbolOn } from "./Companies.ts"
+import { type Company, formatEveningTime, symbolOn } from "./Companies.ts"
 import { divideRounded, formatFraction } from "./Decimals.ts"
 import { type Document, makeSource } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
@@ -152,7 +152,7 @@ export const buildOwnershipRows = (history: CompanyHistory) => {
         accession_number: accession,
         document_url: key.startsWith("owners:none") ? null : url,
         ...owner,
-        last_updated: formatEvening(day),
+        last_updated: formatEveningTime(day),
         source: makeSource([owner === placeholderColumns ? null : url], `reportingOwner[${index + 1}]`),
       }))
     },

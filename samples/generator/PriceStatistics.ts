@@ -1,11 +1,11 @@
 /** Statistics over closes: market cap, gains and extremes, adjusted for splits. */
-import { type Day, dayOfSession, sessionOn, today } from "./Calendar.ts"
+import { type Day, dayOfSession, lastMarketDay, sessionOn } from "./Calendar.ts"
 import { splitRatioSince } from "./Deals.ts"
 import { divideRounded, formatPercentChange, formatPrice, valueInCents } from "./Decimals.ts"
 import type { CompanyHistory } from "./Market.ts"
 
 /** Returns the last close on or before `day`, in ticks; null if there is none. */
-export const closeOn = ({ company: { scenario }, prices }: CompanyHistory, day: Day = today) => {
+export const closeOn = ({ company: { scenario }, prices }: CompanyHistory, day: Day = lastMarketDay) => {
   const session = sessionOn(day)
   return scenario.firstSession === null || session < scenario.firstSession || day < 0
     ? null
@@ -24,11 +24,11 @@ export const dailyClosesOf = ({ company: { scenario }, prices }: CompanyHistory)
   }))
 
 const firstTradingDay = ({ company: { scenario } }: CompanyHistory): Day =>
-  scenario.firstSession === null ? today + 1 : dayOfSession(scenario.firstSession)
+  scenario.firstSession === null ? lastMarketDay + 1 : dayOfSession(scenario.firstSession)
 
 /** Returns the gain in % over a number of days, adjusted for splits; null if there was no price at the start. */
 export const percentGainOver = (history: CompanyHistory, days: number) => {
-  const day = today - days
+  const day = lastMarketDay - days
   const [latest, earlier] = [closeOn(history), closeOn(history, day)]
   if (latest === null || earlier === null || day < firstTradingDay(history)) return null
   const { from, to } = splitRatioSince(history.company, day)
@@ -44,7 +44,7 @@ const splitAdjustedCloses = (history: CompanyHistory, since: Day, until: Day) =>
 
 /** Returns the highest and the lowest close of the last 365 days. */
 export const highLow365Columns = (history: CompanyHistory) => {
-  const closes = splitAdjustedCloses(history, today - 365, today)
+  const closes = splitAdjustedCloses(history, lastMarketDay - 365, lastMarketDay)
   return closes.length === 0
     ? { high_365: null, low_365: null }
     : { high_365: formatPrice(Math.max(...closes)), low_365: formatPrice(Math.min(...closes)) }

@@ -1,6 +1,6 @@
 /** Rows of pump_and_dump_tracker: small companies with their IPO, liquidations and risk ratings. */
-import { dayOfSession, formatDate, today } from "./Calendar.ts"
-import { formatEvening, symbolOn } from "./Companies.ts"
+import { dayOfSession, formatDate, lastMarketDay } from "./Calendar.ts"
+import { formatEveningTime, symbolOn } from "./Companies.ts"
 import { divideRounded, formatCents, mapNullable } from "./Decimals.ts"
 import { findDocument, ipoDay } from "./Documents.ts"
 import { companyColumns, newestFloatReport } from "./Floats.ts"
@@ -86,7 +86,7 @@ export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
   const splits = effectiveSplitDays(company)
   const promotionDate = lastPromotionDate(history)
   return [{
-    ticker: symbolOn(company, today),
+    ticker: symbolOn(company, lastMarketDay),
     ...companyColumns(company),
     ...ipoColumns(history),
     number_liquidations: liquidationDays.length,
@@ -103,6 +103,6 @@ export const buildPumpAndDumpTrackerRows = (history: CompanyHistory) => {
     ...scamColumns(history, liquidationDays.length, promotionDate),
     last_post_date: promotionDate,
     ...prospectusColumns(history),
-    last_updated: formatEvening(today),
+    last_updated: formatEveningTime(lastMarketDay),
   }]
 }

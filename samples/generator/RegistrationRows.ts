@@ -1,6 +1,6 @@
 /** Rows of registrations: the shelf as of today, and each sale as of the day of the sale. */
-import { type Day, formatDate, today } from "./Calendar.ts"
-import { type Company, formatEvening, symbolOn } from "./Companies.ts"
+import { type Day, formatDate, lastMarketDay } from "./Calendar.ts"
+import { type Company, formatEveningTime, symbolOn } from "./Companies.ts"
 import { type Deal, shelfSalesUntil } from "./Deals.ts"
 import { divideRounded, formatCents, formatPrice, mapNullable, valueInCents } from "./Decimals.ts"
 import { type Document, findDocument, ipoDay, makeSource } from "./Documents.ts"
@@ -54,7 +54,7 @@ const headerColumns = (
 
 const sourceColumns = (day: Day, { url }: Document, hasUrl = true) => ({
   document_url: hasUrl ? url : null,
-  last_updated: formatEvening(day),
+  last_updated: formatEveningTime(day),
   source: makeSource([hasUrl ? url : null], "fees"),
 })
 
@@ -95,7 +95,7 @@ const salesColumns = ({ deals }: CompanyHistory, day: Day) => ({
 const makeShelfRows = (history: CompanyHistory, document: Document) => {
   const { company, deals, shelf } = history
   if (shelf === null) return []
-  const total = shelfSalesUntil(deals, today)
+  const total = shelfSalesUntil(deals, lastMarketDay)
   return [{
     ...headerColumns(history, document, "shelf", fileNumberOf(company, "shelf")),
     effective_date: formatDate(shelf.effectiveDay),
@@ -103,10 +103,10 @@ const makeShelfRows = (history: CompanyHistory, document: Document) => {
     expiration_date: formatDate(shelf.expiryDay),
     offering_amount: formatCents(shelf.amountCents),
     total_raised: formatCents(total),
-    ...salesColumns(history, today),
-    ...babyShelfColumns(history, today, shelf.amountCents - total),
+    ...salesColumns(history, lastMarketDay),
+    ...babyShelfColumns(history, lastMarketDay, shelf.amountCents - total),
     details: total === 0 ? null : `${deals.filter((deal) => deal.isFromShelf).length} sales so far`,
-    ...sourceColumns(today, document),
+    ...sourceColumns(lastMarketDay, document),
   }]
 }
 

@@ -1,6 +1,6 @@
 /** Rows of screener: current figures of a company. */
-import { formatDate, today } from "./Calendar.ts"
-import { formatEvening, symbolOn } from "./Companies.ts"
+import { formatDate, lastMarketDay } from "./Calendar.ts"
+import { formatEveningTime, symbolOn } from "./Companies.ts"
 import { divideRounded, formatCents, formatPercentChange, formatPrice, formatRatio, mapNullable } from "./Decimals.ts"
 import { findDocument, ipoDay, makeSource } from "./Documents.ts"
 import { companyColumns, newestFloatReport, ownershipPercentColumns, ownershipSourceUrl } from "./Floats.ts"
@@ -93,7 +93,7 @@ export const buildScreenerRows = (history: CompanyHistory) => {
   const random = company.randomFor("screener")
   const volumes = volumeColumns(history)
   return [{
-    ticker: symbolOn(company, today),
+    ticker: symbolOn(company, lastMarketDay),
     ...companyColumns(company),
     cik: scenario.exchange === null ? null : cik,
     state,
@@ -110,7 +110,7 @@ export const buildScreenerRows = (history: CompanyHistory) => {
     ...gapCountColumns(history),
     ratio_debt_to_equity: random.chance(0.8) ? formatPrice(random.integer(-5000, 42_000)) : null,
     pending_s1: findDocument(history, "pending") !== undefined,
-    last_updated: formatEvening(today),
+    last_updated: formatEveningTime(lastMarketDay),
     source: makeSource([newestFloatReport(history.floats)?.document.url ?? null, ownershipSourceUrl(history)], "cover"),
   }]
 }

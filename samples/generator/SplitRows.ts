@@ -1,6 +1,6 @@
 /** Rows of split_status, one row per step of a split, and the days on which splits took effect. */
-import { dayOfSession, formatDate, today } from "./Calendar.ts"
-import { type Company, formatEvening, symbolOn } from "./Companies.ts"
+import { dayOfSession, formatDate, lastMarketDay } from "./Calendar.ts"
+import { type Company, formatEveningTime, symbolOn } from "./Companies.ts"
 import { findDocument } from "./Documents.ts"
 import type { CompanyHistory } from "./Market.ts"
 import type { StockSplit } from "./Scenarios.ts"
@@ -50,11 +50,13 @@ export const buildSplitStatusRows = (history: CompanyHistory) => {
       filed_at: formatDate(day),
       form_type: form,
       document_url: action_type === "vote_approved" ? null : url,
-      last_updated: formatEvening(day),
+      last_updated: formatEveningTime(day),
     }]
   })
 }
 
 /** Returns the days of the splits that have taken effect. */
 export const effectiveSplitDays = ({ scenario: { split } }: Company) =>
-  split?.effective !== undefined && dayOfSession(split.effective) <= today ? [dayOfSession(split.effective)] : []
+  split?.effective !== undefined && dayOfSession(split.effective) <= lastMarketDay
+    ? [dayOfSession(split.effective)]
+    : []

@@ -1,5 +1,5 @@
 /** Rows of daily_prices, ticker_changes and historical_tickers. */
-import { formatDate, formatUtcInstant, parseDate, timeOfDay, today } from "./Calendar.ts"
+import { formatDate, formatUtcInstant, lastMarketDay, parseDate, timeOfDay } from "./Calendar.ts"
 import { renamesOf, symbolOn } from "./Companies.ts"
 import { formatPrice } from "./Decimals.ts"
 import type { CompanyHistory } from "./Market.ts"
@@ -26,7 +26,7 @@ const makeIneffectiveChanges = ({ company: { number, profile: { symbols } } }: C
     company_name: null,
     status,
     source,
-    recorded_at: formatUtcInstant(today, timeOfDay(18, 5)),
+    recorded_at: formatUtcInstant(lastMarketDay, timeOfDay(18, 5)),
     source_links: status === "estimated" ? [`https://example.com/tickers/${date}#${first}`] : null,
   })
   return number % 3 === 0 ? [event(fourth, first, "2099-01-05", "confirmed")] : [
@@ -59,5 +59,5 @@ export const buildHistoricalTickersRows = ({ company }: CompanyHistory) => {
   if (number % 7 !== 0) return []
   const former_ticker = `H${String(number % 100_000).padStart(3, "0")}`
   const date = number % 2 === 0 ? null : formatDate(parseDate("2019-05-06") + (number % 365))
-  return [{ ticker: symbolOn(company, today), former_ticker, date }]
+  return [{ ticker: symbolOn(company, lastMarketDay), former_ticker, date }]
 }

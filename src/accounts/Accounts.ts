@@ -105,7 +105,7 @@ export const setContactEmail = Effect.fnUntraced(function* (name: string, email:
 })
 
 /** Turns emails about new features on or off. Emails about changes that affect existing clients are always sent. */
-export const setNewsPreference = Effect.fnUntraced(function* (name: string, news: boolean) {
+export const setNewsEmailPreference = Effect.fnUntraced(function* (name: string, news: boolean) {
   const sql = yield* SqlClient.SqlClient
   const changed = yield* sql`update accounts set news = ${news} where name = ${name} returning account_id`
   if (changed.length === 0) return yield* noSuchAccount(name)
@@ -117,7 +117,7 @@ interface AccountCredit {
   /** Identifies the payment, so that it is credited only once. */
   readonly reference: string | null
   /** Whether the credit may make a postpaid account prepaid. */
-  readonly prepaid: boolean
+  readonly mayBecomePrepaid: boolean
 }
 
 const CreditResult = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Boolean })
@@ -125,7 +125,7 @@ const CreditResult = Schema.Struct({ balance: Schema.BigInt, switched: Schema.Bo
 /** Adds an amount to the balance. Returns the new balance, and whether the account was postpaid before. */
 export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCredit) {
   const sql = yield* SqlClient.SqlClient
-  const { microdollars, name, prepaid, reference } = newCredit
+  const { mayBecomePrepaid, microdollars, name, reference } = newCredit
   const add = SqlSchema.findOneOption({
     Request: Schema.Void,
     Result: CreditResult,
@@ -137,7 +137,7 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
         ), credited as (
           insert into credits (account_id, amount_microdollars, reference)
           select account_id, ${String(microdollars)}::text::bigint, ${reference} from account
-          where ${prepaid} or not is_postpaid
+          where ${mayBecomePrepaid} or not is_postpaid
           on conflict do nothing returning account_id, amount_microdollars
         )
         update accounts set balance_microdollars = coalesce(balance_microdollars, 0) + credited.amount_microdollars
@@ -147,7 +147,7 @@ export const creditAccount = Effect.fnUntraced(function* (newCredit: AccountCred
   })
   const credited = yield* add(undefined)
   if (Option.isSome(credited)) return credited.value
-  if ((yield* findTerms(name)).is_postpaid && !prepaid) {
+  if ((yield* findTerms(name)).is_postpaid && !mayBecomePrepaid) {
     return yield* new AccountIsPostpaid({
       message: `The account ${name} is postpaid and has no balance. Nothing was changed. ` +
         "With --prepaid it is credited and becomes prepaid: once its balance is used up, its requests are refused " +

@@ -8,13 +8,14 @@ import type { CurrentAccount } from "./keys/Authentication.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, RateLimitExceeded } from "./AccountErrors.ts"
 
 /** For endpoints that require a key: records the request, applies the rate limit, and checks tier and allowed paths. */
-export class Authorization extends HttpApiMiddleware.Service<Authorization, { requires: CurrentAccount }>()(
-  "tickerline/account/Admission",
-  { error: [RateLimitExceeded, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
-) {}
+export class AuthorizationMiddleware
+  extends HttpApiMiddleware.Service<AuthorizationMiddleware, { requires: CurrentAccount }>()(
+    "tickerline/account/Admission",
+    { error: [RateLimitExceeded, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
+  ) {}
 
 /** For priced endpoints: checks the balance and sets the price. Endpoints without this middleware are free (D27). */
-export class Billing extends HttpApiMiddleware.Service<Billing, { requires: CurrentAccount }>()(
+export class BillingMiddleware extends HttpApiMiddleware.Service<BillingMiddleware, { requires: CurrentAccount }>()(
   "tickerline/account/Charged",
   { error: InsufficientCredits },
 ) {}

@@ -4,7 +4,7 @@ import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/h
 import type { HttpApiEndpoint } from "effect/http-api"
 import { type EndpointAccess, isTierSufficient, RequiredTier } from "../rules/EndpointAnnotations.ts"
 import { type EndlessStream, RequestContext, type StreamedExport } from "../http/RequestContext.ts"
-import { Authorization } from "./Authorization.ts"
+import { AuthorizationMiddleware } from "./Authorization.ts"
 import { canKeyAccessPath, CurrentAccount, hasCredit } from "./keys/Authentication.ts"
 import type { DatabasePoolTimeout } from "../rules/Errors.ts"
 import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, type RateLimitExceeded } from "./AccountErrors.ts"
@@ -13,7 +13,7 @@ import { computeAffordableBytes, computeDataCost, PriceLookup } from "./billing/
 import { AccountRateLimiter } from "./limits/AccountRateLimiter.ts"
 
 /** Fails with 403 if the account's tier does not include the endpoint (D3), or the key is limited to other paths. */
-export const checkAccess = (
+export const checkEndpointAccess = (
   account: typeof CurrentAccount.Service,
   { path, required_tier }: EndpointAccess,
 ): Effect.Effect<void, InsufficientTier | EndpointNotAllowed> => {
@@ -42,7 +42,7 @@ const costHeader = "X-Cost-Microdollars"
 type Refusal = DatabasePoolTimeout | EndpointNotAllowed | InsufficientTier | RateLimitExceeded
 
 /** Makes the function that admits an authenticated request to an endpoint. */
-export const makeAuthorizer = Effect.gen(function* () {
+export const makeRequestAuthorizer = Effect.gen(function* () {
   const metering = yield* UsageMetering
   const rateLimit = yield* AccountRateLimiter
   const clock = yield* Clock.Clock
@@ -121,7 +121,7 @@ export const makeAuthorizer = Effect.gen(function* () {
   ): Effect.Effect<void, Refusal, HttpServerRequest.HttpServerRequest> =>
     Effect.flatMap(RequestContext, (context) => {
       context.response.account_id = account.account_id
-      const access = checkAccess(account, getRoutedAccess(endpoint))
+      const access = checkEndpointAccess(account, getRoutedAccess(endpoint))
       if (context.purpose === "estimate") return access
       const count = Effect.flatMap(
         rateLimit.countRequest(account),
@@ -138,11 +138,11 @@ export const makeAuthorizer = Effect.gen(function* () {
 })
 
 export const authorizationLayer = Layer.effect(
-  Authorization,
+  AuthorizationMiddleware,
   Effect.map(
-    makeAuthorizer,
+    makeRequestAuthorizer,
     (authorize) =>
-      Authorization.of((next, { endpoint }) =>
+      AuthorizationMiddleware.of((next, { endpoint }) =>
         Effect.flatMap(CurrentAccount, (account) => Effect.andThen(authorize(account, endpoint), next))
       ),
   ),
@@ -167,7 +167,7 @@ const limitToBalance = Effect.fnUntraced(
 )
 
 /** Makes the checks for priced endpoints. */
-export const makeBilling = Effect.gen(function* () {
+export const makeBillingChecks = Effect.gen(function* () {
   const prices = yield* PriceLookup
 
   /**

@@ -1,9 +1,9 @@
 /** GET /endpoints, /estimate, /v1/openapi.json and the health checks. Only /estimate needs a key: D2 (credentials). */
 import { ErrorReporter, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { Authorization } from "../accounts/Authorization.ts"
-import { Authentication } from "../accounts/keys/Authentication.ts"
-import { describeEndpoint, describeGroup, HasEtag, Tier } from "../rules/EndpointAnnotations.ts"
+import { AuthorizationMiddleware } from "../accounts/Authorization.ts"
+import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
+import { describeEndpoint, describeGroup, FreeEndpointHasEtag, Tier } from "../rules/EndpointAnnotations.ts"
 import { DatabasePoolTimeout, DataRefreshing, makeErrorFieldsWithDetails } from "../rules/Errors.ts"
 import { NoParameters } from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
@@ -55,7 +55,7 @@ export const CostEstimateQuery = Schema.StructWithRest(
 
 const Health = Schema.Struct({ status: Schema.Literal("ok") })
 
-const Parts = Schema.Struct({
+const ReadinessParts = Schema.Struct({
   service: Schema.Literals(["ok", "ending"]).annotate({
     description: "ending: the service is shutting down and still answers for `SHUTDOWN_DELAY`.",
   }),
@@ -73,11 +73,11 @@ const Parts = Schema.Struct({
   }),
 }).annotate({ identifier: "Parts", description: "The parts of the service." })
 
-const Readiness = Schema.Struct({ ...Health.fields, parts: Parts })
+const Readiness = Schema.Struct({ ...Health.fields, parts: ReadinessParts })
 
 /** Status 503 with `Retry-After: 5`. Requests for data get the same error code while the database is down. */
 export class NotReadyError extends Schema.Error<NotReadyError>("NotReady")(
-  makeErrorFieldsWithDetails("database_pool_timeout", Schema.Struct({ parts: Parts })),
+  makeErrorFieldsWithDetails("database_pool_timeout", Schema.Struct({ parts: ReadinessParts })),
   { httpApiStatus: 503, description: "A part that is required to serve data is not ready; `details` names it." },
 ) {
   readonly _tag = "NotReady"
@@ -92,7 +92,7 @@ export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
       results: Schema.Array(EndpointRow).annotate({ description: "One row per endpoint." }),
     }),
   }).annotateMerge(describeEndpoint("Endpoints", "Every endpoint, with its tier and whether it is deprecated."))
-    .annotate(HasEtag, true),
+    .annotate(FreeEndpointHasEtag, true),
   HttpApiEndpoint.get("estimate", "/estimate", {
     query: CostEstimateQuery,
     success: Schema.Struct({
@@ -101,14 +101,14 @@ export class CatalogueApiGroup extends HttpApiGroup.make("catalogue").add(
       message: Schema.optionalKey(Schema.String.annotate({ description: "Why the request would be free." })),
     }),
     error: [DataRefreshing, DatabasePoolTimeout],
-  }).middleware(Authorization).middleware(Authentication).annotateMerge(describeEndpoint(
+  }).middleware(AuthorizationMiddleware).middleware(AuthenticationMiddleware).annotateMerge(describeEndpoint(
     "Estimate",
     "What a request would cost. Send its path as `endpoint` together with its own parameters. The estimate is free; " +
       "if the request would be refused, the estimate is refused with the same error.",
   )),
   HttpApiEndpoint.get("openapi", "/v1/openapi.json", { query: NoParameters, success: Schema.Json }).annotateMerge(
     describeEndpoint("OpenAPI", "This API as an OpenAPI 3.1 document."),
-  ).annotate(HasEtag, true),
+  ).annotate(FreeEndpointHasEtag, true),
   HttpApiEndpoint.get("live", "/health/live", { query: NoParameters, success: Health }).annotateMerge(
     describeEndpoint("Liveness", "The process is running."),
   ),

@@ -21,7 +21,8 @@ const makeEndpointError = (reason: string) =>
 const makeUnknownEndpointError = (path: string) =>
   makeEndpointError(`is not in the catalogue.${suggestEndpoint(path)} GET /endpoints lists all paths.`)
 
-const endlessReason = "is a stream, whose cost is not known in advance. It is charged by the byte, as /v1/changes is"
+const endlessStreamReason =
+  "is a stream, whose cost is not known in advance. It is charged by the byte, as /v1/changes is"
 
 const getQueryString = (target: string) => target.split(/\?(.*)/s)[1] ?? ""
 
@@ -64,7 +65,7 @@ export const makeCostEstimator = Effect.gen(function* () {
   return Effect.fnUntraced(function* (path: string, request: HttpServerRequest.HttpServerRequest) {
     const endpoint = yield* Effect.mapError(Effect.fromOption(findEndpoint(path)), () => makeUnknownEndpointError(path))
     if (endpoint.row.path === estimatePath) return yield* Effect.as(setRecordCount(1), selfEstimate)
-    if (endpoint.isEndless) return yield* makeEndpointError(endlessReason)
+    if (endpoint.isEndless) return yield* makeEndpointError(endlessStreamReason)
     const { id, startedAt } = yield* RequestContext
     const target = `${endpoint.row.path}?${removeEndpointParameter(request.url)}`
     const context = makeRequestContext({ id, target, startedAt, purpose: "estimate" })

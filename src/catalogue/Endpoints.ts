@@ -1,10 +1,10 @@
 /** Every endpoint, derived from the `Api` that is served: §2.5 (fields), D25 (/endpoints). */
 import { Context, Option } from "effect"
 import { HttpApi, OpenApi } from "effect/http-api"
-import { Billing } from "../accounts/Authorization.ts"
-import { Authentication } from "../accounts/keys/Authentication.ts"
+import { BillingMiddleware } from "../accounts/Authorization.ts"
+import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
-import { IsEndless, RequiredTier } from "../rules/EndpointAnnotations.ts"
+import { IsEndlessStream, RequiredTier } from "../rules/EndpointAnnotations.ts"
 import { type Deprecation, documentationPath, getDeprecation } from "../rules/Deprecation.ts"
 import { findNearestName, formatSuggestion } from "../rules/Suggestions.ts"
 import { ResultUnit } from "../rules/Paging.ts"
@@ -51,14 +51,14 @@ const listDeclaredEndpoints = (): ReadonlyArray<CatalogueEndpoint> => {
           path: endpoint.path,
           label: Option.isSome(deprecation) ? `DEPRECATED ${summary}` : summary,
           description: Context.getOrUndefined(endpoint.annotations, OpenApi.Description) ?? "",
-          tier: middlewareKeys.has(Authentication.key) ? Context.get(mergedAnnotations, RequiredTier) : null,
+          tier: middlewareKeys.has(AuthenticationMiddleware.key) ? Context.get(mergedAnnotations, RequiredTier) : null,
           deprecated: Option.isSome(deprecation),
           sunset: Option.getOrNull(Option.flatMapNullishOr(deprecation, ({ sunset }) => sunset)),
           successor: Option.getOrNull(Option.map(deprecation, ({ successor }) => successor)),
         },
         deprecation,
-        isPriced: middlewareKeys.has(Billing.key),
-        isEndless: Context.get(mergedAnnotations, IsEndless),
+        isPriced: middlewareKeys.has(BillingMiddleware.key),
+        isEndless: Context.get(mergedAnnotations, IsEndlessStream),
         unit: Context.get(mergedAnnotations, ResultUnit),
       })
     },

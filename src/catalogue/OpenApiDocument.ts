@@ -5,11 +5,11 @@
 import { Array, Context, Option, Predicate, Schema, SchemaAST } from "effect"
 import { HttpApi, type HttpApiEndpoint, OpenApi } from "effect/http-api"
 import examples from "../../samples/examples.json" with { type: "json" }
-import { Billing } from "../accounts/Authorization.ts"
-import { Authentication } from "../accounts/keys/Authentication.ts"
+import { BillingMiddleware } from "../accounts/Authorization.ts"
+import { AuthenticationMiddleware } from "../accounts/keys/Authentication.ts"
 import { Api } from "../Api.ts"
 import { listContentTypes } from "../rows/ListFormats.ts"
-import { HasEtag, IsEndless } from "../rules/EndpointAnnotations.ts"
+import { FreeEndpointHasEtag, IsEndlessStream } from "../rules/EndpointAnnotations.ts"
 import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
 import { type Deprecation, documentationPath, getDeprecation } from "../rules/Deprecation.ts"
 import { openApiResponseHeaders, type ResponseHeaderName } from "../rules/ResponseHeaders.ts"
@@ -69,10 +69,11 @@ const readDeclarations = () => {
         : Schema.toJsonSchemaDocument(Schema.toType(endpoint.query)).schema
       const parameters = getIn(query, "properties")
       const middlewareKeys = new Set(Array.fromIterable(middleware).map(({ key }) => key))
-      const isEndless = Context.get(mergedAnnotations, IsEndless)
+      const isEndless = Context.get(mergedAnnotations, IsEndlessStream)
       const facts = {
-        needsKey: middlewareKeys.has(Authentication.key),
-        hasEtag: !isEndless && (middlewareKeys.has(Billing.key) || Context.get(mergedAnnotations, HasEtag)),
+        needsKey: middlewareKeys.has(AuthenticationMiddleware.key),
+        hasEtag: !isEndless &&
+          (middlewareKeys.has(BillingMiddleware.key) || Context.get(mergedAnnotations, FreeEndpointHasEtag)),
         isEndless,
         isList: getIn(parameters, "format") !== undefined,
         dropsTickers: getIn(parameters, "ticker", "type") === "array",
@@ -198,7 +199,7 @@ interface Example {
 }
 
 /** Adds each example with a response under its path and status. Throws if the document has no such response. */
-export const addExamples = (spec: JsonObject, all: ReadonlyArray<Example>) => {
+export const addResponseExamples = (spec: JsonObject, all: ReadonlyArray<Example>) => {
   for (const { name, request, response, status } of all) {
     if (response === undefined) continue
     const path = request.split("?", 1)[0] ?? request
@@ -506,7 +507,7 @@ const completeDocument = (spec: JsonObject) => {
   addFileFormats(spec)
   describeParameters(spec, declarations)
   describeEstimateParameters(spec)
-  addExamples(spec, examples)
+  addResponseExamples(spec, examples)
   completeResponses(spec, declarations)
   allowUnknownFields(getIn(spec, "components"))
   allowUnknownFields(getIn(spec, "paths"))

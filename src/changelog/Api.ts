@@ -1,16 +1,16 @@
 /** `GET /v1/changelog` and `/v1/changelog.atom`: §9.6 (notification). Free, no key required: D2 (credentials). */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
-import { describeEndpoint, describeGroup, HasEtag } from "../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, FreeEndpointHasEtag } from "../rules/EndpointAnnotations.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { checkParameterCombinations } from "../rules/ParameterCombinations.ts"
-import { booleanFilters, literalFilter } from "../rules/Filters.ts"
+import { booleanFilters, enumFilter } from "../rules/Filters.ts"
 import { ResultCount } from "../rules/Paging.ts"
 import { ChangelogEntry, changelogEntryTypes } from "./ChangelogEntry.ts"
 
 /** An entry must match every filter. */
 export const ChangelogQuery = Schema.Struct({
-  type: literalFilter(changelogEntryTypes),
+  type: enumFilter(changelogEntryTypes),
   ...booleanFilters("breaking"),
   since: Schema.optionalKey(
     Schema.String.annotate({ description: "Entries from this day on.", format: "date" }).pipe(
@@ -39,10 +39,10 @@ export class ChangelogApiGroup extends HttpApiGroup.make("changelog").add(
   }).annotateMerge(describeEndpoint(
     "Changelog",
     "Every addition, change, deprecation, removal and fix, including planned ones, newest first, on one page.",
-  )).annotate(HasEtag, true),
+  )).annotate(FreeEndpointHasEtag, true),
   HttpApiEndpoint.get("feed", "/v1/changelog.atom", {
     query: ChangelogQuery,
     success: Schema.String.pipe(HttpApiSchema.asText({ contentType: atomContentType })),
   }).annotateMerge(describeEndpoint("Changelog feed", "The changelog as an Atom feed, for feed readers."))
-    .annotate(HasEtag, true),
+    .annotate(FreeEndpointHasEtag, true),
 ).annotateMerge(describeGroup("Changelog", "Every change to the API.")) {}

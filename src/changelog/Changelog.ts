@@ -83,11 +83,11 @@ const significantIds = new Set(
 )
 
 /** Whether existing clients are affected, so even customers who have unsubscribed from news emails get an email. */
-export const isMandatoryNotice = ({ breaking, type }: ChangelogEntry) =>
+export const isEmailMandatory = ({ breaking, type }: ChangelogEntry) =>
   breaking || type === "deprecated" || type === "removed"
 
 /**
  * Whether customers get an email about the entry (§9.6): if it is a deprecation, a removal, a breaking change or marked
  * as significant.
  */
-export const isAnnouncedByEmail = (entry: ChangelogEntry) => isMandatoryNotice(entry) || significantIds.has(entry.id)
+export const isAnnouncedByEmail = (entry: ChangelogEntry) => isEmailMandatory(entry) || significantIds.has(entry.id)

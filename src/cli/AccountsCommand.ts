@@ -6,7 +6,7 @@ import { formatUsd, UsdAmount } from "../accounts/billing/Usd.ts"
 import { EmailAddress } from "../accounts/EmailAddress.ts"
 import { migratedConnectionLayer } from "../db/Connection.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeBooleanFlag, makeExample, makeSilentExample, TrimmedName } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput, TrimmedName } from "./CommandParts.ts"
 import { printTable } from "./terminal/TextTable.ts"
 
 const name = Argument.String("name").pipe(
@@ -40,7 +40,7 @@ const createCommand = Command.make(
 ).pipe(
   Command.withDescription("Create an account"),
   Command.withExamples([
-    makeExample(
+    makeCommandExample(
       "accounts create acme --tier pro --email ops@acme.example --prepaid",
       "Create a prepaid account",
     ),
@@ -75,7 +75,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all accounts in a table"),
-  Command.withExamples([makeSilentExample("accounts list", "List accounts with their balances")]),
+  Command.withExamples([makeExampleWithoutNpmOutput("accounts list", "List accounts with their balances")]),
 )
 
 const creditCommand = Command.make(
@@ -101,7 +101,7 @@ const creditCommand = Command.make(
       name,
       microdollars: usd,
       reference: Option.getOrNull(reference),
-      prepaid,
+      mayBecomePrepaid: prepaid,
     })
     yield* Console.log([
       `The balance of ${name} is ${formatUsd(balance)} USD.`,
@@ -118,8 +118,11 @@ const creditCommand = Command.make(
     "Add to the balance of a prepaid account; with --prepaid, a postpaid account becomes prepaid",
   ),
   Command.withExamples([
-    makeExample("accounts credit acme --usd 25 --reference invoice-42", "Credit 25 USD, only once for this reference"),
-    makeExample("accounts credit acme --usd 25 --prepaid", "Make an account prepaid and credit 25 USD"),
+    makeCommandExample(
+      "accounts credit acme --usd 25 --reference invoice-42",
+      "Credit 25 USD, only once for this reference",
+    ),
+    makeCommandExample("accounts credit acme --usd 25 --prepaid", "Make an account prepaid and credit 25 USD"),
   ]),
 )
 
@@ -132,7 +135,7 @@ const setTierCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Change an account's tier; takes effect in all instances within a second"),
-  Command.withExamples([makeExample("accounts set-tier acme ultimate", "Give access to all endpoints")]),
+  Command.withExamples([makeCommandExample("accounts set-tier acme ultimate", "Give access to all endpoints")]),
 )
 
 const setEmailCommand = Command.make(
@@ -156,7 +159,7 @@ const setEmailCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Change or remove an account's contact address"),
-  Command.withExamples([makeExample("accounts set-email acme api@acme.example", "Set a new address")]),
+  Command.withExamples([makeCommandExample("accounts set-email acme api@acme.example", "Set a new address")]),
 )
 
 const newsCommand = Command.make(
@@ -168,7 +171,7 @@ const newsCommand = Command.make(
     ),
   },
   Effect.fnUntraced(function* ({ name, preference }) {
-    yield* Accounts.setNewsPreference(name, preference === "on")
+    yield* Accounts.setNewsEmailPreference(name, preference === "on")
     yield* Console.log(
       preference === "on"
         ? `${name} gets emails about new features.`
@@ -177,12 +180,12 @@ const newsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Turn emails about new features on or off; emails about deprecations are always sent"),
-  Command.withExamples([makeExample("accounts news acme off", "Unsubscribe an account")]),
+  Command.withExamples([makeCommandExample("accounts news acme off", "Unsubscribe an account")]),
 )
 
 export const accountsCommand = Command.make("accounts").pipe(
   Command.withDescription("Manage accounts and their balances"),
-  Command.withExamples([makeExample("accounts list", "List all accounts")]),
+  Command.withExamples([makeCommandExample("accounts list", "List all accounts")]),
   Command.withSubcommands([createCommand, listCommand, creditCommand, setTierCommand, setEmailCommand, newsCommand]),
   Command.provide(migratedConnectionLayer),
 )

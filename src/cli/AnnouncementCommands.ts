@@ -5,15 +5,15 @@ import { migratedConnectionLayer } from "../db/Connection.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import * as Announcements from "../mail/Announcements.ts"
 import { MailUnsubscribeConfig } from "../mail/MailSettings.ts"
-import { makeBooleanFlag, makeExample, makeSilentExample } from "./CommandParts.ts"
-import { formatCount } from "./terminal/TerminalText.ts"
+import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput } from "./CommandParts.ts"
+import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 const formatSelection = (
   { alreadyQueued, entry, invalidAddresses, optedOut, recipients }: Announcements.RecipientSelection,
   isDryRun: boolean,
 ) =>
   [
-    `${entry.id}: ${formatCount(recipients.length, "email")} ${isDryRun ? "would be queued" : "queued"}`,
+    `${entry.id}: ${formatCountWithNoun(recipients.length, "email")} ${isDryRun ? "would be queued" : "queued"}`,
     ...(alreadyQueued === 0 ? [] : [`${alreadyQueued} queued before`]),
     ...(optedOut === 0 ? [] : [`${optedOut} opted out`]),
     ...(invalidAddresses.length === 0
@@ -66,8 +66,8 @@ export const announceCommand = Command.make(
 ).pipe(
   Command.withDescription("Email customers about changelog entries; nobody gets an entry twice"),
   Command.withExamples([
-    makeSilentExample("announce --dry-run", "Print who would get which email"),
-    makeExample("announce --entry ticker-changes", "Announce one entry"),
+    makeExampleWithoutNpmOutput("announce --dry-run", "Print who would get which email"),
+    makeCommandExample("announce --entry ticker-changes", "Announce one entry"),
   ]),
   Command.provide(migratedConnectionLayer),
 )
@@ -100,7 +100,7 @@ const problemsCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List emails that were not delivered at the first attempt, and why, tab-separated"),
-  Command.withExamples([makeSilentExample("announcements problems", "Include the mail server's response")]),
+  Command.withExamples([makeExampleWithoutNpmOutput("announcements problems", "Include the mail server's response")]),
 )
 
 const retryCommand = Command.make(
@@ -113,18 +113,18 @@ const retryCommand = Command.make(
   },
   Effect.fnUntraced(function* ({ entry, status }) {
     const count = yield* Announcements.requeueEmails(status, entry)
-    yield* Console.log(`${formatCount(count, "email")} queued again.`)
+    yield* Console.log(`${formatCountWithNoun(count, "email")} queued again.`)
   }),
 ).pipe(
   Command.withDescription("Queue emails again that failed or whose delivery is unknown"),
   Command.withExamples([
-    makeExample("announcements retry failed --entry ticker-changes", "Retry after the addresses were corrected"),
+    makeCommandExample("announcements retry failed --entry ticker-changes", "Retry after the addresses were corrected"),
   ]),
 )
 
 export const announcementsCommand = Command.make("announcements", {}, () => listProgress).pipe(
   Command.withDescription("Show the progress of each announcement, tab-separated"),
-  Command.withExamples([makeSilentExample("announcements", "Show all announcements")]),
+  Command.withExamples([makeExampleWithoutNpmOutput("announcements", "Show all announcements")]),
   Command.withSubcommands([problemsCommand, retryCommand]),
   Command.provide(migratedConnectionLayer),
 )

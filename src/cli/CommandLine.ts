@@ -12,25 +12,25 @@ import { defaultServerUrl, makeOpenApiDocument } from "../catalogue/OpenApiDocum
 import { serverConnectionLayer } from "../db/Connection.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { loadableDatasets } from "../load/Datasets.ts"
-import { exporterLayer } from "../observability/Tracing.ts"
+import { traceExporterLayer } from "../observability/Tracing.ts"
 import { accountsCommand } from "./AccountsCommand.ts"
 import { announceCommand, announcementsCommand } from "./AnnouncementCommands.ts"
 import { completionsLayer } from "./ShellCompletions.ts"
 import { makeDoctorCommand } from "./doctor/DoctorCommand.ts"
-import { helpPresenterLayer, reportFailure } from "./ErrorReport.ts"
-import { makeExample, makeSilentExample } from "./CommandParts.ts"
+import { helpPresenterLayer, reportCommandFailure } from "./ErrorReport.ts"
+import { makeCommandExample, makeExampleWithoutNpmOutput } from "./CommandParts.ts"
 import { generateCommand } from "./GenerateCommand.ts"
 import { makeKeysCommand } from "./KeysCommand.ts"
 import { lineageCommand } from "./LineageCommand.ts"
 import { datasetsCommand, loadCommand } from "./DatasetCommands.ts"
 import { ingestCommand } from "./IngestCommand.ts"
-import { loggingLayer } from "./Logging.ts"
-import { grantCommand, migrateCommand } from "./DatabaseCommands.ts"
+import { stderrLoggingLayer } from "./Logging.ts"
+import { grantPrivilegesCommand, migrateCommand } from "./DatabaseCommands.ts"
 import { makeMcpCommand } from "./McpCommand.ts"
 import { makeChangesCommand } from "./query/ChangesCommand.ts"
 import { makeQueryCommand } from "./query/QueryCommand.ts"
 import { apiBaseUrl } from "./ServeSettings.ts"
-import { findInvalidSettings, formatSettingProblems, warnOfMisspeltSettings } from "./Settings.ts"
+import { findInvalidSettings, formatSettingProblems, warnOfMisspelledSettings } from "./Settings.ts"
 
 class InvalidSettings extends Data.TaggedError("InvalidSettings")<{ readonly message: string }> {}
 
@@ -50,9 +50,9 @@ const serve = Effect.flatMap(
 const makeServeCommand = (onServe: Effect.Effect<void>) =>
   Command.make("serve", {}, () => serve).pipe(
     Command.withDescription("Serve the API, with an embedded PostgreSQL unless DATABASE_URL is set"),
-    Command.withExamples([makeExample("serve", "Serve on HOST and PORT")]),
+    Command.withExamples([makeCommandExample("serve", "Serve on HOST and PORT")]),
     Command.provide(
-      Layer.merge(Layer.provide(serverConnectionLayer("tickerline"), Layer.effectDiscard(onServe)), exporterLayer),
+      Layer.merge(Layer.provide(serverConnectionLayer("tickerline"), Layer.effectDiscard(onServe)), traceExporterLayer),
     ),
     Command.provideEffectDiscard(validateSettings),
   )
@@ -68,7 +68,7 @@ const openapiCommand = Command.make(
     ),
 ).pipe(
   Command.withDescription("Print the OpenAPI 3.1 document, with BASE_URL as its server"),
-  Command.withExamples([makeSilentExample("openapi > openapi.json", "Write the document to a file")]),
+  Command.withExamples([makeExampleWithoutNpmOutput("openapi > openapi.json", "Write the document to a file")]),
 )
 
 const paths = catalogueEndpoints.filter(({ isEndless }) => !isEndless).map(({ row }) => row.path)
@@ -77,7 +77,7 @@ const keyedPaths = catalogueEndpoints.filter(({ row }) => row.tier !== null).map
 /** Warns about misspelled settings before the command runs. */
 const withWarnings = <const Name extends string, Input, ContextInput, E, R>(
   command: Command.Command<Name, Input, ContextInput, E, R>,
-) => Command.provideEffectDiscard(command, Effect.suspend(() => warnOfMisspeltSettings(process.env)))
+) => Command.provideEffectDiscard(command, Effect.suspend(() => warnOfMisspelledSettings(process.env)))
 
 const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
   Command.make("tickerline").pipe(
@@ -85,7 +85,7 @@ const makeTickerlineCommand = (onServe: Effect.Effect<void>) =>
     Command.withSubcommands([
       makeServeCommand(onServe).pipe(withWarnings),
       migrateCommand.pipe(withWarnings),
-      grantCommand.pipe(withWarnings),
+      grantPrivilegesCommand.pipe(withWarnings),
       loadCommand.pipe(withWarnings),
       datasetsCommand.pipe(withWarnings),
       ingestCommand.pipe(withWarnings),
@@ -121,7 +121,7 @@ const reportAllInvalidSettings = (error: Config.ConfigError) =>
 export const runCommandLine = (onServe: Effect.Effect<void> = Effect.void) =>
   makeTickerlineCommand(onServe).pipe(
     Command.run({ version: packageJson.version }),
-    Effect.provide(Layer.mergeAll(NodeCrypto.layer, loggingLayer, helpPresenterLayer, completions)),
+    Effect.provide(Layer.mergeAll(NodeCrypto.layer, stderrLoggingLayer, helpPresenterLayer, completions)),
     Effect.catchTag("ConfigError", reportAllInvalidSettings),
-    Effect.tapCause(reportFailure),
+    Effect.tapCause(reportCommandFailure),
   )

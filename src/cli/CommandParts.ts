@@ -1,7 +1,7 @@
 /** Parts shared by several commands: names, flags, usage errors, and help examples. */
 import { Effect, Schema } from "effect"
 import { CliError, Flag } from "effect/cli"
-import { redactKeys } from "../rules/Errors.ts"
+import { redactApiKeys } from "../rules/Errors.ts"
 
 /** The name of an account or a key, or the reference of a payment. */
 export const TrimmedName = Schema.String.check(
@@ -15,7 +15,7 @@ export const makeBooleanFlag = (name: string, description: string) =>
   Flag.Boolean(name).pipe(Flag.withDescription(description), Flag.withDefault(false))
 
 /** The flags of a command that calls a service. */
-export const serviceFlags = {
+export const serviceConnectionFlags = {
   url: Flag.String("url").pipe(
     Flag.withDescription("Address of a different service than the configured one"),
     Flag.optional,
@@ -34,7 +34,7 @@ export const makeUsageError = (command: string, message: string) =>
   })
 
 /** Fails if one of the addresses is not an HTTP URL. */
-export const checkUrls = (command: string, addresses: ReadonlyArray<string>) => {
+export const requireHttpUrls = (command: string, addresses: ReadonlyArray<string>) => {
   const invalid = addresses.find((address) => !/^https?:\/\/./i.test(address) || !URL.canParse(address))
   return invalid === undefined ? Effect.void : Effect.fail(
     makeUsageError(command, `${invalid} is not a URL. Expected a URL such as https://api.example.com.`),
@@ -42,10 +42,10 @@ export const checkUrls = (command: string, addresses: ReadonlyArray<string>) => 
 }
 
 /** Whether text contains an API key. Arguments must not, because the shell history and the process list show them. */
-export const containsApiKey = (text: string) => redactKeys(text) !== text
+export const containsApiKey = (text: string) => redactApiKeys(text) !== text
 
 /** Fails if one of the arguments contains an API key. */
-export const checkForKeys = (command: string, values: ReadonlyArray<string>) =>
+export const refuseKeysInArguments = (command: string, values: ReadonlyArray<string>) =>
   values.some(containsApiKey)
     ? Effect.fail(makeUsageError(
       command,
@@ -54,13 +54,13 @@ export const checkForKeys = (command: string, values: ReadonlyArray<string>) =>
     ))
     : Effect.void
 
-export const makeExample = (args: string, description: string) => ({
+export const makeCommandExample = (args: string, description: string) => ({
   command: `npm run tickerline -- ${args}`,
   description,
 })
 
 /** Makes an example that silences npm's own output, so that standard output contains only the result. */
-export const makeSilentExample = (args: string, description: string) => ({
+export const makeExampleWithoutNpmOutput = (args: string, description: string) => ({
   command: `npm run --silent tickerline -- ${args}`,
   description,
 })

@@ -4,7 +4,7 @@ import { Argument, Command } from "effect/cli"
 import { commandConnectionLayer, migratedConnectionLayer } from "../db/Connection.ts"
 import { runMigrations } from "../db/migrations/Migrations.ts"
 import { grantServicePermissions } from "../db/migrations/ServiceRole.ts"
-import { makeExample } from "./CommandParts.ts"
+import { makeCommandExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 export const migrateCommand = Command.make(
@@ -18,11 +18,11 @@ export const migrateCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Apply the missing migrations, and print their names"),
-  Command.withExamples([makeExample("migrate", "Bring the schema up to date")]),
+  Command.withExamples([makeCommandExample("migrate", "Bring the schema up to date")]),
   Command.provide(commandConnectionLayer("tickerline-command")),
 )
 
-export const grantCommand = Command.make(
+export const grantPrivilegesCommand = Command.make(
   "grant",
   { role: Argument.String("role").pipe(Argument.withDescription("An existing PostgreSQL role")) },
   Effect.fnUntraced(function* ({ role }) {
@@ -32,7 +32,7 @@ export const grantCommand = Command.make(
 ).pipe(
   Command.withDescription("Grant a PostgreSQL role only the privileges to serve: read datasets and record usage"),
   Command.withExamples([
-    makeExample("grant tickerline_service", "Grant the privileges, then serve with a DATABASE_URL of that role"),
+    makeCommandExample("grant tickerline_service", "Grant the privileges, then serve with a DATABASE_URL of that role"),
   ]),
   Command.provide(migratedConnectionLayer),
 )

@@ -7,9 +7,9 @@ import { findDataset, loadableDatasets, requireDataset } from "../load/Datasets.
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadFile, type LoadResult, type LoadTask } from "../load/Load.ts"
 import type { MergeCounts } from "../load/LoadingTable.ts"
-import { makeBooleanFlag, makeExample, makeSilentExample } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCount } from "./terminal/TerminalText.ts"
+import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 const formatMerge = ({ added, unchanged, updated }: MergeCounts, isCheck: boolean) =>
   isCheck
@@ -24,9 +24,11 @@ const formatOutcome = (merged: MergeCounts | undefined, isCheck: boolean) => {
 const formatResult = ({ dropped, merged, rows, superseded, table }: LoadResult, isCheck: boolean, seconds: number) =>
   `${table}: ${
     [
-      `${formatCount(rows, "row")} ${formatOutcome(merged, isCheck)}`,
-      ...(dropped === 0 ? [] : [`${formatCount(dropped, "repeated row")} dropped`]),
-      ...(superseded === 0 ? [] : [`${formatCount(superseded, "row")} replaced by a later row with the same key`]),
+      `${formatCountWithNoun(rows, "row")} ${formatOutcome(merged, isCheck)}`,
+      ...(dropped === 0 ? [] : [`${formatCountWithNoun(dropped, "repeated row")} dropped`]),
+      ...(superseded === 0
+        ? []
+        : [`${formatCountWithNoun(superseded, "row")} replaced by a later row with the same key`]),
       `in ${seconds.toFixed(1)} s`,
     ].join(", ")
   }`
@@ -153,9 +155,9 @@ export const loadCommand = Command.make(
 ).pipe(
   Command.withDescription("Replace the rows of a dataset with those of a file; a file with an invalid row is refused"),
   Command.withExamples([
-    makeExample("load ticker-changes changes.csv", "Replace all symbol changes"),
-    makeExample("load intraday-runners today.ndjson.gz --append", "Add today's sessions"),
-    makeExample("load --all exports --check", "Check all files in a folder"),
+    makeCommandExample("load ticker-changes changes.csv", "Replace all symbol changes"),
+    makeCommandExample("load intraday-runners today.ndjson.gz --append", "Add today's sessions"),
+    makeCommandExample("load --all exports --check", "Check all files in a folder"),
   ]),
 )
 
@@ -171,7 +173,7 @@ export const datasetsCommand = Command.make(
 ).pipe(
   Command.withDescription("Describe the tables that load fills: columns, types and an example row"),
   Command.withExamples([
-    makeSilentExample("datasets", "Describe all datasets"),
-    makeSilentExample("datasets news", "Describe one dataset"),
+    makeExampleWithoutNpmOutput("datasets", "Describe all datasets"),
+    makeExampleWithoutNpmOutput("datasets news", "Describe one dataset"),
   ]),
 )

@@ -77,7 +77,7 @@ const describeError = (error: unknown): Effect.Effect<string | undefined> => {
 }
 
 /** Reports the failure of a command on standard error. */
-export const reportFailure = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
+export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Cause<unknown>) {
   const error = Cause.squash(cause)
   // Effect's command line reports usage errors itself.
   if (CliError.isCliError(error) || Cause.hasInterruptsOnly(cause)) return

@@ -10,7 +10,7 @@ import { writeMarketFiles } from "../../samples/generator/MarketFiles.ts"
 import { loadableDatasets } from "../load/Datasets.ts"
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadFile } from "../load/Load.ts"
-import { Progress } from "../observability/Progress.ts"
+import { OperationProgress } from "../observability/Progress.ts"
 
 const samplesUrl = new URL("../../samples/", import.meta.url)
 
@@ -108,7 +108,7 @@ const lockLoads = Effect.gen(function* () {
 const loadSamplesIfUnused = Effect.fnUntraced(function* (folder: string) {
   const sql = yield* SqlClient.SqlClient
   if (!(yield* isUnused)) return
-  Object.assign(yield* Progress, { label: "sample data" })
+  Object.assign(yield* OperationProgress, { label: "sample data" })
   yield* sql.withTransaction(Effect.gen(function* () {
     yield* lockLoads
     if (yield* isUnused) yield* loadSampleMarket(folder)

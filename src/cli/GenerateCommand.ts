@@ -2,7 +2,7 @@
 import { Console, Duration, Effect, Schema } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { namedCompanies } from "../../samples/generator/Companies.ts"
-import { makeExample } from "./CommandParts.ts"
+import { makeCommandExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
 const Scale = Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1_000_000 }))
@@ -33,7 +33,7 @@ export const generateCommand = Command.make(
 ).pipe(
   Command.withDescription("Write sample data of a fictional market for load, one CSV file per table"),
   Command.withExamples([
-    makeExample("generate market", "Write the small market: 18 files, less than 3 MB"),
-    makeExample("generate large --scale 40", "Write two thousand companies, more than a million rows"),
+    makeCommandExample("generate market", "Write the small market: 18 files, less than 3 MB"),
+    makeCommandExample("generate large --scale 40", "Write two thousand companies, more than a million rows"),
   ]),
 )

@@ -2,21 +2,21 @@
 import { Console, Duration, Effect, Layer, Option } from "effect"
 import { CliError, Command, Flag } from "effect/cli"
 import { migratedConnectionLayer } from "../db/Connection.ts"
-import { EdgarBasesConfig, EdgarClient, UserAgent, UserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
+import { EdgarBaseUrlsConfig, EdgarClient, UserAgent, UserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
 import {
-  defaultSince,
+  getDefaultIngestStart,
   type IngestOptions,
   type IngestReport,
-  makeReport,
+  makeIngestReport,
   parseTickers,
   runIngest,
 } from "../ingest/edgar/EdgarIngest.ts"
 import { ingestedDatasets } from "../ingest/edgar/IngestedDatasets.ts"
 import { NonFutureDate } from "../rules/Dates.ts"
 import { suggestName } from "../rules/Suggestions.ts"
-import { makeBooleanFlag, makeExample } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
-import { formatCount } from "./terminal/TerminalText.ts"
+import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 const makeUsageError = (message: string) =>
   new CliError.ShowHelp({
@@ -47,23 +47,25 @@ const formatTables = ({ merged, rows }: IngestReport, target: IngestOptions["tar
     if (counts !== undefined) {
       const { added, unchanged, updated } = counts
       return [
-        `${table}: ${formatCount(count, "row")} merged: ${added} added, ${updated} updated, ${unchanged} unchanged`,
+        `${table}: ${
+          formatCountWithNoun(count, "row")
+        } merged: ${added} added, ${updated} updated, ${unchanged} unchanged`,
       ]
     }
-    return [`${table}: ${formatCount(count, "row")} ${target === "dry-run" ? "would be loaded" : "written"}`]
+    return [`${table}: ${formatCountWithNoun(count, "row")} ${target === "dry-run" ? "would be loaded" : "written"}`]
   })
 
 const formatRejections = ({ examples, rejections }: IngestReport, isStored: boolean) =>
   rejections === 0 ? [] : [
-    `Set aside, because they are missing or damaged (${formatCount(rejections, "document")}):`,
+    `Set aside, because they are missing or damaged (${formatCountWithNoun(rejections, "document")}):`,
     ...examples.map(({ message }) => `  ${message}`),
     ...(rejections > examples.length ? [`  … only the first ${examples.length} are shown`] : []),
     ...(isStored ? ["The table edgar_rejections has all of them."] : []),
   ]
 
 const formatSummary = (report: IngestReport, target: IngestOptions["target"], seconds: number) => {
-  const companies = formatCount(report.visited, "company", "companies")
-  const documents = `${formatCount(report.documents, "document")}${target === "dry-run" ? " to download" : ""}`
+  const companies = formatCountWithNoun(report.visited, "company", "companies")
+  const documents = `${formatCountWithNoun(report.documents, "document")}${target === "dry-run" ? " to download" : ""}`
   const time = Duration.format(Duration.seconds(Math.round(seconds)))
   return [
     ...formatTables(report, target),
@@ -73,7 +75,7 @@ const formatSummary = (report: IngestReport, target: IngestOptions["target"], se
 }
 
 const formatInterruption = ({ companies, saved }: IngestReport, target: IngestOptions["target"]) => {
-  const count = `${saved} of ${formatCount(companies ?? 0, "company", "companies")}`
+  const count = `${saved} of ${formatCountWithNoun(companies ?? 0, "company", "companies")}`
   if (target === "dry-run") return "Interrupted. Nothing was loaded."
   if (target !== "load") return `Interrupted. The files have the rows of ${count}.`
   return companies === undefined
@@ -134,18 +136,18 @@ const edgarCommand = Command.make(
     const options: IngestOptions = {
       tickers: Option.getOrElse(tickers, () => all ? null : undefined),
       datasets: Option.getOrElse(only, () => ingestedDatasets),
-      since: Option.isSome(since) ? since.value : yield* defaultSince,
+      since: Option.isSome(since) ? since.value : yield* getDefaultIngestStart,
       resume,
       target: isDryRun ? "dry-run" : Option.match(out, { onNone: () => "load", onSome: (folder) => ({ folder }) }),
       scheduled: false,
     }
-    const report = makeReport()
+    const report = makeIngestReport()
     const [duration] = yield* runIngest(options, report).pipe(
       withProgressDisplay,
       Effect.timed,
       Effect.onInterrupt(() => Console.error(formatInterruption(report, options.target))),
       Effect.provide(Layer.provideMerge(
-        EdgarClient.limitedLayer(agent.value, yield* EdgarBasesConfig),
+        EdgarClient.limitedLayer(agent.value, yield* EdgarBaseUrlsConfig),
         migratedConnectionLayer,
       )),
     )
@@ -156,12 +158,15 @@ const edgarCommand = Command.make(
 ).pipe(
   Command.withDescription("Load real filings, holders and share counts from the SEC's public documents"),
   Command.withExamples([
-    makeExample(
+    makeCommandExample(
       `ingest edgar --user-agent "Acme Inc ops@acme.example" --tickers NVDA,IMNN`,
       "Load the last year of two companies",
     ),
-    makeExample("ingest edgar --all --since 2026-01-01 --only news,ownership", "Load two datasets of all companies"),
-    makeExample("ingest edgar --resume", "Continue an interrupted run"),
+    makeCommandExample(
+      "ingest edgar --all --since 2026-01-01 --only news,ownership",
+      "Load two datasets of all companies",
+    ),
+    makeCommandExample("ingest edgar --resume", "Continue an interrupted run"),
   ]),
 )
 

@@ -7,7 +7,7 @@ import * as Keys from "../accounts/keys/ApiKeyManagement.ts"
 import { migratedConnectionLayer } from "../db/Connection.ts"
 import { CalendarDate, todayInNewYork } from "../rules/Dates.ts"
 import { tiers } from "../rules/EndpointAnnotations.ts"
-import { makeExample, makeSilentExample, TrimmedName } from "./CommandParts.ts"
+import { makeCommandExample, makeExampleWithoutNpmOutput, TrimmedName } from "./CommandParts.ts"
 import { printTable } from "./terminal/TextTable.ts"
 
 const units = { s: Duration.seconds, m: Duration.minutes, h: Duration.hours, d: Duration.days }
@@ -89,11 +89,11 @@ const makeCreateCommand = (paths: ReadonlyArray<string>) =>
   ).pipe(
     Command.withDescription("Create a key and print it; it cannot be shown again"),
     Command.withExamples([
-      makeSilentExample(
+      makeExampleWithoutNpmOutput(
         "keys create --account acme --tier pro --email ops@acme.example",
         "Print only the key on standard output",
       ),
-      makeSilentExample(
+      makeExampleWithoutNpmOutput(
         "keys create --account acme --name news --endpoint /v1/news",
         "Create another key that only gives access to /v1/news",
       ),
@@ -116,7 +116,7 @@ const rotateCommand = Command.make(
 ).pipe(
   Command.withDescription("Replace a key with a new one, and print the new one"),
   Command.withExamples([
-    makeSilentExample("keys rotate 7 --grace 24h", "Replace key 7, which continues to work for another day"),
+    makeExampleWithoutNpmOutput("keys rotate 7 --grace 24h", "Replace key 7, which continues to work for another day"),
   ]),
 )
 
@@ -154,7 +154,7 @@ const listCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("List all keys in a table"),
-  Command.withExamples([makeSilentExample("keys list", "Find the IDs that the other commands take")]),
+  Command.withExamples([makeExampleWithoutNpmOutput("keys list", "Find the IDs that the other commands take")]),
 )
 
 const makeStatusCommand = <E, R>(
@@ -172,13 +172,13 @@ const makeStatusCommand = <E, R>(
     }),
   ).pipe(
     Command.withDescription(description),
-    Command.withExamples([makeExample(`keys ${verb} 7`, `Key 7 is ${status}`)]),
+    Command.withExamples([makeCommandExample(`keys ${verb} 7`, `Key 7 is ${status}`)]),
   )
 
 export const makeKeysCommand = (paths: ReadonlyArray<string>) =>
   Command.make("keys").pipe(
     Command.withDescription("Manage API keys"),
-    Command.withExamples([makeExample("keys list", "List all keys")]),
+    Command.withExamples([makeCommandExample("keys list", "List all keys")]),
     Command.withSubcommands([
       makeCreateCommand(paths),
       listCommand,

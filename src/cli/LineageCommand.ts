@@ -7,17 +7,17 @@ import type { LineageConflict, TickerChangeEvent } from "../lineage/Lineage.ts"
 import * as Review from "../lineage/LineageReview.ts"
 import { CalendarDate } from "../rules/Dates.ts"
 import { CikParameter, LongTickerParameter } from "../rules/Tickers.ts"
-import { makeBooleanFlag, makeExample, makeSilentExample } from "./CommandParts.ts"
-import { escapeLines, formatCount } from "./terminal/TerminalText.ts"
+import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput } from "./CommandParts.ts"
+import { escapeLines, formatCountWithNoun } from "./terminal/TerminalText.ts"
 
 const formatCik = ({ cik }: TickerChangeEvent) => cik === null ? "no CIK" : `CIK ${cik}`
 
 const formatEvent = (event: TickerChangeEvent) =>
-  [Review.formatChange(event), formatCik(event), ...(event.company_name === null ? [] : [event.company_name])]
+  [Review.formatTickerChange(event), formatCik(event), ...(event.company_name === null ? [] : [event.company_name])]
     .join(", ")
 
 /** Describes what clients get with the change, as the end of a sentence. */
-const formatEffect = (preview: Review.Preview) =>
+const formatEffect = (preview: Review.LineagePreview) =>
   Result.match(preview, {
     onSuccess: ({ history: [first, ...later] }) =>
       `the chain is ${[first.old_ticker, ...[first, ...later].map(({ new_ticker }) => new_ticker)].join(" to ")}.`,
@@ -26,7 +26,7 @@ const formatEffect = (preview: Review.Preview) =>
 
 const formatConflict = ({ candidates, event_count, events }: LineageConflict) => [
   ...events.map((event) => `  ${[formatEvent(event), ...event.reasons].join(", ")}`),
-  ...(event_count > events.length ? [`  and ${formatCount(event_count - events.length, "other change")}`] : []),
+  ...(event_count > events.length ? [`  and ${formatCountWithNoun(event_count - events.length, "other change")}`] : []),
   ...(candidates.length === 0
     ? []
     : [`Clients can choose a company with cik=${candidates.map(({ cik }) => cik).join(" or cik=")}.`]),
@@ -40,7 +40,7 @@ class LineageUnreadable
 
 const previewConfirmation = (change: TickerChangeEvent) =>
   Effect.catchTag(
-    Review.previewConfirmation(change),
+    Review.previewConfirmedLineage(change),
     ["DataRefreshing", "DatabasePoolTimeout"],
     ({ error: { message } }) => new LineageUnreadable({ message }),
   )
@@ -49,7 +49,7 @@ const reviewCommand = Command.make(
   "review",
   {},
   Effect.fnUntraced(function* () {
-    const changes = yield* Review.listEstimatedChanges
+    const changes = yield* Review.listEstimatedTickerChanges
     if (changes.length === 0) return yield* Console.log("There are no estimated ticker changes.")
     for (const change of changes) {
       const { cik, effective_date, new_ticker, old_ticker, recorded_on, source, source_links } = change
@@ -64,11 +64,13 @@ const reviewCommand = Command.make(
         "",
       ])
     }
-    yield* Console.error(`${formatCount(changes.length, "estimated change")} to confirm or reject`)
+    yield* Console.error(`${formatCountWithNoun(changes.length, "estimated change")} to confirm or reject`)
   }),
 ).pipe(
   Command.withDescription("List the estimated ticker changes with their evidence and their effect"),
-  Command.withExamples([makeSilentExample("lineage review", "Find the changes that the other commands take")]),
+  Command.withExamples([
+    makeExampleWithoutNpmOutput("lineage review", "Find the changes that the other commands take"),
+  ]),
 )
 
 const key = {
@@ -98,7 +100,7 @@ const confirmCommand = Command.make(
   "confirm",
   { ...key, force: makeBooleanFlag("force", "Confirm the change even if its symbols become ambiguous") },
   Effect.fnUntraced(function* ({ cik, force, ...symbols }) {
-    const change = yield* Review.findEstimatedChange({ ...symbols, cik: Option.getOrUndefined(cik) })
+    const change = yield* Review.findEstimatedTickerChange({ ...symbols, cik: Option.getOrUndefined(cik) })
     const preview = yield* previewConfirmation(change)
     if (Result.isFailure(preview) && !force) {
       return yield* new ConfirmationRefused({
@@ -109,7 +111,7 @@ const confirmCommand = Command.make(
         ].join("\n"),
       })
     }
-    yield* Review.decideChange(change, "confirmed")
+    yield* Review.reviewTickerChange(change, "confirmed")
     yield* printText([
       `The change from ${formatEvent(change)} is confirmed.`,
       `From ${change.effective_date} on, ${formatEffect(preview)}`,
@@ -118,25 +120,25 @@ const confirmCommand = Command.make(
   }),
 ).pipe(
   Command.withDescription("Confirm an estimated change, so that clients get it; refused if it makes symbols ambiguous"),
-  Command.withExamples([makeExample("lineage confirm FB META 2022-06-09", "META is the new symbol of FB")]),
+  Command.withExamples([makeCommandExample("lineage confirm FB META 2022-06-09", "META is the new symbol of FB")]),
 )
 
 const rejectCommand = Command.make(
   "reject",
   key,
   Effect.fnUntraced(function* ({ cik, ...symbols }) {
-    const change = yield* Review.findEstimatedChange({ ...symbols, cik: Option.getOrUndefined(cik) })
-    yield* Review.decideChange(change, "blocked")
+    const change = yield* Review.findEstimatedTickerChange({ ...symbols, cik: Option.getOrUndefined(cik) })
+    yield* Review.reviewTickerChange(change, "blocked")
     yield* printText([`The change from ${formatEvent(change)} is rejected. Imports do not propose it again.`])
   }),
 ).pipe(
   Command.withDescription("Reject an estimated change: it gets the status blocked, and no import proposes it again"),
-  Command.withExamples([makeExample("lineage reject FB META 2022-06-09", "META is not the new symbol of FB")]),
+  Command.withExamples([makeCommandExample("lineage reject FB META 2022-06-09", "META is not the new symbol of FB")]),
 )
 
 export const lineageCommand = Command.make("lineage").pipe(
   Command.withDescription("Review estimated ticker changes"),
-  Command.withExamples([makeExample("lineage review", "List the changes to confirm or reject")]),
+  Command.withExamples([makeCommandExample("lineage review", "List the changes to confirm or reject")]),
   Command.withSubcommands([reviewCommand, confirmCommand, rejectCommand]),
   Command.provide(Layer.provideMerge(Database.layer, migratedConnectionLayer)),
 )

@@ -12,7 +12,7 @@ export const LogLevelConfig = Config.Literals(["error", "warning", "info", "debu
 
 export const LogFormatConfig = Config.Literals(["pretty", "json"], "LOG_FORMAT").pipe(Config.withDefault("pretty"))
 
-export const loggingLayer = Layer.unwrap(Effect.gen(function* () {
+export const stderrLoggingLayer = Layer.unwrap(Effect.gen(function* () {
   const format = yield* LogFormatConfig
   const { hasColors: colors } = yield* stderrCapabilities
   return Logger.layer([

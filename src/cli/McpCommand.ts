@@ -6,7 +6,7 @@ import { Console, Duration, Effect, FiberMap, Option, Redacted, Schema, Stdio, S
 import { Command } from "effect/cli"
 import { FetchHttpClient, HttpClient, HttpClientRequest } from "effect/http"
 import { mcpPath } from "../http/RequestTarget.ts"
-import { checkUrls, makeSilentExample, serviceFlags } from "./CommandParts.ts"
+import { makeExampleWithoutNpmOutput, requireHttpUrls, serviceConnectionFlags } from "./CommandParts.ts"
 import { findApiKey } from "./query/QueryRequest.ts"
 
 /** Timeout of a request, longer than the API's slowest query. */
@@ -144,9 +144,9 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
 export const makeMcpCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
   Command.make(
     "mcp",
-    serviceFlags,
+    serviceConnectionFlags,
     Effect.fnUntraced(function* ({ keyFile, url }) {
-      yield* checkUrls("mcp", Option.toArray(url))
+      yield* requireHttpUrls("mcp", Option.toArray(url))
       const key = yield* findApiKey(keyFile, Option.isNone(url))
       const baseUrl = Option.isSome(url) ? url.value : yield* apiBaseUrl
       yield* Effect.scoped(forwardMessages(baseUrl, key))
@@ -154,7 +154,10 @@ export const makeMcpCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
   ).pipe(
     Command.withDescription("Connect an MCP client on standard input and output with a service"),
     Command.withExamples([
-      makeSilentExample("mcp --url https://api.example.com --key-file key", "The command of a desktop client"),
+      makeExampleWithoutNpmOutput(
+        "mcp --url https://api.example.com --key-file key",
+        "The command of a desktop client",
+      ),
     ]),
     Command.provide(FetchHttpClient.layer),
   )

@@ -12,7 +12,7 @@ import * as Migrations from "../db/migrations/Migrations.ts"
 import * as FirstStart from "./FirstStart.ts"
 import * as Prometheus from "../observability/PrometheusServer.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
-import { jobs, RequestListener } from "../Server.ts"
+import { backgroundJobsLayer, RequestListener } from "../Server.ts"
 import { apiBaseUrl, HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeSettings.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 
@@ -31,7 +31,7 @@ export const startServer = Effect.fnUntraced(
     yield* Effect.addFinalizer(() => Effect.sync(closeConnections))
     yield* Effect.addFinalizer(() => Context.get(services, ChangeStream).stop)
     // Starts the jobs last, because a process that cannot listen must not run jobs.
-    yield* Effect.provide(Layer.build(Layer.fresh(jobs)), services)
+    yield* Effect.provide(Layer.build(Layer.fresh(backgroundJobsLayer)), services)
     return Context.add(services, HttpServer.HttpServer, httpServer)
   },
 )

@@ -5,7 +5,7 @@
 import { Config, ConfigProvider, Duration, Effect, Option, Result, Schema, SchemaIssue } from "effect"
 import { UsageBufferConfig } from "../accounts/billing/UsageMetering.ts"
 import { UsageRetentionConfig } from "../accounts/billing/UsagePartitions.ts"
-import { MaxStreamsConfig } from "../history/ChangeStream.ts"
+import { MaxStreamsPerAccountConfig } from "../history/ChangeStream.ts"
 import { HistoryRetentionConfig } from "../history/HistoryRetention.ts"
 import { WrongKeysLimitConfig } from "../accounts/keys/BruteForceGuard.ts"
 import {
@@ -14,8 +14,8 @@ import {
   RateLimitUltimateConfig,
 } from "../accounts/limits/AccountRateLimiter.ts"
 import { EndpointPrices, PricePerGbMicrodollars } from "../catalogue/PriceList.ts"
-import { PoolSizeConfig } from "../db/Database.ts"
-import { poolWait } from "../db/ReadPolicies.ts"
+import { DatabasePoolSizeConfig } from "../db/Database.ts"
+import { poolTimeout } from "../db/ReadPolicies.ts"
 import { TickerlineHomeConfig } from "../db/embedded/EmbeddedPostgres.ts"
 import {
   DatabaseUrlConfig,
@@ -26,7 +26,7 @@ import { ReplicaUrlsConfig } from "../db/replicas/ReadRouter.ts"
 import { BaseUrlConfig } from "../http/BaseUrl.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
 import { TrustedProxiesConfig } from "../http/TrustedProxies.ts"
-import { EdgarBasesConfig, UserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
+import { EdgarBaseUrlsConfig, UserAgentConfig } from "../ingest/edgar/EdgarClient.ts"
 import { EdgarTickersConfig } from "../ingest/edgar/EdgarIngest.ts"
 import { IngestScheduleConfig } from "../ingest/edgar/IngestSchedule.ts"
 import { MaxExportsConfig } from "../lists/ExportCursors.ts"
@@ -97,10 +97,14 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     isSecret: true,
     hasRules: true,
   },
-  DATABASE_POOL_SIZE: { read: PoolSizeConfig, expected: "an integer between 1 and 1000", example: "10" },
-  DATABASE_POOL_TIMEOUT: { read: poolWait, expected: duration, example: "5 seconds" },
+  DATABASE_POOL_SIZE: { read: DatabasePoolSizeConfig, expected: "an integer between 1 and 1000", example: "10" },
+  DATABASE_POOL_TIMEOUT: { read: poolTimeout, expected: duration, example: "5 seconds" },
   WHOLE_LISTS: { read: MaxExportsConfig, expected: "an integer between 1 and 100", example: "4" },
-  MAX_STREAMS_PER_ACCOUNT: { read: MaxStreamsConfig, expected: "an integer between 1 and 10000", example: "10" },
+  MAX_STREAMS_PER_ACCOUNT: {
+    read: MaxStreamsPerAccountConfig,
+    expected: "an integer between 1 and 10000",
+    example: "10",
+  },
   CACHE_MEGABYTES: {
     read: CacheBytesConfig,
     expected: "a whole number of MiB, or 0 for no cache",
@@ -176,7 +180,7 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
     unset: "to ingest all companies",
   },
   EDGAR_BASE_URL: {
-    read: EdgarBasesConfig,
+    read: EdgarBaseUrlsConfig,
     expected: "the URL of a test server",
     example: "http://127.0.0.1:8081",
     unset: "to use the SEC",
@@ -367,39 +371,39 @@ const isForeignVariable = (name: string, value: string) =>
   /_SERVICE_(HOST|PORT)(_|$)|_PORT_\d+_/.test(name) || value.startsWith("tcp://") || name === "TICKERLINE_URL"
 
 /** Maximum number of letters by which a misspelled variable may differ from the setting's name. */
-const maxDifference = (name: string) => name.length < 10 ? 1 : 2
+const maxMisspelledLetters = (name: string) => name.length < 10 ? 1 : 2
 
-interface MisspeltSetting {
+interface MisspelledSetting {
   readonly name: string
   readonly similar: Option.Option<string>
 }
 
 /** Finds variables that are no settings, but resemble an unset setting or begin with `TICKERLINE_`. */
-export const findMisspeltSettings = (
+export const findMisspelledSettings = (
   environment: Readonly<Record<string, string | undefined>>,
-): ReadonlyArray<MisspeltSetting> => {
+): ReadonlyArray<MisspelledSetting> => {
   const unset = settingNames.filter((name) => environment[name] === undefined && name.length > 7)
   return Object.entries(environment).flatMap(([name, value = ""]) => {
     if (settingNames.includes(name) || name.length < 6 || isForeignVariable(name, value)) return []
-    const similar = findNearestName(name, unset, maxDifference)
+    const similar = findNearestName(name, unset, maxMisspelledLetters)
     return Option.isSome(similar) || name.startsWith("TICKERLINE_") ? [{ name, similar }] : []
   })
 }
 
 /** Returns advice about a misspelled setting. */
-export const formatSettingSuggestion = ({ similar }: MisspeltSetting) =>
+export const formatMisspelledSettingAdvice = ({ similar }: MisspelledSetting) =>
   Option.match(similar, {
     onNone: () => "docs/operations/settings.md lists all settings.",
     onSome: (name) => `Did you mean ${name}?`,
   })
 
 /** Warns about misspelled settings, because the service would silently use their defaults. */
-export const warnOfMisspeltSettings = (environment: Readonly<Record<string, string | undefined>>) =>
+export const warnOfMisspelledSettings = (environment: Readonly<Record<string, string | undefined>>) =>
   Effect.forEach(
-    findMisspeltSettings(environment),
+    findMisspelledSettings(environment),
     (variable) =>
       Effect.logWarning(
-        `${variable.name} is set, but is not a setting and has no effect. ${formatSettingSuggestion(variable)}`,
+        `${variable.name} is set, but is not a setting and has no effect. ${formatMisspelledSettingAdvice(variable)}`,
       ),
     { discard: true },
   )

@@ -27,7 +27,7 @@ export interface ChangeReader<Change, Error> {
 }
 
 /** Changes per request when polling, the maximum of the API. */
-export const pollLimit = 1000
+export const maxChangesPerPoll = 1000
 
 /** The service sends a heartbeat every 15 seconds, so a connection that is silent for this long is broken. */
 const maxSilence: Duration.Input = "45 seconds"
@@ -36,7 +36,7 @@ const maxSilence: Duration.Input = "45 seconds"
 const stableMillis = 10_000
 
 /** Names each event in advance: Effect's parser drops the id of a nameless event without data, such as a heartbeat. */
-const unnamedEvent = "event: heartbeat\n"
+const defaultEventName = "event: heartbeat\n"
 
 /** Returns a function that parses the next line and returns the events that the line completes. */
 const makeLineParser = () => {
@@ -44,10 +44,10 @@ const makeLineParser = () => {
   const parser = Sse.makeParser((event) => {
     if (event._tag === "Event") events.push(event)
   }, { dispatchEmptyNamedEvents: true, maxEventSize: Number.POSITIVE_INFINITY })
-  parser.feed(unnamedEvent)
+  parser.feed(defaultEventName)
   return (line: string) => {
     parser.feed(`${line}\n`)
-    if (line === "") parser.feed(unnamedEvent)
+    if (line === "") parser.feed(defaultEventName)
     return events.splice(0)
   }
 }
@@ -63,7 +63,7 @@ const readEvents = <E>(bytes: Stream.Stream<Uint8Array, E>) =>
     Stream.takeUntil(({ event }) => event === "end"),
   )
 
-const textOf = ({ body, headers, metadata }: EventsResponse): RawResponse => ({
+const toRawResponse = ({ body, headers, metadata }: EventsResponse): RawResponse => ({
   text: typeof body === "string" ? body : "",
   headers,
   metadata,
@@ -94,7 +94,7 @@ export const followChanges = <Change, Error>(
       const chooseDelay = hasConnected ? delayBeforeReconnect : delayBeforeRetry
       const delay = yield* chooseDelay(toAttemptResult(attempt), failures)
       if (delay !== undefined) return yield* Effect.sleep(delay)
-      return yield* reader.readError(textOf(yield* Effect.fromResult(attempt)))
+      return yield* reader.readError(toRawResponse(yield* Effect.fromResult(attempt)))
     })
 
     const readEvent = Effect.fnUntraced(
@@ -134,14 +134,14 @@ export const followChanges = <Change, Error>(
     })
 
     const poll = Effect.gen(function* () {
-      const attempt = yield* Effect.result(openEvents(path, { ...query, after, limit: pollLimit }))
+      const attempt = yield* Effect.result(openEvents(path, { ...query, after, limit: maxChangesPerPoll }))
       if (Result.isFailure(attempt) || attempt.success.metadata.status !== 200) {
         yield* waitAfter(attempt)
         return Stream.empty
       }
       hasConnected = true
       failures = 0
-      const { cursor, has_more, results } = yield* reader.readPage(textOf(attempt.success))
+      const { cursor, has_more, results } = yield* reader.readPage(toRawResponse(attempt.success))
       after = cursor
       const pause = has_more ? Effect.void : Effect.sleep(interval)
       return Stream.concat(Stream.fromIterable(results), Stream.fromEffectDrain(pause))

@@ -15,9 +15,9 @@ import {
   type ClientOptions,
   type DownloadedFile,
   type EndpointCaller,
-  getRowsOfBody,
+  getRowsOfPage,
   makeEndpointCaller,
-  nextPageQuery,
+  makeNextPageQuery,
 } from "./EndpointCaller.ts"
 import { followChanges, type FollowOptions, makeChangeReader } from "./ChangeFollower.ts"
 import type { CallFailure, InvalidOptions } from "./ClientErrors.ts"
@@ -135,9 +135,9 @@ const makeResource = (endpoint: EndpointDecoder, caller: EndpointCaller): Untype
     Stream.paginate(
       query,
       (query) =>
-        Effect.map(get(query), (body) => [[body], Option.fromUndefinedOr(nextPageQuery(query, body))] as const),
+        Effect.map(get(query), (body) => [[body], Option.fromUndefinedOr(makeNextPageQuery(query, body))] as const),
     )
-  const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), getRowsOfBody))
+  const rows = (query?: AnyQuery) => Stream.flattenIterable(Stream.map(pages(query), getRowsOfPage))
   const download = Effect.fn(`Tickerline ${endpoint.path}`)(function* (query: AnyQuery = {}) {
     const { metadata, result } = yield* openFile(endpoint, query)
     return { ...(yield* Effect.fromResult(result)), told: metadata }

@@ -308,7 +308,7 @@ export const isResultPage = (body: unknown): body is ResultPage =>
   typeof body === "object" && body !== null && "has_more" in body && "page" in body
 
 /** Returns the query of the next page; undefined after the last page. */
-export const nextPageQuery = (query: AnyQuery, body: unknown): AnyQuery | undefined =>
+export const makeNextPageQuery = (query: AnyQuery, body: unknown): AnyQuery | undefined =>
   isResultPage(body) && body.has_more ? { ...query, page: body.page + 1 } : undefined
 
-export const getRowsOfBody = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []
+export const getRowsOfPage = (body: unknown): ReadonlyArray<unknown> => isResultPage(body) ? body.results : []

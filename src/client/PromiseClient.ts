@@ -18,7 +18,7 @@ import {
   formatDeprecationWarning,
   isResultPage,
   makeEndpointCaller,
-  nextPageQuery,
+  makeNextPageQuery,
 } from "./EndpointCaller.ts"
 import type { NoAnswer } from "./ClientErrors.ts"
 import { type AnyQuery, type ResultPage, toEndpointName } from "./EndpointTypes.ts"
@@ -153,7 +153,7 @@ const makeResource = (
     for (let next: AnyQuery | undefined = query; next !== undefined;) {
       const body: unknown = await get(next, options)
       if (isResultPage(body)) yield body
-      next = nextPageQuery(next, body)
+      next = makeNextPageQuery(next, body)
     }
   }
   async function* rows(query?: AnyQuery, options?: CallOptions) {

@@ -10,29 +10,29 @@ export interface CompiledStatement {
 }
 
 /** A statement parameter, computed from the input. It stands in for the value while the SQL is compiled. */
-export class Parameter<in Input, out Value> {
+export class StatementParameter<in Input, out Value> {
   readonly compute: (input: Input) => Value
   constructor(compute: (input: Input) => Value) {
     this.compute = compute
   }
   map<To>(transform: (value: Value) => To) {
-    return new Parameter((input: Input) => transform(this.compute(input)))
+    return new StatementParameter((input: Input) => transform(this.compute(input)))
   }
 }
 
 interface CompileOptions<Input> {
   readonly isPrepared: boolean
   readonly build: (
-    parameter: <Value>(compute: (input: Input) => Value) => Parameter<Input, Value>,
+    parameter: <Value>(compute: (input: Input) => Value) => StatementParameter<Input, Value>,
   ) => Statement.Statement<object>
 }
 
 /** Compiles SQL whose values are parameters. Returns a function that fills them in. */
 export const compileStatement = <Input>({ build, isPrepared }: CompileOptions<Input>) => {
-  const [text, values] = build((compute) => new Parameter(compute)).compile()
+  const [text, values] = build((compute) => new StatementParameter(compute)).compile()
   return (input: Input): CompiledStatement => ({
     text,
-    parameters: values.map((value) => value instanceof Parameter ? value.compute(input) : value),
+    parameters: values.map((value) => value instanceof StatementParameter ? value.compute(input) : value),
     isPrepared,
   })
 }

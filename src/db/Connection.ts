@@ -10,7 +10,7 @@ import {
   DatabaseUrlError,
   sessionSettingsGuardLayer,
 } from "./pool/PoolerCheck.ts"
-import { DatabaseUrlConfig, DirectConnection, DirectDatabaseUrlConfig } from "./pool/ConnectionSettings.ts"
+import { DatabaseUrlConfig, DirectConnectionConfig, DirectDatabaseUrlConfig } from "./pool/ConnectionSettings.ts"
 
 /** The embedded server's home directory; `None` if the database is external. */
 export class EmbeddedHomeDirectory extends Context.Service<EmbeddedHomeDirectory, {
@@ -68,7 +68,7 @@ export const serverConnectionLayer = (applicationName: string) =>
 /** Runs an effect on its own direct connection, for work such as migrations that must stay in one session. */
 export const withDirectConnection = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
   Effect.flatMap(
-    DirectConnection,
+    DirectConnectionConfig,
     ({ config }) => Effect.provide(effect, PgClient.layer({ ...config, maxConnections: 1 })),
   )
 

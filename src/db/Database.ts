@@ -8,13 +8,13 @@ import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { CompiledStatement } from "./CompiledStatement.ts"
 import { pooledClientLayer, toSqlConnection } from "./pool/PooledClient.ts"
 import { makePoolQueue } from "./pool/PoolQueue.ts"
-import { DirectConnection, makeConnectionConfig } from "./pool/ConnectionSettings.ts"
+import { DirectConnectionConfig, makeConnectionConfig } from "./pool/ConnectionSettings.ts"
 import {
+  type DatabaseRead,
   type DatabaseReadError,
   makePoolTimeoutError,
   makeReadPolicies,
-  poolWait,
-  type Read,
+  poolTimeout,
   retryCounters,
 } from "./ReadPolicies.ts"
 
@@ -25,12 +25,12 @@ export interface DatabaseClientOptions {
   readonly direct?: Redacted.Redacted
 }
 
-export const PoolSizeConfig = Config.schema(
+export const DatabasePoolSizeConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 1000 })),
   "DATABASE_POOL_SIZE",
 ).pipe(Config.withDefault(10))
 
-/** Provides the pool (both as itself and as `SqlClient`), and `DirectConnection` for work that needs a session. */
+/** Provides the pool (both as itself and as `SqlClient`), and `DirectConnectionConfig` for work that needs a session. */
 export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseClientOptions) =>
   Layer.unwrap(Effect.gen(function* () {
     const pool = yield* makeConnectionConfig({ url, applicationName, pooled: direct !== undefined })
@@ -38,8 +38,8 @@ export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseCl
       ? { ...pool, pooler: undefined }
       : { ...yield* makeConnectionConfig({ url: direct, applicationName, pooled: false }), pooler: pool }
     return Layer.merge(
-      pooledClientLayer({ ...pool.config, maxConnections: yield* PoolSizeConfig }),
-      Layer.succeed(DirectConnection, connection),
+      pooledClientLayer({ ...pool.config, maxConnections: yield* DatabasePoolSizeConfig }),
+      Layer.succeed(DirectConnectionConfig, connection),
     )
   }))
 
@@ -47,7 +47,11 @@ export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseCl
 export type SessionQuery<A, R> = (session: PgConnection.PgConnection) => Effect.Effect<A, DatabaseReadError, R>
 
 /** Runs `query` on a replica, in the pool partition of `route`. If no replica can run it, runs `primary`. */
-export type ReplicaReader = <A, R>(query: SessionQuery<A, R>, route: string, primary: Read<A, R>) => Read<A, R>
+export type ReplicaReader = <A, R>(
+  query: SessionQuery<A, R>,
+  route: string,
+  primary: DatabaseRead<A, R>,
+) => DatabaseRead<A, R>
 
 /**
  * Set only by `lists/QueryCache.ts`, for results that are the same for all accounts. If unset, as for accounts, keys,
@@ -95,11 +99,11 @@ export class Database extends Context.Service<Database, {
       const pool = yield* PgPool.PgPool
       const withReadPolicies = yield* makeReadPolicies
       // Queues in front of the driver's pool, with one permit per connection, because that pool waits without a limit.
-      const permits = yield* PoolSizeConfig
+      const permits = yield* DatabasePoolSizeConfig
       let timeouts = 0
       const { permitsInUse, waiterCount, withPermit } = yield* makePoolQueue({
         permits,
-        timeout: yield* poolWait,
+        timeout: yield* poolTimeout,
         onTimeout: () => {
           timeouts += 1
           return makePoolTimeoutError()

@@ -4,19 +4,19 @@ import { SqlError } from "effect/sql"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { makeDeadlines } from "./Deadlines.ts"
-import { describeSqlError, isConnectionLost, isLocked, isStatementTimeout } from "./SqlState.ts"
+import { describeSqlError, isConnectionLost, isLockError, isStatementTimeout } from "./SqlState.ts"
 
 /** Maximum wait for a pool connection. */
-export const poolWait = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
+export const poolTimeout = Config.Duration("DATABASE_POOL_TIMEOUT").pipe(Config.withDefault(Duration.seconds(5)))
 
 /** Time limit for a read, in case the server stops responding. A working server ends a statement after 30 seconds. */
-export const queryCap = Duration.seconds(36)
+export const readTimeout = Duration.seconds(36)
 
 /** Retries once, two seconds after a lock timeout or a deadlock (§7.2). */
-export const lockRetry = Schedule.spaced("2 seconds").pipe(Schedule.upTo({ times: 1 }))
+export const lockRetrySchedule = Schedule.spaced("2 seconds").pipe(Schedule.upTo({ times: 1 }))
 
 /** Retries after a lost connection. The delay lets the pool discard the connections that the server has closed. */
-export const connectionRetry = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 3 }))
+export const connectionRetrySchedule = Schedule.spaced("50 millis").pipe(Schedule.upTo({ times: 3 }))
 
 /**
  * If a read loses its connection after this many milliseconds, it is not retried: a pooler probably dropped it after a
@@ -47,14 +47,14 @@ export const makePoolTimeoutError = () =>
 export type DatabaseReadError = SqlError.SqlError | Schema.SchemaError
 
 /** A read whose database errors have not been converted to API errors yet. */
-export type Read<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>
+export type DatabaseRead<A, R> = Effect.Effect<A, DatabaseReadError | DataRefreshing | DatabasePoolTimeout, R>
 
 const isReadFailure = (error: unknown): error is DatabaseReadError =>
   SqlError.isSqlError(error) || Schema.isSchemaError(error)
 
 /** Converts the error of a read: to a 503 response if a later retry may succeed, otherwise to a defect. */
 export const toApiError = (error: DatabaseReadError): Effect.Effect<never, DataRefreshing | DatabasePoolTimeout> =>
-  isLocked(error) || isStatementTimeout(error)
+  isLockError(error) || isStatementTimeout(error)
     ? Effect.fail(makeDataRefreshingError())
     : SqlError.isSqlError(error) && isConnectionLost(error)
     ? Effect.andThen(
@@ -81,17 +81,17 @@ const withRetry = ({ counter, schedule, when }: RetryPolicy) => <A, E, R>(query:
     return Effect.andThen(Metric.update(counter, 1), Effect.retry(attempt, { while: when, schedule }))
   })
 
-const retryLocked = withRetry({ counter: lockRetries, schedule: lockRetry, when: isLocked })
+const retryLocked = withRetry({ counter: lockRetries, schedule: lockRetrySchedule, when: isLockError })
 
-/** Makes the function that runs a read with all policies except `poolWait`, which the pool's queue applies. */
+/** Makes the function that runs a read with all policies except `poolTimeout`, which the pool's queue applies. */
 export const makeReadPolicies = Effect.gen(function* () {
   const now = yield* monotonicClock
-  const caps = yield* makeDeadlines(queryCap)
+  const caps = yield* makeDeadlines(readTimeout)
 
   const retryLostConnection = <A, E, R>(query: Effect.Effect<A, E, R>, startedAt: number) =>
     withRetry({
       counter: connectionRetries,
-      schedule: connectionRetry,
+      schedule: connectionRetrySchedule,
       when: (error) => isConnectionLost(error) && now() - startedAt < maxConnectionRetryAge,
     })(query)
 
@@ -109,7 +109,7 @@ export const makeReadPolicies = Effect.gen(function* () {
       })
     )
 
-  return <A, R>(read: Read<A, R>) =>
+  return <A, R>(read: DatabaseRead<A, R>) =>
     withQueryCap(read).pipe(
       retryLocked,
       Effect.catch((error) => isReadFailure(error) ? toApiError(error) : Effect.fail(error)),

@@ -13,7 +13,7 @@ const hasSqlState = (error: unknown, pattern: RegExp) => {
 export const isLockTimeout = (error: unknown) => reasonOf(error)?._tag === "LockTimeoutError"
 
 /** The statement waited for a lock for too long, or PostgreSQL ended it to resolve a deadlock. */
-export const isLocked = (error: unknown) => isLockTimeout(error) || reasonOf(error)?._tag === "DeadlockError"
+export const isLockError = (error: unknown) => isLockTimeout(error) || reasonOf(error)?._tag === "DeadlockError"
 
 /** The statement ran for longer than `statement_timeout`. */
 export const isStatementTimeout = (error: unknown) => reasonOf(error)?._tag === "StatementTimeoutError"

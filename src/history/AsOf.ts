@@ -2,15 +2,15 @@
 import { Array, Context, Effect, Layer } from "effect"
 import { ReplicaReader, StatementRewriter } from "../db/Database.ts"
 import { setResponseHeaders } from "../http/RequestContext.ts"
-import { PastMoment } from "../rules/Dates.ts"
+import { AsOfTime } from "../rules/Dates.ts"
 import type { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, ValidationError } from "../rules/Errors.ts"
-import { Moments } from "./Moments.ts"
-import { makePastTables } from "./PastTables.ts"
+import { MomentResolver } from "./Moments.ts"
+import { makePastTableRewriters } from "./PastTables.ts"
 
 /** Table that every request may read, to resolve symbols to companies. */
 const lineageTable = "ticker_changes"
 
-export class AsOf extends Context.Service<AsOf, {
+export class AsOfReader extends Context.Service<AsOfReader, {
   /** Runs `effect`, which reads the tables as they were at `moment`. Dates such as today are relative to it. */
   readonly readAt: <A, E, R>(
     moment: string,
@@ -19,10 +19,10 @@ export class AsOf extends Context.Service<AsOf, {
   ) => Effect.Effect<A, E | AsOfTooEarly | ValidationError | DataRefreshing | DatabasePoolTimeout, R>
 }>()("tickerline/history/AsOf") {
   static readonly layer = Layer.effect(
-    AsOf,
+    AsOfReader,
     Effect.gen(function* () {
-      const { resolve } = yield* Moments
-      const makeRewriter = yield* makePastTables
+      const { resolve } = yield* MomentResolver
+      const makeRewriter = yield* makePastTableRewriters
 
       const readAt = Effect.fnUntraced(function* <A, E, R>(
         moment: string,
@@ -38,10 +38,10 @@ export class AsOf extends Context.Service<AsOf, {
           )
         return yield* effect.pipe(
           Effect.provideService(StatementRewriter, rewriteOnPrimary),
-          Effect.provideService(PastMoment, moment),
+          Effect.provideService(AsOfTime, moment),
         )
       })
-      return AsOf.of({ readAt })
+      return AsOfReader.of({ readAt })
     }),
-  ).pipe(Layer.provide(Moments.layer))
+  ).pipe(Layer.provide(MomentResolver.layer))
 }

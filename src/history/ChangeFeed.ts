@@ -9,8 +9,8 @@ import type { CompiledStatement } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, ValidationError } from "../rules/Errors.ts"
-import { type ChangeKind, changeKinds, type FeedPlace, formatCursor } from "../v1/changes/Api.ts"
-import { type ChangedRowReader, type Correction, type ListedChange, makeChangedRowReaders } from "./ChangedRows.ts"
+import { type ChangeKind, changeKinds, type FeedStart, formatFeedCursor } from "../v1/changes/Api.ts"
+import { type ChangedRowReader, type ChangeWithoutRows, type Correction, makeChangedRowReaders } from "./ChangedRows.ts"
 
 /** Selects the changes that a reader wants. */
 export interface FeedFilter {
@@ -21,7 +21,7 @@ export interface FeedFilter {
   readonly kinds: ReadonlyArray<ChangeKind> | undefined
 }
 
-/** Where a change is in the order of the feed. `FeedPlace` is what a client asks for. */
+/** Where a change is in the order of the feed. `FeedStart` is what a client asks for. */
 export interface FeedPosition {
   /** Microseconds since 1970, which no two transactions share. */
   readonly recordedAt: number
@@ -50,7 +50,7 @@ export interface FeedPage<A = FeedChange> {
 }
 
 /** A change without the values of its rows. */
-export interface DescribedChange {
+export interface ChangeSummary {
   readonly dataset: string
   readonly kind: ChangeKind
   /** The time as the API prints it, with microseconds. */
@@ -61,7 +61,7 @@ export interface DescribedChange {
 
 /** The changes of a page, before their rows are read. */
 type FoundChanges = ReadonlyArray<
-  { readonly dataset: string; readonly tickers: ReadonlyArray<string>; readonly change: ListedChange }
+  { readonly dataset: string; readonly tickers: ReadonlyArray<string>; readonly change: ChangeWithoutRows }
 >
 
 /** The history changed between two statements of a page: old parts were dropped, or another server took over. */
@@ -128,7 +128,7 @@ const makeFutureError = () => {
 type FeedReadError = DatabasePoolTimeout | DataRefreshing
 
 type ReadPage<A> = (
-  place: FeedPlace | undefined,
+  place: FeedStart | undefined,
   filter: FeedFilter,
   limit: number,
 ) => Effect.Effect<FeedPage<A>, CursorExpired | FeedReadError | ValidationError>
@@ -140,7 +140,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
    */
   readonly readPage: ReadPage<FeedChange>
   /** Like `readPage`, but instead of the rows returns how late each correction was and which columns it changed. */
-  readonly describePage: ReadPage<DescribedChange>
+  readonly summarizePage: ReadPage<ChangeSummary>
 }>()("tickerline/history/ChangeFeed") {
   static readonly layer = Layer.effect(
     ChangeFeed,
@@ -160,7 +160,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
       const literal = (text: string) => sql.literal(`'${text}'`)
 
       /** Query for the transaction after which the page starts: the cursor's, or the newest one at a given time. */
-      const startOf = (place: FeedPlace | undefined) => {
+      const startOf = (place: FeedStart | undefined) => {
         if (place?._tag === "Cursor") {
           const { mark, transaction } = place
           return sql`
@@ -186,7 +186,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
        * Reads which transactions a page examines: those after its start, in only one month, so that the next statement
        * reads one partition. A cursor at the end of a dropped transaction is valid if no later one was dropped.
        */
-      const readBounds = Effect.fnUntraced(function* (place: FeedPlace | undefined) {
+      const readBounds = Effect.fnUntraced(function* (place: FeedStart | undefined) {
         const isUnfinished = place?._tag === "Cursor" && place.position !== undefined
         const [bounds] = yield* decodeBounds(read(sql`
           with beginning as materialized (
@@ -240,7 +240,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
       /** Query for the changes of a transaction that match the filter, in order. */
       const changesOf = (
         { datasets, kinds, tickers }: FeedFilter,
-        place: FeedPlace | undefined,
+        place: FeedStart | undefined,
         startId: bigint,
         month: string,
         limit: number,
@@ -275,7 +275,7 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
 
       /** Reads the changes between the bounds, at most `limit`. */
       const readChanges = Effect.fnUntraced(function* (
-        place: FeedPlace | undefined,
+        place: FeedStart | undefined,
         filter: FeedFilter,
         limit: number,
         bounds: Effect.Success<ReturnType<typeof readBounds>>,
@@ -306,8 +306,8 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         return found.flatMap(({ dataset, kind, mark, other_ticker, position, recorded_at, ticker, transaction }) => {
           if (transaction === null || mark === null || position === null || recorded_at === null) return []
           if (dataset === null || kind === null) return []
-          const cursor = formatCursor({ transaction: String(transaction), position: String(position), mark })
-          const change: ListedChange = { transaction, position, month, kind, cursor, recordedAt: recorded_at }
+          const cursor = formatFeedCursor({ transaction: String(transaction), position: String(position), mark })
+          const change: ChangeWithoutRows = { transaction, position, month, kind, cursor, recordedAt: recorded_at }
           const tickers = [ticker, other_ticker].filter((symbol) => symbol !== null)
           return [{ dataset, tickers, change }]
         })
@@ -316,10 +316,10 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
       /** Reads the rows of changes with one statement per dataset. `map` returns undefined if a row was dropped. */
       const mapRows = Effect.fnUntraced(function* <A>(
         found: FoundChanges,
-        compile: (reader: ChangedRowReader, changes: ReadonlyArray<ListedChange>) => CompiledStatement,
-        map: (reader: ChangedRowReader, change: ListedChange, values: ReadonlyArray<unknown>) => A | undefined,
+        compile: (reader: ChangedRowReader, changes: ReadonlyArray<ChangeWithoutRows>) => CompiledStatement,
+        map: (reader: ChangedRowReader, change: ChangeWithoutRows, values: ReadonlyArray<unknown>) => A | undefined,
       ) {
-        const mapped = new Map<ListedChange, A>()
+        const mapped = new Map<ChangeWithoutRows, A>()
         for (const dataset of new Set(found.map(({ dataset }) => dataset))) {
           const reader = readers.get(dataset)
           if (reader === undefined) return yield* Effect.die(new Error(`There is no dataset ${dataset}`))
@@ -354,14 +354,14 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
           (reader, changes) => reader.compileWithDelay(changes),
           (reader, _, values) => reader.describeCorrection(values),
         )
-        return found.map(({ change, dataset }): DescribedChange => {
+        return found.map(({ change, dataset }): ChangeSummary => {
           const { kind, recordedAt } = change
           return { dataset, kind, recordedAt, correction: corrections.get(change) }
         })
       })
 
       const readOnce = Effect.fnUntraced(function* <A>(
-        place: FeedPlace | undefined,
+        place: FeedStart | undefined,
         filter: FeedFilter,
         limit: number,
         readRows: (found: FoundChanges) => Effect.Effect<ReadonlyArray<A>, HistoryMoved | FeedReadError>,
@@ -378,18 +378,20 @@ export class ChangeFeed extends Context.Service<ChangeFeed, {
         const { has_more: hasMore, last_at, last_id, last_mark, start_id, start_mark, starts_at } = bounds
         const [id, mark] = last_id === null ? [start_id, start_mark] : [last_id, last_mark]
         // Before the first transaction, the cursor is a time.
-        const cursor = mark === null ? starts_at : formatCursor({ transaction: String(id), position: undefined, mark })
+        const cursor = mark === null
+          ? starts_at
+          : formatFeedCursor({ transaction: String(id), position: undefined, mark })
         return { changes, cursor, end: { recordedAt: toMicros(last_at ?? starts_at), position: Infinity }, hasMore }
       })
 
       const readWith =
         <A>(readRows: (found: FoundChanges) => Effect.Effect<ReadonlyArray<A>, HistoryMoved | FeedReadError>) =>
-        (place: FeedPlace | undefined, filter: FeedFilter, limit: number) =>
+        (place: FeedStart | undefined, filter: FeedFilter, limit: number) =>
           readOnce(place, filter, limit, readRows).pipe(
             Effect.retry({ while: (error) => error._tag === "HistoryMoved", times: 3 }),
             Effect.catchTag("HistoryMoved", () => Effect.die(new Error("The history lacks rows of listed changes"))),
           )
-      return ChangeFeed.of({ readPage: readWith(encodeChanges), describePage: readWith(describeChanges) })
+      return ChangeFeed.of({ readPage: readWith(encodeChanges), summarizePage: readWith(describeChanges) })
     }),
   )
 }

@@ -24,30 +24,30 @@ import {
 import { TooManyStreams } from "../accounts/AccountErrors.ts"
 import { computeDataCost } from "../accounts/billing/Pricing.ts"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
-import { makeKeysInUseReader } from "../accounts/keys/KeyLookup.ts"
+import { makeKeyAccountReader } from "../accounts/keys/KeyLookup.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
-import { makePoolTimeoutError, poolWait } from "../db/ReadPolicies.ts"
+import { makePoolTimeoutError, poolTimeout } from "../db/ReadPolicies.ts"
 import { type EndlessStream, RequestContext, type StreamedAmount } from "../http/RequestContext.ts"
 import { forkUntraced, repeatInBackground } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { CursorExpired, type DatabasePoolTimeout, type DataRefreshing, type ValidationError } from "../rules/Errors.ts"
-import { formatEvent, formatHeartbeat, retryField } from "../rules/EventStreamFormat.ts"
+import { formatHeartbeatComment, formatServerSentEvent, reconnectDelayField } from "../rules/EventStreamFormat.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
-import { changedDatasets, type FeedPlace, formatCursor, parseFeedPlace } from "../v1/changes/Api.ts"
+import { feedDatasets, type FeedStart, formatFeedCursor, parseFeedStart } from "../v1/changes/Api.ts"
 import { ChangeFeed, type FeedFilter, type FeedPage } from "./ChangeFeed.ts"
 import {
   type ChangeMatcher,
-  encodeEvents,
+  encodeChangeEvents,
   makeChangeMatcher,
   makeRecentChanges,
   type RecentChanges,
-  type RecentPlace,
+  type RecentChangesPosition,
 } from "./RecentChanges.ts"
 
 type Account = typeof CurrentAccount.Service
 
-export const MaxStreamsConfig = Config.schema(
+export const MaxStreamsPerAccountConfig = Config.schema(
   Schema.Int.check(Schema.isBetween({ minimum: 1, maximum: 10_000 })),
   "MAX_STREAMS_PER_ACCOUNT",
 ).pipe(Config.withDefault(10))
@@ -63,7 +63,7 @@ const firstPageChanges = 100
 const targetPageBytes = 524_288
 
 /** Limits of streams, which tests lower. */
-export const StreamLimits = Context.Reference("tickerline/history/StreamLimits", {
+export const ChangeStreamLimits = Context.Reference("tickerline/history/StreamLimits", {
   defaultValue: () => ({
     /** Silence after which a stream sends a heartbeat, ms. */
     heartbeatMillis: 15_000,
@@ -107,11 +107,11 @@ const endedCounters = {
   disconnected: makeEndedCounter("disconnected"),
 }
 
-export interface StreamOptions {
+export interface ChangeStreamOptions {
   readonly account: Account
   readonly filter: FeedFilter
   /** Where to begin. Undefined: with the earliest known change. */
-  readonly place: FeedPlace | undefined
+  readonly place: FeedStart | undefined
   /** Whether the account may read exactly the datasets of the stream: it has neither lost nor gained access. */
   readonly hasSameAccess: (account: Account) => boolean
   /** Closes the connection of a client that does not receive the end of the stream. */
@@ -126,8 +126,8 @@ interface Ending {
   readonly at: number
 }
 
-interface StreamState extends RecentPlace {
-  readonly options: StreamOptions
+interface StreamState extends RecentChangesPosition {
+  readonly options: ChangeStreamOptions
   readonly context: RequestContext
   readonly scope: Scope.Scope
   readonly matcher: ChangeMatcher
@@ -160,7 +160,7 @@ const isUnavailable = ({ _tag }: ReadError) => _tag === "DatabasePoolTimeout" ||
 
 const encodeText = (text: string): Uint8Array => Buffer.from(text)
 
-const everything: FeedFilter = { datasets: changedDatasets, tickers: undefined, kinds: undefined }
+const everything: FeedFilter = { datasets: feedDatasets, tickers: undefined, kinds: undefined }
 
 /** Returns how many changes make a page of the target size, if they are as large as those of the given page. */
 const choosePageChanges = ({ changes }: FeedPage) => {
@@ -181,7 +181,7 @@ const makeTooManyError = (limit: number) =>
 
 export class ChangeStream extends Context.Service<ChangeStream, {
   /** Opens a stream of Server-Sent Events. Reads its first page before it succeeds. Closing the scope ends it. */
-  readonly open: (options: StreamOptions) => Effect.Effect<Stream.Stream<Uint8Array>, OpenError, Scope.Scope>
+  readonly open: (options: ChangeStreamOptions) => Effect.Effect<Stream.Stream<Uint8Array>, OpenError, Scope.Scope>
   /** Ends all streams, and from then on each new stream right after it opens. */
   readonly stop: Effect.Effect<void>
 }>()("tickerline/history/ChangeStream") {
@@ -189,9 +189,9 @@ export class ChangeStream extends Context.Service<ChangeStream, {
     ChangeStream,
     Effect.gen(function* () {
       const { readPage } = yield* ChangeFeed
-      const readKeysInUse = yield* makeKeysInUseReader
-      const maxStreams = yield* MaxStreamsConfig
-      const limits = yield* StreamLimits
+      const readKeysInUse = yield* makeKeyAccountReader
+      const maxStreams = yield* MaxStreamsPerAccountConfig
+      const limits = yield* ChangeStreamLimits
       const clock = yield* Clock.Clock
       const now = yield* monotonicClock
 
@@ -212,12 +212,17 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       // Database
       // ---------------------------------------------------------------------------------------------------------------
 
-      const queueOptions = { permits: 1, maxPerPartition: 1, timeout: yield* poolWait, onTimeout: makePoolTimeoutError }
+      const queueOptions = {
+        permits: 1,
+        maxPerPartition: 1,
+        timeout: yield* poolTimeout,
+        onTimeout: makePoolTimeoutError,
+      }
       /** All streams share one connection: either the reader uses it, or a single stream that reads its own page. */
       const connection = yield* makePoolQueue(queueOptions)
       const pages = yield* makePoolQueue(queueOptions)
 
-      const readOwnPage = (place: FeedPlace | undefined, filter: FeedFilter, limit: number) =>
+      const readOwnPage = (place: FeedStart | undefined, filter: FeedFilter, limit: number) =>
         pages.withPermit("")(connection.withPermit("")(readPage(place, filter, limit)))
 
       // ---------------------------------------------------------------------------------------------------------------
@@ -283,7 +288,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const startReading = Effect.fnUntraced(function* (stream: StreamState) {
         const { options: { filter }, pageChanges, scope } = stream
         const reading = yield* Effect.forkIn(
-          Effect.retry(readOwnPage(parseFeedPlace(stream.cursor), filter, pageChanges), {
+          Effect.retry(readOwnPage(parseFeedStart(stream.cursor), filter, pageChanges), {
             schedule: retryDelay,
             while: isUnavailable,
           }),
@@ -300,7 +305,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (page.changes.length === 0) return undefined
         stream.pageChanges = choosePageChanges(page)
         stream.sentCursor = page.changes.at(-1)?.cursor
-        return send(stream, encodeEvents(page.changes).text, page.changes.length)
+        return send(stream, encodeChangeEvents(page.changes).text, page.changes.length)
       }
 
       /** Returns the next events; undefined if there are none yet. */
@@ -324,13 +329,13 @@ export class ChangeStream extends Context.Service<ChangeStream, {
       const sendHeartbeat = (stream: StreamState) => {
         const id = stream.cursor === stream.sentCursor ? undefined : stream.cursor
         stream.sentCursor = stream.cursor
-        return send(stream, encodeText(formatHeartbeat(id)), 0)
+        return send(stream, encodeText(formatHeartbeatComment(id)), 0)
       }
 
       const formatGap = (stream: StreamState, error: CursorExpired) =>
         Effect.map(
           Effect.orDie(Effect.provideService(encodeExpiredError(error), RequestContext, stream.context)),
-          (body) => formatEvent("gap", body),
+          (body) => formatServerSentEvent("gap", body),
         )
 
       const sendEnd = Effect.fnUntraced(function* (stream: StreamState, { gap, reason }: Ending) {
@@ -339,7 +344,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         stream.isEnded = true
         return send(
           stream,
-          encodeText(before + formatEvent("end", { reason, message: endMessages[reason], cursor })),
+          encodeText(before + formatServerSentEvent("end", { reason, message: endMessages[reason], cursor })),
           0,
         )
       })
@@ -381,7 +386,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         yield* hasLiveStreams.await
         const followed = recent
         if (followed === undefined) return
-        const place = parseFeedPlace(followed.getCursor())
+        const place = parseFeedStart(followed.getCursor())
         const page = yield* connection.withPermit("")(readPage(place, everything, livePageChanges))
         // Meanwhile, all live streams may have ended, and new ones may have joined at a different position.
         if (followed !== recent) return
@@ -476,7 +481,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           return Metric.update(endedCounters[reason ?? "disconnected"], 1)
         })
 
-      const open = Effect.fnUntraced(function* (options: StreamOptions) {
+      const open = Effect.fnUntraced(function* (options: ChangeStreamOptions) {
         const { account: { account_id }, filter, place } = options
         const context = yield* RequestContext
         yield* Effect.acquireRelease(takeSlot(account_id), () => releaseSlot(account_id))
@@ -497,7 +502,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
           next: 0,
           cursor: page.cursor,
           end: page.end,
-          sentCursor: place?._tag === "Cursor" ? formatCursor(place) : undefined,
+          sentCursor: place?._tag === "Cursor" ? formatFeedCursor(place) : undefined,
           sentAt: now(),
           sent: { bytes: 0, records: 0 },
           recorded: { bytes: 0, records: 0 },
@@ -509,8 +514,8 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         if (isStopping) end(stream, "server_stopping")
         const beginning = Stream.sync(() => {
           const events = takePage(stream, page)
-          const heartbeat = events === undefined ? "" : formatHeartbeat(undefined)
-          const start = send(stream, encodeText(retryField + heartbeat), 0)
+          const heartbeat = events === undefined ? "" : formatHeartbeatComment(undefined)
+          const start = send(stream, encodeText(reconnectDelayField + heartbeat), 0)
           return Buffer.concat([start, events ?? sendHeartbeat(stream)])
         })
         const following = Effect.map(pullNext(stream), (text) => [text] as const)

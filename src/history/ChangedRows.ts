@@ -8,7 +8,7 @@ import { arrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { type LoadableDataset, loadableDatasets } from "../load/Datasets.ts"
 import { addedColumns, booleanColumn, nullableColumn, textColumn } from "../rows/Columns.ts"
-import { output } from "../rows/OutputBuffer.ts"
+import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
 import { makeJsonRowWriter, type RowModel } from "../rows/RowEncoder.ts"
 import { RowRecord } from "../rows/RowRecord.ts"
 import { InstantColumn } from "../rows/Timestamps.ts"
@@ -43,7 +43,7 @@ const selectColumns = ({ model, table }: LoadableDataset, columns: ReadonlyArray
 }
 
 /** A change before its rows are read. */
-export interface ListedChange {
+export interface ChangeWithoutRows {
   /** Id of the transaction in `history.transactions`. */
   readonly transaction: bigint
   readonly position: bigint
@@ -97,10 +97,10 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
 
   /** Compiles the statement that selects the key, the row after the change, the row before it, and `more`. */
   const compileReader = (more: Statement.Fragment) =>
-    compileStatement<ReadonlyArray<ListedChange>>({
+    compileStatement<ReadonlyArray<ChangeWithoutRows>>({
       isPrepared: true,
       build: (parameter) => {
-        const array = (read: (change: ListedChange) => string) =>
+        const array = (read: (change: ChangeWithoutRows) => string) =>
           parameter((changes) => arrayParameter(changes.map(read), OID.text))
         const [live, past] = [sqlRow(columns, "live"), sqlRow(columns, "past")]
         return sql`
@@ -131,7 +131,7 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
     })
 
   const writeRecord = (write: typeof writeRow, record: unknown, position: number) =>
-    record instanceof RowRecord ? write(record, position) : output.writeAscii("null", position)
+    record instanceof RowRecord ? write(record, position) : rowOutputBuffer.writeAscii("null", position)
 
   const listDifferences = (row: unknown, before: unknown) =>
     row instanceof RowRecord && before instanceof RowRecord
@@ -140,20 +140,22 @@ const makeChangedRows = (sql: SqlClient.SqlClient, dataset: LoadableDataset) => 
 
   /** Encodes a change with the values that `compile` selects. Undefined if the history no longer has its rows. */
   const encode = (
-    { cursor, kind, recordedAt }: ListedChange,
+    { cursor, kind, recordedAt }: ChangeWithoutRows,
     [keyRecord, row, before]: ReadonlyArray<unknown>,
   ): Uint8Array | undefined => {
     const isComplete = (kind === "removed" || row instanceof RowRecord) &&
       (kind === "added" || before instanceof RowRecord)
     if (!isComplete) return undefined
-    let end = output.writeAscii(
+    let end = rowOutputBuffer.writeAscii(
       `{"cursor":"${cursor}","recorded_at":"${recordedAt}","dataset":"${table}","kind":"${kind}","key":`,
       0,
     )
-    end = output.writeAscii(`,"row":`, writeRecord(writeKey, keyRecord, end))
-    end = output.writeAscii(`,"before":`, writeRecord(writeRow, row, end))
+    end = rowOutputBuffer.writeAscii(`,"row":`, writeRecord(writeKey, keyRecord, end))
+    end = rowOutputBuffer.writeAscii(`,"before":`, writeRecord(writeRow, row, end))
     end = writeRecord(writeRow, before, end)
-    return output.take(output.writeAscii(`,"changed":${JSON.stringify(listDifferences(row, before))}}`, end))
+    return rowOutputBuffer.take(
+      rowOutputBuffer.writeAscii(`,"changed":${JSON.stringify(listDifferences(row, before))}}`, end),
+    )
   }
 
   /** Describes a correction from the values of `compileWithDelay`. Undefined if the history no longer has its rows. */

@@ -8,9 +8,14 @@ import { Database } from "../db/Database.ts"
 import { decodePositionalRows, decodeRows } from "../db/DecodeRows.ts"
 import type { Job } from "../jobs/Job.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
-import { changedDatasets, changeKinds, parseFeedPlace } from "../v1/changes/Api.ts"
-import { classifyDelay, type CorrectionDelay, correctionDelays, CorrectionsResponse } from "../v1/corrections/Api.ts"
-import { ChangeFeed, type DescribedChange } from "./ChangeFeed.ts"
+import { changeKinds, feedDatasets, parseFeedStart } from "../v1/changes/Api.ts"
+import {
+  classifyCorrectionDelay,
+  type CorrectionDelay,
+  correctionDelays,
+  CorrectionsResponse,
+} from "../v1/corrections/Api.ts"
+import { ChangeFeed, type ChangeSummary } from "./ChangeFeed.ts"
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Counting
@@ -19,7 +24,7 @@ import { ChangeFeed, type DescribedChange } from "./ChangeFeed.ts"
 /** Maximum number of changes that one statement counts. */
 const maxBatch = 1_000
 
-const allChanges = { datasets: changedDatasets, tickers: undefined, kinds: undefined }
+const allChanges = { datasets: feedDatasets, tickers: undefined, kinds: undefined }
 
 const decodePlace = decodeRows(Schema.Struct({ cursor: Schema.NullOr(Schema.String) }))
 const decodeCounted = decodeRows(Schema.Struct({ counted: Schema.Boolean }))
@@ -30,15 +35,15 @@ const countKeys = <A extends object>(keys: ReadonlyArray<A>) => {
   return JSON.stringify(groups.map((group) => ({ ...group[0], number: group.length })))
 }
 
-const countChanges = (changes: ReadonlyArray<DescribedChange>) =>
+const countChanges = (changes: ReadonlyArray<ChangeSummary>) =>
   countKeys(changes.map(({ correction, dataset, kind, recordedAt }) => ({
     dataset,
     day: recordedAt.slice(0, 10),
     kind,
-    delay: correction === undefined ? "" : classifyDelay(correction.delaySeconds),
+    delay: correction === undefined ? "" : classifyCorrectionDelay(correction.delaySeconds),
   })))
 
-const countFields = (changes: ReadonlyArray<DescribedChange>) =>
+const countFields = (changes: ReadonlyArray<ChangeSummary>) =>
   countKeys(
     changes.flatMap(({ correction, dataset, recordedAt }) =>
       (correction?.changed ?? []).map((field) => ({ dataset, month: `${recordedAt.slice(0, 7)}-01`, field }))
@@ -51,15 +56,15 @@ const countFields = (changes: ReadonlyArray<DescribedChange>) =>
  */
 export const countNextChanges = Effect.fnUntraced(function* (limit = maxBatch) {
   const sql = yield* SqlClient.SqlClient
-  const { describePage } = yield* ChangeFeed
+  const { summarizePage } = yield* ChangeFeed
   const [place] = yield* decodePlace(sql`select cursor from history.counting_place`)
   if (place === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
   const { cursor } = place
-  const page = yield* describePage(cursor === null ? undefined : parseFeedPlace(cursor), allChanges, limit).pipe(
+  const page = yield* summarizePage(cursor === null ? undefined : parseFeedStart(cursor), allChanges, limit).pipe(
     Effect.catchTag("CursorExpired", ({ error }) =>
       Effect.andThen(
         Effect.logWarning(`The counts of corrections lack changes before ${error.details.earliest}.`),
-        describePage(undefined, allChanges, limit),
+        summarizePage(undefined, allChanges, limit),
       )),
   )
   if (page.cursor === cursor) return false
@@ -94,7 +99,7 @@ const countAllChanges = Effect.suspend(() => countNextChanges()).pipe(
 )
 
 /** Counts the changes of the feed. Continues where the last run ended, even after a failure or in another process. */
-export const correctionsJob = {
+export const correctionCountsJob = {
   name: "corrections",
   every: Duration.minutes(1),
   prepare: Effect.fnUntraced(function* () {
@@ -148,12 +153,12 @@ type CorrectionCounts = typeof CorrectionsResponse.Type
 /** How long a process reuses the counts that it has read. */
 const ttl = Duration.seconds(5)
 
-export class Corrections extends Context.Service<Corrections, {
+export class CorrectionCountReader extends Context.Service<CorrectionCountReader, {
   /** Reads the counts of all datasets. A result is reused for a few seconds. */
   readonly read: Effect.Effect<CorrectionCounts, DataRefreshing | DatabasePoolTimeout>
 }>()("tickerline/history/Corrections") {
   static readonly layer = Layer.effect(
-    Corrections,
+    CorrectionCountReader,
     Effect.gen(function* () {
       const { readValues } = yield* Database
 
@@ -163,7 +168,7 @@ export class Corrections extends Context.Service<Corrections, {
         )
         if (counts === undefined) return yield* Effect.die(new Error("history.counting_place has no row"))
         const { changes, counted_until, fields, since } = counts
-        const results = changedDatasets.map((dataset) => {
+        const results = feedDatasets.map((dataset) => {
           const found = changes.filter((change) => change.dataset === dataset)
           const makeCounts = (period: "last_30_days" | "total") => {
             const count = (kind: string) =>
@@ -196,7 +201,7 @@ export class Corrections extends Context.Service<Corrections, {
       })
 
       const read = yield* Effect.cachedWithTTL(readCounts, (exit) => Exit.isSuccess(exit) ? ttl : Duration.zero)
-      return Corrections.of({ read })
+      return CorrectionCountReader.of({ read })
     }),
   )
 }

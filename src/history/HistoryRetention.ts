@@ -40,7 +40,7 @@ const maintainHistory = Effect.fnUntraced(function* (retention: Option.Option<Du
 /**
  * Maintains the partitions. Like `usagePartitionsJob`, waits at most 250 ms for a lock; a failed run is retried soon.
  */
-export const historyJob = {
+export const historyPartitionsJob = {
   name: "history",
   every: Duration.hours(1),
   prepare: Effect.fnUntraced(function* () {

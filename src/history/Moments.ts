@@ -40,7 +40,7 @@ const makeRunningQuery = (selection: string, bound: string, moment: string) =>
     where int8range(id, highest_id, '[]') @> ${bound}::bigint and recorded_at > '${moment}'::timestamptz`
 
 /** Returns an SQL array of the ids up to the bound whose transactions were still running at that time. */
-export const makeRunningIds = ({ bound, moment }: Pick<ResolvedMoment, "bound" | "moment">) =>
+export const makeRunningTransactionIdsSql = ({ bound, moment }: Pick<ResolvedMoment, "bound" | "moment">) =>
   `array(${makeRunningQuery("id", bound, moment)})`
 
 type MomentError = AsOfTooEarly | ValidationError | DataRefreshing | DatabasePoolTimeout
@@ -66,12 +66,12 @@ const makeFutureError = () =>
 const Bound = Schema.Struct({ bound: Schema.String, month: Schema.String, has_writers: Schema.Boolean })
 const Running = Schema.Struct({ ids: Schema.Array(Schema.String), month: Schema.String })
 
-export class Moments extends Context.Service<Moments, {
+export class MomentResolver extends Context.Service<MomentResolver, {
   /** Waits until all transactions up to the moment are visible. Fails if the moment is too early or in the future. */
   readonly resolve: (moment: string) => Effect.Effect<ResolvedMoment, MomentError>
 }>()("tickerline/history/Moments") {
   static readonly layer = Layer.effect(
-    Moments,
+    MomentResolver,
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { readValues } = yield* Database
@@ -125,7 +125,7 @@ export class Moments extends Context.Service<Moments, {
         if (has_writers) return { moment, bound, month: "-infinity", running: undefined, isPopular: false }
         // The next statement sees all transactions that had ended when no writer held the lock.
         const statement = {
-          text: `select ${makeRunningIds({ bound, moment })}::text[],
+          text: `select ${makeRunningTransactionIdsSql({ bound, moment })}::text[],
             least('${month}'::date, (${makeRunningQuery("min(month)", bound, moment)}))::text`,
           parameters: [],
           isPrepared: false,
@@ -150,7 +150,7 @@ export class Moments extends Context.Service<Moments, {
         if (found.running !== undefined) resolved.set(key, { found, requests: 1 })
         return found
       })
-      return Moments.of({ resolve })
+      return MomentResolver.of({ resolve })
     }),
   )
 }

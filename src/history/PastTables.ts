@@ -7,7 +7,7 @@ import { LRUCache } from "lru-cache"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
 import { Database, type StatementRewriter } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
-import { makeRunningIds, type ResolvedMoment } from "./Moments.ts"
+import { makeRunningTransactionIdsSql, type ResolvedMoment } from "./Moments.ts"
 
 /** Facts about a table that determine its SQL. Only the columns affect the result; the rest affects the speed. */
 const TableShape = Schema.Struct({
@@ -35,10 +35,12 @@ const noVersionColumns = "null::bigint as recorded_in, null::bigint as replaced_
 
 /**
  * Returns SQL conditions: whether a version is visible at the requested time. The values need no escaping, because they
- * come from the database and `parseMoment`.
+ * come from the database and `parseAsOf`.
  */
 const makeConditions = ({ bound, moment, month, running }: ResolvedMoment) => {
-  const ids = running === undefined ? makeRunningIds({ bound, moment }) : `'{${running.join(",")}}'::bigint[]`
+  const ids = running === undefined
+    ? makeRunningTransactionIdsSql({ bound, moment })
+    : `'{${running.join(",")}}'::bigint[]`
   const isNotRunning = running?.length === 0 ? "" : ` and (recorded_in is null or recorded_in <> all (${ids}))`
   const isEndedByRunning = running?.length === 0 ? "" : ` or replaced_in = any (${ids})`
   return {
@@ -69,7 +71,7 @@ const addTables = (text: string, tables: ReadonlyArray<string>) =>
     : `with ${tables.join(", ")} ${text}`
 
 /** Makes a function that returns the rewriter for a moment, for statements that read any of the given tables. */
-export const makePastTables = Effect.gen(function* () {
+export const makePastTableRewriters = Effect.gen(function* () {
   const { readValues } = yield* Database
   const fewRows = yield* MaxSortedRows
   const shapes = new LRUCache<string, TableShape>({ max: maxShapes, ttl: maxShapeAgeMillis })

@@ -9,11 +9,11 @@ const changeOverhead = 512
 /** Maximum number of filters whose selection from the newest batch is kept. */
 const maxSelections = 16
 
-export const isAfter = (left: FeedPosition, right: FeedPosition) =>
+export const isLaterPosition = (left: FeedPosition, right: FeedPosition) =>
   left.recordedAt > right.recordedAt || (left.recordedAt === right.recordedAt && left.position > right.position)
 
 /** Encodes changes as Server-Sent Events. */
-export const encodeEvents = (changes: ReadonlyArray<FeedChange>): Pick<Batch, "text" | "ends"> => {
+export const encodeChangeEvents = (changes: ReadonlyArray<FeedChange>): Pick<Batch, "text" | "ends"> => {
   const newline = textEncoder.encode("\n\n")
   const ends: Array<number> = []
   let length = 0
@@ -46,14 +46,14 @@ export const makeChangeMatcher = ({ datasets, kinds, tickers }: FeedFilter): Cha
 }
 
 /** The events that a stream sends for a batch. */
-export interface Selection {
+export interface SelectedEvents {
   readonly text: Uint8Array
   readonly count: number
   /** The cursor of the last event; undefined if there is none. */
   readonly cursor: string | undefined
 }
 
-const nothing: Selection = { text: new Uint8Array(), count: 0, cursor: undefined }
+const nothing: SelectedEvents = { text: new Uint8Array(), count: 0, cursor: undefined }
 
 interface Batch {
   readonly changes: ReadonlyArray<FeedChange>
@@ -63,10 +63,10 @@ interface Batch {
   readonly cursor: string
   readonly end: FeedPosition
   /** Selections by the key of their filter. Kept only for the newest batch, which most streams send at once. */
-  readonly selections: Map<string, Selection>
+  readonly selections: Map<string, SelectedEvents>
 }
 
-const select = ({ changes, ends, text }: Batch, isSelected: (change: FeedChange) => boolean): Selection => {
+const select = ({ changes, ends, text }: Batch, isSelected: (change: FeedChange) => boolean): SelectedEvents => {
   const parts: Array<Uint8Array> = []
   let cursor: string | undefined
   for (const [index, change] of changes.entries()) {
@@ -79,7 +79,7 @@ const select = ({ changes, ends, text }: Batch, isSelected: (change: FeedChange)
 }
 
 /** The position of a stream in the recent changes. */
-export interface RecentPlace {
+export interface RecentChangesPosition {
   /** Number of the next batch. */
   next: number
   /** The cursor after which the stream continues. */
@@ -109,11 +109,11 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
 
   /** Adds the next page. Above the limit, drops the oldest pages, but never the newest one. */
   const append = ({ changes, ...page }: FeedPage) => {
-    if (!isAfter(page.end, end)) return
+    if (!isLaterPosition(page.end, end)) return
     batches.at(-1)?.selections.clear()
     cursor = page.cursor
     end = page.end
-    const batch: Batch = { ...encodeEvents(changes), changes, cursor, end, selections: new Map() }
+    const batch: Batch = { ...encodeChangeEvents(changes), changes, cursor, end, selections: new Map() }
     batches.push(batch)
     bytes += sizeOf(batch)
     while (isTooLarge() && batches.length > 1) dropOldest()
@@ -121,24 +121,24 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
 
   /** Returns the number of the batch with which a stream at this position continues; undefined if it was dropped. */
   const find = (place: FeedPosition) => {
-    if (isAfter(start, place)) return undefined
-    const index = batches.findIndex((batch) => isAfter(batch.end, place))
+    if (isLaterPosition(start, place)) return undefined
+    const index = batches.findIndex((batch) => isLaterPosition(batch.end, place))
     return firstNumber + (index < 0 ? batches.length : index)
   }
 
   /** Moves a stream past one batch. Returns the batch's matching events; undefined if there is no further batch. */
-  const take = (place: RecentPlace, { key, matches }: ChangeMatcher): Selection | undefined => {
+  const take = (place: RecentChangesPosition, { key, matches }: ChangeMatcher): SelectedEvents | undefined => {
     const batch = batches[place.next - firstNumber]
     if (batch === undefined) return undefined
     const previous = place.end
     place.next += 1
-    if (!isAfter(batch.end, previous)) return nothing
+    if (!isLaterPosition(batch.end, previous)) return nothing
     place.end = batch.end
     place.cursor = batch.cursor
     const [first] = batch.changes
     // The stream may have read the beginning of the batch from the database.
-    if (first !== undefined && !isAfter(first, previous)) {
-      return select(batch, (change) => isAfter(change, previous) && matches(change))
+    if (first !== undefined && !isLaterPosition(first, previous)) {
+      return select(batch, (change) => isLaterPosition(change, previous) && matches(change))
     }
     const known = batch.selections.get(key)
     if (known !== undefined) return known
@@ -152,7 +152,7 @@ export const makeRecentChanges = (from: Pick<FeedPage, "cursor" | "end">, maxByt
     find,
     take,
     /** Whether the stream's next batch was dropped. */
-    isBehind: ({ next }: RecentPlace) => next < firstNumber,
+    isBehind: ({ next }: RecentChangesPosition) => next < firstNumber,
     getCursor: () => cursor,
   }
 }

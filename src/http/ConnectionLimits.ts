@@ -7,12 +7,12 @@ import { createServer, type IncomingMessage, type ServerResponse } from "node:ht
 import type { Duplex } from "node:stream"
 import {
   getParserErrorStatus,
-  maxBodyBytes,
-  maxHeadBytes,
   maxHeaderCount,
+  maxRequestBodyBytes,
+  maxRequestHeadBytes,
   sendProtocolError,
 } from "./ProtocolErrors.ts"
-import { mcpPath, normalizeTarget } from "./RequestTarget.ts"
+import { mcpPath, normalizeRequestTarget } from "./RequestTarget.ts"
 
 export interface ConnectionTimeouts {
   /** Maximum time until all headers of a request have arrived. */
@@ -40,7 +40,7 @@ const minProgressBytes = 65_536
 const endlessResponses = new WeakSet<object>()
 
 /** Exempts a response from the time limit as long as the client keeps reading what is written, however little. */
-export const allowEndlessResponse = (response: object) => {
+export const exemptFromResponseTimeout = (response: object) => {
   endlessResponses.add(response)
 }
 
@@ -66,7 +66,7 @@ const isAmbiguous = ({ headers, httpVersion, rawHeaders }: IncomingMessage) => {
   return hostCount > 1 || (httpVersion === "1.0" && headers["transfer-encoding"] !== undefined)
 }
 
-/** Whether the handler itself reads the body, up to `maxBodyBytes`. */
+/** Whether the handler itself reads the body, up to `maxRequestBodyBytes`. */
 const isBodyRead = ({ method, url }: IncomingMessage) => method === "POST" && url?.split("?", 1)[0] === mcpPath
 
 /**
@@ -81,10 +81,10 @@ const discardBody = (
 ) => {
   const { "content-length": contentLength = "0", expect } = request.headers
   if (!hasBody(request)) return proceed()
-  if (Number(contentLength) > maxBodyBytes) return rejectTooLong()
+  if (Number(contentLength) > maxRequestBodyBytes) return rejectTooLong()
   if (expect !== undefined) response.writeContinue()
   if (isBodyRead(request)) return proceed()
-  let remaining = maxBodyBytes
+  let remaining = maxRequestBodyBytes
   request.on("data", ({ length }: Buffer) => {
     remaining -= length
     if (remaining < 0) rejectTooLong()
@@ -159,7 +159,7 @@ export const makeHttpServer = (
         timer.refresh()
         connection.response = response
         if (request.rawHeaders.length > 2 * maxHeaderCount) return rejectAndClose(431)
-        if (isAmbiguous(request) || !normalizeTarget(request)) return rejectAndClose(400)
+        if (isAmbiguous(request) || !normalizeRequestTarget(request)) return rejectAndClose(400)
         // After an upgrade request, Node ignores any further bytes on the connection, so it must be closed.
         if (isShuttingDown || request.headers.upgrade !== undefined) response.shouldKeepAlive = false
         response.once("close", beginNext)
@@ -174,7 +174,7 @@ export const makeHttpServer = (
     // Node must accept a request without Host so that the middleware can respond with a 400 with all the usual headers.
     requireHostHeader: false,
     shouldUpgradeCallback: () => false,
-    maxHeaderSize: maxHeadBytes,
+    maxHeaderSize: maxRequestHeadBytes,
     headersTimeout: Duration.toMillis(timeouts.headers),
     requestTimeout: Duration.toMillis(timeouts.request),
     keepAliveTimeout: Duration.toMillis(keepAliveTimeout),

@@ -5,7 +5,7 @@ import { corsExposedHeaders } from "../rules/ResponseHeaders.ts"
 import { decodePath, mcpPath } from "./RequestTarget.ts"
 
 /** The methods that every endpoint supports. The MCP server supports POST instead. */
-export const allowedMethods = "GET, HEAD"
+export const endpointMethods = "GET, HEAD"
 
 const parseOrigins = (text: string) => text.split(",").map((entry) => entry.trim()).filter((entry) => entry !== "")
 
@@ -27,7 +27,7 @@ export const CorsOriginsConfig = Config.schema(OriginList, "CORS_ORIGINS").pipe(
 )
 
 const apiHeaders = {
-  "Access-Control-Allow-Methods": allowedMethods,
+  "Access-Control-Allow-Methods": endpointMethods,
   "Access-Control-Allow-Headers": "Authorization, X-API-Key, X-Request-Id, If-None-Match, Last-Event-ID",
 }
 

@@ -9,7 +9,7 @@ import { resolveRequestId } from "../rules/RequestIds.ts"
 import { BaseUrl } from "./BaseUrl.ts"
 import { makeCompressionMiddleware } from "./Compression.ts"
 import { addEncodingToValidators } from "./ConditionalRequests.ts"
-import { allowedMethods, makeCorsHeaderSetter } from "./Cors.ts"
+import { endpointMethods, makeCorsHeaderSetter } from "./Cors.ts"
 import { makeRequestContext, RequestContext } from "./RequestContext.ts"
 import { ResponseCache } from "./ResponseCache.ts"
 import { addExportTrailers } from "./Trailers.ts"
@@ -23,7 +23,7 @@ export const DocumentationPaths = Context.Reference<ReadonlySet<string>>("ticker
 /** Headers that depend on the status (§7.2, errors). */
 const statusHeaders: Readonly<Record<number, Readonly<Record<string, string>>>> = {
   401: { "WWW-Authenticate": "Bearer" },
-  405: { Allow: allowedMethods },
+  405: { Allow: endpointMethods },
   503: { "Retry-After": "5" },
 }
 

@@ -6,8 +6,8 @@ import type { Duplex } from "node:stream"
 import { mcpPath } from "./RequestTarget.ts"
 
 /** Maximum size of the request line and the headers together. */
-export const maxHeadBytes = 16_384
-export const maxBodyBytes = 65_536
+export const maxRequestHeadBytes = 16_384
+export const maxRequestBodyBytes = 65_536
 export const maxHeaderCount = 1000
 
 /** Time for the client to read the error, ms. If the socket were destroyed at once, the error could be lost. */
@@ -18,9 +18,12 @@ const formatKibibytes = (bytes: number) => `${bytes / 1024} KiB`
 export const protocolErrorMessages: Readonly<Record<number, string>> = {
   400: "The request is not valid HTTP.",
   408: "The request did not arrive in time. Send it without pauses.",
-  413: `The request body exceeds ${formatKibibytes(maxBodyBytes)}. Only POST ${mcpPath} reads a body; send any other ` +
+  413:
+    `The request body exceeds ${
+      formatKibibytes(maxRequestBodyBytes)
+    }. Only POST ${mcpPath} reads a body; send any other ` +
     "request without one.",
-  431: `The URL and the headers exceed ${formatKibibytes(maxHeadBytes)} together, or there are more than ` +
+  431: `The URL and the headers exceed ${formatKibibytes(maxRequestHeadBytes)} together, or there are more than ` +
     `${maxHeaderCount} headers. Send a shorter request.`,
 }
 

@@ -5,17 +5,17 @@
 import { Context, Effect, Layer, Schema, type Scope } from "effect"
 import { FindMyWay, HttpRouter, HttpServerRequest, type HttpServerResponse } from "effect/http"
 import { HttpApi, type HttpApiEndpoint } from "effect/http-api"
-import { makeAuthorizer, makeBilling } from "../accounts/AuthorizationMiddleware.ts"
-import { Billing } from "../accounts/Authorization.ts"
+import { makeBillingChecks, makeRequestAuthorizer } from "../accounts/AuthorizationMiddleware.ts"
+import { BillingMiddleware } from "../accounts/Authorization.ts"
 import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { Authenticator } from "../accounts/keys/AuthenticationMiddleware.ts"
 import { Api, PublicApi } from "../Api.ts"
-import { AsOf } from "../history/AsOf.ts"
-import { readMoment } from "../rules/AsOfParameter.ts"
-import { PastMoment } from "../rules/Dates.ts"
+import { AsOfReader } from "../history/AsOf.ts"
+import { readAsOf } from "../rules/AsOfParameter.ts"
+import { AsOfTime } from "../rules/Dates.ts"
 import { makeDeprecationCheck } from "../rules/Deprecation.ts"
-import { ReadsTables } from "../rules/EndpointAnnotations.ts"
-import { makeQueryError, queryParseOptions, type SearchParameters } from "../rules/Validation.ts"
+import { EndpointTables } from "../rules/EndpointAnnotations.ts"
+import { makeQueryValidationError, queryParseOptions, type SearchParameters } from "../rules/Validation.ts"
 import { type ApiError, respondToFailures } from "./ErrorResponses.ts"
 import { makeRequestMiddleware } from "./Middleware.ts"
 
@@ -64,14 +64,14 @@ const listDeclaredEndpoints = () => {
     predicate: ({ group }) => !(group.identifier in PublicApi.groups),
     onGroup: () => {},
     onEndpoint: ({ endpoint, middleware }) => {
-      found.push({ endpoint, isPriced: Array.from(middleware).some(({ key }) => key === Billing.key) })
+      found.push({ endpoint, isPriced: Array.from(middleware).some(({ key }) => key === BillingMiddleware.key) })
     },
   })
   return found
 }
 
 /** Pairs each endpoint with its declaration in the contract. Throws at startup if one of them has no counterpart. */
-export const matchWithContract = (endpoints: ReadonlyArray<PipelineEndpoint>) => {
+export const matchEndpointsWithContract = (endpoints: ReadonlyArray<PipelineEndpoint>) => {
   const unmatched = new Map(endpoints.map((endpoint) => [`/v1${endpoint.path}`, endpoint]))
   const matched = listDeclaredEndpoints().map((declared) => {
     const { path } = declared.endpoint
@@ -95,29 +95,27 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
       RequestPipeline,
       Effect.gen(function* () {
         const { authenticate } = yield* Authenticator
-        const authorize = yield* makeAuthorizer
-        const { limitExport, requireCredit } = yield* makeBilling
-        const { readAt } = yield* AsOf
+        const authorize = yield* makeRequestAuthorizer
+        const { limitExport, requireCredit } = yield* makeBillingChecks
+        const { readAt } = yield* AsOfReader
         const wrap = yield* makeRequestMiddleware(new Set())
         const handlers = FindMyWay.make<Handler>(yield* HttpRouter.RouterConfig)
 
         const makeHandler = ({ decode }: PipelineEndpoint, { endpoint, isPriced }: DeclaredEndpoint): Handler => {
           const checkDeprecation = makeDeprecationCheck(endpoint)
-          const tables = Context.get(endpoint.annotations, ReadsTables)
+          const tables = Context.get(endpoint.annotations, EndpointTables)
           const respond = Effect.fnUntraced(function* (parameters: SearchParameters) {
             yield* checkDeprecation
             const account = yield* authenticate(yield* HttpServerRequest.HttpServerRequest)
             yield* authorize(account, endpoint)
             if (isPriced) yield* requireCredit(account, endpoint)
-            const moment = readMoment(parameters)
+            const moment = readAsOf(parameters)
             const decoding = Effect.mapError(
               decode(parameters),
-              (error) => makeQueryError(error, parameters, endpoint),
+              (error) => makeQueryValidationError(error, parameters, endpoint),
             )
             // Dates in the parameters are also compared with the requested time instead of today.
-            const respondTo = yield* moment === undefined
-              ? decoding
-              : Effect.provideService(decoding, PastMoment, moment)
+            const respondTo = yield* moment === undefined ? decoding : Effect.provideService(decoding, AsOfTime, moment)
             const responding = respondTo(account)
             const response = yield* moment === undefined ? responding : readAt(moment, tables, responding)
             if (isPriced) yield* limitExport(account)
@@ -126,7 +124,7 @@ export class RequestPipeline extends Context.Service<RequestPipeline, {
           return (parameters) => respondToFailures(respond(parameters))
         }
 
-        for (const { declared, endpoint } of matchWithContract(yield* endpoints)) {
+        for (const { declared, endpoint } of matchEndpointsWithContract(yield* endpoints)) {
           handlers.on("GET", `/v1${endpoint.path}`, makeHandler(endpoint, declared))
         }
 

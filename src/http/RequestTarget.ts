@@ -25,7 +25,7 @@ const parseTarget = (method: string, target: string) => {
  * Rewrites an absolute-form target to origin form, and `Host` to the target's host (RFC 9112, 3.2.2).
  * Returns false if the target is malformed.
  */
-export const normalizeTarget = (request: IncomingMessage) => {
+export const normalizeRequestTarget = (request: IncomingMessage) => {
   const { headers, method = "GET", url = "" } = request
   const parsed = parseTarget(method, url)
   if (parsed === undefined) return false
@@ -56,8 +56,8 @@ export const decodePath = (target: string) => {
 export const mcpPath = "/mcp"
 
 /** The old prefix of all paths. Paths with it redirect to `/v1/` (§9.1, redirects). */
-export const legacyPrefix = "/enterprise/v1/"
-export const isLegacyTarget = (target: string) => target.startsWith(legacyPrefix)
+export const legacyPathPrefix = "/enterprise/v1/"
+export const isLegacyTarget = (target: string) => target.startsWith(legacyPathPrefix)
 
 /** Returns the span name: the method, and the declared path or, for any unknown path, `other`. */
 export const getSpanName = ({ method, url }: HttpServerRequest.HttpServerRequest) =>

@@ -16,7 +16,7 @@ import { CacheBytesConfig } from "../lists/QueryCache.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { getMonotonicMillis } from "../observability/MonotonicTime.ts"
 import { RequestMetrics } from "../observability/RequestMetrics.ts"
-import { negotiateListFormat } from "../rows/ListFormats.ts"
+import { negotiatePageFormat } from "../rows/ListFormats.ts"
 import { getNextDateChange } from "../rules/Dates.ts"
 import type { EndpointAccess } from "../rules/EndpointAnnotations.ts"
 import { resolveRequestId } from "../rules/RequestIds.ts"
@@ -61,7 +61,7 @@ const selectHeaders = (
 
 /** The cache key: the accepted encodings, the negotiated format, and the target byte for byte. */
 const makeKey = (target: string, acceptEncoding: string | undefined, accept: string | undefined) => {
-  const format = negotiateListFormat(accept)
+  const format = negotiatePageFormat(accept)
   return `${acceptEncoding ?? ""} ${format === "json" ? "" : format}${target}`
 }
 

@@ -5,9 +5,9 @@ import { findEndpoint, suggestEndpoint } from "../catalogue/Endpoints.ts"
 import { BadRequest, MethodNotAllowed, NotFound } from "../rules/Errors.ts"
 import * as Deprecation from "../rules/Deprecation.ts"
 import { BaseUrl, getBasePath } from "./BaseUrl.ts"
-import { allowedMethods } from "./Cors.ts"
+import { endpointMethods } from "./Cors.ts"
 import { respondWithError } from "./ErrorResponses.ts"
-import { decodePath, isDecodableUrl, isLegacyTarget, legacyPrefix, mcpPath } from "./RequestTarget.ts"
+import { decodePath, isDecodableUrl, isLegacyTarget, legacyPathPrefix, mcpPath } from "./RequestTarget.ts"
 
 type HttpApp<E, R> = Effect.Effect<HttpServerResponse.HttpServerResponse, E, R>
 type ErrorResponse = HttpApp<never, never>
@@ -24,16 +24,16 @@ export const respondNotFound = (path: string) => respondWithError(makeNotFoundEr
 
 const refuseMethod = (method: string, target: string, path: string, pages: ReadonlySet<string>): ErrorResponse => {
   const knownPath = isLegacyTarget(target)
-    ? `${legacyPrefix}*`
+    ? `${legacyPathPrefix}*`
     : pages.has(path)
     ? path
     : Option.getOrUndefined(findEndpoint(path))?.row.path
   if (knownPath === undefined) return respondNotFound(path)
-  const message = `${knownPath} supports ${allowedMethods}, not ${method}.`
+  const message = `${knownPath} supports ${endpointMethods}, not ${method}.`
   return respondWithError(new MethodNotAllowed({ error: { message } }))
 }
 
-const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { Allow: allowedMethods } })
+const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { Allow: endpointMethods } })
 
 const refuseRequest = (message: string) => Option.some(respondWithError(new BadRequest({ error: { message } })))
 
@@ -96,10 +96,10 @@ const legacyRedirect = Layer.unwrap(Effect.map(BaseUrl, (base) => {
   const basePath = getBasePath(base)
   return HttpRouter.add(
     "GET",
-    `${legacyPrefix}*`,
+    `${legacyPathPrefix}*`,
     ({ url }) =>
       isLegacyTarget(url)
-        ? Effect.succeed(HttpServerResponse.redirect(basePath + url.replace(legacyPrefix, "/v1/"), { status: 301 }))
+        ? Effect.succeed(HttpServerResponse.redirect(basePath + url.replace(legacyPathPrefix, "/v1/"), { status: 301 }))
         : respondNotFound(decodePath(url)),
   )
 }))

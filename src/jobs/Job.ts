@@ -13,10 +13,10 @@ export interface JobLease {
 }
 
 /** How long this process leaves the job to other processes, for example because it cannot reach a server. */
-export type JobPauseDuration = Duration.Duration
+export type JobReleaseDuration = Duration.Duration
 
 /** One run of a job. It is interrupted when the lease is lost. */
-export type JobRun = Effect.Effect<JobPauseDuration | void, { readonly message: string }>
+export type JobRun = Effect.Effect<JobReleaseDuration | void, { readonly message: string }>
 
 export interface Job<E, R> {
   /** Lower case with hyphens; used for the lease and in metrics. */

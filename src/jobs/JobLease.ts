@@ -9,17 +9,17 @@ import { decodeRows } from "../db/DecodeRows.ts"
 
 /** How long a lease is valid after its last renewal. After that, another process may take it. */
 const leaseDuration = Duration.seconds(5)
-export const leaseRenewalInterval = Duration.seconds(1)
+export const jobLeaseRenewalInterval = Duration.seconds(1)
 
 /**
  * How long the holder relies on a lease, counted from just before the renewal, in milliseconds (monotonic clock).
  * It is one second shorter than the lease, so a promoted standby's clock may be off by a second.
  */
-export const leaseHolderTtlMillis = Duration.toMillis(Duration.seconds(4))
+export const jobLeaseHolderTtlMillis = Duration.toMillis(Duration.seconds(4))
 
 const decodeNames = decodeRows(Schema.Struct({ name: Schema.String }))
 
-export const makeLeaseStatements = (sql: SqlClient.SqlClient, holder: string) => {
+export const makeJobLeaseStatements = (sql: SqlClient.SqlClient, holder: string) => {
   const isMine = sql`holder = ${holder}::text::uuid`
 
   /** Inserts a row without a holder for each new name. */

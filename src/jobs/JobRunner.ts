@@ -8,8 +8,8 @@ import { HealthProbe } from "../db/health/HealthProbe.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { addForkedFinalizer, forkUntraced } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../observability/CallbackMetrics.ts"
-import type { Job, JobPauseDuration, JobRun } from "./Job.ts"
-import { leaseHolderTtlMillis, leaseRenewalInterval, makeLeaseStatements } from "./JobLease.ts"
+import type { Job, JobReleaseDuration, JobRun } from "./Job.ts"
+import { jobLeaseHolderTtlMillis, jobLeaseRenewalInterval, makeJobLeaseStatements } from "./JobLease.ts"
 
 /** The state of one job in this process. Times are monotonic milliseconds. */
 interface JobState {
@@ -19,7 +19,7 @@ interface JobState {
   /** This process does not take the lease before this time. */
   releasedUntil: number
   /** A latch that is open while this process holds the lease, as of the last renewal. */
-  readonly isHolder: Latch.Latch
+  readonly leaseLatch: Latch.Latch
 }
 
 const makeJobState = (name: string, every: Duration.Duration): JobState => ({
@@ -27,15 +27,15 @@ const makeJobState = (name: string, every: Duration.Duration): JobState => ({
   every,
   leaseExpiresAt: -Infinity,
   releasedUntil: -Infinity,
-  isHolder: Latch.makeUnsafe(),
+  leaseLatch: Latch.makeUnsafe(),
 })
 
 const dropLease = (job: JobState) => {
   job.leaseExpiresAt = -Infinity
-  job.isHolder.closeUnsafe()
+  job.leaseLatch.closeUnsafe()
 }
 
-const onLost = (job: JobState) =>
+const handleLostLease = (job: JobState) =>
   Effect.suspend(() => {
     dropLease(job)
     return Effect.logWarning(`This process no longer runs the job ${job.name}.`)
@@ -47,7 +47,7 @@ const [minRetryDelay, maxRetryDelay] = [Duration.seconds(5), Duration.minutes(1)
 export const computeJobRetryDelay = (every: Duration.Duration, failures: number) =>
   Duration.min(every, Duration.min(maxRetryDelay, Duration.times(minRetryDelay, 2 ** Math.min(failures - 1, 10))))
 
-const failureCounter = (job: string) =>
+const makeFailureCounter = (job: string) =>
   Metric.counter("tickerline_job_failures_total", {
     description: "Failed runs of a job; each is retried.",
     attributes: { job },
@@ -58,7 +58,7 @@ const failureCounter = (job: string) =>
 const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, release: Effect.Effect<void>) {
   const now = yield* monotonicClock
   const { every, name } = job
-  const failureCount = failureCounter(name)
+  const failureCount = makeFailureCounter(name)
   yield* initializeCounters(failureCount)
   let [failures, lastRunSeconds] = [0, 0]
   yield* registerGauge({
@@ -82,7 +82,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     return delay
   })
 
-  const onSuccess = Effect.fnUntraced(function* (releaseFor: JobPauseDuration | void) {
+  const onSuccess = Effect.fnUntraced(function* (releaseFor: JobReleaseDuration | void) {
     failures = 0
     lastRunSeconds = DateTime.toEpochMillis(yield* DateTime.now) / 1000
     if (releaseFor !== undefined && !Duration.isZero(releaseFor)) {
@@ -103,15 +103,15 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     Effect.flatMap(onSuccess),
     Effect.catch(({ message }) => onFailure(message)),
     Effect.catchDefect((defect) => onFailure(String(defect))),
-    // `onLost` closes the latch at once. Otherwise the loop would start the run again and again while a renewal hangs.
-    Effect.raceFirst(Effect.as(Effect.andThen(leaseExpiry, onLost(job)), Duration.zero)),
+    // `handleLostLease` closes the latch at once. Otherwise the loop would start the run again and again while a renewal hangs.
+    Effect.raceFirst(Effect.as(Effect.andThen(leaseExpiry, handleLostLease(job)), Duration.zero)),
   )
-  return Effect.forever(Effect.andThen(job.isHolder.await, Effect.flatMap(runOnce, Effect.sleep)))
+  return Effect.forever(Effect.andThen(job.leaseLatch.await, Effect.flatMap(runOnce, Effect.sleep)))
 })
 
 /** Makes the loop that renews the leases that this process holds, and takes free ones. */
 const makeLeaseLoop = Effect.fnUntraced(function* (
-  { declare, take }: Pick<ReturnType<typeof makeLeaseStatements>, "declare" | "take">,
+  { declare, take }: Pick<ReturnType<typeof makeJobLeaseStatements>, "declare" | "take">,
   jobs: ReadonlyArray<JobState>,
 ) {
   const now = yield* monotonicClock
@@ -128,33 +128,33 @@ const makeLeaseLoop = Effect.fnUntraced(function* (
       // The job's run may have released the lease while the statement ran.
       if (job.releasedUntil > now()) continue
       if (held.includes(job.name)) {
-        if (!job.isHolder.isOpen()) yield* Effect.logInfo(`This process now runs the job ${job.name}.`)
-        job.leaseExpiresAt = requestedAt + leaseHolderTtlMillis
-        job.isHolder.openUnsafe()
-      } else if (job.isHolder.isOpen()) yield* onLost(job)
+        if (!job.leaseLatch.isOpen()) yield* Effect.logInfo(`This process now runs the job ${job.name}.`)
+        job.leaseExpiresAt = requestedAt + jobLeaseHolderTtlMillis
+        job.leaseLatch.openUnsafe()
+      } else if (job.leaseLatch.isOpen()) yield* handleLostLease(job)
     }
   })
 
   const onFailure = Effect.fnUntraced(function* (error: { readonly message: string }) {
     if (!isFailing) yield* Effect.logWarning(`Job leases cannot be renewed: ${error.message}`)
     isFailing = true
-    const expired = jobs.filter((job) => job.isHolder.isOpen() && now() >= job.leaseExpiresAt)
-    yield* Effect.forEach(expired, onLost, { discard: true })
+    const expired = jobs.filter((job) => job.leaseLatch.isOpen() && now() >= job.leaseExpiresAt)
+    yield* Effect.forEach(expired, handleLostLease, { discard: true })
   })
 
   return Effect.repeat(
     Effect.catch(Effect.timeout(renew, "3 seconds"), onFailure),
-    Schedule.spaced(leaseRenewalInterval),
+    Schedule.spaced(jobLeaseRenewalInterval),
   )
 })
 
 /** Competes for the jobs until the layer is closed, and then releases all leases at once. */
-export const jobsLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
+export const jobRunnerLayer = <E, R>(jobs: ReadonlyArray<Job<E, R>>) =>
   Layer.effectDiscard(Effect.gen(function* () {
     const { sql } = yield* HealthProbe
     const now = yield* monotonicClock
     const holder = SecureRandom.uuidV4Unsafe()
-    const { holderCondition, release, ...statements } = makeLeaseStatements(sql, holder)
+    const { holderCondition, release, ...statements } = makeJobLeaseStatements(sql, holder)
     const states: Array<JobState> = []
     const tryRelease = (names: ReadonlyArray<string>) => Effect.ignore(Effect.timeout(release(names), "2 seconds"))
 

@@ -56,7 +56,7 @@ const maxListedEvents = 100
 type Events = ReadonlyArray<TickerChangeEvent>
 
 /** Orders events by date. The other fields break ties, so that results do not depend on the order of the rows. */
-const byDate: Order.Order<TickerChangeEvent> = Order.combineAll([
+const byEffectiveDate: Order.Order<TickerChangeEvent> = Order.combineAll([
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.effective_date),
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.old_ticker),
   Order.mapInput(Order.String, (event: TickerChangeEvent) => event.new_ticker),
@@ -143,7 +143,7 @@ const findCandidates = (ordered: Events): ReadonlyArray<LineageCandidate> => {
 export const resolveLineage = (
   events: Array.NonEmptyReadonlyArray<TickerChangeEvent>,
 ): Result.Result<LineageChain, LineageConflict> => {
-  const ordered = Array.sort(events, byDate)
+  const ordered = Array.sort(events, byEffectiveDate)
   const reasons = findReasons(ordered)
   if (!Array.isReadonlyArrayNonEmpty(reasons)) return Result.succeed(toChain(ordered))
   const tickers = Array.dedupe(ordered.flatMap(({ new_ticker, old_ticker }) => [old_ticker, new_ticker])).toSorted()
@@ -163,7 +163,7 @@ export const resolveLineage = (
 /** The chain of a symbol, or the conflict that prevents it. Undefined: no event involves the symbol. */
 export type Lineage = Result.Result<LineageChain | undefined, LineageConflict>
 
-export const resolveSymbol = (events: Events): Lineage =>
+export const resolveLineageOfEvents = (events: Events): Lineage =>
   Array.isReadonlyArrayNonEmpty(events) ? resolveLineage(events) : Result.succeed(undefined)
 
 /** A CIK that belongs to none of the candidates. */
@@ -178,7 +178,7 @@ const hasCik = (chain: LineageChain): chain is LineageCandidate => chain.cik !==
  * Selects the chain of the issuer with this ten-digit CIK (D35). The only candidate of an unambiguous symbol is its
  * issuer. A conflict without candidates stays a conflict, because its reasons say more than an empty list.
  */
-export const selectCandidate = (
+export const selectLineageCandidate = (
   lineage: Lineage,
   cik: string,
 ): Result.Result<LineageCandidate, LineageConflict | UnknownCik> => {

@@ -31,7 +31,7 @@ const formatSentence = ({ conflict: { reasons }, query_ticker }: AmbiguousSymbol
   `The history of ${query_ticker} cannot be resolved to a single unambiguous chain: ${reasons.join(", ")}.`
 
 /** Returns the 409 with the details of the first symbol. If a list was requested, `symbols` has those of each one. */
-export const makeAmbiguityError = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>, isList: boolean) => {
+export const makeAmbiguousLineageError = (symbols: Array.NonEmptyReadonlyArray<AmbiguousSymbol>, isList: boolean) => {
   const maxTickers = isList ? maxListedTickers : Number.POSITIVE_INFINITY
   const [first, ...others] = Array.map(symbols, (symbol) => formatDetails(symbol, maxTickers))
   return new AmbiguousTickerLineage({

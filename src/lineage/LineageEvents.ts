@@ -5,7 +5,7 @@ import { arrayParameter, OID } from "../db/ArrayParameters.ts"
 import { compileStatement } from "../db/CompiledStatement.ts"
 import { Database } from "../db/Database.ts"
 import { decodePositionalRows } from "../db/DecodeRows.ts"
-import { type Lineage, resolveSymbol, TickerChangeEvent } from "./Lineage.ts"
+import { type Lineage, resolveLineageOfEvents, TickerChangeEvent } from "./Lineage.ts"
 
 /**
  * Maximum number of events read for a symbol. A chain has at most twelve, so a larger component is a conflict anyway.
@@ -77,7 +77,7 @@ export const makeLineageFinder = Effect.map(makeEventReader, (readEvents) => {
       const eventsByTicker = Map.groupBy(events, ({ requested }) => requested)
       const lineages = query.tickers.map((ticker): readonly [string, Lineage] => [
         ticker,
-        resolveSymbol(eventsByTicker.get(ticker) ?? []),
+        resolveLineageOfEvents(eventsByTicker.get(ticker) ?? []),
       ])
       return { lineages, isComplete: events.length < maxEvents || query.tickers.length === 1 }
     })

@@ -3,10 +3,10 @@ import { Array, Context, Effect, Function, Layer, Result } from "effect"
 import { LRUCache } from "lru-cache"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
 import { CacheBytesConfig } from "../lists/QueryCache.ts"
-import { PastMoment, todayInChicago } from "../rules/Dates.ts"
+import { AsOfTime, todayInChicago } from "../rules/Dates.ts"
 import type { AmbiguousTickerLineage, DatabasePoolTimeout, DataRefreshing, ValidationError } from "../rules/Errors.ts"
-import { type CompanyLineage, type Lineage, selectCandidate, toCompanyLineage, UnknownCik } from "./Lineage.ts"
-import { makeAmbiguityError, makeUnknownCikError } from "./LineageErrors.ts"
+import { type CompanyLineage, type Lineage, selectLineageCandidate, toCompanyLineage, UnknownCik } from "./Lineage.ts"
+import { makeAmbiguousLineageError, makeUnknownCikError } from "./LineageErrors.ts"
 import { makeLineageFinder } from "./LineageEvents.ts"
 
 /** A requested symbol. A ten-digit CIK selects one of its candidates (D35). */
@@ -55,7 +55,7 @@ const toCompany = Function.memoize(toCompanyLineage)
 
 const selectLineage = (lineage: Lineage, { cik, ticker }: LineageRequest) =>
   Result.map(
-    cik === undefined ? lineage : selectCandidate(lineage, cik),
+    cik === undefined ? lineage : selectLineageCandidate(lineage, cik),
     (chain): CompanyLineage =>
       chain === undefined ? { current_ticker: ticker, periods: [{ ticker }] } : toCompany(chain),
   )
@@ -114,7 +114,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
       })
 
       const resolve = Effect.fnUntraced(function* (requests: Array.NonEmptyReadonlyArray<LineageRequest>) {
-        const moment = yield* PastMoment
+        const moment = yield* AsOfTime
         // The past changes only if a failover lost transactions.
         const getVersion = () => moment === undefined ? changes.current() : versions.getTimeline()
         const version = getVersion()
@@ -133,7 +133,7 @@ export class LineageResolver extends Context.Service<LineageResolver, {
         const ambiguous = failures.flatMap(({ failure, query_ticker }) =>
           failure instanceof UnknownCik ? [] : [{ query_ticker, conflict: failure }]
         )
-        if (Array.isArrayNonEmpty(ambiguous)) return yield* makeAmbiguityError(ambiguous, requests.length > 1)
+        if (Array.isArrayNonEmpty(ambiguous)) return yield* makeAmbiguousLineageError(ambiguous, requests.length > 1)
         return {
           lineages: dedupeCompanies(Array.map(results, ({ result }) => Result.getOrThrow(result))),
           isCurrent: () => version !== undefined && getVersion() === version,

@@ -9,7 +9,7 @@ import { type LineageChain, type LineageConflict, resolveLineage, type TickerCha
 import { makeLineageEventFinder } from "./LineageEvents.ts"
 
 /** A change with the status `estimated`. */
-export interface EstimatedChange extends TickerChangeEvent {
+export interface EstimatedTickerChange extends TickerChangeEvent {
   readonly source: string | null
   readonly source_links: ReadonlyArray<string> | null
   /** The date in UTC on which the change was recorded, `YYYY-MM-DD`. */
@@ -17,23 +17,23 @@ export interface EstimatedChange extends TickerChangeEvent {
 }
 
 /** Identifies a change. Without a CIK, it is the only estimated change with these symbols and this date. */
-export interface ChangeKey {
+export interface TickerChangeKey {
   readonly old_ticker: string
   readonly new_ticker: string
   readonly effective_date: string
   readonly cik: string | undefined
 }
 
-export const formatChange = ({ effective_date, new_ticker, old_ticker }: Omit<ChangeKey, "cik">) =>
+export const formatTickerChange = ({ effective_date, new_ticker, old_ticker }: Omit<TickerChangeKey, "cik">) =>
   `${old_ticker} to ${new_ticker} on ${effective_date}`
 
 /** The key matches no estimated change, or several. */
 export class ChangeNotReviewable
   extends Schema.TaggedError<ChangeNotReviewable>()("ChangeNotReviewable", { message: Schema.String }) {}
 
-export const listEstimatedChanges = Effect.gen(function* () {
+export const listEstimatedTickerChanges = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  return yield* sql<EstimatedChange>`
+  return yield* sql<EstimatedTickerChange>`
     select old_ticker, new_ticker, effective_date::text, cik, company_name, source, source_links,
       (recorded_at at time zone 'UTC')::date::text as recorded_on
     from ticker_changes where status = 'estimated' order by effective_date, old_ticker, new_ticker, cik
@@ -41,7 +41,7 @@ export const listEstimatedChanges = Effect.gen(function* () {
 })
 
 /** Returns the chain, or the conflict, that the confirmed changes would form with this change. */
-export const previewConfirmation = Effect.fnUntraced(function* (change: TickerChangeEvent) {
+export const previewConfirmedLineage = Effect.fnUntraced(function* (change: TickerChangeEvent) {
   const findEvents = yield* makeLineageEventFinder
   const now = yield* todayInChicago
   const { effective_date, new_ticker, old_ticker } = change
@@ -58,10 +58,10 @@ export const previewConfirmation = Effect.fnUntraced(function* (change: TickerCh
   return resolveLineage([change, ...events.values()])
 })
 
-export type Preview = Result.Result<LineageChain, LineageConflict>
+export type LineagePreview = Result.Result<LineageChain, LineageConflict>
 
 /** Finds the estimated change with this key. */
-export const findEstimatedChange = Effect.fnUntraced(function* (key: ChangeKey) {
+export const findEstimatedTickerChange = Effect.fnUntraced(function* (key: TickerChangeKey) {
   const sql = yield* SqlClient.SqlClient
   const { cik, effective_date, new_ticker, old_ticker } = key
   const rows = yield* sql<TickerChangeEvent & { readonly status: string }>`
@@ -75,31 +75,36 @@ export const findEstimatedChange = Effect.fnUntraced(function* (key: ChangeKey) 
     const statuses = Array.from(new Set(rows.map(({ status }) => status))).join(", ")
     return yield* new ChangeNotReviewable({
       message: statuses === ""
-        ? `There is no change from ${formatChange(key)}. To list the estimated changes, run: tickerline lineage review`
-        : `The change from ${formatChange(key)} is not estimated any more; its status is ${statuses}. ` +
+        ? `There is no change from ${
+          formatTickerChange(key)
+        }. To list the estimated changes, run: tickerline lineage review`
+        : `The change from ${formatTickerChange(key)} is not estimated any more; its status is ${statuses}. ` +
           "To correct it, load a row with its new status: tickerline load ticker-changes FILE --append",
     })
   }
   if (others.length === 0) return first
   const ciks = [first, ...others].map(({ cik }) => cik ?? "none").join(", ")
   return yield* new ChangeNotReviewable({
-    message: `Several estimated changes go from ${formatChange(key)}. Choose one with --cik: ${ciks}.`,
+    message: `Several estimated changes go from ${formatTickerChange(key)}. Choose one with --cik: ${ciks}.`,
   })
 })
 
 /** Gives an estimated change its new status. Fails if it is no longer estimated. */
-export const decideChange = Effect.fnUntraced(function* (change: TickerChangeEvent, status: "confirmed" | "blocked") {
-  const sql = yield* SqlClient.SqlClient
-  const { cik, effective_date, new_ticker, old_ticker } = change
-  const decided = yield* sql`
+export const reviewTickerChange = Effect.fnUntraced(
+  function* (change: TickerChangeEvent, status: "confirmed" | "blocked") {
+    const sql = yield* SqlClient.SqlClient
+    const { cik, effective_date, new_ticker, old_ticker } = change
+    const decided = yield* sql`
     update ticker_changes set status = ${status}, recorded_at = now()
     where old_ticker = ${old_ticker} and new_ticker = ${new_ticker} and effective_date = ${effective_date}::text::date
       and cik is not distinct from ${cik}::text and status = 'estimated'
     returning 1
   `
-  if (decided.length > 0) return
-  return yield* new ChangeNotReviewable({
-    message: `The change from ${formatChange({ old_ticker, new_ticker, effective_date })} has just been changed. ` +
-      "To list the estimated changes, run: tickerline lineage review",
-  })
-})
+    if (decided.length > 0) return
+    return yield* new ChangeNotReviewable({
+      message:
+        `The change from ${formatTickerChange({ old_ticker, new_ticker, effective_date })} has just been changed. ` +
+        "To list the estimated changes, run: tickerline lineage review",
+    })
+  },
+)

@@ -1,14 +1,14 @@
 /** Compiles the filters of a query (`rules/FilterDeclarations.ts`) to SQL conditions. */
 import { BigDecimal, Predicate } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
-import { Parameter } from "../db/CompiledStatement.ts"
+import { StatementParameter } from "../db/CompiledStatement.ts"
 import {
   type DecodedQuery,
   type FilterOperator,
   getFilterDeclaration,
   type QuerySchema,
 } from "../rules/FilterDeclarations.ts"
-import type { FollowedQuery } from "./FollowedLineages.ts"
+import type { WithFollowedLineages } from "./FollowedLineages.ts"
 import { type PageQuery, PagingParameters } from "../rules/Paging.ts"
 
 type Fragments = ReadonlyArray<Statement.Fragment | string>
@@ -43,21 +43,21 @@ const assertText = (value: unknown) => assertType(Predicate.isString, value)
 const assertArray = (value: unknown) => assertType(Array.isArray, value)
 
 /** The decoded query of a list, with the resolved lineages if the list follows them. */
-export type DecodedListQuery = DecodedQuery & PageQuery & Partial<FollowedQuery>
+export type DecodedListQuery = DecodedQuery & PageQuery & Partial<WithFollowedLineages>
 
 /** An SQL parameter whose value comes from the decoded query. */
-export type QueryParameter<Value = unknown> = Parameter<DecodedListQuery, Value>
+export type QueryParameter<Value = unknown> = StatementParameter<DecodedListQuery, Value>
 
 /**
  * Returns the number of SQL parameters for a list: a power of two, so that lists of 1 to 128 values need only eight
  * statements. The last value fills the rest. PostgreSQL could not plan for the number of values in a single array.
  */
-export const countListParameters = (values: ReadonlyArray<unknown>) => 2 ** Math.ceil(Math.log2(values.length))
+export const padParameterCount = (values: ReadonlyArray<unknown>) => 2 ** Math.ceil(Math.log2(values.length))
 
 interface ConditionOptions {
   /** Whether the request also filters by ticker. */
   readonly hasTicker?: boolean
-  /** The number of SQL parameters for a list of values, from `countListParameters`; 1 by default. */
+  /** The number of SQL parameters for a list of values, from `padParameterCount`; 1 by default. */
   readonly listParameters?: number
 }
 
@@ -73,7 +73,7 @@ const listElements = (list: QueryParameter, { listParameters = 1 }: ConditionOpt
 }
 
 /** Returns the condition builders by operator. Statements with their own `where` clause also use them. */
-export const makeConditionBuilders = (
+export const makeFilterConditionBuilders = (
   sql: SqlClient.SqlClient,
 ): Readonly<Record<FilterOperator, ConditionBuilder>> => {
   /**
@@ -143,11 +143,11 @@ interface CompiledFilter {
  * Compiles a query schema to a function that returns the conditions for the parameters of a request. Values become SQL
  * parameters, except in literal conditions. Throws during startup if a parameter declares no filter.
  */
-export const compileConditions = (
+export const compileFilterConditions = (
   sql: SqlClient.SqlClient,
   { fields }: Pick<QuerySchema, "fields">,
 ): (query: object) => Fragments => {
-  const operators = makeConditionBuilders(sql)
+  const operators = makeFilterConditionBuilders(sql)
   const compiled = Object.entries(fields).flatMap(([name, field]): ReadonlyArray<CompiledFilter> => {
     if (name in PagingParameters) return []
     const filter = getFilterDeclaration(field)
@@ -159,14 +159,14 @@ export const compileConditions = (
     }
     const { column = name, operator } = filter
     const condition = operators[operator]
-    const parameter = new Parameter((query: DecodedQuery) => query[name])
+    const parameter = new StatementParameter((query: DecodedQuery) => query[name])
     return [{
       name,
       build: ({ followed, [name]: value, ticker }) =>
         // The periods of followed lineages contain the symbols, so no condition on the ticker is needed.
         name === "ticker" && followed !== undefined ? [] : condition(column, parameter, {
           hasTicker: ticker !== undefined,
-          listParameters: Array.isArray(value) ? countListParameters(value) : 1,
+          listParameters: Array.isArray(value) ? padParameterCount(value) : 1,
         }),
     }]
   })
@@ -177,7 +177,9 @@ export const compileConditions = (
 }
 
 /** Returns a function that lists the literal conditions of a request as a text, for the key of its statement. */
-export const makeLiteralDescriber = ({ fields }: Pick<QuerySchema, "fields">): (query: DecodedQuery) => string => {
+export const makeLiteralConditionDescriber = (
+  { fields }: Pick<QuerySchema, "fields">,
+): (query: DecodedQuery) => string => {
   const literals = Object.entries(fields).flatMap(([name, field]) => {
     const filter = getFilterDeclaration(field)
     return filter?.operator === "literal" ? [{ name, condition: filter.condition }] : []

@@ -6,8 +6,8 @@ import { PgClient } from "@effect/sql-pg"
 import { Context, Data, Deferred, Duration, Effect, Layer, Metric, Scope } from "effect"
 import { Reactivity } from "effect/reactivity"
 import {
+  makeDatasetVersionReader,
   makeServerPoll,
-  makeVersionReader,
   serverPollTimeout,
   type ServerState,
   serverStateTtlMillis,
@@ -15,7 +15,7 @@ import {
 import { type LedgerState, makeLedgerPoll } from "../history/LedgerState.ts"
 import { monotonicClock } from "../observability/MonotonicTime.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
-import { DirectConnection } from "../db/pool/ConnectionSettings.ts"
+import { DirectConnectionConfig } from "../db/pool/ConnectionSettings.ts"
 import { repeatInBackground } from "../observability/BackgroundFibers.ts"
 import { initializeCounters, registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 
@@ -55,7 +55,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
     DatasetVersions,
     Effect.gen(function* () {
       const now = yield* monotonicClock
-      const { config } = yield* DirectConnection
+      const { config } = yield* DirectConnectionConfig
       const sql = yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 })
       const readLedger = makeLedgerPoll(sql)
       const readState = makeServerPoll(sql)
@@ -112,7 +112,7 @@ export class DatasetVersions extends Context.Service<DatasetVersions, {
       const isYounger = (ageMillis: number) => state !== undefined && now() - state.polledAt <= ageMillis
 
       const watchTables = (tables: ReadonlyArray<string>): CombinedTableVersion => {
-        const combine = makeVersionReader(tables)
+        const combine = makeDatasetVersionReader(tables)
         return { current: () => state !== undefined && isYounger(serverStateTtlMillis) ? combine(state) : undefined }
       }
       const getLastChange = (tables: ReadonlyArray<string>) => {

@@ -4,7 +4,7 @@
  */
 import type { SqlClient, Statement } from "effect/sql"
 import type { QueryParameter } from "./Conditions.ts"
-import type { PeriodClauses } from "./PeriodClauses.ts"
+import type { SymbolPeriodClauses } from "./PeriodClauses.ts"
 
 /** The smallest offset of a deep page. Below it, looking up each row by its key costs more than it saves. */
 export const minDeepOffset = 1_000
@@ -31,7 +31,7 @@ export interface DeepPageOptions {
   readonly order: Statement.Fragment
   readonly clauses: PageClauses
   /** Set if the query follows lineages. The rows of each period are then read separately. */
-  readonly period?: PeriodClauses | undefined
+  readonly period?: SymbolPeriodClauses | undefined
 }
 
 /** Returns a function that builds the SQL after `from`, including the conditions, order and limit of the page. */

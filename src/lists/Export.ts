@@ -13,7 +13,7 @@ import {
   makeFileHeaders,
 } from "../rows/ListFormats.ts"
 import { makeResultCounter, type ResultEncoder } from "../rows/ResultWriter.ts"
-import { redactKeys } from "../rules/Errors.ts"
+import { redactApiKeys } from "../rules/Errors.ts"
 import { logDefectAsInternalError } from "../rules/Validation.ts"
 import type { ExportCursor } from "./ExportCursors.ts"
 import { type ExportChunk, makeExportWriter } from "./ExportWriter.ts"
@@ -58,7 +58,7 @@ const describeExport = ({ version }: ExportOptions, cursor: ExportCursor, { resp
   const [path = "", ...search] = target.split("?")
   return {
     "tickerline.endpoint": response.route ?? path,
-    "tickerline.query": redactKeys(search.join("?")),
+    "tickerline.query": redactApiKeys(search.join("?")),
     "tickerline.row_count": String(cursor.rows),
     ...(version === undefined ? {} : { "tickerline.dataset_version": computeHash("sha256", version, "base64url") }),
   }
@@ -156,7 +156,7 @@ const makeResponse = (
 ) => HttpServerResponse.stream(body, { contentType: listContentTypes[format], headers })
 
 /** Responds to HEAD without reading the list. The number of rows is unknown, so `X-Row-Count` is omitted. */
-export const respondToHead = Effect.fnUntraced(function* ({ format }: ExportOptions) {
+export const respondToExportHead = Effect.fnUntraced(function* ({ format }: ExportOptions) {
   const { response: { route } } = yield* RequestContext
   return makeResponse(Stream.empty, format, makeHeaders(format, undefined, route))
 })

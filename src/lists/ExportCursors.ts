@@ -8,15 +8,15 @@ import { Reactivity } from "effect/reactivity"
 import { SqlError } from "effect/sql"
 import type { CompiledStatement } from "../db/CompiledStatement.ts"
 import { rewriteStatement } from "../db/Database.ts"
-import { type DatabaseReadError, makeReadPolicies, poolWait, queryCap } from "../db/ReadPolicies.ts"
+import { type DatabaseReadError, makeReadPolicies, poolTimeout, readTimeout } from "../db/ReadPolicies.ts"
 import { ReadRouter } from "../db/replicas/ReadRouter.ts"
-import { DirectConnection } from "../db/pool/ConnectionSettings.ts"
+import { DirectConnectionConfig } from "../db/pool/ConnectionSettings.ts"
 import { makePoolQueue } from "../db/pool/PoolQueue.ts"
 import { isOutOfResources, isStatementTimeout } from "../db/SqlState.ts"
 import { registerCounter, registerGauge } from "../observability/CallbackMetrics.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import { RequestContext } from "../http/RequestContext.ts"
-import { type RowRecord, toRecords } from "../rows/RowRecord.ts"
+import { type RowRecord, toRowRecords } from "../rows/RowRecord.ts"
 
 /** Maximum number of concurrent exports. */
 export const MaxExportsConfig = Config.schema(
@@ -84,7 +84,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
     ExportCursors,
     Effect.gen(function* () {
       const readRouter = yield* ReadRouter
-      const { config, pooler } = yield* DirectConnection
+      const { config, pooler } = yield* DirectConnectionConfig
       const reactivity = yield* Reactivity.Reactivity
       const withReadPolicies = yield* makeReadPolicies
       const connectToPrimary = PgClient.makeClient(config)
@@ -94,7 +94,7 @@ export class ExportCursors extends Context.Service<ExportCursors, {
       const { acquireScoped, permitsInUse } = yield* makePoolQueue({
         permits: maxExports,
         maxPerPartition: maxPerAccount,
-        timeout: yield* poolWait,
+        timeout: yield* poolTimeout,
         onTimeout: (isAccountLimit) => {
           refusedCount += 1
           const reason = isAccountLimit
@@ -133,10 +133,10 @@ export class ExportCursors extends Context.Service<ExportCursors, {
         const fetch = (count: number) =>
           Effect.map(
             Effect.timeoutOrElse(sql`${sql.literal(`fetch forward ${count} from export`)}`.valuesUnprepared, {
-              duration: queryCap,
+              duration: readTimeout,
               orElse: () => Effect.fail(unresponsiveError),
             }),
-            toRecords,
+            toRowRecords,
           )
         return { rows: rowCount, fetch, seek }
       })

@@ -35,7 +35,7 @@ export class FollowedLineages extends Data.Class<{
 }
 
 /** What is added to a query when its lineages are resolved. */
-export interface FollowedQuery {
+export interface WithFollowedLineages {
   readonly followed: FollowedLineages
 }
 

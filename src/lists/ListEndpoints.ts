@@ -5,7 +5,7 @@ import type { CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { makePipelineEndpoint, type PipelineEndpoint } from "../http/RequestPipeline.ts"
 import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
 import { type LineageRequest, LineageResolver } from "../lineage/LineageResolver.ts"
-import { type Format, type ListFormat, negotiateExportFormat, negotiateListFormat } from "../rows/ListFormats.ts"
+import { type ListFormat, negotiateExportFormat, negotiatePageFormat, type PageFormat } from "../rows/ListFormats.ts"
 import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
 import {
   type AmbiguousTickerLineage,
@@ -13,9 +13,9 @@ import {
   type DataRefreshing,
   ValidationError,
 } from "../rules/Errors.ts"
-import { getLineageRequests, type LineageQuery } from "../rules/LineageParameters.ts"
+import { getSymbolsToResolve, type LineageQuery } from "../rules/LineageParameters.ts"
 import type { PageQuery } from "../rules/Paging.ts"
-import { exportNeedsFileFormat, parquetNeedsExport } from "../rules/ParameterCombinations.ts"
+import { exportFormatReason, parquetPageReason } from "../rules/ParameterCombinations.ts"
 import type { ProvenanceQuery } from "../rules/ProvenanceParameter.ts"
 import { type CombinedTableVersion, DatasetVersions } from "./DatasetVersions.ts"
 import * as Export from "./Export.ts"
@@ -37,13 +37,13 @@ type QueryResolver<Sent, Query> = (
 ) => Effect.Effect<Query, ListError>
 
 /** The query of a list that belongs to an account. */
-export type WithAccount<Query> = Query & { readonly account_id: number }
+export type WithAccountId<Query> = Query & { readonly account_id: number }
 
 const makeFormatError = (field: "limit" | "format", reason: string) =>
   new ValidationError({ error: { message: `${field} ${reason}`, details: { fields: [{ field, reason }] } } })
 
 /** Returns the value of the parameter `format`. Without it, negotiates the format, and adds `Vary: Accept`. */
-const resolveFormat = <Name extends Format>(
+const resolveFormat = <Name extends ListFormat>(
   { format }: PageQuery,
   negotiate: (accept: string | undefined) => Name,
 ) =>
@@ -53,16 +53,16 @@ const resolveFormat = <Name extends Format>(
   )
 
 const resolvePageFormat = Effect.fnUntraced(function* (query: PageQuery) {
-  const format = yield* resolveFormat(query, negotiateListFormat)
-  return format === "parquet" ? yield* makeFormatError("format", parquetNeedsExport) : format
+  const format = yield* resolveFormat(query, negotiatePageFormat)
+  return format === "parquet" ? yield* makeFormatError("format", parquetPageReason) : format
 })
 
 const resolveExportFormat = Effect.fnUntraced(function* (query: PageQuery) {
   const format = yield* resolveFormat(query, negotiateExportFormat)
-  return format === "json" ? yield* makeFormatError("limit", exportNeedsFileFormat) : format
+  return format === "json" ? yield* makeFormatError("limit", exportFormatReason) : format
 })
 
-export class ListEndpoints extends Context.Service<ListEndpoints, {
+export class ListEndpointFactory extends Context.Service<ListEndpointFactory, {
   /**
    * Makes the endpoint of a list from a dataset. Pages are cached until a table that the endpoint reads changes (D17,
    * caching). Supports `follow_lineage`, and `provenance` if it is a parameter of the query.
@@ -89,11 +89,11 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
   readonly makeAccountEndpoint: <Query extends PageQuery>(
     endpoint: AnnotatedEndpoint,
     query: Schema.Codec<Query, unknown>,
-    definition: ListDefinition<WithAccount<Query>>,
+    definition: ListDefinition<WithAccountId<Query>>,
   ) => PipelineEndpoint
 }>()("tickerline/lists/ListEndpoints") {
   static readonly layer = Layer.effect(
-    ListEndpoints,
+    ListEndpointFactory,
     Effect.gen(function* () {
       const { makeFollowedListQuery, makeListQuery } = yield* makeListQueryCompiler
       const { resolve } = yield* LineageResolver
@@ -111,7 +111,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         yield* setResponseHeaders(yield* readHeaders(query))
         const version = tableVersions?.current()
         const options = { results, format, version }
-        if (yield* Export.isHeadRequest) return yield* Export.respondToHead(options)
+        if (yield* Export.isHeadRequest) return yield* Export.respondToExportHead(options)
         const cursor = yield* cursors.open({ tables, version, statement: compileExport(query) })
         return yield* Export.sendExport(options, cursor)
       })
@@ -121,7 +121,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         const tables = getEndpointTables(endpoint)
         const tableVersions = versions.watchTables(tables)
         return <Query extends PageQuery>(list: ListQuery<Query>) => {
-          const makePageHandler = (format: ListFormat) =>
+          const makePageHandler = (format: PageFormat) =>
             queryCache.makeHandler(endpoint, (query: Query) => list.readPage(query, format))
           const pageHandlers = {
             json: makePageHandler("json"),
@@ -165,7 +165,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         })
 
         return (query: Query): Response => {
-          const requests = query.follow_lineage === true ? getLineageRequests(query) : []
+          const requests = query.follow_lineage === true ? getSymbolsToResolve(query) : []
           return Array.isReadonlyArrayNonEmpty(requests) ? follow(query, requests) : respond(query)
         }
       }
@@ -205,7 +205,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
       const makeAccountEndpoint = <Query extends PageQuery>(
         endpoint: AnnotatedEndpoint,
         query: Schema.Codec<Query, unknown>,
-        definition: ListDefinition<WithAccount<Query>>,
+        definition: ListDefinition<WithAccountId<Query>>,
       ) => {
         const list = makeListQuery(definition)
         const respond = Effect.fnUntraced(function* (query: Query, { account_id }: typeof CurrentAccount.Service) {
@@ -216,7 +216,7 @@ export class ListEndpoints extends Context.Service<ListEndpoints, {
         })
         return makePipelineEndpoint(endpoint, query, respond)
       }
-      return ListEndpoints.of({ makeEndpoint, makeResolvedEndpoint, makeAccountEndpoint })
+      return ListEndpointFactory.of({ makeEndpoint, makeResolvedEndpoint, makeAccountEndpoint })
     }),
   )
 }

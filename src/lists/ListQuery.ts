@@ -2,35 +2,41 @@
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import { LRUCache } from "lru-cache"
-import { type CompiledStatement, compileStatement, Parameter } from "../db/CompiledStatement.ts"
+import { type CompiledStatement, compileStatement, StatementParameter } from "../db/CompiledStatement.ts"
 import { arrayParameter, OID } from "../db/ArrayParameters.ts"
 import { Database } from "../db/Database.ts"
 import { RequestContext } from "../http/RequestContext.ts"
 import type { CompanyLineage } from "../lineage/Lineage.ts"
 import type { AddedColumn } from "../rows/Columns.ts"
-import type { ListFormat } from "../rows/ListFormats.ts"
-import { makeRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
-import { addColumns, type RowModels } from "../rows/RowEncoder.ts"
-import { type RowRecord, toRecords } from "../rows/RowRecord.ts"
+import type { PageFormat } from "../rows/ListFormats.ts"
+import { makeSingleRowResultEncoder, type ResultEncoder } from "../rows/ResultWriter.ts"
+import { addColumnsToModels, type RowModels } from "../rows/RowEncoder.ts"
+import { type RowRecord, toRowRecords } from "../rows/RowRecord.ts"
 import type { DatabasePoolTimeout, DataRefreshing } from "../rules/Errors.ts"
 import type { DecodedQuery, QuerySchema } from "../rules/FilterDeclarations.ts"
-import { encodeListPage, getRowRange, type PageQuery, type ResponseContent, unlimitedRows } from "../rules/Paging.ts"
 import {
-  compileConditions,
-  countListParameters,
+  encodeListPage,
+  getPageRowRange,
+  type PageQuery,
+  type ResponseContent,
+  unlimitedRows,
+} from "../rules/Paging.ts"
+import {
+  compileFilterConditions,
   type DecodedListQuery,
-  makeLiteralDescriber,
+  makeLiteralConditionDescriber,
+  padParameterCount,
   type QueryParameter,
 } from "./Conditions.ts"
 import {
   followCurrentSymbols,
   type FollowedLineages,
-  type FollowedQuery,
   followPeriods,
   formatLineageHeader,
   maxOutsideRows,
+  type WithFollowedLineages,
 } from "./FollowedLineages.ts"
-import { makePeriodClauses, type PeriodClauses } from "./PeriodClauses.ts"
+import { makeSymbolPeriodClauses, type SymbolPeriodClauses } from "./PeriodClauses.ts"
 import { type DeepPageOptions, makeDeepPageBuilder, minDeepOffset, type PageClauses } from "./DeepPages.ts"
 
 /** SQL fragments for the statement of a list. A statement that only counts rows has no order. */
@@ -47,7 +53,7 @@ export interface ListClauses extends PageClauses {
    */
   readonly fromPage: (options: Omit<DeepPageOptions, "clauses" | "period">) => Statement.Fragment
   /** Set if the query follows lineages. A statement without `fromPage` must join it and select `lineage_ticker`. */
-  readonly period: PeriodClauses | undefined
+  readonly period: SymbolPeriodClauses | undefined
 }
 
 type AsParameters<Query> = { readonly [Name in keyof Query]: QueryParameter<Exclude<Query[Name], undefined>> }
@@ -61,7 +67,7 @@ export type QueryShape<Query, ShapedBy extends keyof Query = never> =
   & AsParameters<Omit<Query, ShapedBy | keyof PageQuery>>
 
 /** The model of results that are groups of rows. */
-export interface GroupModel {
+export interface RowGroupModel {
   /** Makes the encoder of groups whose rows have additional columns. */
   readonly makeEncoder: (added: ReadonlyArray<AddedColumn>) => ResultEncoder
 }
@@ -71,7 +77,7 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   /** The schema of the query. Its filters become `ListClauses.conditions`. */
   readonly Query?: Pick<QuerySchema, "fields">
   /** The model of a row, or of results that are groups of rows. */
-  readonly Row: RowModels | GroupModel
+  readonly Row: RowModels | RowGroupModel
   /** Set if `select` itself compares its rows with the periods, because their dates are in several columns. */
   readonly comparesPeriods?: true
   /** Enumerated parameters whose value changes the SQL of `select`. */
@@ -79,7 +85,7 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
   /** Called once per query shape. */
   readonly select: (query: QueryShape<Query, ShapedBy>, clauses: ListClauses) => Statement.Statement<object>
   /** The argument of SQL's `count`, if a result is a group of rows. `select` adds its columns after the record. */
-  readonly counted?: Statement.Fragment
+  readonly countedExpression?: Statement.Fragment
   /** Returns the `message` of the JSON envelope for the rows of a page. */
   readonly message?: (rows: ReadonlyArray<RowRecord>) => string | undefined
 }
@@ -87,9 +93,9 @@ export interface ListDefinition<Query extends PageQuery, ShapedBy extends keyof 
 export interface ListQuery<Query> {
   readonly readPage: (
     query: Query,
-    format: ListFormat,
+    format: PageFormat,
   ) => Effect.Effect<ResponseContent, DataRefreshing | DatabasePoolTimeout>
-  /** The statement that reads the rows in the range from `getRowRange`, in order. */
+  /** The statement that reads the rows in the range from `getPageRowRange`, in order. */
   readonly compilePage: (query: Query) => CompiledStatement
   /** The statement that reads all rows, in order. */
   readonly compileExport: (query: Query) => CompiledStatement
@@ -103,7 +109,7 @@ export interface ListQuery<Query> {
 }
 
 /** A list whose queries follow lineages. */
-export interface FollowedListQuery<Query> extends ListQuery<Query> {
+export interface LineageFollowingListQuery<Query> extends ListQuery<Query> {
   readonly follow: (lineages: ReadonlyArray<CompanyLineage>) => FollowedLineages
 }
 
@@ -127,8 +133,8 @@ const needsCustomPlan = (query: PageQuery) => {
   return !sent.includes("ticker") && sent.some((name) => !unfilteredParameters.has(name))
 }
 
-const makeResultEncoder = (row: RowModels | GroupModel, added: ReadonlyArray<AddedColumn>) =>
-  "makeEncoder" in row ? row.makeEncoder(added) : makeRowResultEncoder(addColumns(row, added))
+const makeResultEncoder = (row: RowModels | RowGroupModel, added: ReadonlyArray<AddedColumn>) =>
+  "makeEncoder" in row ? row.makeEncoder(added) : makeSingleRowResultEncoder(addColumnsToModels(row, added))
 
 /**
  * Memory for compiled statements, about 2,000 of them. Clients choose the filters, so the number of shapes has no
@@ -153,27 +159,27 @@ interface PageShape {
   readonly countsOutside: boolean
 }
 
-const hasGaps = ({ followed }: Partial<FollowedQuery>) => followed !== undefined && followed.gaps.length > 0
+const hasGaps = ({ followed }: Partial<WithFollowedLineages>) => followed !== undefined && followed.gaps.length > 0
 
-const getPageShape = (query: PageQuery & Partial<FollowedQuery>, purpose: Purpose): PageShape => {
-  const { limit, offset } = getRowRange(purpose === "page" ? query : { ...query, limit: "all" })
+const getPageShape = (query: PageQuery & Partial<WithFollowedLineages>, purpose: Purpose): PageShape => {
+  const { limit, offset } = getPageRowRange(purpose === "page" ? query : { ...query, limit: "all" })
   const countsOutside = purpose === "page" && hasGaps(query)
   return { purpose, limit, hasOffset: offset > 0, isDeep: offset >= minDeepOffset, countsOutside }
 }
 
-const offset = new Parameter((query: DecodedListQuery) => getRowRange(query).offset)
-const noOffset = new Parameter(() => 0)
+const offset = new StatementParameter((query: DecodedListQuery) => getPageRowRange(query).offset)
+const noOffset = new StatementParameter(() => 0)
 
 const toDecodedQuery = (query: PageQuery): DecodedListQuery => ({ ...query })
 
 /** Properties of a query that are not parameters of its statement, or that are part of its page shape. */
 const otherProperties = new Set(["page", "limit", "format", "follow_lineage", "provenance", "as_of", "cik", "followed"])
 
-const periods = new Parameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
+const periods = new StatementParameter(({ followed }: DecodedListQuery) => followed?.periods ?? [])
 
-const gaps = new Parameter(({ followed }: DecodedListQuery) => followed?.gaps ?? [])
+const gaps = new StatementParameter(({ followed }: DecodedListQuery) => followed?.gaps ?? [])
 
-const companies = new Parameter(({ followed }: DecodedListQuery) =>
+const companies = new StatementParameter(({ followed }: DecodedListQuery) =>
   arrayParameter(followed?.names.map((_, company) => String(company)) ?? [], OID.text)
 )
 
@@ -184,7 +190,7 @@ const makeShape = <Query, ShapedBy extends keyof Query>(query: DecodedQuery, sha
   Object.fromEntries(
     Object.entries(query).filter(([, value]) => value !== undefined).map(([name, value]) => [
       name,
-      shapedBy.has(name) ? value : new Parameter((sent: DecodedListQuery) => sent[name]),
+      shapedBy.has(name) ? value : new StatementParameter((sent: DecodedListQuery) => sent[name]),
     ]),
   ) as QueryShape<Query, ShapedBy>
 
@@ -211,13 +217,13 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     definition: ListDefinition<Query, ShapedBy>,
     added: ReadonlyArray<AddedColumn>,
   ) => {
-    const { Query = { fields: {} }, Row, counted = sql.literal("*"), message, select } = definition
+    const { Query = { fields: {} }, Row, countedExpression = sql.literal("*"), message, select } = definition
     const listId = listCount++
     const isFollowed = added.includes("lineage_ticker")
     const results = makeResultEncoder(Row, added)
     const columns = sql.literal(results.selection)
-    const getConditions = compileConditions(sql, Query)
-    const describeLiterals = makeLiteralDescriber(Query)
+    const getConditions = compileFilterConditions(sql, Query)
+    const describeLiterals = makeLiteralConditionDescriber(Query)
     const shapedBy = new Set<PropertyKey>(definition.shapedBy)
 
     /** Describes everything that the SQL depends on. The result contains no client-supplied text. */
@@ -228,7 +234,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
         if (value === undefined || otherProperties.has(name)) continue
         key += ` ${name}`
         if (shapedBy.has(name)) key += `=${value}`
-        else if (Array.isArray(value) && !(isFollowed && name === "ticker")) key += `[${countListParameters(value)}]`
+        else if (Array.isArray(value) && !(isFollowed && name === "ticker")) key += `[${padParameterCount(value)}]`
       }
       return key
     }
@@ -236,7 +242,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
     interface RowClauses {
       readonly columns: Statement.Fragment
       readonly page: PageClauses
-      readonly period: PeriodClauses | undefined
+      readonly period: SymbolPeriodClauses | undefined
     }
 
     const buildRows = (query: DecodedQuery, { columns, page, period }: RowClauses) => {
@@ -259,7 +265,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       const rows = buildRows(query, {
         columns: sql.literal("lineage_ticker"),
         page: { ...page, offset: noOffset, isDeep: false },
-        period: makePeriodClauses(sql, gaps, {
+        period: makeSymbolPeriodClauses(sql, gaps, {
           rowDate: results.rowDate,
           areGaps: true,
           orderAndLimit: limitOnly,
@@ -267,7 +273,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
         }),
       })
       return sql`array(
-        select (select count(${counted}) from (${rows}) as list)
+        select (select count(${countedExpression}) from (${rows}) as list)
         from unnest((select ${companies}::text[])) with ordinality as requested (company, position) order by position
       )`
     }
@@ -288,7 +294,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
         offset: hasOffset ? offset : noOffset,
         isDeep,
       }
-      const period = !isFollowed ? undefined : makePeriodClauses(sql, periods, {
+      const period = !isFollowed ? undefined : makeSymbolPeriodClauses(sql, periods, {
         rowDate: results.rowDate,
         areGaps: false,
         orderAndLimit: page.orderUpToPage,
@@ -299,7 +305,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
         page,
         period,
       })
-      return isCount ? sql`select count(${counted}) as total from (${rows}) as list` : rows
+      return isCount ? sql`select count(${countedExpression}) as total from (${rows}) as list` : rows
     }
 
     const compile = (query: Query, purpose: Purpose) => {
@@ -333,8 +339,8 @@ export const makeListQueryCompiler = Effect.gen(function* () {
 
     return {
       readRows,
-      encodePage: (query: Query, format: ListFormat, rows: Rows) =>
-        encodeListPage(query, { results, format, rows: toRecords(rows), message }),
+      encodePage: (query: Query, format: PageFormat, rows: Rows) =>
+        encodeListPage(query, { results, format, rows: toRowRecords(rows), message }),
       compilePage,
       compileExport: (query: Query) => compile(query, "export"),
       compileCount,
@@ -361,8 +367,8 @@ export const makeListQueryCompiler = Effect.gen(function* () {
   const makeFollowedListQuery = <Query extends PageQuery, ShapedBy extends keyof Query>(
     definition: ListDefinition<Query, ShapedBy>,
     added: ReadonlyArray<PlainColumn>,
-  ): FollowedListQuery<Query & FollowedQuery> => {
-    type Followed = Query & FollowedQuery
+  ): LineageFollowingListQuery<Query & WithFollowedLineages> => {
+    type Followed = Query & WithFollowedLineages
     const list = compileList<Followed, ShapedBy>(definition, [...added, "lineage_ticker"])
     const makeHeaders = ({ followed }: Followed, outside: ReadonlyArray<number>) => ({
       "X-Lineage": formatLineageHeader(followed, outside),
@@ -374,7 +380,7 @@ export const makeListQueryCompiler = Effect.gen(function* () {
       row === undefined || !hasGaps(query)
         ? readHeaders(query)
         : Effect.succeed(makeHeaders(query, toCompanyCounts(row[1])))
-    const readPage = (query: Followed, format: ListFormat) =>
+    const readPage = (query: Followed, format: PageFormat) =>
       Effect.flatMap(list.readRows(query), (rows) => {
         const content = list.encodePage(query, format, rows)
         return Effect.map(findHeaders(query, rows), (headers) => ({ ...content, headers }))

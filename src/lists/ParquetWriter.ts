@@ -20,12 +20,12 @@ import {
   type FieldPositions,
   findFieldEncoder,
   InvalidRow,
-  isNullable,
+  isNullableSchema,
   makeFieldFinder,
   makeSchemaEncoder,
   type RowModel,
   type RowModels,
-  toArray,
+  toModelArray,
 } from "../rows/RowEncoder.ts"
 import { readInt32, type RowRecord } from "../rows/RowRecord.ts"
 
@@ -66,10 +66,10 @@ interface Column {
 
 const findColumns = (models: RowModels, names: ReadonlyArray<string>): ReadonlyArray<Column> =>
   names.map((name) => {
-    const schemas = toArray(models).map((model) => name in model.json.fields ? model.fields[name] : undefined)
+    const schemas = toModelArray(models).map((model) => name in model.json.fields ? model.fields[name] : undefined)
     const [first] = schemas.flatMap((schema) => schema ?? [])
     if (first === undefined) throw new InvalidRow({ message: `No model has the column ${name}` })
-    const isOptional = schemas.some((schema) => schema === undefined || isNullable(schema.ast))
+    const isOptional = schemas.some((schema) => schema === undefined || isNullableSchema(schema.ast))
     return { name, field: findParquetField(first), isOptional }
   })
 
@@ -94,7 +94,7 @@ const makeValueReader = (model: RowModel, name: string, index: number, fields: F
   if (json === undefined || select === undefined) return readNothing
   const { parse, read } = findParquetField(select)
   const encode = makeSchemaEncoder(index, fields, select, json)
-  const canBeNull = isNullable(select.ast)
+  const canBeNull = isNullableSchema(select.ast)
   return () => {
     const size = fields.sizes[index] ?? -1
     if (size < 0 && canBeNull) return null
@@ -219,7 +219,7 @@ export const makeParquetWriter = (
   ]
   const findPath = schemaPathResolver(schema)
   const { fields, find, release } = makeFieldFinder(models, names)
-  const readers = toArray(models).map((model) =>
+  const readers = toModelArray(models).map((model) =>
     names.map((name, index) => makeValueReader(model, name, index, fields))
   )
   const findModel = makeModelFinder(readers)

@@ -5,13 +5,13 @@
 import { Function } from "effect"
 import type { SqlClient, Statement } from "effect/sql"
 import { arrayParameter, OID } from "../db/ArrayParameters.ts"
-import { fieldTypes } from "../rows/FieldEncoders.ts"
+import { postgresTypeIds } from "../rows/FieldEncoders.ts"
 import type { RowDate } from "../rows/RowEncoder.ts"
 import type { QueryParameter } from "./Conditions.ts"
 import type { FollowedInterval } from "./FollowedLineages.ts"
 
 /** SQL fragments of a statement that reads the rows of each period. */
-export interface PeriodClauses {
+export interface SymbolPeriodClauses {
   /** Whether the intervals are the gaps between periods, whose rows are only counted. */
   readonly areGaps: boolean
   /** The intervals as a table for `from`: `period (lineage_ticker, symbol, starts, ends, rank)`. Join it laterally. */
@@ -32,24 +32,24 @@ interface DateRange {
   readonly end: Statement.Fragment
 }
 
-export const isInRange = (sql: SqlClient.SqlClient, { date, end, start }: DateRange) =>
+export const buildDateRangeCondition = (sql: SqlClient.SqlClient, { date, end, start }: DateRange) =>
   sql`${date} >= ${start} and ${date} < ${end}`
 
 /**
- * Like `isInRange`, for a list that is not sorted by the date. Its pages must not use an index on the date, because
+ * Like `buildDateRangeCondition`, for a list that is not sorted by the date. Its pages must not use an index on the date, because
  * PostgreSQL would read and sort the whole range. Counts may, with the partial index of migration 44.
  */
-export const isInUnsortedRange = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
+export const buildUnsortedDateRangeCondition = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
   const { date, end, start } = range
   return isCount
-    ? sql`${isInRange(sql, range)} and ${date} > '-infinity'`
+    ? sql`${buildDateRangeCondition(sql, range)} and ${date} > '-infinity'`
     : sql`case when ${date} >= ${start} then ${date} < ${end} else false end`
 }
 
 /** Returns the days of the period, to be compared with the date of a row. */
 const toRange = (sql: SqlClient.SqlClient, { column, type }: RowDate): DateRange => {
   const midnight = (day: string) =>
-    sql.literal(type === fieldTypes.date ? day : `${day}::timestamp at time zone interval '-05:00'`)
+    sql.literal(type === postgresTypeIds.date ? day : `${day}::timestamp at time zone interval '-05:00'`)
   return { date: sql`${sql(column)}`, start: midnight("starts"), end: midnight("ends") }
 }
 
@@ -65,20 +65,20 @@ const toArrays = Function.memoize((intervals: ReadonlyArray<FollowedInterval>) =
   }
 })
 
-export interface PeriodClauseOptions {
+export interface SymbolPeriodClauseOptions {
   readonly areGaps: boolean
   /** Undefined if the rows have no date. */
   readonly rowDate: RowDate | undefined
-  readonly orderAndLimit: PeriodClauses["orderAndLimit"]
+  readonly orderAndLimit: SymbolPeriodClauses["orderAndLimit"]
   /** A `where` or `order by` clause that selects or sorts the intervals. */
   readonly selection: string
 }
 
-export const makePeriodClauses = (
+export const makeSymbolPeriodClauses = (
   sql: SqlClient.SqlClient,
   intervals: QueryParameter<ReadonlyArray<FollowedInterval>>,
-  { areGaps, orderAndLimit, rowDate, selection }: PeriodClauseOptions,
-): PeriodClauses => {
+  { areGaps, orderAndLimit, rowDate, selection }: SymbolPeriodClauseOptions,
+): SymbolPeriodClauses => {
   // In subqueries, because PostgreSQL would otherwise plan each execution anew for the number of intervals.
   const array = (name: keyof FollowedInterval, type: string) =>
     sql`(select ${intervals.map((all) => toArrays(all)[name])}::${sql.literal(type)}[])`
@@ -89,7 +89,7 @@ export const makePeriodClauses = (
   }
   const isOfSymbol = sql`ticker = symbol`
   const range = rowDate === undefined ? undefined : toRange(sql, rowDate)
-  const where = range === undefined ? isOfSymbol : sql`${isOfSymbol} and ${isInRange(sql, range)}`
+  const where = range === undefined ? isOfSymbol : sql`${isOfSymbol} and ${buildDateRangeCondition(sql, range)}`
   return {
     areGaps,
     from: sql`(
@@ -102,7 +102,7 @@ export const makePeriodClauses = (
     whereInOrder: (order) =>
       range === undefined || isSortedByDate(order)
         ? where
-        : sql`${isOfSymbol} and ${isInUnsortedRange(sql, range, areGaps)}`,
+        : sql`${isOfSymbol} and ${buildUnsortedDateRangeCondition(sql, range, areGaps)}`,
     orderAndLimit,
     mergeOrder: (order) => isSortedByDate(order) ? sql`period.rank, ${order}` : order,
   }

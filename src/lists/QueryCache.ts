@@ -13,8 +13,8 @@ import { RequestContext } from "../http/RequestContext.ts"
 import { registerGauge } from "../observability/CallbackMetrics.ts"
 import { digestHeaderName, formatDigest, listContentTypes, makeFileHeaders } from "../rows/ListFormats.ts"
 import { type AnnotatedEndpoint, getEndpointTables } from "../rules/EndpointAnnotations.ts"
-import { makeUnpagedContent, type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
-import { PastMoment } from "../rules/Dates.ts"
+import { encodeUnpagedResponse, type ResponseContent, setPageMetadata } from "../rules/Paging.ts"
+import { AsOfTime } from "../rules/Dates.ts"
 import { DatasetVersions } from "./DatasetVersions.ts"
 
 /** The maximum size of each cache, query and response: half of `CACHE_MEGABYTES`. 0 turns both off. */
@@ -173,7 +173,7 @@ export class QueryCache extends Context.Service<QueryCache, {
         return (query: Query) =>
           Effect.withFiber<HttpServerResponse.HttpServerResponse, E, HttpServerRequest.HttpServerRequest>((fiber) => {
             const context = fiber.getRef(RequestContext)
-            const moment = fiber.getRef(PastMoment)
+            const moment = fiber.getRef(AsOfTime)
             return Effect.flatMap(getResult(query, context, moment), (result) => respond(result, context, moment))
           })
       }
@@ -223,8 +223,8 @@ export const respondUncached = (content: ResponseContent) =>
   })
 
 /** Returns a function that responds with one object that is not a list, such as the account. */
-export const makeObjectResponder = <Value>(schema: Schema.Codec<Value, unknown>) => {
+export const makeUncachedObjectResponder = <Value>(schema: Schema.Codec<Value, unknown>) => {
   const encode = Schema.encodeEffect(Schema.toCodecJson(schema))
   return (value: Value) =>
-    Effect.flatMap(Effect.orDie(encode(value)), (encoded) => respondUncached(makeUnpagedContent(encoded, 1)))
+    Effect.flatMap(Effect.orDie(encode(value)), (encoded) => respondUncached(encodeUnpagedResponse(encoded, 1)))
 }

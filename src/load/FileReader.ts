@@ -3,7 +3,7 @@ import * as NodeStream from "@effect/platform-node/NodeStream"
 import { Effect, FileSystem, Path, type PlatformError, Predicate, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { createGunzip } from "node:zlib"
-import { Progress } from "../observability/Progress.ts"
+import { OperationProgress } from "../observability/Progress.ts"
 
 /** A row before validation: the text of each cell, a list of texts, or null. */
 export type RowCells = { readonly [column: string]: string | ReadonlyArray<string> | null | undefined }
@@ -23,7 +23,7 @@ export interface ParsedRow {
 }
 
 /** Validates the column names in a CSV header. */
-export type CheckHeader = (names: ReadonlyArray<string>) => ReadonlyArray<CellProblem>
+export type CsvHeaderCheck = (names: ReadonlyArray<string>) => ReadonlyArray<CellProblem>
 
 export class UnreadableFile
   extends Schema.TaggedError<UnreadableFile>()("UnreadableFile", { message: Schema.String }) {}
@@ -89,7 +89,7 @@ const readCsv = <R>(
   path: string,
   text: Stream.Stream<string, UnreadableFile, R>,
   listColumns: ReadonlySet<string>,
-  checkHeader: CheckHeader,
+  checkHeader: CsvHeaderCheck,
 ): Stream.Stream<ParsedRow, UnreadableFile, R> =>
   Stream.suspend(() => {
     let header: ReadonlyArray<string> | undefined
@@ -210,7 +210,7 @@ const decodeUtf8 = (path: string) => <R>(bytes: Stream.Stream<Uint8Array, Unread
 /** Reads a file as text and reports the bytes read so far as progress. */
 const readText = Effect.fnUntraced(function* (path: string, size: number) {
   const fs = yield* FileSystem.FileSystem
-  const progress = yield* Progress
+  const progress = yield* OperationProgress
   Object.assign(progress, { done: 0, total: size > 0 ? size : undefined })
   return fs.stream(path).pipe(
     Stream.mapError(makeFileError(path)),
@@ -228,7 +228,7 @@ const readText = Effect.fnUntraced(function* (path: string, size: number) {
 export const readFileRows = (
   path: string,
   listColumns: ReadonlySet<string>,
-  checkHeader: CheckHeader = () => [],
+  checkHeader: CsvHeaderCheck = () => [],
 ): Stream.Stream<ParsedRow, UnreadableFile, FileSystem.FileSystem | Path.Path> => {
   const name = path.replace(/\.gz$/, "")
   return Stream.unwrap(Effect.map(readSize(path), (size) => {

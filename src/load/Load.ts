@@ -4,20 +4,20 @@
  */
 import { Array, Data, Effect, Ref, Schema, Stream } from "effect"
 import { SqlClient } from "effect/sql"
-import { formatCount } from "../cli/terminal/TerminalText.ts"
-import { Progress } from "../observability/Progress.ts"
+import { formatCountWithNoun } from "../cli/terminal/TerminalText.ts"
+import { OperationProgress } from "../observability/Progress.ts"
 import { type LoadableDataset, requireDataset } from "./Datasets.ts"
 import { readFileRows } from "./FileReader.ts"
 import {
   acquireLoadLock,
   addUniqueKey,
-  analyze,
+  analyzeTable,
   createIncompleteStagingTable,
   createStagingTable,
   deleteOtherRows,
   dropStagingTable,
-  findNewLines,
-  lineColumn,
+  findLinesWithNewKeys,
+  lineNumberColumn,
   type LoadColumn,
   lockAgainstWriters,
   makeRowInserter,
@@ -30,8 +30,8 @@ import {
   type CellError,
   makeInvalidRowsError,
   makeRowValidator,
-  maxReportedRows,
-  missingInNewRow,
+  maxReportedBadRows,
+  missingInNewRowReason,
   type ValidRow,
 } from "./RowValidation.ts"
 
@@ -82,7 +82,7 @@ const maxExamples = 3
 const formatWarning = ({ count, examples }: UnreachableRows, { table }: LoadableDataset) => {
   if (count === 0) return undefined
   const list = `${examples.join(", ")}${count > examples.length ? ", …" : ""}`
-  return `Warning: ${formatCount(count, "row")} of ${table} with symbols longer than 6 characters (${list}). ` +
+  return `Warning: ${formatCountWithNoun(count, "row")} of ${table} with symbols longer than 6 characters (${list}). ` +
     "Requests to /v1/ticker-changes accept at most 6 characters, so they cannot reach these rows."
 }
 
@@ -112,7 +112,7 @@ const fillTable = Effect.fnUntraced(
     task: LoadTask,
     insertedRows: Ref.Ref<number>,
   ) {
-    const progress = yield* Progress
+    const progress = yield* OperationProgress
     const insert = yield* makeRowInserter(target, columns, dataset)
     const { checkHeader, getOmitted, validateRow } = makeRowValidator(dataset, {
       mayOmitColumns: task.append && task.keepOmitted === true,
@@ -151,7 +151,7 @@ const fillTable = Effect.fnUntraced(
       Stream.map((rows) => Array.separate(rows.map(validateRow))),
       // Reads and validates the next batch while PostgreSQL inserts this one.
       Stream.buffer({ capacity: 1 }),
-      Stream.takeWhile(() => badRows.length <= maxReportedRows),
+      Stream.takeWhile(() => badRows.length <= maxReportedBadRows),
       Stream.runForEach(insertBatch),
     )
     if (badRows.length > 0) return yield* makeInvalidRowsError(task.file, dataset.table, badRows)
@@ -167,7 +167,7 @@ class CheckPassed extends Data.TaggedError("CheckPassed")<{ readonly result: Loa
 class MergeUnneeded extends Data.TaggedError("MergeUnneeded")<{ readonly merged: MergeCounts }> {}
 
 const startNextStep = (name: string) =>
-  Effect.map(Progress, (progress) => {
+  Effect.map(OperationProgress, (progress) => {
     Object.assign(progress, { label: `${progress.label}: ${name}`, done: 0, total: undefined, count: 0 })
   })
 
@@ -184,9 +184,17 @@ const refuseIncompleteRows = Effect.fnUntraced(
       omitted.includes(name) && !is_nullable && default_value === null
     )
     if (required.length === 0) return
-    const lines = yield* findNewLines(`loading.${table}`, `public.${table}`, columns, dataset, maxReportedRows + 1)
+    const lines = yield* findLinesWithNewKeys(
+      `loading.${table}`,
+      `public.${table}`,
+      columns,
+      dataset,
+      maxReportedBadRows + 1,
+    )
     if (lines.length === 0) return
-    const badRows = lines.map((line) => required.map(({ name }) => ({ line, column: name, reason: missingInNewRow })))
+    const badRows = lines.map((line) =>
+      required.map(({ name }) => ({ line, column: name, reason: missingInNewRowReason }))
+    )
     return yield* makeInvalidRowsError(file, table, badRows)
   },
 )
@@ -209,13 +217,13 @@ const loadRows = Effect.fnUntraced(
     yield* addUniqueKey(dataset)
     const stagedColumns = [
       ...columns.map((column) => toStagedColumn(column, task)),
-      ...(keepOmitted ? [lineColumn] : []),
+      ...(keepOmitted ? [lineNumberColumn] : []),
     ]
     const { counts, omitted } = yield* fillTable(source, stagedColumns, dataset, task, insertedRows)
     if (!task.append && task.check === true) return counts
     yield* refuseIncompleteRows(columns, omitted, dataset, task)
     yield* startNextStep("merging")
-    yield* analyze(source)
+    yield* analyzeTable(source)
     const merge = Effect.gen(function* () {
       if (!task.append) yield* lockAgainstWriters(table)
       const removed = task.append ? 0 : yield* deleteOtherRows(source, target, columns, dataset)
@@ -228,7 +236,7 @@ const loadRows = Effect.fnUntraced(
       Effect.catchTag("MergeUnneeded", ({ merged }) => Effect.succeed({ merged, changes: 0 })),
     )
     if (!task.append) yield* validateConstraints(target)
-    if (changes > counts.rows / 10) yield* analyze(target)
+    if (changes > counts.rows / 10) yield* analyzeTable(target)
     yield* dropStagingTable(table)
     return task.append ? { ...counts, merged } : counts
   },
@@ -239,7 +247,7 @@ export const loadFile = Effect.fnUntraced(function* (task: LoadTask, insertedRow
   const sql = yield* SqlClient.SqlClient
   const dataset = yield* requireDataset(task.dataset)
   const { table } = dataset
-  Object.assign(yield* Progress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
+  Object.assign(yield* OperationProgress, { label: table, done: 0, total: undefined, count: 0, unit: "rows" })
   return yield* Effect.gen(function* () {
     yield* acquireLoadLock(table)
     if (task.onCommit !== undefined) yield* sql.afterCommit(task.onCommit)

@@ -71,7 +71,7 @@ export const createStagingTable = Effect.fnUntraced(function* (table: string) {
 })
 
 /** Column with a row's line number in the file. Only a staging table for incomplete rows has it. */
-export const lineColumn: LoadColumn = {
+export const lineNumberColumn: LoadColumn = {
   name: "line in the file",
   type: "bigint",
   is_list: false,
@@ -84,7 +84,9 @@ export const createIncompleteStagingTable = Effect.fnUntraced(function* (table: 
   const sql = yield* SqlClient.SqlClient
   yield* sql`create table ${sql("loading")}.${sql(table)} (like ${sql("public")}.${sql(table)})`
   yield* sql`
-    alter table ${sql("loading")}.${sql(table)} add column ${sql(lineColumn.name)} ${sql.literal(lineColumn.type)}
+    alter table ${sql("loading")}.${sql(table)} add column ${sql(lineNumberColumn.name)} ${
+    sql.literal(lineNumberColumn.type)
+  }
   `
   yield* runGenerated(sql`
     select format('alter table loading.%I alter %I drop not null', ${table}::text, attname) as statement
@@ -142,7 +144,7 @@ export const makeRowInserter = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
     const otherNames = names.filter((name) => !key.includes(name))
-    const storedNames = names.filter((name) => name !== lineColumn.name)
+    const storedNames = names.filter((name) => name !== lineNumberColumn.name)
     const comparedNames = storedNames.filter((name) => !key.includes(name))
     const arrays = columns.map((_, index) => `$${index + 1}::text[]`).join(", ")
     const given = `select ${columns.map((column) => `${convertCell(column)} as "${column.name}"`).join(", ")}, line
@@ -169,7 +171,7 @@ export const makeRowInserter = Effect.fnUntraced(
     return Effect.fnUntraced(function* (batch: ReadonlyArray<ValidRow>) {
       const parameters = names.map((name) =>
         arrayParameter(
-          batch.map(({ cells, line }) => name === lineColumn.name ? String(line) : encodeCell(cells[name])),
+          batch.map(({ cells, line }) => name === lineNumberColumn.name ? String(line) : encodeCell(cells[name])),
           OID.text,
         )
       )
@@ -200,7 +202,7 @@ const matchKey = (columns: ReadonlyArray<LoadColumn>, { key }: LoadableDataset) 
   ).join(" and ")
 
 /** Returns the line numbers of the first rows in `source` whose keys are not in `target`. */
-export const findNewLines = Effect.fnUntraced(
+export const findLinesWithNewKeys = Effect.fnUntraced(
   function* (
     source: string,
     target: string,
@@ -210,7 +212,7 @@ export const findNewLines = Effect.fnUntraced(
   ) {
     const sql = yield* SqlClient.SqlClient
     const lines = yield* sql.unsafe<{ readonly line: bigint }>(`
-      select "${lineColumn.name}" as line from ${source} as given
+      select "${lineNumberColumn.name}" as line from ${source} as given
       where not exists (select from ${target} as existing where ${matchKey(columns, dataset)})
       order by line limit ${limit}
     `)
@@ -218,7 +220,7 @@ export const findNewLines = Effect.fnUntraced(
   },
 )
 
-export interface MergeOptions {
+export interface MergeRowsOptions {
   /** Existing rows keep the values of these columns. */
   readonly omitted: ReadonlyArray<string>
   /** The dataset's `keepsExisting` applies, and other programs may write to the table at the same time. */
@@ -243,7 +245,7 @@ export const mergeRows = Effect.fnUntraced(
     target: string,
     columns: ReadonlyArray<LoadColumn>,
     dataset: LoadableDataset,
-    { isAppend, omitted }: MergeOptions,
+    { isAppend, omitted }: MergeRowsOptions,
   ) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => name)
@@ -339,7 +341,7 @@ export const validateConstraints = Effect.fnUntraced(function* (table: string) {
 })
 
 /** Updates the planner's statistics of a table that was just filled, instead of waiting for autovacuum. */
-export const analyze = Effect.fnUntraced(function* (table: string) {
+export const analyzeTable = Effect.fnUntraced(function* (table: string) {
   const sql = yield* SqlClient.SqlClient
   yield* sql.unsafe(`analyze ${table}`)
 })

@@ -3,10 +3,16 @@ import { Option, Result, Schema } from "effect"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { type FieldErrorReason, makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
 import type { LoadableDataset } from "./Datasets.ts"
-import { type CellProblem, type CheckHeader, invalidListReason, type ParsedRow, type RowCells } from "./FileReader.ts"
+import {
+  type CellProblem,
+  type CsvHeaderCheck,
+  invalidListReason,
+  type ParsedRow,
+  type RowCells,
+} from "./FileReader.ts"
 
 /** Number of bad rows that an error message lists. Reading stops once more bad rows are found. */
-export const maxReportedRows = 20
+export const maxReportedBadRows = 20
 
 /** One error in one cell of a file. */
 export interface CellError {
@@ -33,7 +39,7 @@ const wording = {
 }
 
 /** The reason for a required column that the file omits. */
-export const missingInNewRow = "is missing, and no existing row has this key"
+export const missingInNewRowReason = "is missing, and no existing row has this key"
 
 const formatReasons = makeValidationReasonFormatter(wording)
 
@@ -116,7 +122,7 @@ export const makeRowValidator = (dataset: LoadableDataset, { mayOmitColumns = fa
       onSome: (column) => `${wording.unexpected}; did you mean ${column}?`,
     })
 
-  const checkHeader: CheckHeader = (names) => {
+  const checkHeader: CsvHeaderCheck = (names) => {
     if (isUnread) omitColumnsExcept(names)
     const unknown = names.filter((name) => !Object.hasOwn(row.fields, name))
     // A misspelled column is reported once, as unknown, and not again as missing.
@@ -156,10 +162,12 @@ const isRepeatedColumn = ({ column, reason }: CellError, index: number, errors: 
 
 /** Lists the errors of the first bad rows. */
 export const makeInvalidRowsError = (path: string, table: string, badRows: ReadonlyArray<ReadonlyArray<CellError>>) => {
-  const errors = badRows.slice(0, maxReportedRows).flat()
+  const errors = badRows.slice(0, maxReportedBadRows).flat()
   const lines = errors.filter((error, index) => !isRepeatedColumn(error, index, errors)).map((
     { column, line, reason },
   ) => `  line ${line}: ${column === "" ? "the row" : column} ${reason}`)
-  const more = badRows.length > maxReportedRows ? `\n  … only the first ${maxReportedRows} bad rows are shown` : ""
+  const more = badRows.length > maxReportedBadRows
+    ? `\n  … only the first ${maxReportedBadRows} bad rows are shown`
+    : ""
   return new InvalidRows({ message: `${path} was refused and ${table} is unchanged:\n${lines.join("\n")}${more}` })
 }

@@ -131,7 +131,7 @@ export const queueAnnouncements = Effect.fnUntraced(function* (options: Announce
     )))
 })
 
-const Progress = Schema.Struct({
+const AnnouncementProgress = Schema.Struct({
   entry_id: Schema.String,
   queued: Schema.Int,
   sent: Schema.Int,
@@ -144,7 +144,7 @@ export const readAnnouncementProgress = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* SqlSchema.findAll({
     Request: Schema.Void,
-    Result: Progress,
+    Result: AnnouncementProgress,
     execute: () =>
       sql`
         select entry_id, (count(*) filter (where status in ('queued', 'sending', 'handed')))::int as queued,

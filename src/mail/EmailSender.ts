@@ -155,23 +155,23 @@ const pollInterval = Duration.seconds(2)
 /** Maximum number of attempts. With exponential backoff up to `maxRetryDelay`, they take about two days. */
 const maxAttempts = 20
 const maxRetryDelay = Duration.hours(4)
-const maxServerRetryDelay = Duration.minutes(15)
+const maxConnectionRetryDelay = Duration.minutes(15)
 
 /** How long a stopping process waits for the server's reply. */
 const shutdownTimeout = Duration.seconds(8)
 
-const mailsSent = Metric.counter("tickerline_mails_sent_total", {
+const emailsSentTotal = Metric.counter("tickerline_mails_sent_total", {
   description: "Customer emails that the mail server accepted.",
   incremental: true,
 })
-const mailsNotSent = (why: EmailDeliveryError["outcome"]) =>
+const makeFailedAttemptCounter = (why: EmailDeliveryError["outcome"]) =>
   Metric.counter("tickerline_mails_not_sent_total", {
     description: "Failed attempts to send a customer email, by outcome.",
     attributes: { why },
     incremental: true,
   })
 
-const backoff = (first: Duration.Duration, attempt: number, maximum: Duration.Duration) =>
+const computeBackoff = (first: Duration.Duration, attempt: number, maximum: Duration.Duration) =>
   Duration.min(Duration.times(first, 2 ** Math.min(attempt - 1, 40)), maximum)
 
 type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>
@@ -180,7 +180,7 @@ type MailSettings = Option.Option.Value<Effect.Success<typeof loadMailSettings>>
  * Returns a function that sends one claimed email and records the result.
  * That function returns how long to wait before contacting the server again, which is usually zero.
  */
-const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: string) {
+const makeEmailSender = Effect.fnUntraced(function* (settings: MailSettings, holder: string) {
   const { from, retryAfter, unsubscribe, url } = settings
   const { giveUp, markHanded, markSent, postpone } = yield* makeOutboxStatements(holder)
   const deliver = makeSmtpDelivery(url)
@@ -195,7 +195,7 @@ const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: st
     const { attempts, entry_id, mail_id } = email
     const { code, message, outcome } = error
     const name = `Email ${mail_id} (${entry_id})`
-    yield* Metric.update(mailsNotSent(outcome), 1)
+    yield* Metric.update(makeFailedAttemptCounter(outcome), 1)
     if (outcome === "unknown") {
       yield* Effect.logWarning(`${name} was sent, but the server did not reply (${code}). It is not sent again.`)
       yield* record(giveUp(mail_id, "unknown", message))
@@ -209,8 +209,8 @@ const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: st
     const isServerAway = outcome === "away"
     failedConnections = isServerAway ? failedConnections + 1 : 0
     const delay = isServerAway
-      ? backoff(retryAfter, failedConnections, maxServerRetryDelay)
-      : backoff(retryAfter, attempts, maxRetryDelay)
+      ? computeBackoff(retryAfter, failedConnections, maxConnectionRetryDelay)
+      : computeBackoff(retryAfter, attempts, maxRetryDelay)
     yield* Effect.logWarning(`${name} was not sent: ${code}. Next attempt in ${Duration.format(delay)}.`)
     yield* record(postpone(mail_id, Duration.toSeconds(delay), message, !isServerAway))
     return isServerAway ? delay : Duration.zero
@@ -229,18 +229,18 @@ const makeSend = Effect.fnUntraced(function* (settings: MailSettings, holder: st
     if (Option.isSome(error)) return yield* handleFailure(email, error.value)
     failedConnections = 0
     yield* record(markSent(mail_id))
-    yield* Metric.update(mailsSent, 1)
+    yield* Metric.update(emailsSentTotal, 1)
     yield* Effect.logDebug(`Email ${mail_id} (${entry_id}) was sent.`)
     return Duration.zero
   })
 })
 
-const makeRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, isHeld }: JobLease) {
+const makeSenderRun = Effect.fnUntraced(function* (settings: MailSettings, { holder, isHeld }: JobLease) {
   const { acquireLease, claimNext, readState, recoverAbandoned, releaseLease } = yield* makeOutboxStatements(holder)
-  const send = yield* makeSend(settings, holder)
+  const send = yield* makeEmailSender(settings, holder)
   yield* initializeCounters(
-    mailsSent,
-    ...(["away", "later", "refused", "unknown"] as const).map(mailsNotSent),
+    emailsSentTotal,
+    ...(["away", "later", "refused", "unknown"] as const).map(makeFailedAttemptCounter),
   )
   let waiting = 0
   yield* registerGauge({
@@ -321,6 +321,6 @@ export const sendEmailsJob = {
   prepare: (lease) =>
     Effect.flatMap(
       loadMailSettings,
-      (settings) => Effect.transposeOption(Option.map(settings, (found) => makeRun(found, lease))),
+      (settings) => Effect.transposeOption(Option.map(settings, (found) => makeSenderRun(found, lease))),
     ),
 } satisfies Job<Config.ConfigError, SqlClient.SqlClient | Scope.Scope>

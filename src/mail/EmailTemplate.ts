@@ -1,7 +1,7 @@
 /** Renders a changelog entry as an email: §9.6 (notification). */
 import { Option, Schema } from "effect"
 import { escapeXml } from "../changelog/AtomFeed.ts"
-import { isMandatoryNotice } from "../changelog/Changelog.ts"
+import { isEmailMandatory } from "../changelog/Changelog.ts"
 import { type ChangelogEntry, changelogPagePath } from "../changelog/ChangelogEntry.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
 
@@ -64,7 +64,7 @@ export const renderEmail = (
   entry: ChangelogEntry,
   { baseUrl, unsubscribeAddress }: EmailLinks,
 ): EmailContent => {
-  const operational = isMandatoryNotice(entry)
+  const operational = isEmailMandatory(entry)
   const paragraphs = [entry.text, ...(entry.migration === null ? [] : [`What to do: ${entry.migration}`])]
   const facts = listFacts(entry)
   const links = Option.match(baseUrl, {

@@ -91,14 +91,14 @@ type SmtpFailure = Parameters<Parameters<InstanceType<typeof SMTPConnection>["se
 const toSingleLine = (text: string) => text.replaceAll(/[\s\p{Cc}]+/gu, " ").trim().slice(0, 500)
 
 /** Whether the server refused the connection or the sender, so that every other email would fail as well. */
-const concernsSender = (command: string | undefined) =>
+const isSenderRefused = (command: string | undefined) =>
   command === undefined || /^(CONN|API|EHLO|HELO|STARTTLS|AUTH|MAIL FROM)/.test(command)
 
 const makeDeliveryError = (error: SmtpFailure, isHandedOver: boolean) => {
   const { code, command, message, responseCode } = error ?? {}
   const outcome = responseCode === undefined
     ? isHandedOver ? "unknown" : "away"
-    : concernsSender(command)
+    : isSenderRefused(command)
     ? "away"
     : responseCode >= 500
     ? "refused"

@@ -6,7 +6,7 @@ import { makeInternalRequester } from "../http/InternalRequests.ts"
 import { makeRequestContext, RequestContext } from "../http/RequestContext.ts"
 import { McpCaller } from "./McpCaller.ts"
 import { ResultTokensConfig } from "./ResultSize.ts"
-import { failWithResponse, type ToolError } from "./ToolErrors.ts"
+import { failWithApiResponse, type McpToolError } from "./ToolErrors.ts"
 
 export interface ApiResponse {
   readonly headers: Headers.Headers
@@ -16,12 +16,12 @@ export interface ApiResponse {
   readonly request_id: string
 }
 
-export class ApiRequests extends Context.Service<ApiRequests, {
+export class InternalApiClient extends Context.Service<InternalApiClient, {
   /** Sends a GET request with the caller's key. Fails unless the response is 200. */
-  readonly send: (path: string, parameters: URLSearchParams) => Effect.Effect<ApiResponse, ToolError, McpCaller>
+  readonly send: (path: string, parameters: URLSearchParams) => Effect.Effect<ApiResponse, McpToolError, McpCaller>
 }>()("tickerline/mcp/ApiRequests") {
   static readonly layer = Layer.effect(
-    ApiRequests,
+    InternalApiClient,
     Effect.gen(function* () {
       const run = yield* makeInternalRequester
       const clock = yield* Clock.Clock
@@ -42,10 +42,10 @@ export class ApiRequests extends Context.Service<ApiRequests, {
         const inner = HttpServerRequest.fromWeb(new Request("http://localhost/", { headers })).modify({ remoteAddress })
         const response = yield* run(inner, context)
         const text = response.body._tag === "Uint8Array" ? decoder.decode(response.body.body) : ""
-        if (response.status !== 200) return yield* failWithResponse(text, response.headers["retry-after"], maxTokens)
+        if (response.status !== 200) return yield* failWithApiResponse(text, response.headers["retry-after"], maxTokens)
         return { headers: response.headers, text, cached: context.response.cached, request_id: id }
       })
-      return ApiRequests.of({ send })
+      return InternalApiClient.of({ send })
     }),
   )
 }

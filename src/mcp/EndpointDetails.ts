@@ -4,14 +4,14 @@ import { HttpApi } from "effect/http-api"
 import { Api } from "../Api.ts"
 import { type CatalogueEndpoint, catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { ReadsTables, ThirdPartyText, type Tier } from "../rules/EndpointAnnotations.ts"
+import { EndpointTables, ThirdPartyTextColumns, type Tier } from "../rules/EndpointAnnotations.ts"
 import { getListAt, getTextAt, getValueAt } from "../site/browser/json-values.js"
 import {
   describeAllowedValues,
-  describeBounds,
-  entriesAt,
+  describeRangeAndDefault,
+  getEntriesAt,
   listAllowedValues,
-  nonNullAlternatives,
+  listNonNullAlternatives,
   resolveSchemaReference,
 } from "../site/SchemaDescriptions.ts"
 
@@ -39,8 +39,8 @@ const readAnnotations = () => {
     onGroup: () => {},
     onEndpoint: ({ endpoint, mergedAnnotations }) => {
       annotations.set(endpoint.path, {
-        tables: Context.get(mergedAnnotations, ReadsTables),
-        thirdPartyText: Context.get(mergedAnnotations, ThirdPartyText),
+        tables: Context.get(mergedAnnotations, EndpointTables),
+        thirdPartyText: Context.get(mergedAnnotations, ThirdPartyTextColumns),
       })
     },
   })
@@ -64,7 +64,7 @@ const listParameters = (operation: unknown): ReadonlyArray<EndpointParameter> =>
       description: joinSentences(
         getTextAt(parameter, "description") ?? "",
         describeAllowedValues(listAllowedValues(schema)),
-        describeBounds(schema),
+        describeRangeAndDefault(schema),
       ),
     }]
   })
@@ -74,11 +74,11 @@ const listColumns = (operation: unknown) => {
     getValueAt(operation, "responses", "200", "content", "application/json", "schema"),
   )
   const items = getValueAt(body, "properties", "results", "items")
-  const columns = nonNullAlternatives(items).flatMap((row) => entriesAt(row, "properties"))
+  const columns = listNonNullAlternatives(items).flatMap((row) => getEntriesAt(row, "properties"))
   return Array.from(new Map(columns), ([name, schema]) => ({
     name,
     description: getTextAt(resolveSchemaReference(schema), "description") ??
-      nonNullAlternatives(schema).map((option) => getTextAt(option, "description")).find((text) =>
+      listNonNullAlternatives(schema).map((option) => getTextAt(option, "description")).find((text) =>
         text !== undefined
       ) ??
       "",

@@ -1,13 +1,18 @@
 /** The tool `estimate`: what a request would cost (D28, estimates), from `/estimate`. */
 import { Effect, Schema } from "effect"
 import { CostEstimate } from "../catalogue/Api.ts"
-import { ApiRequests } from "./ApiRequests.ts"
-import { addDefaultParameters, requestArguments, requireEndpoint, toParameterTexts } from "./QueryTool.ts"
-import { decodeArguments, makeReadOnlyTool } from "./ToolArguments.ts"
+import { InternalApiClient } from "./ApiRequests.ts"
+import {
+  addDefaultParameters,
+  encodeParameterValues,
+  requireQueryableEndpoint,
+  toolRequestArguments,
+} from "./QueryTool.ts"
+import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 
-export const estimatePath = "/estimate"
+export const estimateEndpointPath = "/estimate"
 
-const EstimateArguments = Schema.Struct(requestArguments)
+const EstimateArguments = Schema.Struct(toolRequestArguments)
 
 const EstimateResult = Schema.Struct({
   ...CostEstimate.fields,
@@ -15,7 +20,7 @@ const EstimateResult = Schema.Struct({
   request_id: Schema.String,
 })
 
-export const estimateTool = makeReadOnlyTool("estimate", {
+export const estimateTool = makeReadOnlyMcpTool("estimate", {
   title: "Price of a request",
   description: "Returns the number of rows, the size and the cost of a call of query. Without the parameters limit " +
     "and format, it estimates 50 rows as CSV. It is free. If the call would be refused, the estimate is refused with " +
@@ -31,15 +36,15 @@ const EstimateResponse = Schema.Struct({
 
 const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(EstimateResponse))
 
-export const makeEstimateHandler = Effect.gen(function* () {
-  const { send } = yield* ApiRequests
-  const decode = decodeArguments(EstimateArguments)
+export const makeEstimateToolHandler = Effect.gen(function* () {
+  const { send } = yield* InternalApiClient
+  const decode = makeToolArgumentsDecoder(EstimateArguments)
   return Effect.fnUntraced(function* (sent: unknown) {
     const { endpoint, parameters } = yield* decode(sent)
-    const details = yield* requireEndpoint(endpoint)
-    const sentParameters = addDefaultParameters(details, toParameterTexts(parameters))
+    const details = yield* requireQueryableEndpoint(endpoint)
+    const sentParameters = addDefaultParameters(details, encodeParameterValues(parameters))
     const query = new URLSearchParams({ ...sentParameters, endpoint: details.path })
-    const { request_id, text } = yield* send(estimatePath, query)
+    const { request_id, text } = yield* send(estimateEndpointPath, query)
     const { message, results: [estimate] } = yield* Effect.orDie(decodeResponse(text))
     return { ...estimate, ...(message === undefined ? {} : { message }), request_id }
   })

@@ -6,7 +6,7 @@ import { suggestEndpoint } from "../catalogue/Endpoints.ts"
 import { Tier } from "../rules/EndpointAnnotations.ts"
 import { type EndpointDetails, findQueryableEndpoint, getQueryableEndpoints } from "./EndpointDetails.ts"
 import { McpCaller } from "./McpCaller.ts"
-import { decodeArguments, makeReadOnlyTool } from "./ToolArguments.ts"
+import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 
 const maxMatches = 8
 
@@ -48,7 +48,7 @@ const FindEndpointResult = Schema.Struct({
   message: Schema.optionalKey(Schema.String),
 })
 
-export const findEndpointTool = makeReadOnlyTool("find_endpoint", {
+export const findEndpointTool = makeReadOnlyMcpTool("find_endpoint", {
   title: "Find an endpoint",
   description:
     "Searches the endpoints of Tickerline: market data about listed securities, such as symbol changes, gaps, " +
@@ -90,9 +90,9 @@ const search = (text: string): ReadonlyArray<EndpointDetails> => {
   return scored.filter(({ score }) => score > 0).toSorted(byScore).slice(0, maxMatches).map(({ details }) => details)
 }
 
-export const makeFindEndpointHandler = Effect.gen(function* () {
+export const makeFindEndpointToolHandler = Effect.gen(function* () {
   const { getPricePerGigabyte } = yield* PriceLookup
-  const decode = decodeArguments(FindEndpointArguments)
+  const decode = makeToolArgumentsDecoder(FindEndpointArguments)
 
   const describe = (
     { columns, endpoint: { isPriced, row }, parameters, path, tier }: EndpointDetails,

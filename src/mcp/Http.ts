@@ -7,14 +7,14 @@ import { Authenticator } from "../accounts/keys/AuthenticationMiddleware.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
 import { respondWithError } from "../http/ErrorResponses.ts"
-import { maxBodyBytes, protocolErrorMessages } from "../http/ProtocolErrors.ts"
+import { maxRequestBodyBytes, protocolErrorMessages } from "../http/ProtocolErrors.ts"
 import { RequestContext, setResponseHeaders } from "../http/RequestContext.ts"
 import { mcpPath } from "../http/RequestTarget.ts"
 import { BadRequest, MethodNotAllowed } from "../rules/Errors.ts"
-import { ApiRequests } from "./ApiRequests.ts"
+import { InternalApiClient } from "./ApiRequests.ts"
 import { McpCaller } from "./McpCaller.ts"
 import { findSessionVersion, SessionlessServer } from "./SessionlessServer.ts"
-import { registrations } from "./Tools.ts"
+import { mcpRegistrationsLayer } from "./Tools.ts"
 
 const server = {
   name: "tickerline",
@@ -61,7 +61,7 @@ const preflightResponse = HttpServerResponse.empty({ status: 204, headers: { All
 
 /** Reads the body. If it is too long or cannot be read, fails with the error response. */
 const readBody = Effect.flatMap(HttpServerRequest.HttpServerRequest, ({ text }) => text).pipe(
-  Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxBodyBytes)),
+  Effect.provideService(HttpIncomingMessage.MaxBodySize, ByteSize.bytes(maxRequestBodyBytes)),
   Effect.mapError(({ reason }) => {
     const status = reason._tag === "RequestParseError" && reason.reason === "BodyTooLarge" ? 413 : 400
     return { status, message: protocolErrorMessages[status] ?? "" }
@@ -115,9 +115,9 @@ export const layer = Layer.unwrap(Effect.map(allowedOrigins, (origins) =>
     protocols: [McpProtocol.v2026_07_28, McpProtocol.v2025_11_25, McpProtocol.v2025_06_18],
     allowedOrigins: origins,
     allowSubscriptions: false,
-    registrations,
+    registrations: mcpRegistrationsLayer,
   }))).pipe(
     Layer.provide(admission.layer),
     Layer.provide(SessionlessServer.layer(server).pipe(Layer.provide(McpServer.McpServer.layer))),
-    Layer.provide(ApiRequests.layer),
+    Layer.provide(InternalApiClient.layer),
   )

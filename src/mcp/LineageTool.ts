@@ -1,12 +1,12 @@
 /** The tool `lineage`: the chain of symbol changes of a company (§4.1), from `/v1/ticker-changes`. */
 import { Effect, Schema } from "effect"
 import { ChangeEvent } from "../rules/Errors.ts"
-import { ApiRequests } from "./ApiRequests.ts"
-import { fitRows, ResultTokensConfig } from "./ResultSize.ts"
-import { decodeArguments, makeReadOnlyTool } from "./ToolArguments.ts"
+import { InternalApiClient } from "./ApiRequests.ts"
+import { fitRowsToTokens, ResultTokensConfig } from "./ResultSize.ts"
+import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
 import { TickerChangesResponse } from "../v1/ticker-changes/Api.ts"
 
-export const lineagePath = "/v1/ticker-changes"
+export const lineageEndpointPath = "/v1/ticker-changes"
 
 const LineageArguments = Schema.Struct({
   ticker: Schema.String.annotate({ description: "A current or former symbol.", examples: ["OSTK"] }),
@@ -33,7 +33,7 @@ const LineageResult = Schema.Struct({
   request_id: Schema.String,
 })
 
-export const lineageTool = makeReadOnlyTool("lineage", {
+export const lineageTool = makeReadOnlyMcpTool("lineage", {
   title: "Symbol history of a company",
   description:
     "Returns all symbols that a company has used, with dates, for a current or former symbol. If companies " +
@@ -45,14 +45,14 @@ export const lineageTool = makeReadOnlyTool("lineage", {
 
 const decodeResponse = Schema.decodeEffect(Schema.fromJsonString(TickerChangesResponse))
 
-export const makeLineageHandler = Effect.gen(function* () {
-  const { send } = yield* ApiRequests
+export const makeLineageToolHandler = Effect.gen(function* () {
+  const { send } = yield* InternalApiClient
   const maxTokens = yield* ResultTokensConfig
-  const decode = decodeArguments(LineageArguments)
+  const decode = makeToolArgumentsDecoder(LineageArguments)
   return Effect.fnUntraced(function* (sent: unknown) {
-    const { headers, request_id, text } = yield* send(lineagePath, new URLSearchParams(yield* decode(sent)))
+    const { headers, request_id, text } = yield* send(lineageEndpointPath, new URLSearchParams(yield* decode(sent)))
     const { results: [chain] } = yield* Effect.orDie(decodeResponse(text))
-    const newest = fitRows(chain.history.toReversed(), maxTokens).rows.length
+    const newest = fitRowsToTokens(chain.history.toReversed(), maxTokens).rows.length
     const history = chain.history.slice(-newest)
     const truncated = history.length < chain.history.length
     return { ...chain, history, truncated, cost_microdollars: Number(headers["x-cost-microdollars"] ?? 0), request_id }

@@ -3,12 +3,12 @@ import { Array, DateTime, Effect, Option, Order, Predicate, Schema } from "effec
 import { makeNotFoundError } from "../http/UnroutedResponses.ts"
 import { findEndpoint } from "../catalogue/Endpoints.ts"
 import { DatasetVersions } from "../lists/DatasetVersions.ts"
-import { ApiRequests, type ApiResponse } from "./ApiRequests.ts"
+import { type ApiResponse, InternalApiClient } from "./ApiRequests.ts"
 import { joinCsvCells, splitCsvCells, splitCsvRecords } from "./CsvRecords.ts"
 import { type EndpointDetails, findQueryableEndpoint } from "./EndpointDetails.ts"
-import { estimateTokens, fitRows, ResultTokensConfig } from "./ResultSize.ts"
-import { decodeArguments, makeReadOnlyTool } from "./ToolArguments.ts"
-import { failArgument, failTool } from "./ToolErrors.ts"
+import { estimateTokens, fitRowsToTokens, ResultTokensConfig } from "./ResultSize.ts"
+import { makeReadOnlyMcpTool, makeToolArgumentsDecoder } from "./ToolArguments.ts"
+import { failWithInvalidArgument, failWithToolError } from "./ToolErrors.ts"
 
 const maxRows = 50
 
@@ -20,7 +20,7 @@ const ParameterValue = Schema.Union([
 ])
 
 /** The path of an endpoint and its parameters, which `query` and `estimate` accept. */
-export const requestArguments = {
+export const toolRequestArguments = {
   endpoint: Schema.String.annotate({ description: "A path that find_endpoint returns, such as /v1/news." }),
   parameters: Schema.optionalKey(
     Schema.Record(Schema.String, ParameterValue).annotate({
@@ -34,8 +34,8 @@ const Format = Schema.Literals(["csv", "json"])
 const Count = Schema.Int.check(Schema.isGreaterThanOrEqualTo(0))
 
 const QueryArguments = Schema.Struct({
-  endpoint: Schema.optionalKey(requestArguments.endpoint),
-  parameters: requestArguments.parameters,
+  endpoint: Schema.optionalKey(toolRequestArguments.endpoint),
+  parameters: toolRequestArguments.parameters,
   format: Schema.optionalKey(
     Format.annotate({
       description: "csv (the default) needs the fewest tokens and costs least. json is useful for nested rows.",
@@ -98,7 +98,7 @@ const QueryResult = Schema.Struct({
   results: Schema.optionalKey(Schema.Array(Schema.Json).annotate({ description: "Rows as objects." })),
 })
 
-export const queryTool = makeReadOnlyTool("query", {
+export const queryTool = makeReadOnlyMcpTool("query", {
   title: "Query an endpoint",
   description:
     "Returns rows of a Tickerline endpoint with its usual filters: at most 50 per call, and next_cursor for " +
@@ -109,20 +109,20 @@ export const queryTool = makeReadOnlyTool("query", {
 })
 
 /** Converts the values of parameters to text. A list becomes its items, separated by commas. */
-export const toParameterTexts = (
-  parameters: typeof requestArguments.parameters.Type = {},
+export const encodeParameterValues = (
+  parameters: typeof toolRequestArguments.parameters.Type = {},
 ): Readonly<Record<string, string>> =>
   Object.fromEntries(Object.entries(parameters).map(([name, value]) => [name, String(value)]))
 
 /** Finds the endpoint at a path, or fails with the error of the API for an unknown path. */
-export const requireEndpoint = Effect.fnUntraced(function* (path: string) {
+export const requireQueryableEndpoint = Effect.fnUntraced(function* (path: string) {
   const details = findQueryableEndpoint(path)
   if (details !== undefined) return details
   if (Option.isSome(findEndpoint(path))) {
-    return yield* failArgument("endpoint", "must be an endpoint with data; find_endpoint lists them")
+    return yield* failWithInvalidArgument("endpoint", "must be an endpoint with data; find_endpoint lists them")
   }
   const { error: { code, message } } = makeNotFoundError(path)
-  return yield* failTool({ code, message })
+  return yield* failWithToolError({ code, message })
 })
 
 /** Chooses JSON for an endpoint with groups, because each group is one JSON object, but several CSV rows. */
@@ -151,7 +151,7 @@ const beginList = (endpoint: string, format: Cursor["format"], sent: Readonly<Re
 const byRowsReadTwice = (position: number) => Order.mapInput(Order.Number, (limit: number) => position % limit)
 
 /** Chooses the page size for which the page with the position has the fewest rows before the position. */
-export const choosePage = (position: number, maxLimit: number) => {
+export const choosePageForPosition = (position: number, maxLimit: number) => {
   const limits = Array.range(Math.ceil(maxLimit / 2), maxLimit).toReversed()
   const limit = Array.min(Array.isReadonlyArrayNonEmpty(limits) ? limits : [maxLimit], byRowsReadTwice(position))
   return { limit, page: Math.floor(position / limit) + 1, skip: position % limit }
@@ -183,12 +183,12 @@ const readCsvRows = (text: string): Rows => {
 const isTextList = Schema.is(Schema.Array(Schema.String))
 const isJsonList = Schema.is(Schema.Array(Schema.Json))
 
-const fiveHours = -5 * 3_600_000
+const apiOffsetMillis = -5 * 3_600_000
 
 /** Formats Unix seconds like every time of the API, at -05:00. */
 const formatTime = (seconds: number) =>
   DateTime.formatIsoOffset(
-    DateTime.makeZonedUnsafe(Math.floor(seconds) * 1000, { timeZone: DateTime.zoneMakeOffset(fiveHours) }),
+    DateTime.makeZonedUnsafe(Math.floor(seconds) * 1000, { timeZone: DateTime.zoneMakeOffset(apiOffsetMillis) }),
   ).replace(".000", "")
 
 const optionalText = <const Name extends string>(name: Name, text: string | undefined) =>
@@ -206,22 +206,25 @@ const describeHeaders = ({ headers }: ApiResponse) => {
   }
 }
 
-export const makeQueryHandler = Effect.gen(function* () {
-  const { send } = yield* ApiRequests
+export const makeQueryToolHandler = Effect.gen(function* () {
+  const { send } = yield* InternalApiClient
   const { getLastChange } = yield* DatasetVersions
   const maxTokens = yield* ResultTokensConfig
-  const decode = decodeArguments(QueryArguments)
+  const decode = makeToolArgumentsDecoder(QueryArguments)
 
   const readCursor = Effect.fnUntraced(function* (sent: typeof QueryArguments.Type) {
     const { cursor, endpoint, format = "csv", parameters } = sent
     if (cursor === undefined) {
-      if (endpoint === undefined) return yield* failArgument("endpoint", "is required")
-      const texts = toParameterTexts(parameters)
+      if (endpoint === undefined) return yield* failWithInvalidArgument("endpoint", "is required")
+      const texts = encodeParameterValues(parameters)
       if (texts["format"] !== undefined) {
-        return yield* failArgument("format", "is an argument of the tool: send csv or json outside of parameters")
+        return yield* failWithInvalidArgument(
+          "format",
+          "is an argument of the tool: send csv or json outside of parameters",
+        )
       }
       if (texts["limit"] === "all") {
-        return yield* failArgument(
+        return yield* failWithInvalidArgument(
           "limit",
           `cannot be all: a call returns at most ${maxRows} rows, and next_cursor more`,
         )
@@ -229,11 +232,14 @@ export const makeQueryHandler = Effect.gen(function* () {
       return beginList(endpoint, format, texts)
     }
     if (endpoint !== undefined || parameters !== undefined || sent.format !== undefined) {
-      return yield* failArgument("cursor", "cannot be combined with other arguments, which it already contains")
+      return yield* failWithInvalidArgument(
+        "cursor",
+        "cannot be combined with other arguments, which it already contains",
+      )
     }
     const decoded = decodeCursor(cursor)
     if (Option.isNone(decoded)) {
-      return yield* failArgument("cursor", "must be next_cursor of an earlier result, unchanged")
+      return yield* failWithInvalidArgument("cursor", "must be next_cursor of an earlier result, unchanged")
     }
     return decoded.value
   })
@@ -241,7 +247,7 @@ export const makeQueryHandler = Effect.gen(function* () {
   const requestRows = Effect.fnUntraced(function* (details: EndpointDetails, cursor: Cursor) {
     const { isPaged, path } = details
     const format = isPaged ? chooseFormat(details, cursor.format) : "json"
-    const { limit, page, skip } = choosePage(cursor.position, cursor.limit)
+    const { limit, page, skip } = choosePageForPosition(cursor.position, cursor.limit)
     const paging = isPaged ? { limit: String(limit), page: String(page), format } : {}
     const response = yield* send(path, new URLSearchParams({ ...paging, ...cursor.parameters }))
     const { header, message, rows } = (format === "csv" ? readCsvRows : readJsonRows)(response.text)
@@ -251,7 +257,7 @@ export const makeQueryHandler = Effect.gen(function* () {
 
   return Effect.fnUntraced(function* (sent: unknown) {
     const cursor = yield* Effect.flatMap(decode(sent), readCursor)
-    const details = yield* requireEndpoint(cursor.endpoint)
+    const details = yield* requireQueryableEndpoint(cursor.endpoint)
     const { format, hasMore, header, message, response, rows } = yield* requestRows(details, cursor)
     const { endpoint: { row: { successor } }, tables, thirdPartyText } = details
     const changedAt = getLastChange(tables)
@@ -270,7 +276,7 @@ export const makeQueryHandler = Effect.gen(function* () {
     }
     // Reserves 300 tokens for the next cursor and the notice.
     const available = maxTokens - estimateTokens({ summary, header, message, cursor }) - 300
-    const fitted = fitRows(rows, Math.max(200, available))
+    const fitted = fitRowsToTokens(rows, Math.max(200, available))
     const isCut = fitted.rows.length < rows.length
     const next_cursor = details.isPaged && (isCut || hasMore)
       ? yield* Effect.orDie(encodeCursor({

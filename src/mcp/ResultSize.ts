@@ -31,7 +31,7 @@ export const shortenToFit = (value: unknown, maxTokens: number) => {
 }
 
 /** Returns as many rows as fit. If not even the first row fits, returns that row shortened. */
-export const fitRows = (rows: ReadonlyArray<unknown>, maxTokens: number) => {
+export const fitRowsToTokens = (rows: ReadonlyArray<unknown>, maxTokens: number) => {
   let tokens = 0
   const firstOmitted = rows.findIndex((row) => (tokens += estimateTokens(row)) > maxTokens)
   if (firstOmitted === -1) return { rows, isShortened: false }

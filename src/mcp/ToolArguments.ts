@@ -5,7 +5,7 @@ import { Tool } from "effect/ai"
 import { suggestName } from "../rules/Suggestions.ts"
 import { makeValidationReasonFormatter } from "../rules/ValidationMessages.ts"
 import { McpCaller } from "./McpCaller.ts"
-import { failTool, ToolError } from "./ToolErrors.ts"
+import { failWithToolError, McpToolError } from "./ToolErrors.ts"
 
 const unknownArgumentReason = "is not an argument of this tool"
 
@@ -20,8 +20,8 @@ type ArgumentsSchema = Schema.Codec<unknown, unknown> & { readonly fields: Schem
 const toJsonSchema = (schema: ArgumentsSchema): JsonSchema.JsonSchema =>
   Schema.toJsonSchemaDocument(schema, { onExcessProperty: "error" }).schema
 
-/** Makes a tool that only reads. `decodeArguments` decodes its arguments, because Effect's own errors differ. */
-export const makeReadOnlyTool = <const Name extends string, Success extends Schema.Top>(
+/** Makes a tool that only reads. `makeToolArgumentsDecoder` decodes its arguments, because Effect's own errors differ. */
+export const makeReadOnlyMcpTool = <const Name extends string, Success extends Schema.Top>(
   name: Name,
   { arguments: schema, description, success, title }: {
     readonly title: string
@@ -30,7 +30,7 @@ export const makeReadOnlyTool = <const Name extends string, Success extends Sche
     readonly success: Success
   },
 ) =>
-  Tool.dynamic(name, { description, parameters: toJsonSchema(schema), success, failure: ToolError })
+  Tool.dynamic(name, { description, parameters: toJsonSchema(schema), success, failure: McpToolError })
     .addDependency(McpCaller)
     .annotate(Tool.Title, title)
     .annotate(Tool.Readonly, true)
@@ -39,9 +39,9 @@ export const makeReadOnlyTool = <const Name extends string, Success extends Sche
     .annotate(Tool.OpenWorld, false)
 
 /** Returns a function that decodes arguments, or fails with a `validation_error` that names each wrong argument. */
-export const decodeArguments = <A, I>(
+export const makeToolArgumentsDecoder = <A, I>(
   schema: Schema.Codec<A, I> & { readonly fields: Schema.Struct.Fields },
-): (sent: unknown) => Effect.Effect<A, ToolError> => {
+): (sent: unknown) => Effect.Effect<A, McpToolError> => {
   const decode = Schema.decodeUnknownEffect(schema, { onExcessProperty: "error", errors: "all" })
   const names = Object.keys(schema.fields)
   return (sent) =>
@@ -51,6 +51,6 @@ export const decodeArguments = <A, I>(
         reason: reason === unknownArgumentReason ? `${reason}.${suggestName(name, names)}` : reason,
       }))
       const message = fields.map(({ field, reason }) => `${field} ${reason}`).join("; ")
-      return failTool({ code: "validation_error", message, details: { fields } })
+      return failWithToolError({ code: "validation_error", message, details: { fields } })
     })
 }

@@ -3,7 +3,7 @@ import { Effect, Option, Schema } from "effect"
 import { RequestContext } from "../http/RequestContext.ts"
 import { shortenToFit } from "./ResultSize.ts"
 
-export const ToolError = Schema.Struct({
+export const McpToolError = Schema.Struct({
   error: Schema.Struct({
     code: Schema.String,
     message: Schema.String,
@@ -12,7 +12,7 @@ export const ToolError = Schema.Struct({
   next_step: Schema.String,
   request_id: Schema.String,
 })
-export type ToolError = typeof ToolError.Type
+export type McpToolError = typeof McpToolError.Type
 
 /** Returns what the model should do about an error. `retryAfter` is the number of seconds to wait. */
 const getNextStep = (code: string, retryAfter: string) => {
@@ -52,28 +52,32 @@ interface ApiErrorBody {
 }
 
 /** Fails with an error in the API's format. */
-export const failTool = Effect.fnUntraced(
-  function* (error: ApiErrorBody, retryAfter = "5"): Effect.fn.Return<never, ToolError> {
+export const failWithToolError = Effect.fnUntraced(
+  function* (error: ApiErrorBody, retryAfter = "5"): Effect.fn.Return<never, McpToolError> {
     const { id } = yield* RequestContext
     return yield* Effect.fail({ error, next_step: getNextStep(error.code, retryAfter), request_id: id })
   },
 )
 
 /** Fails with a `validation_error` for one argument. `reason` continues its name: "endpoint is required". */
-export const failArgument = (field: string, reason: string) =>
-  failTool({ code: "validation_error", message: `${field} ${reason}`, details: { fields: [{ field, reason }] } })
+export const failWithInvalidArgument = (field: string, reason: string) =>
+  failWithToolError({
+    code: "validation_error",
+    message: `${field} ${reason}`,
+    details: { fields: [{ field, reason }] },
+  })
 
-const decodeApiError = Schema.decodeOption(Schema.fromJsonString(Schema.Struct({ error: ToolError.fields.error })))
+const decodeApiError = Schema.decodeOption(Schema.fromJsonString(Schema.Struct({ error: McpToolError.fields.error })))
 const isJson = Schema.is(Schema.Json)
 
 /** Fails with the error in a response of the API. Shortens its details, such as candidates, to `maxTokens`. */
-export const failWithResponse = (body: string, retryAfter: string | undefined, maxTokens: number) =>
+export const failWithApiResponse = (body: string, retryAfter: string | undefined, maxTokens: number) =>
   Option.match(decodeApiError(body), {
     onNone: () => Effect.die(new Error("The API responded with an error of unknown format")),
     onSome: ({ error }) => {
-      if (error.details === undefined) return failTool(error, retryAfter)
+      if (error.details === undefined) return failWithToolError(error, retryAfter)
       const details = shortenToFit(error.details, maxTokens)
       const message = details === error.details ? error.message : `${error.message} (The details are truncated.)`
-      return failTool({ ...error, message, ...(isJson(details) ? { details } : {}) }, retryAfter)
+      return failWithToolError({ ...error, message, ...(isJson(details) ? { details } : {}) }, retryAfter)
     },
   })

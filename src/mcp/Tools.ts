@@ -4,11 +4,11 @@ import { McpServer, Toolkit } from "effect/ai"
 import { canKeyAccessPath, canUseEndpoint, type CurrentAccount } from "../accounts/keys/Authentication.ts"
 import { readGuides } from "../site/Guides.ts"
 import { getQueryableEndpoints } from "./EndpointDetails.ts"
-import { estimatePath, estimateTool, makeEstimateHandler } from "./EstimateTool.ts"
-import { findEndpointTool, makeFindEndpointHandler } from "./FindEndpointTool.ts"
-import { lineagePath, lineageTool, makeLineageHandler } from "./LineageTool.ts"
+import { estimateEndpointPath, estimateTool, makeEstimateToolHandler } from "./EstimateTool.ts"
+import { findEndpointTool, makeFindEndpointToolHandler } from "./FindEndpointTool.ts"
+import { lineageEndpointPath, lineageTool, makeLineageToolHandler } from "./LineageTool.ts"
 import { McpCaller } from "./McpCaller.ts"
-import { makeQueryHandler, queryTool } from "./QueryTool.ts"
+import { makeQueryToolHandler, queryTool } from "./QueryTool.ts"
 
 const tools = Toolkit.make(findEndpointTool, queryTool, lineageTool, estimateTool)
 
@@ -22,8 +22,8 @@ const canUse = (account: Account, paths: ReadonlyArray<string>) =>
 /** Whether an account may see a tool, by the tool's name. Every account may see the tools without an entry. */
 const isOffered: Readonly<Record<string, (account: Account) => boolean>> = {
   [queryTool.name]: (account) => canUse(account, getQueryableEndpoints().map(({ path }) => path)),
-  [lineageTool.name]: (account) => canUse(account, [lineagePath]),
-  [estimateTool.name]: (account) => canKeyAccessPath(account, estimatePath),
+  [lineageTool.name]: (account) => canUse(account, [lineageEndpointPath]),
+  [estimateTool.name]: (account) => canKeyAccessPath(account, estimateEndpointPath),
 }
 
 const offered = McpServer.visibility(({ target }) =>
@@ -32,10 +32,10 @@ const offered = McpServer.visibility(({ target }) =>
 
 const handlers = tools.toLayer(
   Effect.all({
-    find_endpoint: makeFindEndpointHandler,
-    query: makeQueryHandler,
-    lineage: makeLineageHandler,
-    estimate: makeEstimateHandler,
+    find_endpoint: makeFindEndpointToolHandler,
+    query: makeQueryToolHandler,
+    lineage: makeLineageToolHandler,
+    estimate: makeEstimateToolHandler,
   }),
 )
 
@@ -55,7 +55,7 @@ const guides = Layer.unwrap(Effect.map(readGuides, (all) =>
     ),
   )))
 
-export const registrations = Layer.merge(
+export const mcpRegistrationsLayer = Layer.merge(
   McpServer.toolkit(tools).pipe(Layer.provide(offered.layer), Layer.provide(handlers)),
   guides,
 )

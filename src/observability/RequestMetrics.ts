@@ -3,7 +3,7 @@
  * also logged. All unknown paths share the endpoint "other", so that clients cannot create unlimited time series.
  */
 import { Context, Effect, Layer, LogLevel, Metric } from "effect"
-import { redactKeys } from "../rules/Errors.ts"
+import { redactApiKeys } from "../rules/Errors.ts"
 import type { RequestContext } from "../http/RequestContext.ts"
 
 export interface CompletedRequest {
@@ -75,7 +75,7 @@ export class RequestMetrics extends Context.Service<RequestMetrics, {
 
       const log = ({ target, ...request }: CompletedRequest) =>
         Effect.runForkWith(context)(
-          Effect.annotateLogs(Effect.logDebug("Request completed"), { ...request, target: redactKeys(target) }),
+          Effect.annotateLogs(Effect.logDebug("Request completed"), { ...request, target: redactApiKeys(target) }),
         )
 
       const record = (request: CompletedRequest) => {

@@ -6,12 +6,13 @@ import { Config, ConfigProvider, Context, Effect, Layer, References, Tracer } fr
 import { FetchHttpClient } from "effect/http"
 import { OtlpSerialization, OtlpTracer } from "effect/observability"
 import packageJson from "../../package.json" with { type: "json" }
-import { redactKeys } from "../rules/Errors.ts"
+import { redactApiKeys } from "../rules/Errors.ts"
 
 const redactSpan = (span: Tracer.Span): Tracer.Span => {
   const attribute = span.attribute.bind(span)
   return Object.assign(span, {
-    attribute: (name: string, value: unknown) => attribute(name, typeof value === "string" ? redactKeys(value) : value),
+    attribute: (name: string, value: unknown) =>
+      attribute(name, typeof value === "string" ? redactApiKeys(value) : value),
   })
 }
 
@@ -37,7 +38,7 @@ const defaults = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({
 export const OtlpEndpointConfig = Config.option(Config.URL("OTEL_EXPORTER_OTLP_ENDPOINT"))
 
 /** The tracer that sends spans, configured by OpenTelemetry's environment variables. */
-export const exporterLayer = Layer.unwrap(Effect.as(
+export const traceExporterLayer = Layer.unwrap(Effect.as(
   // Validates the URL here, so that an invalid one is reported like any other invalid setting.
   OtlpEndpointConfig,
   OtlpTracer.layerFromConfig(),

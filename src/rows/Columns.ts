@@ -125,7 +125,7 @@ const sourceColumn = Model.Field({
 })
 
 /** The column `source` for data files. Responses do not have it by default: `provenance=true` adds it to the rows. */
-export const loadedSourceColumn = Model.Field({ insert: sourceColumn.schemas.insert })
+export const sourceColumnForLoading = Model.Field({ insert: sourceColumn.schemas.insert })
 
 /** Makes the schema of a decimal in a data file, with a maximum number of digits before and after the point. */
 const makeDecimalText = (integers: number, decimals: number) =>
@@ -187,7 +187,7 @@ export const priceInThousandthsColumn = makeDecimalColumn(15, 3)
 export const moneyColumn = makeDecimalColumn(18, 2)
 
 /** The product of a price and a number of shares, rounded to two decimals. No product has more digits. */
-export const productColumn = makeDecimalColumn(36, 2)
+export const priceTimesSharesColumn = makeDecimalColumn(36, 2)
 
 /** A percentage (15 is 15 %), a fraction (0.15 is 15 %) or a ratio, with four decimals: `numeric(18,4)`. */
 export const ratioColumn = makeDecimalColumn(14, 4)
@@ -204,7 +204,7 @@ declare module "effect/Schema" {
  * Marks the column with the row's own date, once per row type. `follow_lineage` returns a row if this date is in the
  * period of its symbol. An instant belongs to the day that the API prints, at -05:00 (§2.1, timestamps).
  */
-export const rowDateColumn = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
+export const markAsRowDate = <Select extends Schema.Top, Insert extends Schema.Top, Json extends Schema.Top>(
   column: VariantSchema.Field<{ readonly select: Select; readonly insert: Insert; readonly json: Json }>,
 ) =>
   Model.Field({
@@ -232,15 +232,17 @@ const optionalSource = { source: Schema.optionalKey(sourceColumn.schemas.json) }
 const optionalLineageTicker = { lineage_ticker: Schema.optionalKey(lineageTickerColumn.schemas.json) }
 
 /** Like `getRowJsonSchema`, for rows of lists that can follow lineages. */
-export const getTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>({ identifier, json }: JsonRow<Fields>) =>
-  Schema.Struct({ ...json.fields, ...optionalLineageTicker }).annotate({ identifier })
+export const getRowJsonSchemaWithLineage = <Fields extends Schema.Struct.Fields>(
+  { identifier, json }: JsonRow<Fields>,
+) => Schema.Struct({ ...json.fields, ...optionalLineageTicker }).annotate({ identifier })
 
 /** Like `getRowJsonSchema`, for rows that can have a source. */
-export const getSourcedRowJsonSchema = <Fields extends Schema.Struct.Fields>({ identifier, json }: JsonRow<Fields>) =>
-  Schema.Struct({ ...json.fields, ...optionalSource }).annotate({ identifier })
+export const getRowJsonSchemaWithSource = <Fields extends Schema.Struct.Fields>(
+  { identifier, json }: JsonRow<Fields>,
+) => Schema.Struct({ ...json.fields, ...optionalSource }).annotate({ identifier })
 
 /** Like `getRowJsonSchema`, for rows that can have a source, of lists that can follow lineages. */
-export const getSourcedTickerRowJsonSchema = <Fields extends Schema.Struct.Fields>(
+export const getRowJsonSchemaWithSourceAndLineage = <Fields extends Schema.Struct.Fields>(
   { identifier, json }: JsonRow<Fields>,
 ) => Schema.Struct({ ...json.fields, ...optionalSource, ...optionalLineageTicker }).annotate({ identifier })
 

@@ -2,7 +2,7 @@
  * CSV cells (RFC 4180), made from JSON so that both formats have the same digits.
  * `load` reads the same cells (D31): null is an empty cell, and a list is JSON.
  */
-import { output } from "./OutputBuffer.ts"
+import { rowOutputBuffer } from "./OutputBuffer.ts"
 
 /** The line ending after each record. */
 export const csvNewline = "\r\n"
@@ -35,8 +35,8 @@ const isAsciiAlphanumeric = (code: number) =>
 
 /** Whether the UTF-8 text is a formula. */
 const isFormula = (start: number, end: number) =>
-  start < end && !isAsciiAlphanumeric(output.bytes[start] ?? 0) &&
-  formula.test(textDecoder.decode(output.bytes.subarray(start, end)))
+  start < end && !isAsciiAlphanumeric(rowOutputBuffer.bytes[start] ?? 0) &&
+  formula.test(textDecoder.decode(rowOutputBuffer.bytes.subarray(start, end)))
 
 /** Control characters by the letter of their JSON escape. After a backslash, others except `u` mean themselves. */
 const escapedCharacters = new Map(
@@ -51,7 +51,7 @@ const replacementCharacter = new TextEncoder().encode("\uFFFD")
 
 /** Replaces the JSON string in the output with its text. Returns the position after the text. */
 const unescape = (start: number, end: number) => {
-  const { bytes } = output
+  const { bytes } = rowOutputBuffer
   let written = start
   for (let at = start + 1; at < end - 1; at += 1) {
     const code = bytes[at] ?? 0
@@ -73,9 +73,9 @@ const unescape = (start: number, end: number) => {
 /** Puts the text in the output in quotes, in place. Returns the position after it. */
 const quoteInPlace = (start: number, end: number) => {
   let quotes = 2
-  for (let at = start; at < end; at += 1) if (output.bytes[at] === quote) quotes += 1
-  output.reserve(end, quotes)
-  const { bytes } = output
+  for (let at = start; at < end; at += 1) if (rowOutputBuffer.bytes[at] === quote) quotes += 1
+  rowOutputBuffer.reserve(end, quotes)
+  const { bytes } = rowOutputBuffer
   let written = end + quotes
   bytes[--written] = quote
   for (let at = end - 1; at >= start; at -= 1) {
@@ -88,7 +88,7 @@ const quoteInPlace = (start: number, end: number) => {
 }
 
 const needsQuotes = (start: number, end: number) => {
-  const { bytes } = output
+  const { bytes } = rowOutputBuffer
   for (let at = start; at < end; at += 1) {
     const code = bytes[at]
     if (code === quote || code === comma || code === carriageReturn || code === newline) return true
@@ -100,8 +100,8 @@ const needsQuotes = (start: number, end: number) => {
 const writeTextCell = (start: number, end: number) => {
   let textEnd = unescape(start, end)
   if (isFormula(start, textEnd)) {
-    output.bytes.copyWithin(start + 1, start, textEnd)
-    output.bytes[start] = apostrophe
+    rowOutputBuffer.bytes.copyWithin(start + 1, start, textEnd)
+    rowOutputBuffer.bytes[start] = apostrophe
     textEnd += 1
   }
   return needsQuotes(start, textEnd) ? quoteInPlace(start, textEnd) : textEnd
@@ -111,8 +111,8 @@ const writeTextCell = (start: number, end: number) => {
  * Replaces the JSON value from `start` to `end` of the output with its cell. Returns the position after the cell.
  * Numbers, `true` and `false` stay unchanged.
  */
-export const replaceWithCsvCell = (start: number, end: number): number => {
-  switch (output.bytes[start]) {
+export const replaceJsonWithCsvCell = (start: number, end: number): number => {
+  switch (rowOutputBuffer.bytes[start]) {
     case quote:
       return writeTextCell(start, end)
     case bracket:
@@ -127,4 +127,4 @@ export const replaceWithCsvCell = (start: number, end: number): number => {
 
 /** Encodes a JSON value as a CSV cell. */
 export const encodeCsvCell = (json: string): string =>
-  textDecoder.decode(output.bytes.subarray(0, replaceWithCsvCell(0, output.writeText(json, 0))))
+  textDecoder.decode(rowOutputBuffer.bytes.subarray(0, replaceJsonWithCsvCell(0, rowOutputBuffer.writeText(json, 0))))

@@ -2,7 +2,7 @@
  * Encoders from PostgreSQL's binary format to JSON, one per column type, with the column's type in Parquet.
  * docs/decisions/0030-compiled-row-encoders.md
  */
-import { output, toWords } from "./OutputBuffer.ts"
+import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
 import {
   booleanParquetField,
   integerParquetField,
@@ -18,13 +18,13 @@ import {
 import { readInt16, readInt32 } from "./RowRecord.ts"
 
 /** Result of an encoder if the column's schemas must encode the value instead, because it is rare or invalid. */
-export const unsupported = -1
+export const unsupportedField = -1
 
 /** Result of an encoder if the value does not match the schema. */
-export const invalid = -2
+export const invalidField = -2
 
 /** OIDs of the PostgreSQL types that have an encoder. */
-export const fieldTypes = {
+export const postgresTypeIds = {
   boolean: 16,
   bigint: 20,
   text: 25,
@@ -45,7 +45,7 @@ export const reservedFieldBytes = 64
 export type WriteField = (bytes: Uint8Array, offset: number, size: number, position: number) => number
 
 export interface FieldEncoder {
-  readonly type: (typeof fieldTypes)[keyof typeof fieldTypes]
+  readonly type: (typeof postgresTypeIds)[keyof typeof postgresTypeIds]
   readonly write: WriteField
   readonly parquet: ParquetField
 }
@@ -75,15 +75,15 @@ const escapes = Array.from({ length: 128 }, (_, code) => {
 })
 
 const writeEscape = (code: number, position: number) => {
-  const { bytes } = output
+  const { bytes } = rowOutputBuffer
   for (const byte of escapes[code] ?? []) bytes[position++] = byte
   return position
 }
 
 /** Writes the characters of a JSON string. PostgreSQL sends valid UTF-8, in which only ASCII needs JSON escapes. */
 const writeCharacters: WriteField = (bytes, offset, size, position) => {
-  output.reserve(position, size * 6 + 2)
-  const target = output.bytes
+  rowOutputBuffer.reserve(position, size * 6 + 2)
+  const target = rowOutputBuffer.bytes
   const end = offset + size
   for (let at = offset; at < end; at += 1) {
     const code = bytes[at] ?? 0
@@ -94,13 +94,17 @@ const writeCharacters: WriteField = (bytes, offset, size, position) => {
 }
 
 const writeText: WriteField = (bytes, offset, size, position) => {
-  output.bytes[position] = quote
+  rowOutputBuffer.bytes[position] = quote
   const end = writeCharacters(bytes, offset, size, position + 1)
-  output.bytes[end] = quote
+  rowOutputBuffer.bytes[end] = quote
   return end + 1
 }
 
-export const textFieldEncoder: FieldEncoder = { type: fieldTypes.text, write: writeText, parquet: textParquetField }
+export const textFieldEncoder: FieldEncoder = {
+  type: postgresTypeIds.text,
+  write: writeText,
+  parquet: textParquetField,
+}
 
 const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
   for (let index = 0; index < text.length; index += 1) {
@@ -113,41 +117,41 @@ const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
 export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEncoder => {
   const encoded = words.map((word) => ({
     stored: textEncoder.encode(word),
-    json: toWords(JSON.stringify(word)),
+    json: encodeAsWords(JSON.stringify(word)),
   }))
   const write: WriteField = (bytes, offset, size, position) => {
     for (const { json, stored } of encoded) {
       if (stored.length !== size || !isSameText(bytes, offset, stored)) continue
-      output.reserve(position, json.size)
-      return output.writeWords(json, position)
+      rowOutputBuffer.reserve(position, json.size)
+      return rowOutputBuffer.writeWords(json, position)
     }
-    return invalid
+    return invalidField
   }
-  return { type: fieldTypes.text, write, parquet: makeLiteralParquetField(words) }
+  return { type: postgresTypeIds.text, write, parquet: makeLiteralParquetField(words) }
 }
 
 /** Writes an array as JSON. Its layout: dimensions, flags, element type, size and lower bound of each, elements. */
 const writeTextArray: WriteField = (bytes, offset, size, position) => {
   const dimensions = readInt32(bytes, offset)
   const isList = dimensions === 1 && readInt32(bytes, offset + 16) === 1
-  if (dimensions !== 0 && !isList) return unsupported
+  if (dimensions !== 0 && !isList) return unsupportedField
   const first = offset + 20
   const end = offset + size
-  output.bytes[position++] = openBracket
+  rowOutputBuffer.bytes[position++] = openBracket
   for (let at = first; at < end;) {
     const length = readInt32(bytes, at)
-    if (length < 0) return unsupported
-    if (at > first) output.bytes[position++] = comma
+    if (length < 0) return unsupportedField
+    if (at > first) rowOutputBuffer.bytes[position++] = comma
     position = writeText(bytes, at + 4, length, position)
-    output.reserve(position, 4)
+    rowOutputBuffer.reserve(position, 4)
     at += 4 + length
   }
-  output.bytes[position] = closeBracket
+  rowOutputBuffer.bytes[position] = closeBracket
   return position + 1
 }
 
 export const textArrayFieldEncoder: FieldEncoder = {
-  type: fieldTypes.textArray,
+  type: postgresTypeIds.textArray,
   write: writeTextArray,
   parquet: textListParquetField,
 }
@@ -169,34 +173,34 @@ const trailingDigits = Uint8Array.from(
 )
 
 /** Writes a group as four digits. */
-export const writeGroup = (group: number, position: number) => {
-  output.view.setInt32(position, fourDigits[group] ?? 0)
+export const writeFourDigits = (group: number, position: number) => {
+  rowOutputBuffer.view.setInt32(position, fourDigits[group] ?? 0)
   return position + 4
 }
 
 /** Writes the digits of a group without leading zeros. */
 const writeFirstGroup = (group: number, position: number) => {
   const digits = leadingDigits[group] ?? 0
-  output.view.setInt32(position, (fourDigits[group] ?? 0) << (8 * (4 - digits)))
+  rowOutputBuffer.view.setInt32(position, (fourDigits[group] ?? 0) << (8 * (4 - digits)))
   return position + digits
 }
 
 const writeDigits = (value: number, position: number): number => {
   if (value < 10_000) return writeFirstGroup(value, position)
   const rest = Math.floor(value / 10_000)
-  return writeGroup(value - rest * 10_000, writeDigits(rest, position))
+  return writeFourDigits(value - rest * 10_000, writeDigits(rest, position))
 }
 
 const writeInteger: WriteField = (bytes, offset, _, position) => {
   const value = readInt64(bytes, offset)
-  if (!Number.isSafeInteger(value)) return unsupported
-  if (value < 0) output.bytes[position++] = hyphen
+  if (!Number.isSafeInteger(value)) return unsupportedField
+  if (value < 0) rowOutputBuffer.bytes[position++] = hyphen
   return writeDigits(Math.abs(value), position)
 }
 
 /** Encodes a `bigint` of at most 2^53-1. */
 export const integerFieldEncoder: FieldEncoder = {
-  type: fieldTypes.bigint,
+  type: postgresTypeIds.bigint,
   write: writeInteger,
   parquet: integerParquetField,
 }
@@ -213,41 +217,41 @@ const writeDecimal: WriteField = (bytes, offset, _, position) => {
   const weight = readInt16(bytes, offset + 2)
   const sign = readInt16(bytes, offset + 4)
   const isShort = count <= maxGroups && weight >= -1 && weight < maxGroups
-  if (!isShort || (sign !== positive && sign !== negative)) return unsupported
+  if (!isShort || (sign !== positive && sign !== negative)) return unsupportedField
   const groups = offset + 8
   if (count === 0) return writeFirstGroup(0, position)
-  if (sign === negative) output.bytes[position++] = hyphen
-  if (weight < 0) output.bytes[position++] = zero
+  if (sign === negative) rowOutputBuffer.bytes[position++] = hyphen
+  if (weight < 0) rowOutputBuffer.bytes[position++] = zero
   for (let index = 0; index <= weight; index += 1) {
     const group = index < count ? readInt16(bytes, groups + index * 2) : 0
-    position = index === 0 ? writeFirstGroup(group, position) : writeGroup(group, position)
+    position = index === 0 ? writeFirstGroup(group, position) : writeFourDigits(group, position)
   }
   let last = count - 1
   while (last > weight && readInt16(bytes, groups + last * 2) === 0) last -= 1
   if (last <= weight) return position
-  output.bytes[position++] = point
+  rowOutputBuffer.bytes[position++] = point
   for (let index = weight + 1; index < last; index += 1) {
-    position = writeGroup(readInt16(bytes, groups + index * 2), position)
+    position = writeFourDigits(readInt16(bytes, groups + index * 2), position)
   }
   const group = readInt16(bytes, groups + last * 2)
-  writeGroup(group, position)
+  writeFourDigits(group, position)
   return position + (trailingDigits[group] ?? 0)
 }
 
 /** Makes the encoder of a `numeric` column. `precision` (all digits) and `scale` (decimals) limit only Parquet. */
 export const makeDecimalFieldEncoder = (precision: number, scale: number): FieldEncoder => ({
-  type: fieldTypes.numeric,
+  type: postgresTypeIds.numeric,
   write: writeDecimal,
   parquet: makeDecimalParquetField(precision, scale),
 })
 
-const [jsonTrue, jsonFalse] = [toWords("true"), toWords("false")]
+const [jsonTrue, jsonFalse] = [encodeAsWords("true"), encodeAsWords("false")]
 
 const writeBoolean: WriteField = (bytes, offset, _, position) =>
-  output.writeWords(bytes[offset] === 0 ? jsonFalse : jsonTrue, position)
+  rowOutputBuffer.writeWords(bytes[offset] === 0 ? jsonFalse : jsonTrue, position)
 
 export const booleanFieldEncoder: FieldEncoder = {
-  type: fieldTypes.boolean,
+  type: postgresTypeIds.boolean,
   write: writeBoolean,
   parquet: booleanParquetField,
 }
@@ -266,8 +270,8 @@ const [firstDay, lastDay] = [Date.parse("0001-01-01") / millisPerDay, Date.parse
 
 const writeTwoDigits = (value: number, position: number) => {
   const tens = (value / 10) | 0
-  output.bytes[position] = zero + tens
-  output.bytes[position + 1] = zero + value - tens * 10
+  rowOutputBuffer.bytes[position] = zero + tens
+  rowOutputBuffer.bytes[position + 1] = zero + value - tens * 10
   return position + 2
 }
 
@@ -282,10 +286,10 @@ const writeDay = (day: number, position: number) => {
   const dayOfYear = dayOfEra - (365 * yearOfEra + ((yearOfEra / 4) | 0) - ((yearOfEra / 100) | 0))
   const monthFromMarch = ((5 * dayOfYear + 2) / 153) | 0
   const month = monthFromMarch < 10 ? monthFromMarch + 3 : monthFromMarch - 9
-  position = writeGroup(yearOfEra + era * 400 + (month <= 2 ? 1 : 0), position)
-  output.bytes[position] = hyphen
+  position = writeFourDigits(yearOfEra + era * 400 + (month <= 2 ? 1 : 0), position)
+  rowOutputBuffer.bytes[position] = hyphen
   position = writeTwoDigits(month, position + 1)
-  output.bytes[position] = hyphen
+  rowOutputBuffer.bytes[position] = hyphen
   return writeTwoDigits(dayOfYear - (((153 * monthFromMarch + 2) / 5) | 0) + 1, position + 1)
 }
 
@@ -296,20 +300,20 @@ const readDay = (bytes: Uint8Array, offset: number) => {
 
 const writeDate: WriteField = (bytes, offset, _, position) => {
   const day = readDay(bytes, offset)
-  if (day === undefined) return unsupported
-  output.bytes[position] = quote
+  if (day === undefined) return unsupportedField
+  rowOutputBuffer.bytes[position] = quote
   const end = writeDay(day, position + 1)
-  output.bytes[end] = quote
+  rowOutputBuffer.bytes[end] = quote
   return end + 1
 }
 
 export const dateFieldEncoder: FieldEncoder = {
-  type: fieldTypes.date,
+  type: postgresTypeIds.date,
   write: writeDate,
   parquet: makeDateParquetField(readDay),
 }
 
-const offsetSuffix = toWords(`-05:00"`)
+const offsetSuffix = encodeAsWords(`-05:00"`)
 
 /** Writes the UTC fields of a time with the suffix -05:00. Omits the milliseconds if they are zero. */
 const writeTime = (time: number, position: number) => {
@@ -317,21 +321,21 @@ const writeTime = (time: number, position: number) => {
   const millis = time - day * millisPerDay
   const seconds = (millis / 1000) | 0
   const minutes = (seconds / 60) | 0
-  output.bytes[position] = quote
+  rowOutputBuffer.bytes[position] = quote
   position = writeDay(day, position + 1)
-  output.bytes[position] = letterT
+  rowOutputBuffer.bytes[position] = letterT
   position = writeTwoDigits((minutes / 60) | 0, position + 1)
-  output.bytes[position] = colon
+  rowOutputBuffer.bytes[position] = colon
   position = writeTwoDigits(minutes % 60, position + 1)
-  output.bytes[position] = colon
+  rowOutputBuffer.bytes[position] = colon
   position = writeTwoDigits(seconds % 60, position + 1)
   const fraction = millis % 1000
   if (fraction > 0) {
-    writeGroup(fraction, position)
-    output.bytes[position] = point
+    writeFourDigits(fraction, position)
+    rowOutputBuffer.bytes[position] = point
     position += 4
   }
-  return output.writeWords(offsetSuffix, position)
+  return rowOutputBuffer.writeWords(offsetSuffix, position)
 }
 
 /** Times that the encoders support: New York had local mean time before 1900, and 2^53 microseconds end in 2285. */
@@ -342,7 +346,7 @@ const printedOffset = 5 * 60 * 60 * 1000
 
 /** Makes the encoder of a time. `getShift` returns the milliseconds from the stored to the printed wall-clock time. */
 export const makeTimeFieldEncoder = (
-  type: typeof fieldTypes.timestamp | typeof fieldTypes.timestamptz,
+  type: typeof postgresTypeIds.timestamp | typeof postgresTypeIds.timestamptz,
   getShift: (time: number) => number,
 ): FieldEncoder => {
   /** Returns the printed wall-clock time in ms since 1970; undefined if the schemas must compute it. */
@@ -356,7 +360,7 @@ export const makeTimeFieldEncoder = (
     type,
     write: (bytes, offset, _, position) => {
       const time = readPrinted(bytes, offset)
-      return time === undefined ? unsupported : writeTime(time, position)
+      return time === undefined ? unsupportedField : writeTime(time, position)
     },
     parquet: makeInstantParquetField((bytes, offset) => {
       const time = readPrinted(bytes, offset)

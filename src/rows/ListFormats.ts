@@ -1,17 +1,17 @@
 /** Formats of a list, chosen by the parameter `format` or the header `Accept` (RFC 9110, 12.5.1). */
 
 /** Formats of a page. */
-export const listFormats = ["json", "csv", "ndjson"] as const
-export type ListFormat = typeof listFormats[number]
+export const pageFormats = ["json", "csv", "ndjson"] as const
+export type PageFormat = typeof pageFormats[number]
 
 /** Formats of an export, which is a file. A Parquet file has no pages. */
 export type ExportFormat = "csv" | "ndjson" | "parquet"
 
 /** Values of the parameter `format`. */
-export const formats = [...listFormats, "parquet"] as const
-export type Format = typeof formats[number]
+export const listFormats = [...pageFormats, "parquet"] as const
+export type ListFormat = typeof listFormats[number]
 
-export const listContentTypes: Readonly<Record<Format, string>> = {
+export const listContentTypes: Readonly<Record<ListFormat, string>> = {
   json: "application/json",
   csv: "text/csv; charset=utf-8; header=present",
   ndjson: "application/x-ndjson",
@@ -21,13 +21,13 @@ export const listContentTypes: Readonly<Record<Format, string>> = {
 type AcceptedTypes<Name> = ReadonlyArray<readonly [Name, ReadonlyArray<string>]>
 
 /** Media types of each format in `Accept`. If a client accepts several formats equally, the first one wins. */
-const acceptedTypes: AcceptedTypes<ListFormat> = [
+const acceptedTypes: AcceptedTypes<PageFormat> = [
   ["json", ["application/json"]],
   ["csv", ["text/csv"]],
   ["ndjson", ["application/x-ndjson", "application/ndjson", "application/jsonl"]],
 ]
 
-const acceptedExportTypes: AcceptedTypes<Format> = [...acceptedTypes, ["parquet", [listContentTypes.parquet]]]
+const acceptedExportTypes: AcceptedTypes<ListFormat> = [...acceptedTypes, ["parquet", [listContentTypes.parquet]]]
 
 interface MediaRange {
   readonly type: string
@@ -82,10 +82,10 @@ const negotiate = <Name>(accept: string | undefined, acceptedTypes: AcceptedType
  * Returns the format of a page with the highest quality; in a tie, the more specific one, or the first of all formats.
  * A client that accepts none of the three formats gets JSON instead of a 406, because errors are also JSON.
  */
-export const negotiateListFormat = (accept: string | undefined): ListFormat => negotiate(accept, acceptedTypes)
+export const negotiatePageFormat = (accept: string | undefined): PageFormat => negotiate(accept, acceptedTypes)
 
-/** Like `negotiateListFormat`, for an export. JSON means that the client prefers no format of an export. */
-export const negotiateExportFormat = (accept: string | undefined): Format => negotiate(accept, acceptedExportTypes)
+/** Like `negotiatePageFormat`, for an export. JSON means that the client prefers no format of an export. */
+export const negotiateExportFormat = (accept: string | undefined): ListFormat => negotiate(accept, acceptedExportTypes)
 
 /** Returns the headers of a file: the number of rows, if known in advance, and the name of a CSV or Parquet file. */
 export const makeFileHeaders = (

@@ -9,13 +9,13 @@ const spareBytes = 8
 const textEncoder = new TextEncoder()
 
 /** Text as groups of four bytes, which are faster to write than single bytes. */
-export interface Words {
+export interface EncodedWords {
   readonly words: Int32Array
   /** The size of the text. The last word may exceed it. */
   readonly size: number
 }
 
-export const toWords = (text: string): Words => {
+export const encodeAsWords = (text: string): EncodedWords => {
   const bytes = textEncoder.encode(text)
   const padded = new DataView(new ArrayBuffer(Math.ceil(bytes.length / 4) * 4))
   bytes.forEach((byte, index) => padded.setUint8(index, byte))
@@ -45,7 +45,7 @@ class OutputBuffer {
   }
 
   /** Writes text into room that the caller has reserved. Returns the position after it. */
-  writeWords({ size, words }: Words, position: number): number {
+  writeWords({ size, words }: EncodedWords, position: number): number {
     const { view } = this
     for (let index = 0; index < words.length; index += 1) view.setInt32(position + index * 4, words[index] ?? 0)
     return position + size
@@ -72,4 +72,4 @@ class OutputBuffer {
   }
 }
 
-export const output = new OutputBuffer()
+export const rowOutputBuffer = new OutputBuffer()

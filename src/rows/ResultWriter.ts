@@ -1,7 +1,7 @@
 /** Encodes the rows of a list as results, and results as a page or file (D8, D16). */
 import { Array } from "effect"
 import { byteOrderMark, csvNewline } from "./CsvCells.ts"
-import { output } from "./OutputBuffer.ts"
+import { rowOutputBuffer } from "./OutputBuffer.ts"
 import {
   findRowDate,
   getColumnNames,
@@ -40,7 +40,7 @@ const makeResultEncoder = (Row: RowModels, rest: Pick<ResultEncoder, "writeJson"
   return { models: Row, columns, selection, writeCsvRecord: makeCsvRowWriter(Row), rowDate: findRowDate(Row), ...rest }
 }
 
-export const makeRowResultEncoder = (Row: RowModels): ResultEncoder => {
+export const makeSingleRowResultEncoder = (Row: RowModels): ResultEncoder => {
   const write = makeJsonRowWriter(Row)
   return makeResultEncoder(Row, { writeJson: ([row], position) => write(row, position), isSameResult: undefined })
 }
@@ -53,7 +53,7 @@ export const makeGroupResultEncoder = (
 ): ResultEncoder => makeResultEncoder(Row, { writeJson, isSameResult })
 
 /** Groups rows into results. */
-export const splitResults = (
+export const groupRowsIntoResults = (
   { isSameResult }: ResultEncoder,
   rows: ReadonlyArray<RowRecord>,
 ): ReadonlyArray<RowsOfResult> => {
@@ -71,7 +71,7 @@ export const writeJsonResults = (
 ): number => {
   let end = position
   for (const result of results) {
-    if (end > position) end = output.writeAscii(separator, end)
+    if (end > position) end = rowOutputBuffer.writeAscii(separator, end)
     end = encoder.writeJson(result, end)
   }
   return end
@@ -107,21 +107,21 @@ const makeCsvWriter = (encoder: ResultEncoder): WriteChunk => {
   const countResults = makeResultCounter(encoder)
   let header = `${byteOrderMark}${encoder.columns.join(",")}${csvNewline}`
   return (rows) => {
-    let end = output.writeText(header, 0)
+    let end = rowOutputBuffer.writeText(header, 0)
     header = ""
-    for (const row of rows) end = output.writeAscii(csvNewline, encoder.writeCsvRecord(row, end))
-    return { bytes: output.take(end), results: countResults(rows), rows: rows.length }
+    for (const row of rows) end = rowOutputBuffer.writeAscii(csvNewline, encoder.writeCsvRecord(row, end))
+    return { bytes: rowOutputBuffer.take(end), results: countResults(rows), rows: rows.length }
   }
 }
 
 const makeNdjsonWriter = (encoder: ResultEncoder): WriteChunk => {
   let pending: ReadonlyArray<RowRecord> = []
   return (rows, isLast) => {
-    const results = splitResults(encoder, [...pending, ...rows])
+    const results = groupRowsIntoResults(encoder, [...pending, ...rows])
     const complete = isLast || encoder.isSameResult === undefined ? results : results.slice(0, -1)
     pending = results.slice(complete.length).flat().map((row) => row.copy())
     const end = writeJsonResults(encoder, complete, "\n", 0)
-    const bytes = output.take(complete.length === 0 ? end : output.writeAscii("\n", end))
+    const bytes = rowOutputBuffer.take(complete.length === 0 ? end : rowOutputBuffer.writeAscii("\n", end))
     return { bytes, results: complete.length, rows: complete.length }
   }
 }

@@ -4,9 +4,9 @@
  */
 import { Data, Schema, SchemaAST } from "effect"
 import { type AddedColumn, addedColumns } from "./Columns.ts"
-import { replaceWithCsvCell } from "./CsvCells.ts"
-import { type FieldEncoder, invalid, reservedFieldBytes, unsupported } from "./FieldEncoders.ts"
-import { output, toWords } from "./OutputBuffer.ts"
+import { replaceJsonWithCsvCell } from "./CsvCells.ts"
+import { type FieldEncoder, invalidField, reservedFieldBytes, unsupportedField } from "./FieldEncoders.ts"
+import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
 import { fieldHeaderBytes, readInt32, recordHeaderBytes, type RowRecord } from "./RowRecord.ts"
 
 type Fields = { readonly [column: string]: Schema.Codec<unknown, unknown> }
@@ -26,11 +26,11 @@ export class InvalidRow extends Data.TaggedError("InvalidRow")<{ readonly messag
 /** The model of the rows in a list. If there are several models, each row matches one of them. */
 export type RowModels = RowModel | ReadonlyArray<RowModel>
 
-export const toArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
+export const toModelArray = (models: RowModels): ReadonlyArray<RowModel> => "json" in models ? [models] : models
 
 /** Returns the names of all columns, in the order of the JSON. `addedColumns` come last. */
 export const getColumnNames = (models: RowModels): ReadonlyArray<string> => {
-  const names = new Set(toArray(models).flatMap((model) => Object.keys(model.json.fields)))
+  const names = new Set(toModelArray(models).flatMap((model) => Object.keys(model.json.fields)))
   const added = Object.keys(addedColumns).filter((name) => names.delete(name))
   return [...names, ...added]
 }
@@ -41,9 +41,9 @@ export interface RowDate {
   readonly type: FieldEncoder["type"]
 }
 
-/** Returns the date column that the rows declare with `rowDateColumn`. Throws at startup if they declare several. */
+/** Returns the date column that the rows declare with `markAsRowDate`. Throws at startup if they declare several. */
 export const findRowDate = (models: RowModels): RowDate | undefined => {
-  const dates = toArray(models).flatMap(({ fields, json }) =>
+  const dates = toModelArray(models).flatMap(({ fields, json }) =>
     Object.keys(json.fields).flatMap((column) => {
       const ast = fields[column]?.ast
       const isRowDate = ast !== undefined && SchemaAST.resolve(ast)?.isRowDate === true
@@ -57,22 +57,22 @@ export const findRowDate = (models: RowModels): RowDate | undefined => {
 }
 
 /** Adds columns to the models, after all other columns. */
-export const addColumns = (models: RowModels, names: ReadonlyArray<AddedColumn>): ReadonlyArray<RowModel> => {
+export const addColumnsToModels = (models: RowModels, names: ReadonlyArray<AddedColumn>): ReadonlyArray<RowModel> => {
   const selects = Object.fromEntries(names.map((name) => [name, addedColumns[name].schemas.select]))
   const jsons = Object.fromEntries(names.map((name) => [name, addedColumns[name].schemas.json]))
-  return toArray(models).map(({ fields, identifier, json }) => ({
+  return toModelArray(models).map(({ fields, identifier, json }) => ({
     identifier,
     fields: { ...fields, ...selects },
     json: { fields: { ...json.fields, ...jsons } },
   }))
 }
 
-export const isNullable = (ast: SchemaAST.AST) => SchemaAST.isUnion(ast) && ast.types.some(SchemaAST.isNull)
+export const isNullableSchema = (ast: SchemaAST.AST) => SchemaAST.isUnion(ast) && ast.types.some(SchemaAST.isNull)
 
 /** Returns the encoder of a column's type, which may be nullable. */
 export const findFieldEncoder = (ast: SchemaAST.AST): FieldEncoder | undefined =>
   SchemaAST.resolve(ast)?.fieldEncoder ??
-    (SchemaAST.isUnion(ast) && isNullable(ast)
+    (SchemaAST.isUnion(ast) && isNullableSchema(ast)
       ? ast.types.map((type) => SchemaAST.resolve(type)?.fieldEncoder).find((encoder) => encoder !== undefined)
       : undefined)
 
@@ -137,7 +137,7 @@ const makeTypedFieldFinder = (columns: ReadonlyArray<ColumnType>) => {
 /** Like `makeTypedFieldFinder`, for the columns of the models. */
 export const makeFieldFinder = (models: RowModels, columns: ReadonlyArray<string>) =>
   makeTypedFieldFinder(columns.map((name) => {
-    const select = toArray(models).find((model) => name in model.json.fields)?.fields[name]
+    const select = toModelArray(models).find((model) => name in model.json.fields)?.fields[name]
     return { name, type: select === undefined ? 0 : findFieldEncoder(select.ast)?.type ?? 0 }
   }))
 
@@ -166,17 +166,17 @@ type WriteColumn = (position: number) => number
 
 const makeSchemaWriter = (encodeWithSchemas: () => string): WriteColumn => (position) => {
   try {
-    return output.writeText(encodeWithSchemas(), position)
+    return rowOutputBuffer.writeText(encodeWithSchemas(), position)
   } catch {
-    return invalid
+    return invalidField
   }
 }
 
-const jsonNull = toWords("null")
+const jsonNull = encodeAsWords("null")
 
-const writeNull: WriteColumn = (position) => output.writeWords(jsonNull, position)
+const writeNull: WriteColumn = (position) => rowOutputBuffer.writeWords(jsonNull, position)
 
-const writeInvalid: WriteColumn = () => invalid
+const writeInvalid: WriteColumn = () => invalidField
 
 const makeColumnWriter = (
   index: number,
@@ -188,12 +188,12 @@ const makeColumnWriter = (
   const writeWithSchemas = makeSchemaWriter(makeSchemaEncoder(index, fields, select, json))
   if (encoder === undefined) return writeWithSchemas
   const { write } = encoder
-  const writeMissing = isNullable(select.ast) ? writeNull : writeInvalid
+  const writeMissing = isNullableSchema(select.ast) ? writeNull : writeInvalid
   return (position) => {
     const size = fields.sizes[index] ?? -1
     if (size < 0) return writeMissing(position)
     const end = write(fields.bytes, fields.offsets[index] ?? 0, size, position)
-    return end === unsupported ? writeWithSchemas(position) : end
+    return end === unsupportedField ? writeWithSchemas(position) : end
   }
 }
 
@@ -224,7 +224,7 @@ const compileJsonWriter = (
   fields: FieldPositions,
 ): ModelWriter => {
   const compiled = compileColumns(model, columns, fields).map(({ name, write }, index) => ({
-    prefix: toWords(`${index === 0 ? "{" : ","}${JSON.stringify(name)}:`),
+    prefix: encodeAsWords(`${index === 0 ? "{" : ","}${JSON.stringify(name)}:`),
     write,
   }))
   return {
@@ -232,13 +232,13 @@ const compileJsonWriter = (
     write: (position) => {
       let index = 0
       for (const { prefix, write } of compiled) {
-        output.reserve(position, prefix.size + reservedFieldBytes)
-        const end = write(output.writeWords(prefix, position))
+        rowOutputBuffer.reserve(position, prefix.size + reservedFieldBytes)
+        const end = write(rowOutputBuffer.writeWords(prefix, position))
         if (end < 0) return -1 - index
         position = end
         index += 1
       }
-      output.bytes[position] = closeBrace
+      rowOutputBuffer.bytes[position] = closeBrace
       return position + 1
     },
   }
@@ -257,12 +257,12 @@ const compileCsvWriter = (
     write: (position) => {
       let index = 0
       for (const write of cells) {
-        output.reserve(position, 1 + reservedFieldBytes)
-        if (index > 0) output.bytes[position++] = comma
+        rowOutputBuffer.reserve(position, 1 + reservedFieldBytes)
+        if (index > 0) rowOutputBuffer.bytes[position++] = comma
         if (write !== undefined) {
           const end = write(position)
           if (end < 0) return -1 - index
-          position = replaceWithCsvCell(position, end)
+          position = replaceJsonWithCsvCell(position, end)
         }
         index += 1
       }
@@ -278,7 +278,7 @@ type CompileModel = (model: RowModel, columns: ReadonlyArray<string>, fields: Fi
 
 const makeRowWriter = (models: RowModels, columns: ReadonlyArray<string>, compile: CompileModel): WriteRow => {
   const { fields, find, release } = makeFieldFinder(models, columns)
-  const writers = toArray(models).map((model) => compile(model, columns, fields))
+  const writers = toModelArray(models).map((model) => compile(model, columns, fields))
   /** Writes the row using the first model that it matches. */
   return (record, position) => {
     find(record)

@@ -61,7 +61,7 @@ export class RowRecord {
 }
 
 /** Returns the first column of each row, which `ResultEncoder.selection` selects as a record. */
-export const toRecords = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<RowRecord> =>
+export const toRowRecords = (rows: ReadonlyArray<ReadonlyArray<unknown>>): ReadonlyArray<RowRecord> =>
   rows.map(([record]) => {
     if (record instanceof RowRecord) return record
     throw new TypeError("The statement does not select a row(…)")

@@ -4,7 +4,7 @@
  */
 import { DateTime, Option, Schema, SchemaTransformation } from "effect"
 import { Model } from "effect/schema"
-import { fieldTypes, makeTimeFieldEncoder } from "./FieldEncoders.ts"
+import { makeTimeFieldEncoder, postgresTypeIds } from "./FieldEncoders.ts"
 
 const eastern = DateTime.zoneMakeOffset(-5 * 60 * 60 * 1000)
 const newYork = DateTime.zoneMakeNamedUnsafe("America/New_York")
@@ -39,7 +39,7 @@ const makeWallClockSchema = (timeZone: DateTime.TimeZone) =>
   )
 
 /** Makes functions that parse and format the wall-clock times of data files, such as `2026-06-01 09:30:00`. */
-const makeWallClock = (timeZone: DateTime.TimeZone) => ({
+const makeWallClockFormat = (timeZone: DateTime.TimeZone) => ({
   /** Parses a text that must be a valid time. */
   parse: (text: string): DateTime.Utc =>
     makeWallClockConversion(timeZone).decode(new Date(`${text.replace(" ", "T")}Z`)),
@@ -49,10 +49,10 @@ const makeWallClock = (timeZone: DateTime.TimeZone) => ({
 })
 
 /** Text format of `FixedOffsetTimeColumn` in data files: wall-clock time at -05:00. */
-export const fixedOffsetClock = makeWallClock(eastern)
+export const fixedOffsetTimeFormat = makeWallClockFormat(eastern)
 
 /** Text format of `NewYorkTimeColumn` in data files: wall-clock time in New York. */
-export const newYorkClock = makeWallClock(newYork)
+export const newYorkTimeFormat = makeWallClockFormat(newYork)
 
 const wallClockPattern = /^\d{4}-\d{2}-\d{2}[ T]\d{2}:\d{2}:\d{2}(\.\d{1,3})?$/
 const zonePattern = /(Z|[+-](?:0\d|1[0-5]):[0-5]\d)$/
@@ -149,7 +149,9 @@ const InstantText = Schema.String.check(
 
 /** A `timestamp` column with the wall-clock time at -05:00, printed as stored (`dtV`, §2.1). */
 export const FixedOffsetTimeColumn = Model.Field({
-  select: makeWallClockSchema(eastern).annotate({ fieldEncoder: makeTimeFieldEncoder(fieldTypes.timestamp, () => 0) }),
+  select: makeWallClockSchema(eastern).annotate({
+    fieldEncoder: makeTimeFieldEncoder(postgresTypeIds.timestamp, () => 0),
+  }),
   insert: makeWallClockText(eastern).annotate({
     title: "time on the Eastern clock",
     examples: ["2026-06-01 20:05:00"],
@@ -160,7 +162,7 @@ export const FixedOffsetTimeColumn = Model.Field({
 /** A `timestamptz` column with an instant, converted to -05:00 (`dtU`, §2.1). */
 export const InstantColumn = Model.Field({
   select: Schema.DateTimeUtcFromDate.annotate({
-    fieldEncoder: makeTimeFieldEncoder(fieldTypes.timestamptz, () => -fiveHours),
+    fieldEncoder: makeTimeFieldEncoder(postgresTypeIds.timestamptz, () => -fiveHours),
   }),
   insert: InstantText.annotate({ title: "instant with its zone", examples: ["2026-06-01T13:30:00Z"] }),
   json: makeJsonSchema("An instant, printed with the fixed offset -05:00."),
@@ -169,7 +171,7 @@ export const InstantColumn = Model.Field({
 /** A `timestamp` column with New York's wall-clock time, converted to -05:00: 09:30 in June is 08:30 (`dtN`, §2.1). */
 export const NewYorkTimeColumn = Model.Field({
   select: makeWallClockSchema(newYork).annotate({
-    fieldEncoder: makeTimeFieldEncoder(fieldTypes.timestamp, makeNewYorkShift()),
+    fieldEncoder: makeTimeFieldEncoder(postgresTypeIds.timestamp, makeNewYorkShift()),
   }),
   insert: makeWallClockText(newYork).annotate({ title: "time on New York's clock", examples: ["2026-06-01 09:30:00"] }),
   json: makeJsonSchema(

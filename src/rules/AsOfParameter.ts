@@ -1,6 +1,6 @@
 /** `as_of`, a parameter of every endpoint that reads datasets: requests the response as of an earlier time. */
 import { Schema, SchemaGetter } from "effect"
-import { CalendarDate, getEndOfDay } from "./Dates.ts"
+import { CalendarDate, getEndOfNewYorkDay } from "./Dates.ts"
 import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
 const isDate = Schema.is(CalendarDate)
@@ -12,7 +12,7 @@ const timestampPattern =
 const millisPerMinute = 60_000
 
 /** Returns the timestamp in UTC with microseconds; undefined if it is invalid or has no offset. */
-export const parseTimestamp = (text: string): string | undefined => {
+export const normalizeTimestamp = (text: string): string | undefined => {
   const [, date = "", hour, minute, second = "00", fraction = "", sign, offsetHours = 0, offsetMinutes = 0] =
     timestampPattern.exec(text) ?? []
   if (!isDate(date)) return undefined
@@ -22,8 +22,8 @@ export const parseTimestamp = (text: string): string | undefined => {
   return utc.length === 24 ? `${utc.slice(0, 19)}.${fraction.padEnd(6, "0")}Z` : undefined
 }
 
-/** Like `parseTimestamp`, but also accepts a date, which means the end of that day in New York. */
-export const parseMoment = (text: string) => isDate(text) ? getEndOfDay(text) : parseTimestamp(text)
+/** Like `normalizeTimestamp`, but also accepts a date, which means the end of that day in New York. */
+export const parseAsOf = (text: string) => isDate(text) ? getEndOfNewYorkDay(text) : normalizeTimestamp(text)
 
 const reason = "must be a date, or a timestamp with an offset and at most six decimals, such as " +
   "2026-03-02T09:30:00-05:00"
@@ -35,9 +35,9 @@ export const AsOfParameter = {
         "The response that this request would have received at an earlier moment: a date means the end of that day " +
         "in New York, and a timestamp needs an offset. The header `X-As-Of` states the moment.",
       examples: ["2026-03-01", "2026-03-02T09:30:00-05:00"],
-    }).check(Schema.makeFilter((text: string) => parseMoment(text) !== undefined, { message: reason })).pipe(
+    }).check(Schema.makeFilter((text: string) => parseAsOf(text) !== undefined, { message: reason })).pipe(
       Schema.decodeTo(Schema.String, {
-        decode: SchemaGetter.transform((text) => parseMoment(text) ?? text),
+        decode: SchemaGetter.transform((text) => parseAsOf(text) ?? text),
         encode: SchemaGetter.passthrough(),
       }),
     ).annotate({ filter: { operator: "statement" } satisfies FilterDeclaration }),
@@ -45,7 +45,7 @@ export const AsOfParameter = {
 }
 
 /** Reads `as_of` from the undecoded parameters of a request. Undefined if it is missing or invalid. */
-export const readMoment = (parameters: Readonly<Record<string, unknown>>) => {
+export const readAsOf = (parameters: Readonly<Record<string, unknown>>) => {
   const { as_of } = parameters
-  return typeof as_of === "string" ? parseMoment(as_of) : undefined
+  return typeof as_of === "string" ? parseAsOf(as_of) : undefined
 }

@@ -9,8 +9,8 @@ const getNextMidnight = (zone: DateTime.TimeZone, now: number) =>
     DateTime.add(DateTime.startOf(DateTime.setZone(DateTime.makeUnsafe(now), zone), "day"), { days: 1 }),
   )
 
-/** Returns the last microsecond of a calendar date in New York, in the format of `PastMoment`. */
-export const getEndOfDay = (date: string) => {
+/** Returns the last microsecond of a calendar date in New York, in the format of `AsOfTime`. */
+export const getEndOfNewYorkDay = (date: string) => {
   const noon = Date.parse(`${date}T12:00:00Z`)
   return `${new Date(getNextMidnight(newYork, noon) - 1).toISOString().slice(0, -1)}999Z`
 }
@@ -19,12 +19,12 @@ export const getEndOfDay = (date: string) => {
  * The time as of which a request reads the data (`as_of`), in UTC with microseconds, such as
  * `2026-03-01T15:00:00.123456Z`. Undefined for the present.
  */
-export const PastMoment = Context.Reference<string | undefined>("tickerline/rules/PastMoment", {
+export const AsOfTime = Context.Reference<string | undefined>("tickerline/rules/PastMoment", {
   defaultValue: () => undefined,
 })
 
 const currentMillis = Effect.flatMap(
-  PastMoment,
+  AsOfTime,
   (moment) => moment === undefined ? Clock.currentTimeMillis : Effect.succeed(Date.parse(moment)),
 )
 

@@ -22,13 +22,13 @@ export interface EndpointAccess {
 }
 
 /** Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints do, except streams. */
-export const HasEtag = Context.Reference<boolean>("tickerline/rules/HasEtag", { defaultValue: () => false })
+export const FreeEndpointHasEtag = Context.Reference<boolean>("tickerline/rules/HasEtag", { defaultValue: () => false })
 
 /** Whether the endpoint responds with an endless stream, so that its size, cost and `ETag` are unknown. */
-export const IsEndless = Context.Reference<boolean>("tickerline/rules/IsEndless", { defaultValue: () => false })
+export const IsEndlessStream = Context.Reference<boolean>("tickerline/rules/IsEndless", { defaultValue: () => false })
 
 /** The tables that the endpoint reads. They determine when its cached results expire, and appear in `/v1/datasets`. */
-export const ReadsTables = Context.Reference<ReadonlyArray<string>>("tickerline/rules/ReadsTables", {
+export const EndpointTables = Context.Reference<ReadonlyArray<string>>("tickerline/rules/ReadsTables", {
   defaultValue: () => [],
 })
 
@@ -36,7 +36,7 @@ export const ReadsTables = Context.Reference<ReadonlyArray<string>>("tickerline/
  * Columns with free text that third parties wrote, such as publishers and companies. A language model that reads them
  * must not take them for instructions.
  */
-export const ThirdPartyText = Context.Reference<ReadonlyArray<string>>("tickerline/rules/ThirdPartyText", {
+export const ThirdPartyTextColumns = Context.Reference<ReadonlyArray<string>>("tickerline/rules/ThirdPartyText", {
   defaultValue: () => [],
 })
 
@@ -54,7 +54,7 @@ export const getEndpointAccess = ({ annotations, path }: AnnotatedEndpoint): End
 
 /** Returns the tables that the endpoint declares. Throws during startup if it declares none. */
 export const getEndpointTables = ({ annotations, path }: AnnotatedEndpoint): ReadonlyArray<string> => {
-  const tables = Context.get(annotations, ReadsTables)
+  const tables = Context.get(annotations, EndpointTables)
   if (tables.length === 0) throw new Error(`The endpoint ${path} does not declare the tables that it reads`)
   return tables
 }

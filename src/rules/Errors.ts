@@ -22,12 +22,12 @@ const keyPrefix = Array.from("tl_live_", (letter) => `(?:${letter}|%${letter.cha
 const keyPattern = new RegExp(`${keyPrefix}(?:[0-9A-Za-z]|%[0-9A-Fa-f]{2})*`, "gi")
 
 /** Masks API keys, which clients may send in a parameter by mistake. Used for responses, logs and traces. */
-export const redactKeys = (text: string) => text.replace(keyPattern, "tl_live_…")
+export const redactApiKeys = (text: string) => text.replace(keyPattern, "tl_live_…")
 
 const redactedText = (annotations: { readonly description?: string }) =>
   Schema.String.pipe(Schema.encodeTo(Schema.String.annotate(annotations), {
     decode: SchemaGetter.passthrough(),
-    encode: SchemaGetter.transform(redactKeys),
+    encode: SchemaGetter.transform(redactApiKeys),
   }))
 
 const Message = redactedText({ description: "For people; programs read `code`." })

@@ -177,7 +177,7 @@ export const statusCodeFilter = listFilter(
 )
 
 /** Makes a filter that accepts one or more of `words`, comma-separated, in any case, and refuses other words (D33). */
-export const literalFilter = <const Words extends ReadonlyArray<string>>(words: Words) =>
+export const enumFilter = <const Words extends ReadonlyArray<string>>(words: Words) =>
   listFilter(
     Schema.String.pipe(Schema.decodeTo(
       Schema.Literals(words).annotate({ message: `must be one of: ${words.join(", ")}` }),
@@ -205,7 +205,7 @@ const partialTextFilter = (name: string, filter: FilterDeclaration) =>
 export const substringFilter = (column: string) => partialTextFilter(column, { operator: "contains", column })
 
 /** Makes a filter for a part of an element of an array, ignoring case. `name` describes an element in OpenAPI. */
-export const elementSubstringFilter = (column: string, name: string) =>
+export const arrayElementSubstringFilter = (column: string, name: string) =>
   partialTextFilter(name, { operator: "elementContains", column })
 
 /** Makes a filter for a complete element of an array, such as a tag, ignoring case (D33). */

@@ -56,7 +56,7 @@ export const checkLineageParameters = ({ cik, follow_lineage, ticker }: DecodedQ
 }
 
 /** Returns the symbols to resolve, with the selected CIKs. */
-export const getLineageRequests = ({ cik = [], ticker = [] }: LineageQuery) => {
+export const getSymbolsToResolve = ({ cik = [], ticker = [] }: LineageQuery) => {
   const [ciks, tickers] = [[cik].flat(), [ticker].flat()]
   const selected = new Map(ciks.map((entry) => {
     const { cik, ticker } = splitTickerEntry(entry)

@@ -1,11 +1,11 @@
 /** Paging of lists (§1, D8): the parameters, the JSON envelope, and the encoding of a page. */
 import { Context, Effect, Schema, SchemaGetter } from "effect"
 import type { RequestContext } from "../http/RequestContext.ts"
-import { type Format, formats, type ListFormat } from "../rows/ListFormats.ts"
-import { output } from "../rows/OutputBuffer.ts"
-import { makeFileWriter, type ResultEncoder, splitResults, writeJsonResults } from "../rows/ResultWriter.ts"
+import { type ListFormat, listFormats, type PageFormat } from "../rows/ListFormats.ts"
+import { rowOutputBuffer } from "../rows/OutputBuffer.ts"
+import { groupRowsIntoResults, makeFileWriter, type ResultEncoder, writeJsonResults } from "../rows/ResultWriter.ts"
 import type { RowRecord } from "../rows/RowRecord.ts"
-import { redactKeys } from "./Errors.ts"
+import { redactApiKeys } from "./Errors.ts"
 
 /** Decimal digits only: no sign, exponent, fraction or white space. Leading zeros are allowed (D8). */
 const decodeDigits = <To extends Schema.Codec<number>>(to: To, message: string) =>
@@ -32,8 +32,8 @@ export const PagingParameters = {
     description: "Rows per page, at most 100. `all`, with a `format` other than `json`, exports the list at once.",
   }).pipe(Schema.withDecodingDefaultTypeKey(Effect.succeed(10))),
   format: Schema.optionalKey(
-    Schema.Literals(formats).annotate({
-      message: `must be one of: ${formats.join(", ")}`,
+    Schema.Literals(listFormats).annotate({
+      message: `must be one of: ${listFormats.join(", ")}`,
       description:
         "The format of the response. By default the header `Accept` decides; without it, `json`. `parquet` " +
         "needs `limit=all`.",
@@ -52,7 +52,7 @@ export const makeLimitParameter = (maximum: number, standard: number, descriptio
 export interface PageQuery {
   readonly page: number
   readonly limit: number | "all"
-  readonly format?: Format
+  readonly format?: ListFormat
 }
 
 /** The property `count` of a list. */
@@ -78,18 +78,18 @@ export const ResultUnit = Context.Reference<"row" | "filing_group">("tickerline/
 export const unlimitedRows = Number.MAX_SAFE_INTEGER
 
 /** Returns the range of rows to select: those of the page, and one more that shows whether a next page exists. */
-export const getRowRange = ({ limit, page }: PageQuery) =>
+export const getPageRowRange = ({ limit, page }: PageQuery) =>
   limit === "all" ? { limit: unlimitedRows, offset: 0 } : { limit: limit + 1, offset: (page - 1) * limit }
 
 const makePageTarget = (target: string, page: number) => {
   const [path = "/", ...search] = target.split("?")
-  const parameters = new URLSearchParams(redactKeys(search.join("?")))
+  const parameters = new URLSearchParams(redactApiKeys(search.join("?")))
   parameters.set("page", String(page))
   return `${path}?${parameters}`
 }
 
 /** Format and size of a page in CSV or NDJSON. */
-export interface FileMetadata {
+export interface PageFileMetadata {
   readonly format: "csv" | "ndjson"
   /** Number of NDJSON lines, or of CSV records excluding the header. */
   readonly rows: number
@@ -99,7 +99,7 @@ export interface FileMetadata {
 export interface ResponseContent {
   readonly body: Uint8Array
   /** Absent for JSON. */
-  readonly file?: FileMetadata
+  readonly file?: PageFileMetadata
   /** Number of results, for estimates (D28) and usage (D29). */
   readonly records: number
   /** Number of the next page; undefined on the last page. */
@@ -109,7 +109,7 @@ export interface ResponseContent {
 }
 
 /** Encodes a response that is not a list. */
-export const makeUnpagedContent = (encoded: Schema.Json, records: number): ResponseContent => ({
+export const encodeUnpagedResponse = (encoded: Schema.Json, records: number): ResponseContent => ({
   body: new TextEncoder().encode(JSON.stringify(encoded)),
   records,
   nextPage: undefined,
@@ -117,8 +117,8 @@ export const makeUnpagedContent = (encoded: Schema.Json, records: number): Respo
 
 interface Page {
   readonly results: ResultEncoder
-  readonly format: ListFormat
-  /** The rows that `getRowRange` selects: one more than the page shows, if a next page exists. */
+  readonly format: PageFormat
+  /** The rows that `getPageRowRange` selects: one more than the page shows, if a next page exists. */
   readonly rows: ReadonlyArray<RowRecord>
   /** Returns the envelope's `message` for the rows of the page. */
   readonly message?: ((rows: ReadonlyArray<RowRecord>) => string | undefined) | undefined
@@ -129,7 +129,7 @@ export const encodeListPage = (
   { limit, page }: PageQuery,
   { format, message, results, rows }: Page,
 ): ResponseContent => {
-  const all = splitResults(results, rows)
+  const all = groupRowsIntoResults(results, rows)
   const shown = limit === "all" ? all : all.slice(0, limit)
   const has_more = shown.length < all.length
   const nextPage = has_more ? page + 1 : undefined
@@ -139,12 +139,12 @@ export const encodeListPage = (
   }
   const disclaimer = message?.(shown.flat())
   const messageProperty = disclaimer === undefined ? "" : `"message":${JSON.stringify(disclaimer)},`
-  const start = output.writeAscii(`{"count":${shown.length},"results":[`, 0)
-  const end = output.writeText(
+  const start = rowOutputBuffer.writeAscii(`{"count":${shown.length},"results":[`, 0)
+  const end = rowOutputBuffer.writeText(
     `],${messageProperty}"page":${page},"limit":${limit},"has_more":${has_more}}`,
     writeJsonResults(results, shown, ",", start),
   )
-  return { body: output.take(end), records: shown.length, nextPage }
+  return { body: rowOutputBuffer.take(end), records: shown.length, nextPage }
 }
 
 /** Sets the number of results, the headers and the `Link` to the next page in the request context. */

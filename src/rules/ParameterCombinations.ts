@@ -35,16 +35,16 @@ const checkDate = (query: DecodedQuery) =>
 
 /** Checks that an export has no page and is not JSON. The handler checks a format from the header `Accept`. */
 const checkExport = ({ format, limit, page }: DecodedQuery) =>
-  limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetNeedsExport }] : []) : [
+  limit !== "all" ? (format === "parquet" ? [{ path: ["format"], issue: parquetPageReason }] : []) : [
     ...(page === 1 ? [] : [{ path: ["page"], issue: "cannot be combined with limit=all" }]),
-    ...(format === "json" ? [{ path: ["limit"], issue: exportNeedsFileFormat }] : []),
+    ...(format === "json" ? [{ path: ["limit"], issue: exportFormatReason }] : []),
   ]
 
 /** The error message for `limit=all` in JSON, which follows the parameter's name. */
-export const exportNeedsFileFormat = "can be all only with format=csv, format=ndjson or format=parquet"
+export const exportFormatReason = "can be all only with format=csv, format=ndjson or format=parquet"
 
 /** The error message for a page in Parquet, which follows the parameter's name. */
-export const parquetNeedsExport = "can be parquet only with limit=all. The format of a page is json, csv or ndjson"
+export const parquetPageReason = "can be parquet only with limit=all. The format of a page is json, csv or ndjson"
 
 /** Checks that ranges are in order, that no parameters conflict, and that none lacks a parameter that it needs. */
 export const checkParameterCombinations = Schema.makeFilter((query: DecodedQuery) => [

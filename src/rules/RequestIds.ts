@@ -1,5 +1,5 @@
 /** Creates and validates request ids (D12). */
-import { redactKeys } from "./Errors.ts"
+import { redactApiKeys } from "./Errors.ts"
 
 const makePrefix = (now: number) => {
   const time = now.toString(16).padStart(12, "0")
@@ -19,4 +19,4 @@ const validId = /^[A-Za-z0-9._-]{1,128}$/
 
 /** Returns the client's id if it is valid and contains no API key, which must not be stored; otherwise a new id. */
 export const resolveRequestId = (clientId: string | undefined) =>
-  clientId !== undefined && validId.test(clientId) && redactKeys(clientId) === clientId ? clientId : makeRequestId()
+  clientId !== undefined && validId.test(clientId) && redactApiKeys(clientId) === clientId ? clientId : makeRequestId()

@@ -1,7 +1,7 @@
 /** Ticker parameters (§7.3, D5, D6: ticker lists). */
 import { Array, Effect, Schema, SchemaIssue, SchemaTransformation } from "effect"
 import { setResponseHeaders } from "../http/RequestContext.ts"
-import { redactKeys } from "./Errors.ts"
+import { redactApiKeys } from "./Errors.ts"
 import type { FilterDeclaration } from "./FilterDeclarations.ts"
 
 /** The format of a ticker in requests, data files and tables. */
@@ -33,11 +33,11 @@ const maxNamedTickers = 20
 const formatDroppedTickers = (dropped: ReadonlyArray<string>) =>
   dropped
     .slice(0, maxNamedTickers)
-    .map((text) => encodeURIComponent(redactKeys(text).slice(0, 32).toWellFormed()))
+    .map((text) => encodeURIComponent(redactApiKeys(text).slice(0, 32).toWellFormed()))
     .join(",")
 
 const makeInvalidTickersIssue = (sent: ReadonlyArray<string>) => {
-  const names = sent.slice(0, maxNamedTickers).map((text) => redactKeys(text).slice(0, 32)).join(", ")
+  const names = sent.slice(0, maxNamedTickers).map((text) => redactApiKeys(text).slice(0, 32)).join(", ")
   const more = sent.length > maxNamedTickers ? ` and ${sent.length - maxNamedTickers} more` : ""
   return new SchemaIssue.InvalidValue({
     message: sent.length === 0

@@ -53,7 +53,7 @@ export const queryParseOptions = { onExcessProperty: "error", errors: "all" } as
 export type SearchParameters = Readonly<Record<string, string | ReadonlyArray<string>>>
 
 /** Makes the 422 for a query that does not match the schema of its endpoint. It names up to 20 invalid parameters. */
-export const makeQueryError = (
+export const makeQueryValidationError = (
   { issue }: Schema.SchemaError,
   parameters: SearchParameters,
   endpoint: HttpApiEndpoint.Top,
@@ -83,7 +83,7 @@ export class ValidationMiddleware extends HttpApiMiddleware.Service<ValidationMi
       failure.kind === "Query"
         ? Effect.flatMap(
           HttpServerRequest.ParsedSearchParams,
-          (parameters) => Effect.fail(makeQueryError(failure.cause, parameters, endpoint)),
+          (parameters) => Effect.fail(makeQueryValidationError(failure.cause, parameters, endpoint)),
         )
         : Effect.die(failure),
   )

@@ -2,7 +2,7 @@
 import { changelogEntries } from "../changelog/Changelog.ts"
 import type { ChangelogEntry } from "../changelog/ChangelogEntry.ts"
 import { escapeMarkup, renderInlineCode, renderProse, renderTextElement } from "./browser/markup.js"
-import { pagePath, type SitePage } from "./Page.ts"
+import { getPagePath, type SitePage } from "./Page.ts"
 
 const renderBadges = ({ breaking, type }: ChangelogEntry) =>
   `<span class="badge ${type === "deprecated" || type === "removed" ? "warn" : "good"}">${type}</span>` +
@@ -41,7 +41,7 @@ ${releases.join("\n")}
 }
 
 export const changelogPage: SitePage = {
-  path: pagePath("changelog"),
+  path: getPagePath("changelog"),
   title: "Changelog",
   section: "Reference",
   scripts: [],

@@ -1,20 +1,22 @@
 /** The page about corrections: per dataset, how many rows were corrected, how late, and in which fields. */
 import { type CorrectionDelay, correctionDelays, type CorrectionsResponse } from "../v1/corrections/Api.ts"
-import { escapeMarkup, numericColumn, renderInlineCode, renderTable } from "./browser/markup.js"
+import { escapeMarkup, makeNumericColumn, renderInlineCode, renderTable } from "./browser/markup.js"
 import { formatInteger } from "./browser/number-format.js"
-import { pagePath, referencePagePath, type SitePage } from "./Page.ts"
+import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"
 
 type CorrectionCounts = typeof CorrectionsResponse.Type
 type DatasetCounts = CorrectionCounts["results"][number]
 
-const path = pagePath("corrections")
+const path = getPagePath("corrections")
 
 const introduction = `<h1>Corrections</h1>
 <p>How often the rows of each dataset were corrected, how late, and in which fields. A correction replaces a row with
 other values under the same key. Programs can request the same from
 <a href="/v1/corrections"><code>/v1/corrections</code></a>, without a key and free of charge.</p>
-<p><a href="${referencePagePath("/v1/changes")}"><code>/v1/changes</code></a> lists every correction with the row before
-and after it, and the names of the changed fields (<a href="${pagePath("changes")}">Keep a copy up to date</a>).</p>
+<p><a href="${
+  getReferencePagePath("/v1/changes")
+}"><code>/v1/changes</code></a> lists every correction with the row before
+and after it, and the names of the changed fields (<a href="${getPagePath("changes")}">Keep a copy up to date</a>).</p>
 `
 
 /** The page without counts, for the navigation and the search index. The site serves `makeCorrectionsPage` instead. */
@@ -30,7 +32,8 @@ export const correctionsPage: SitePage = {
 }
 
 /** Returns a link to the part of the page about a dataset. */
-export const linkCorrections = (dataset: string) => `<a href="${path}#${dataset}">${renderInlineCode(dataset)}</a>`
+export const renderCorrectionsLink = (dataset: string) =>
+  `<a href="${path}#${dataset}">${renderInlineCode(dataset)}</a>`
 
 const delayNames: Readonly<Record<CorrectionDelay, string>> = {
   within_hour: "Within an hour",
@@ -53,7 +56,7 @@ const maxFields = 10
 const renderFields = ({ dataset, fields }: DatasetCounts) => {
   const others = fields.length - maxFields
   return renderTable(
-    ["Field", numericColumn("Corrections")],
+    ["Field", makeNumericColumn("Corrections")],
     fields.slice(0, maxFields).map(({ corrections, field }) => [renderInlineCode(field), formatInteger(corrections)]),
     { label: `Corrected fields of ${dataset}` },
   ) + (others > 0 ? `<p>And ${others} more, less often.</p>` : "")
@@ -61,7 +64,12 @@ const renderFields = ({ dataset, fields }: DatasetCounts) => {
 
 const renderDelays = ({ dataset, last_30_days, total }: DatasetCounts) =>
   renderTable(
-    ["Corrected", numericColumn("Last 30 days"), numericColumn("In total"), numericColumn("Share of the total")],
+    [
+      "Corrected",
+      makeNumericColumn("Last 30 days"),
+      makeNumericColumn("In total"),
+      makeNumericColumn("Share of the total"),
+    ],
     correctionDelays.map((delay) => [
       delayNames[delay],
       formatInteger(last_30_days.delays[delay]),
@@ -91,9 +99,14 @@ const renderCounts = ({ counted_until, results, since }: CorrectionCounts) =>
 <h2 id="overview">Overview</h2>
 ${
     renderTable(
-      ["Dataset", numericColumn("Corrected in the last 30 days"), numericColumn("In total"), "Most corrected fields"],
+      [
+        "Dataset",
+        makeNumericColumn("Corrected in the last 30 days"),
+        makeNumericColumn("In total"),
+        "Most corrected fields",
+      ],
       results.map(({ dataset, fields, last_30_days, total }) => [
-        linkCorrections(dataset),
+        renderCorrectionsLink(dataset),
         formatInteger(last_30_days.corrected),
         formatInteger(total.corrected),
         fields.slice(0, 3).map(({ field }) => renderInlineCode(field)).join(", ") || "–",

@@ -1,10 +1,10 @@
 /** Renders special fenced blocks in guides. They show values from the code, so that no guide repeats a value. */
 import { DateTime, Effect, Option } from "effect"
 import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
-import { renderLineage } from "./browser/lineage-figure.js"
+import { renderLineageFigure } from "./browser/lineage-figure.js"
 import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import type { GuideBlockRenderers } from "./Markdown.ts"
-import { pagePath } from "./Page.ts"
+import { getPagePath } from "./Page.ts"
 import { makeReferenceTables } from "./ReferenceTables.ts"
 
 /** The timeline ends 200 days after the last change, so that a page does not depend on the day it is rendered. */
@@ -19,7 +19,7 @@ const renderLineageBlock = (body: string, argument: string) => {
   const [symbol = "", variant = ""] = argument.split(" ")
   // A new block is empty until the documentation test fills it.
   if (body.trim() === "") return ""
-  const figure = renderLineage(JSON.parse(body), {
+  const figure = renderLineageFigure(JSON.parse(body), {
     id: `chain-${symbol.toLowerCase()}`,
     today: timelineEnd(body),
     isBrief: variant === "picture",
@@ -55,7 +55,7 @@ const renderDeprecations = (variant: string) => {
         escapeMarkup(announced)
       }. ` +
         `${end} Use ${renderInlineCode(successor)}. ${renderProse(note)} ` +
-        `<a href="${pagePath("deprecations")}">How to migrate</a></p></div>\n`
+        `<a href="${getPagePath("deprecations")}">How to migrate</a></p></div>\n`
     }).join("")
   }
   return renderTable(

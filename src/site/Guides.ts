@@ -4,7 +4,7 @@ import { defaultServerUrl } from "../catalogue/OpenApiDocument.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { makeGuideBlockRenderers } from "./GuideBlocks.ts"
 import { parseGuideTitle, renderGuide } from "./Markdown.ts"
-import { pagePath, type SitePage } from "./Page.ts"
+import { getPagePath, type SitePage } from "./Page.ts"
 
 const folder = new URL("../../docs/guides/", import.meta.url)
 
@@ -74,10 +74,10 @@ export const readGuides = Effect.gen(function* () {
   )
 }).pipe(Effect.orDie)
 
-export const loadGuides = Effect.gen(function* () {
+export const makeGuidePages = Effect.gen(function* () {
   const blocks = yield* makeGuideBlockRenderers
   return (yield* readGuides).map(({ file, name, source, title }): SitePage => ({
-    path: pagePath(name),
+    path: getPagePath(name),
     title,
     section: sections[name] ?? "Guides",
     scripts: scripts[name] ?? [],

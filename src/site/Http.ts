@@ -6,19 +6,19 @@ import { Context, Effect, FileSystem, Function, Layer, Option, Path } from "effe
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { cacheCompressedForms } from "../http/Compression.ts"
 import { makeStaticBodyResponder } from "../http/ConditionalRequests.ts"
-import { Corrections } from "../history/Corrections.ts"
+import { CorrectionCountReader } from "../history/Corrections.ts"
 import { BaseUrl, getBasePath } from "../http/BaseUrl.ts"
 import { respondNotFound } from "../http/UnroutedResponses.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
 import { escapeMarkup } from "./browser/markup.js"
 import { changelogPage } from "./ChangelogPage.ts"
 import { correctionsPage, makeCorrectionsPage } from "./CorrectionsPage.ts"
-import { loadGuides } from "./Guides.ts"
+import { makeGuidePages } from "./Guides.ts"
 import { renderHtmlPage } from "./Layout.ts"
-import { assetPath, pagePath, type SitePage } from "./Page.ts"
+import { getAssetPath, getPagePath, type SitePage } from "./Page.ts"
 import { makeReferencePages } from "./ReferencePages.ts"
 import { makeSearchEntries } from "./SearchIndex.ts"
-import { toolPages } from "./ToolPages.ts"
+import { interactivePages } from "./ToolPages.ts"
 
 interface SiteFile {
   readonly path: `/${string}`
@@ -56,8 +56,8 @@ const securityHeaders = {
 /** Every page, in navigation order. */
 const loadPages = Effect.gen(function* () {
   const pages: ReadonlyArray<SitePage> = [
-    ...(yield* loadGuides),
-    ...toolPages,
+    ...(yield* makeGuidePages),
+    ...interactivePages,
     changelogPage,
     correctionsPage,
     ...(yield* makeReferencePages),
@@ -78,7 +78,7 @@ const loadAssets = Effect.gen(function* () {
       Effect.map(
         fs.readFileString(path.join(directory, name)),
         (text): SiteFile => ({
-          path: assetPath(name),
+          path: getAssetPath(name),
           contentType: assetTypes[path.extname(name)] ?? "",
           render: Effect.succeed(text),
           headers: {},
@@ -96,7 +96,7 @@ const pageFile = (page: SitePage, pages: ReadonlyArray<SitePage>): SiteFile => (
 
 /** The search index. Rendering every page takes a while, so the fiber yields to other requests between pages. */
 const searchIndexFile = (pages: ReadonlyArray<SitePage>): SiteFile => ({
-  path: assetPath("search.json"),
+  path: getAssetPath("search.json"),
   contentType: "application/json",
   render: Effect.map(
     Effect.forEach(pages, (page) => Effect.andThen(Effect.yieldNow, Effect.sync(() => makeSearchEntries(page)))),
@@ -118,7 +118,7 @@ const fileRoute = Effect.fnUntraced(function* (file: SiteFile) {
 
 /** Makes the route of the corrections page, which is rendered again whenever its counts have been read again. */
 const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SitePage>) {
-  const { read } = yield* Corrections
+  const { read } = yield* CorrectionCountReader
   const render = (page: SitePage) =>
     makeTextResponder(renderHtmlPage(page, pages), { contentType: htmlType, headers: securityHeaders })
   const responderOf = Function.memoize((counts: Effect.Success<typeof read>) => render(makeCorrectionsPage(counts)))
@@ -150,7 +150,7 @@ const notFoundPage = (path: string, pages: ReadonlyArray<SitePage>): SitePage =>
     `<li><a href="${escapeMarkup(path)}">${escapeMarkup(title)}</a></li>`
   )
   return {
-    path: pagePath("not-found"),
+    path: getPagePath("not-found"),
     title: "Page not found",
     section: "Start",
     scripts: [],
@@ -159,7 +159,7 @@ const notFoundPage = (path: string, pages: ReadonlyArray<SitePage>): SitePage =>
       body: `<h1>Page not found</h1>
 <p>The documentation has no page at <code>${escapeMarkup(path.slice(0, 200))}</code>.</p>
 ${links.length === 0 ? "" : `<p>Did you mean:</p><ul>${links.join("")}</ul>`}
-<p>Go to the <a href="${pagePath("index")}">start page</a>, or use the search.</p>`,
+<p>Go to the <a href="${getPagePath("index")}">start page</a>, or use the search.</p>`,
     }),
   }
 }
@@ -185,7 +185,7 @@ const redirects = ["/", "/docs"] as const
 
 /** The redirect includes the path of `BASE_URL`, which a load balancer may have removed from the request. */
 const redirectToStart = (baseUrl: string) =>
-  HttpServerResponse.redirect(`${getBasePath(baseUrl)}${pagePath("index")}`, {
+  HttpServerResponse.redirect(`${getBasePath(baseUrl)}${getPagePath("index")}`, {
     status: 302,
     headers: { "Cache-Control": "no-cache" },
   })
@@ -208,7 +208,7 @@ export const layer = Layer.effect(
       ...(yield* Effect.forEach(files, fileRoute)),
       yield* correctionsRoute(pages),
       ...redirects.map((path) => HttpRouter.route("GET", path, redirect)),
-      HttpRouter.route("GET", `${pagePath("index")}/:page/*`, handleUnknownPage(pages)),
+      HttpRouter.route("GET", `${getPagePath("index")}/:page/*`, handleUnknownPage(pages)),
     ])
     return new Set([...files.map(({ path }) => path), correctionsPage.path, ...redirects])
   }),

@@ -1,10 +1,10 @@
 /** The layout of every page. It works without scripts, on phones, in light and dark themes, and in print. */
 import { escapeMarkup, stripTags } from "./browser/markup.js"
 import {
-  assetPath,
+  getAssetPath,
   getPageContent,
+  getPagePath,
   navigationSections,
-  pagePath,
   referenceOverviewPath,
   type SitePage,
 } from "./Page.ts"
@@ -36,11 +36,11 @@ const renderNavigation = (pages: ReadonlyArray<SitePage>, currentPath: string) =
   }).join("")
 
 const mainLinks = [
-  [pagePath("first-steps"), "First steps"],
+  [getPagePath("first-steps"), "First steps"],
   [referenceOverviewPath, "API reference"],
-  [pagePath("explorer"), "Explorer"],
-  [pagePath("account"), "Your account"],
-  [pagePath("changelog"), "Changelog"],
+  [getPagePath("explorer"), "Explorer"],
+  [getPagePath("account"), "Your account"],
+  [getPagePath("changelog"), "Changelog"],
 ] as const
 
 /** Hidden until a script shows it. Without scripts, the system's theme applies. */
@@ -83,7 +83,7 @@ const renderPreviousAndNext = (currentPath: string, pages: ReadonlyArray<SitePag
 export const renderHtmlPage = (page: SitePage, pages: ReadonlyArray<SitePage>) => {
   const { path, scripts, title } = page
   const { body, description } = getPageContent(page)
-  const home = pagePath("index")
+  const home = getPagePath("index")
   const navigation = renderNavigation(pages, path)
   const tableOfContents = renderTableOfContents(body)
   const modules = ["every-page.js", "search-dialog.js", ...scripts]
@@ -96,9 +96,9 @@ export const renderHtmlPage = (page: SitePage, pages: ReadonlyArray<SitePage>) =
 <meta name="viewport" content="width=device-width, initial-scale=1">
 <meta name="color-scheme" content="light dark">
 <link rel="icon" href="${escapeMarkup(favicon)}">
-<script src="${assetPath("theme.js")}"></script>
-<link rel="stylesheet" href="${assetPath("style.css")}">
-${modules.map((name) => `<script type="module" src="${assetPath(name)}"></script>`).join("\n")}
+<script src="${getAssetPath("theme.js")}"></script>
+<link rel="stylesheet" href="${getAssetPath("style.css")}">
+${modules.map((name) => `<script type="module" src="${getAssetPath(name)}"></script>`).join("\n")}
 </head>
 <body>
 <a class="skip" href="#main">Skip to the content</a>

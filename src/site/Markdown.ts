@@ -6,7 +6,7 @@ import python from "highlight.js/lib/languages/python"
 import typescript from "highlight.js/lib/languages/typescript"
 import { Marked, type Tokens } from "marked"
 import { escapeMarkup, renderCodeBlock, renderTable, stripTags } from "./browser/markup.js"
-import { pagePath } from "./Page.ts"
+import { getPagePath } from "./Page.ts"
 
 highlight.registerLanguage("sh", bash)
 highlight.registerLanguage("json", json)
@@ -49,7 +49,7 @@ export const makeHeadingAnchor = (heading: string) =>
 /** Resolves a link to a sibling file, such as `lineage.md#candidates`, to its page. */
 const linkAddress = (href: string) => {
   const [, name, anchor = ""] = /^([\w-]+)\.md(#.*)?$/.exec(href) ?? []
-  return name === undefined ? href : `${pagePath(name)}${anchor}`
+  return name === undefined ? href : `${getPagePath(name)}${anchor}`
 }
 
 const plainText = (markdown: string) => markdown.replace(/[`*]/g, "").replace(/\[([^\]]*)\]\([^)]*\)/g, "$1")

@@ -1,7 +1,7 @@
 /** A page of the documentation, and the addresses of pages and assets. */
 import { Function } from "effect"
 import { documentationPath } from "../rules/Deprecation.ts"
-import { referencePageName } from "./browser/request-links.js"
+import { getReferencePageName } from "./browser/request-links.js"
 
 /** Navigation sections, in order. */
 export const navigationSections = ["Start", "Guides", "Tools", "Reference", "Endpoints"] as const
@@ -32,12 +32,12 @@ interface PageContent {
 export const getPageContent = Function.memoize((page: SitePage) => page.render())
 
 /** Returns the path of a page. `index` is the start page. */
-export const pagePath = (name: string): `/${string}` =>
+export const getPagePath = (name: string): `/${string}` =>
   name === "index" ? documentationPath : `${documentationPath}/${name}`
 
-export const assetPath = (name: string) => pagePath(`assets/${name}`)
+export const getAssetPath = (name: string) => getPagePath(`assets/${name}`)
 
-export const referenceOverviewPath = pagePath("reference")
+export const referenceOverviewPath = getPagePath("reference")
 
 /** Returns the path of the reference page of an endpoint: `/v1/docs/reference/usage-daily` for `/v1/usage/daily`. */
-export const referencePagePath = (path: string) => pagePath(referencePageName(path))
+export const getReferencePagePath = (path: string) => getPagePath(getReferencePageName(path))

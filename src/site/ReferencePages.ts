@@ -5,20 +5,20 @@ import { defaultServerUrl, getDefaultOpenApiDocument } from "../catalogue/OpenAp
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
-import { datasetEndpoints } from "../v1/datasets/DatasetEndpoints.ts"
+import { endpointsByDataset } from "../v1/datasets/DatasetEndpoints.ts"
 import { escapeMarkup, renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
-import { linkCorrections } from "./CorrectionsPage.ts"
+import { renderCorrectionsLink } from "./CorrectionsPage.ts"
 import { renderHighlightedCode } from "./Markdown.ts"
-import { pagePath, referenceOverviewPath, referencePagePath, type SitePage } from "./Page.ts"
+import { getPagePath, getReferencePagePath, referenceOverviewPath, type SitePage } from "./Page.ts"
 import { renderEndpointTable } from "./ReferenceTables.ts"
 import {
   describeAllowedValues,
-  describeBounds,
   describeFields,
-  entriesAt,
+  describeRangeAndDefault,
+  getEntriesAt,
   listAllowedValues,
+  listNonNullAlternatives,
   listOperationResponses,
-  nonNullAlternatives,
   renderSchemaType,
   renderSentences,
   resolveSchemaReference,
@@ -31,7 +31,7 @@ const section = (id: string, title: string, body: string) =>
 /** The examples of an operation, ordered by status. */
 const examplesOf = (operation: unknown) =>
   listOperationResponses(operation).flatMap(([status, response]) =>
-    entriesAt(response, "content", "application/json", "examples").map(([name, example]) => ({
+    getEntriesAt(response, "content", "application/json", "examples").map(([name, example]) => ({
       name,
       status: Number(status),
       request: getTextAt(example, "summary") ?? "",
@@ -43,7 +43,7 @@ const takesAnyParameter = (schema: unknown) => getValueAt(resolveSchemaReference
 
 /** Returns the options of a select element. Empty for an array, because its description lists the values. */
 const optionsOf = (schema: unknown) => {
-  const types = nonNullAlternatives(schema)
+  const types = listNonNullAlternatives(schema)
   if (types.some((type) => getValueAt(type, "type") === "boolean")) return ["true", "false"]
   return types.every((type) => getValueAt(type, "type") !== "array" && listAllowedValues(type).length > 0)
     ? listAllowedValues(schema)
@@ -87,7 +87,11 @@ const renderParameters = (operation: unknown, example: URLSearchParams, hasForm:
     return [
       `${label} ${renderSchemaType(schema)}${badge}`,
       ...(hasForm ? [parameterField(name, schema, value)] : []),
-      renderSentences(description, isBoolean ? "" : describeAllowedValues(optionsOf(schema)), describeBounds(schema)),
+      renderSentences(
+        description,
+        isBoolean ? "" : describeAllowedValues(optionsOf(schema)),
+        describeRangeAndDefault(schema),
+      ),
     ]
   })
   const columns = ["Parameter", ...(hasForm ? ["Value"] : []), "Meaning"]
@@ -96,7 +100,7 @@ const renderParameters = (operation: unknown, example: URLSearchParams, hasForm:
 
 const errorCodesOf = (response: unknown) => {
   const schema = getValueAt(response, "content", "application/json", "schema")
-  const codes = nonNullAlternatives(schema).flatMap((body) =>
+  const codes = listNonNullAlternatives(schema).flatMap((body) =>
     listAllowedValues(getValueAt(resolveSchemaReference(getValueAt(body, "properties", "error")), "properties", "code"))
   )
   return Array.from(new Set(codes))
@@ -111,11 +115,11 @@ const renderErrors = (operation: unknown) => {
     renderProse(getTextAt(response, "description") ?? ""),
   ])
   return rows.length === 0 ? "" : renderTable(["Status", "Code", "Meaning"], rows, { label: "Errors" }) +
-    `<p><a href="${pagePath("errors")}">Errors and retries</a> explains what to do about each error.</p>`
+    `<p><a href="${getPagePath("errors")}">Errors and retries</a> explains what to do about each error.</p>`
 }
 
 const renderHeaders = (response: unknown) => {
-  const rows = entriesAt(response, "headers").map((
+  const rows = getEntriesAt(response, "headers").map((
     [name, header],
   ) => [renderInlineCode(name), renderProse(getTextAt(resolveSchemaReference(header), "description") ?? "")])
   return rows.length === 0 ? "" : renderTable(["Header", "Meaning"], rows, { label: "Response headers" })
@@ -126,14 +130,14 @@ const renderDeprecation = ({ deprecation, row }: CatalogueEndpoint) => {
   const { announced, note, successor } = deprecation.value
   const end = row.sunset === null ? "No end date is set." : `It may stop responding after ${escapeMarkup(row.sunset)}.`
   return `<div class="notice"><p><strong>Deprecated</strong> since ${escapeMarkup(announced)}. Use <a href="${
-    referencePagePath(successor)
+    getReferencePagePath(successor)
   }">${renderInlineCode(successor)}</a>. ${renderProse(note)} ${end}</p></div>`
 }
 
 /** Links to the corrections of the datasets that the endpoint reads. */
 const renderCorrectionLinks = ({ row }: CatalogueEndpoint) => {
-  const links = datasetEndpoints.flatMap(({ dataset, endpoints }) =>
-    endpoints.includes(row.path) ? [linkCorrections(dataset)] : []
+  const links = endpointsByDataset.flatMap(({ dataset, endpoints }) =>
+    endpoints.includes(row.path) ? [renderCorrectionsLink(dataset)] : []
   )
   return links.length === 0 ? "" : `<p class="quiet">Corrections of its data: ${links.join(", ")}.</p>\n`
 }
@@ -171,7 +175,9 @@ const renderEndpointPage = (endpoint: CatalogueEndpoint, serviceUrl: string) => 
   const access = row.tier === null
     ? "No API key required."
     : `Requires an API key of tier <b>${row.tier}</b> or higher.`
-  const price = isPriced ? `<a href="${pagePath("cost")}">Charged</a> by the size of the response.` : "Free of charge."
+  const price = isPriced
+    ? `<a href="${getPagePath("cost")}">Charged</a> by the size of the response.`
+    : "Free of charge."
   const curl = renderHighlightedCode("sh", `curl ${authorization}"${serviceUrl}${request}"`)
   const exampleResponse = firstExample === undefined
     ? ""
@@ -240,7 +246,7 @@ export const makeReferencePages = Effect.map(BaseUrl, (baseUrl): ReadonlyArray<S
   const pages = catalogueEndpoints.filter(({ row }) => row.path !== documentationPath).map((
     endpoint,
   ): SitePage => ({
-    path: referencePagePath(endpoint.row.path),
+    path: getReferencePagePath(endpoint.row.path),
     title: titleOf(endpoint),
     section: "Endpoints",
     scripts: endpoint.isEndless ? [] : ["try-request.js"],

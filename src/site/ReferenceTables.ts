@@ -9,7 +9,7 @@ import * as Errors from "../rules/Errors.ts"
 import { documentationPath } from "../rules/Deprecation.ts"
 import { renderInlineCode, renderProse, renderTable } from "./browser/markup.js"
 import { formatInteger } from "./browser/number-format.js"
-import { referencePagePath } from "./Page.ts"
+import { getReferencePagePath } from "./Page.ts"
 
 /** Advice to clients about each error, and whether a retry can succeed. */
 const advice = [
@@ -63,7 +63,7 @@ export const renderEndpointTable = ({ isPriced }: { readonly isPriced: boolean }
     ["Path", "Description", "Tier"],
     catalogueEndpoints.filter((endpoint) => endpoint.isPriced === isPriced && endpoint.row.path !== documentationPath)
       .map(({ row }) => [
-        `<a href="${referencePagePath(row.path)}">${renderInlineCode(row.path)}</a>` +
+        `<a href="${getReferencePagePath(row.path)}">${renderInlineCode(row.path)}</a>` +
         (row.deprecated ? ` <span class="badge warn">deprecated</span>` : ""),
         renderProse(row.description),
         row.tier ?? "no key",

@@ -4,7 +4,7 @@ import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
 import { getListAt, getTextAt, getValueAt } from "./browser/json-values.js"
 import { renderInlineCode, renderProse, renderTextElement } from "./browser/markup.js"
 
-export const entriesAt = (
+export const getEntriesAt = (
   value: unknown,
   ...path: ReadonlyArray<string>
 ): ReadonlyArray<readonly [string, unknown]> => {
@@ -22,7 +22,7 @@ export const resolveSchemaReference = (part: unknown): unknown => {
 
 /** Lists the responses of an operation with their statuses. */
 export const listOperationResponses = (operation: unknown) =>
-  entriesAt(operation, "responses").map(([status, response]) => [status, resolveSchemaReference(response)] as const)
+  getEntriesAt(operation, "responses").map(([status, response]) => [status, resolveSchemaReference(response)] as const)
 
 const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
   const resolved = resolveSchemaReference(schema)
@@ -32,11 +32,11 @@ const alternatives = (schema: unknown): ReadonlyArray<unknown> => {
 
 const isNull = (schema: unknown) => getValueAt(schema, "type") === "null"
 
-export const nonNullAlternatives = (schema: unknown) => alternatives(schema).filter((option) => !isNull(option))
+export const listNonNullAlternatives = (schema: unknown) => alternatives(schema).filter((option) => !isNull(option))
 
 /** Finds a keyword in a schema, in the schema that it refers to, in its alternatives, or in their `allOf`. */
 const keywordOf = (schema: unknown, keyword: string): unknown =>
-  [schema, resolveSchemaReference(schema), ...nonNullAlternatives(schema)]
+  [schema, resolveSchemaReference(schema), ...listNonNullAlternatives(schema)]
     .flatMap((option) => [option, ...getListAt(option, "allOf")])
     .map((option) => getValueAt(option, keyword)).find((value) => value !== undefined)
 
@@ -45,14 +45,14 @@ const itemsOf = (array: unknown) => getListAt(array, "prefixItems")[0] ?? getVal
 
 /** Lists the fixed values that a schema allows. For an array, these are the values allowed for its items. */
 export const listAllowedValues = (schema: unknown): ReadonlyArray<string> =>
-  nonNullAlternatives(schema).flatMap((option) => {
+  listNonNullAlternatives(schema).flatMap((option) => {
     if (getValueAt(option, "type") === "array") return listAllowedValues(itemsOf(option))
     const constant = getValueAt(option, "const")
     return (constant === undefined ? getListAt(option, "enum") : [constant]).map(String)
   })
 
 const typeName = (schema: unknown): string => {
-  const names = nonNullAlternatives(schema).map((option) =>
+  const names = listNonNullAlternatives(schema).map((option) =>
     getValueAt(option, "type") === "array"
       ? `array of ${typeName(itemsOf(option))}`
       : getTextAt(option, "format") ?? getTextAt(option, "type") ?? "any"
@@ -64,7 +64,7 @@ const typeName = (schema: unknown): string => {
 export const renderSchemaType = (schema: unknown) => renderTextElement("span", { class: "type" }, typeName(schema))
 
 /** Describes the range and the default, such as `1 to 100. Default: 20.` */
-export const describeBounds = (schema: unknown) => {
+export const describeRangeAndDefault = (schema: unknown) => {
   const [minimum, maximum, initial] = ["minimum", "maximum", "default"].map((keyword) => keywordOf(schema, keyword))
   const hasRange = typeof minimum === "number" && typeof maximum === "number" && maximum < 2 ** 31 - 1
   const range = hasRange ? `${minimum} to ${maximum}.` : ""
@@ -88,11 +88,11 @@ interface FieldDescription {
 /** Describes the fields of a response without duplicates, each followed by the fields inside it. */
 export const describeFields = (schema: unknown): ReadonlyArray<FieldDescription> => {
   const visit = (schema: unknown, prefix: string, ancestors: ReadonlyArray<unknown>): ReadonlyArray<FieldDescription> =>
-    nonNullAlternatives(schema).flatMap((option) => {
+    listNonNullAlternatives(schema).flatMap((option) => {
       if (ancestors.includes(option)) return []
       const inside = [...ancestors, option]
       if (getValueAt(option, "type") === "array") return visit(itemsOf(option), `${prefix}[]`, inside)
-      return entriesAt(option, "properties").flatMap(([name, field]) => {
+      return getEntriesAt(option, "properties").flatMap(([name, field]) => {
         const path = prefix === "" ? name : `${prefix}.${name}`
         const description = String(keywordOf(field, "description") ?? "")
         const meaning = renderSentences(description, describeAllowedValues(listAllowedValues(field)))

@@ -1,10 +1,10 @@
 /** Pages whose scripts call the API with the visitor's key. Without scripts, they show an equivalent command. */
 import { catalogueEndpoints } from "../catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../catalogue/OpenApiDocument.ts"
-import { datasetEndpoints } from "../v1/datasets/DatasetEndpoints.ts"
+import { endpointsByDataset } from "../v1/datasets/DatasetEndpoints.ts"
 import { getListAt, getTextAt } from "./browser/json-values.js"
 import { escapeMarkup, renderCodeBlock, renderInlineCode, renderTable } from "./browser/markup.js"
-import { pagePath, referencePagePath, type SitePage } from "./Page.ts"
+import { getPagePath, getReferencePagePath, type SitePage } from "./Page.ts"
 
 /** The form for the visitor's key, activated by `browser/api-key.js`. */
 export const apiKeyForm = `<form id="key-form" class="key" hidden>
@@ -46,7 +46,7 @@ const listFollowingEndpoints = () =>
   )
 
 const explorer: SitePage = {
-  path: pagePath("explorer"),
+  path: getPagePath("explorer"),
   title: "Lineage explorer",
   section: "Tools",
   scripts: ["lineage-explorer.js"],
@@ -55,7 +55,7 @@ const explorer: SitePage = {
     body: `<h1>Lineage explorer</h1>
 <p>Enter a current or former symbol to see the chain of changes that it belongs to, and the events of the company. If
  the changes do not form a single chain, the explorer shows the conflicts and
- <a href="${pagePath("lineage")}">why the service returns no chain</a>.</p>
+ <a href="${getPagePath("lineage")}">why the service returns no chain</a>.</p>
 ${withoutScripts("The explorer", "/v1/ticker-changes?ticker=META")}
 ${apiKeyForm}
 <form id="lineage-form" class="lineage-form" hidden>
@@ -78,7 +78,7 @@ ${state}
 <h2>Show this company's rows in</h2>
 <ul class="links">${
       listFollowingEndpoints().map(({ row }) =>
-        `<li><a href="${referencePagePath(row.path)}" data-path="${row.path}">${row.path}</a> <span>${
+        `<li><a href="${getReferencePagePath(row.path)}" data-path="${row.path}">${row.path}</a> <span>${
           escapeMarkup(row.label)
         }</span></li>`
       ).join("")
@@ -88,7 +88,7 @@ ${state}
 }
 
 const account: SitePage = {
-  path: pagePath("account"),
+  path: getPagePath("account"),
   title: "Your account",
   section: "Tools",
   scripts: ["account-page.js"],
@@ -96,7 +96,7 @@ const account: SitePage = {
     description: "Limits, balance, daily usage and cost, recent requests and API keys of your account.",
     body: `<h1>Your account</h1>
 <p>Limits, balance, daily usage and cost, recent requests and API keys of the account that your key belongs to. This
- page is free of charge; <a href="${pagePath("cost")}">Cost</a> explains how other requests are charged.</p>
+ page is free of charge; <a href="${getPagePath("cost")}">Cost</a> explains how other requests are charged.</p>
 ${withoutScripts("This page", "/v1/overview")}
 ${apiKeyForm}
 ${state}
@@ -121,20 +121,22 @@ ${state}
 const renderDatasetTable = () => {
   const labels = new Map(catalogueEndpoints.map(({ row }) => [row.path, row.label]))
   const link = (path: string) =>
-    `<a href="${referencePagePath(path)}">${renderInlineCode(path)}</a> ${escapeMarkup(labels.get(path) ?? "")}`
+    `<a href="${getReferencePagePath(path)}">${renderInlineCode(path)}</a> ${escapeMarkup(labels.get(path) ?? "")}`
   return renderTable(
     ["Dataset", "Endpoints", "Last changed (-05:00)"],
-    datasetEndpoints.map(({ dataset, endpoints }) => [renderInlineCode(dataset), endpoints.map(link).join("<br>"), ""]),
+    endpointsByDataset.map((
+      { dataset, endpoints },
+    ) => [renderInlineCode(dataset), endpoints.map(link).join("<br>"), ""]),
     {
       label: "All datasets",
       attributes: (row, column) =>
-        column === 2 ? ` data-dataset="${escapeMarkup(datasetEndpoints[row]?.dataset ?? "")}"` : "",
+        column === 2 ? ` data-dataset="${escapeMarkup(endpointsByDataset[row]?.dataset ?? "")}"` : "",
     },
   )
 }
 
 const datasets: SitePage = {
-  path: pagePath("datasets"),
+  path: getPagePath("datasets"),
   title: "Datasets",
   section: "Tools",
   scripts: ["datasets-page.js"],
@@ -145,8 +147,10 @@ const datasets: SitePage = {
  <code>/v1/datasets</code>, free of charge.</p>
 <p>The operator of this service loads files into the datasets, or adds rows. A load replaces all rows of a dataset at
  once, so a response never mixes old and new rows. Responses are at most one second older than the data. Send an
- <code>ETag</code> to check whether a response has changed (<a href="${pagePath("caching")}">Caching</a>).</p>
-<p><a href="${pagePath("corrections")}">Corrections</a> shows how often the rows of each dataset were corrected, and how
+ <code>ETag</code> to check whether a response has changed (<a href="${getPagePath("caching")}">Caching</a>).</p>
+<p><a href="${
+      getPagePath("corrections")
+    }">Corrections</a> shows how often the rows of each dataset were corrected, and how
  late.</p>
 ${withoutScripts("The column with the last change", "/v1/datasets?limit=100")}
 ${apiKeyForm}
@@ -157,4 +161,4 @@ ${state}
   }),
 }
 
-export const toolPages: ReadonlyArray<SitePage> = [explorer, account, datasets]
+export const interactivePages: ReadonlyArray<SitePage> = [explorer, account, datasets]

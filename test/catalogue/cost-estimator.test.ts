@@ -7,11 +7,11 @@ import * as Accounts from "../../src/accounts/Accounts.ts"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
 import * as DocumentedEndpoints from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
-import { resultRows } from "../support/ListClients.ts"
+import { getResultRows } from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
-import { poolableClient } from "../support/PoolerMode.ts"
-import { inputs, skipUnlessThorough } from "../support/Thoroughness.ts"
+import { makePoolableClientLayer } from "../support/PoolerMode.ts"
+import { getInputCount, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt: at, insertRows, TestKeys } = Service
 
@@ -48,7 +48,7 @@ class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Ot
 const database = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
-    poolableClient({ url, applicationName: "tickerline-test" }),
+    makePoolableClientLayer({ url, applicationName: "tickerline-test" }),
     Layer.effect(Other, PgConnection.make({ url, applicationName: "other" })),
   )
 }))
@@ -215,7 +215,7 @@ const symbolsIn = (query: Query) => {
 
 /** The number of records in the response to the request itself. */
 const recordsIn = (path: string, { body }: Answer) =>
-  path === "/v1/ticker-changes" ? resultRows(body).length : Number(at(body, "count"))
+  path === "/v1/ticker-changes" ? getResultRows(body).length : Number(at(body, "count"))
 
 /** The cost, rounded up to microdollars. The arithmetic differs from that of the service. */
 const costOf = (bytes: number, price: number) => {
@@ -294,7 +294,7 @@ const walk = Effect.fnUntraced(function* (path: string, query: Query, limit = 10
       DocumentedEndpoints.buildUrl(path, [...query, ["page", String(page)], ["limit", String(limit)]]),
     )
     assert.strictEqual(status, 200, text)
-    seen.push(...resultRows(body))
+    seen.push(...getResultRows(body))
     more = at(body, "has_more") === true
   }
   return seen
@@ -355,7 +355,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
           attempts++
           if (answer.status === 200 && recordsIn(endpoint.path, answer) > 0) found++
         }),
-      { arbitrary: { runs: inputs(runs) } },
+      { arbitrary: { runs: getInputCount(runs) } },
     )
   }
 
@@ -475,7 +475,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     ({ endpoint, path }) =>
       Effect.gen(function* () {
         let compared = 0
-        const count = inputs(runs)
+        const count = getInputCount(runs)
         for (const { place, query } of yield* Arbitrary.sampleEffect(asking(endpoint), { count, seed: path })) {
           const request = DocumentedEndpoints.buildUrl(path, query)
           const { answer, sent } = yield* StatementRecorder.recordStatements(ask(request))
@@ -506,9 +506,9 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     Effect.gen(function* () {
       const name = "estimating"
       yield* Accounts.ensureAccount({ name, tier: "ultimate", email: null, prepaid: true })
-      yield* Accounts.creditAccount({ name, microdollars: 1_000_000_000n, reference: null, prepaid: true })
+      yield* Accounts.creditAccount({ name, microdollars: 1_000_000_000n, reference: null, mayBecomePrepaid: true })
       const key = yield* Service.ensureAccountWithKey(name, "ultimate")
-      const used = (query: string) => Effect.map(ask(`/v1/usage?${query}`, { key }), ({ body }) => resultRows(body))
+      const used = (query: string) => Effect.map(ask(`/v1/usage?${query}`, { key }), ({ body }) => getResultRows(body))
       const left = Effect.map(
         ask("/v1/overview", { key }),
         (answer) => [fieldOf(answer, "balance_microdollars"), fieldOf(answer, "last_charged_at")],
@@ -547,7 +547,9 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("GET /esti
     Effect.gen(function* () {
       for (const [name, microdollars] of [["penniless", 0n], ["indebted", -5n]] as const) {
         yield* Accounts.ensureAccount({ name, tier: "ultimate", email: null, prepaid: true })
-        if (microdollars !== 0n) yield* Accounts.creditAccount({ name, microdollars, reference: null, prepaid: true })
+        if (microdollars !== 0n) {
+          yield* Accounts.creditAccount({ name, microdollars, reference: null, mayBecomePrepaid: true })
+        }
         const key = yield* Service.ensureAccountWithKey(name, "ultimate")
         for (const { path } of priced) {
           const query: Query = [["ticker", "T7"]]

@@ -1,5 +1,5 @@
 import { assert, describe, it } from "@effect/vitest"
-import { addExamples } from "../../src/catalogue/OpenApiDocument.ts"
+import { addResponseExamples } from "../../src/catalogue/OpenApiDocument.ts"
 
 const documentOf = (content: object) => ({
   paths: { "/v1/widgets": { get: { responses: { "200": { content: { "application/json": content } } } } } },
@@ -8,7 +8,7 @@ const documentOf = (content: object) => ({
 describe("examples of the OpenAPI document", () => {
   it("leaves out an example whose response is not filled in yet (§4.5)", () => {
     const content = {}
-    addExamples(documentOf(content), [
+    addResponseExamples(documentOf(content), [
       { name: "New", request: "/v1/widgets?ticker=GAP7", status: 200 },
       { name: "Known", request: "/v1/widgets?ticker=NEW1", status: 200, response: { count: 0 } },
     ])
@@ -19,7 +19,7 @@ describe("examples of the OpenAPI document", () => {
 
   it("refuses an example of a response that is not documented (§4.5)", () => {
     assert.throws(
-      () => addExamples(documentOf({}), [{ name: "Odd", request: "/v1/widgets", status: 404, response: {} }]),
+      () => addResponseExamples(documentOf({}), [{ name: "Odd", request: "/v1/widgets", status: 404, response: {} }]),
       "has no response 404 of /v1/widgets",
     )
   })

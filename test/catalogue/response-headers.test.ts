@@ -48,7 +48,7 @@ const seen = new Map<string, Set<string>>()
 
 /** Compares a response with the declaration of its path and status. */
 const check = (path: string, what: string, { headers, status, text }: Answer) => {
-  const response = DocumentedEndpoints.responsesOf(path).get(String(status))
+  const response = DocumentedEndpoints.getDocumentedResponses(path).get(String(status))
   assert.isDefined(response, `${what} answers ${status}, which is not declared: ${text}`)
   const declared = new Map(
     Object.entries(Object(valueAt(response, "headers"))).map(([name, header]) =>
@@ -73,9 +73,9 @@ const operations = DocumentedEndpoints.documentedEndpoints.map(({ path, paramete
   return {
     path,
     target: targets.get(path) ??
-      DocumentedEndpoints.buildUrl(path, DocumentedEndpoints.requiredQuery({ path, parameters })),
-    keyed: DocumentedEndpoints.responsesOf(path).has("401"),
-    priced: DocumentedEndpoints.responsesOf(path).has("402"),
+      DocumentedEndpoints.buildUrl(path, DocumentedEndpoints.makeRequiredQuery({ path, parameters })),
+    keyed: DocumentedEndpoints.getDocumentedResponses(path).has("401"),
+    priced: DocumentedEndpoints.getDocumentedResponses(path).has("402"),
     list: names.has("page"),
     answersPast: DocumentedEndpoints.getParameterNames(path).includes("as_of"),
     tickers: parameters.some(({ kind }) => kind === "tickers"),
@@ -141,7 +141,7 @@ const successes = Effect.fnUntraced(function* (port: number, operation: Operatio
 
 /** The declared statuses of a path that were not observed. */
 const unseen = ({ path }: Operation) =>
-  Array.from(DocumentedEndpoints.responsesOf(path).keys()).filter((status) => !seen.has(`${path} ${status}`))
+  Array.from(DocumentedEndpoints.getDocumentedResponses(path).keys()).filter((status) => !seen.has(`${path} ${status}`))
 
 const retired = { announced: "2020-01-01", sunset: "2021-01-01", successor: "/v2/", note: "Fields have other names." }
 
@@ -156,12 +156,12 @@ const asAdmin = (...statements: ReadonlyArray<string>) => {
   )
 }
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "180 seconds" })(
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "180 seconds" })(
   "Declared responses",
   (it) => {
     it.effect("a 200 or 304, as JSON or a file, has its declared headers (D14, D17, D18, D27, §9.4)", () =>
       Effect.gen(function* () {
-        const port = yield* ServiceInstances.startInstance()
+        const port = yield* ServiceInstances.startServiceInstance()
         const { ultimate } = yield* Service.TestKeys
         yield* GeneratedRows.fillAllTables(15)
         yield* Service.insertRows("ticker_changes", {
@@ -184,7 +184,9 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         }
         for (const { path } of operations) {
           for (const status of ["200", "304"]) {
-            const declared = Object.keys(Object(valueAt(DocumentedEndpoints.responsesOf(path).get(status), "headers")))
+            const declared = Object.keys(
+              Object(valueAt(DocumentedEndpoints.getDocumentedResponses(path).get(status), "headers")),
+            )
             const found = seen.get(`${path} ${status}`) ?? new Set()
             // Short responses are not compressed, so they have no `Vary`.
             const unobserved = declared.filter((name) => name !== "Vary" && !found.has(name.toLowerCase()))
@@ -195,7 +197,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
 
     it.effect("an error has its declared headers (D11, D14, D18)", () =>
       Effect.gen(function* () {
-        const port = yield* ServiceInstances.startInstance()
+        const port = yield* ServiceInstances.startServiceInstance()
         const { ultimate } = yield* Service.TestKeys
         const narrow = yield* Service.ensureAccountWithKey("narrow", "ultimate", { endpoints: ["/v1/nowhere"] })
         yield* Accounts.ensureAccount({ name: "empty", tier: "ultimate", email: null, prepaid: true })
@@ -229,7 +231,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
 
     it.effect("a 429 for an account or an address has its declared headers (D18)", () =>
       Effect.gen(function* () {
-        const port = yield* ServiceInstances.startInstance({ RATE_LIMIT_BASIC: "1", WRONG_KEYS_LIMIT: "1" })
+        const port = yield* ServiceInstances.startServiceInstance({ RATE_LIMIT_BASIC: "1", WRONG_KEYS_LIMIT: "1" })
         const { basic } = yield* Service.TestKeys
         yield* ServiceInstances.requestOverWire(port, "/v1/overview", basic)
         for (const operation of keyed) {
@@ -258,8 +260,10 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
           headers: Duration.millis(100),
           request: Duration.millis(200),
         }
-        const port = yield* ServiceInstances.startInstance()
-        const shortTimeoutPort = yield* ServiceInstances.startInstance({}, undefined, { timeouts: shortTimeouts })
+        const port = yield* ServiceInstances.startServiceInstance()
+        const shortTimeoutPort = yield* ServiceInstances.startServiceInstance({}, undefined, {
+          timeouts: shortTimeouts,
+        })
         for (const operation of operations) {
           const { target } = operation
           const body = "x".repeat(70_000)
@@ -283,7 +287,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
     it.effect("a 410 has its declared headers (§3, D24, D26)", () =>
       Effect.gen(function* () {
         const port = yield* Effect.provideService(
-          ServiceInstances.startInstance(),
+          ServiceInstances.startServiceInstance(),
           VersionDeprecation,
           Option.some(retired),
         )
@@ -296,7 +300,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
     it.effect("500 and 503 have their declared headers (§7.2)", () =>
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
-        const port = yield* ServiceInstances.startInstance({ CACHE_MEGABYTES: "0" })
+        const port = yield* ServiceInstances.startServiceInstance({ CACHE_MEGABYTES: "0" })
         const { ultimate } = yield* Service.TestKeys
         const unused = yield* Service.ensureAccountWithKey("unused", "ultimate")
         const statuses = (key: string) =>

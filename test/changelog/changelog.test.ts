@@ -10,7 +10,7 @@ import {
   changelogEntries,
   changelogReleases,
   isAnnouncedByEmail,
-  isMandatoryNotice,
+  isEmailMandatory,
 } from "../../src/changelog/Changelog.ts"
 import { ChangelogRelease, doesEntryAffectPath } from "../../src/changelog/ChangelogEntry.ts"
 import * as Service from "../support/Service.ts"
@@ -59,7 +59,7 @@ describe("changelog entries", () => {
     assert.strictEqual(breaking.length, 5)
     for (const entry of breaking) {
       assert.isNotNull(entry.migration, entry.id)
-      assert.isTrue(isMandatoryNotice(entry) && isAnnouncedByEmail(entry), entry.id)
+      assert.isTrue(isEmailMandatory(entry) && isAnnouncedByEmail(entry), entry.id)
     }
   })
 

@@ -4,16 +4,16 @@ import { Effect, Layer, Schema } from "effect"
 import type { ServerResponse } from "node:http"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import {
-  cursorOf,
-  expiredError,
-  formatChange,
-  formatGap,
+  expiredCursorError,
+  formatChangeEvent,
+  formatGapEvents,
   formatHeartbeat,
-  makeChange,
-  makeError,
-  startFeedStub,
+  makeErrorBody,
+  makeStubChange,
+  makeStubCursor,
+  startChangeFeedStub,
 } from "../support/ChangeFeedStub.ts"
-import { runCommand } from "../support/InProcessCommands.ts"
+import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import {
   endProcess,
   type Environment,
@@ -28,7 +28,7 @@ const environment = { TICKERLINE_HOME: "/nonexistent", TICKERLINE_KEY: "key", LA
 
 /** Runs `changes` in this process. */
 const changes = (args: ReadonlyArray<string>, more: Environment = {}) =>
-  runCommand(["changes", ...args], { ...environment, ...more })
+  runCommandInProcess(["changes", ...args], { ...environment, ...more })
 
 const Line = Schema.fromJsonString(Schema.Struct({
   cursor: Schema.String,
@@ -37,7 +37,7 @@ const Line = Schema.fromJsonString(Schema.Struct({
 }))
 const parseLines = (out: string) => out.trimEnd().split("\n").map((line) => Schema.decodeSync(Line)(line))
 
-layer(Service.sampleDataLayer, { excludeTestServices: true })("changes", (it) => {
+layer(Service.sampleServiceLayer, { excludeTestServices: true })("changes", (it) => {
   it.effect("prints the known changes as NDJSON, and where to continue (operations/command-line)", () =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
@@ -77,15 +77,16 @@ layer(Service.sampleDataLayer, { excludeTestServices: true })("changes", (it) =>
 layer(Layer.empty, { excludeTestServices: true })("changes with a stub service", (it) => {
   it.effect("prints every digit of a change, of all pages and of the stream (D16)", () =>
     Effect.gen(function* () {
-      const exact = (number: number) => JSON.stringify(makeChange(number)).replace("0.5", "12345678901234567890.250")
-      const { requests, url } = yield* startFeedStub(({ path, query }) => {
+      const exact = (number: number) =>
+        JSON.stringify(makeStubChange(number)).replace("0.5", "12345678901234567890.250")
+      const { requests, url } = yield* startChangeFeedStub(({ path, query }) => {
         const number = Number.parseInt(query.get("after") ?? "0", 10) + 1
         if (path !== "/v1/changes") {
           return number > 2
-            ? { events: formatGap(), ending: "end" }
-            : { events: formatChange(number).replace("0.5", "12345678901234567890.250"), ending: "end" }
+            ? { events: formatGapEvents(), ending: "end" }
+            : { events: formatChangeEvent(number).replace("0.5", "12345678901234567890.250"), ending: "end" }
         }
-        const body = `{"results":[${exact(number)}],"cursor":"${cursorOf(number)}","has_more":${number < 2}}`
+        const body = `{"results":[${exact(number)}],"cursor":"${makeStubCursor(number)}","has_more":${number < 2}}`
         return { status: 200, body }
       })
       const listed = yield* changes(["--url", url])
@@ -95,18 +96,18 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
       assert.match(followed.err, /^tickerline: 410 cursor_expired: Later changes are no longer known\.\n$/)
       assert.deepStrictEqual(requests.map(({ path, query }) => [path, query.get("after"), query.get("kind")]), [
         ["/v1/changes", null, null],
-        ["/v1/changes", cursorOf(1), null],
+        ["/v1/changes", makeStubCursor(1), null],
         ["/v1/changes/stream", null, "added"],
-        ["/v1/changes/stream", cursorOf(1), "added"],
-        ["/v1/changes/stream", cursorOf(2), "added"],
+        ["/v1/changes/stream", makeStubCursor(1), "added"],
+        ["/v1/changes/stream", makeStubCursor(2), "added"],
       ])
     }))
 
   it.effect("reports an unreachable service, other programs and errors (operations/command-line)", () =>
     Effect.gen(function* () {
       const nothing = `http://127.0.0.1:${yield* chooseFreePort}`
-      const other = yield* startFeedStub(() => ({ status: 200, body: "<html>" }))
-      const busy = yield* startFeedStub(() => ({ status: 410, body: expiredError }))
+      const other = yield* startChangeFeedStub(() => ({ status: 200, body: "<html>" }))
+      const busy = yield* startChangeFeedStub(() => ({ status: 410, body: expiredCursorError }))
       for (const more of [[], ["--follow"]]) {
         const unreachable = yield* changes(["--url", nothing, ...more])
         assert.strictEqual(unreachable.code, 1)
@@ -114,7 +115,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
         const foreign = yield* changes(["--url", other.url, ...more])
         assert.strictEqual(foreign.code, 1)
         assert.include(foreign.err, "The response has status 200 and does not come from Tickerline: <html>")
-        const expired = yield* changes(["--url", busy.url, "--after", cursorOf(1), ...more])
+        const expired = yield* changes(["--url", busy.url, "--after", makeStubCursor(1), ...more])
         assert.include(expired.err, "410 cursor_expired")
       }
     }))
@@ -139,10 +140,10 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
   /** Starts `changes --follow` on a stub that sends one change. `send` makes the stub send more text. */
   const startFollowing = Effect.gen(function* () {
     const streams: Array<ServerResponse> = []
-    const { url } = yield* startFeedStub(() => ({
+    const { url } = yield* startChangeFeedStub(() => ({
       events: (response) => {
         streams.push(response)
-        response.write(formatChange(1) + formatHeartbeat())
+        response.write(formatChangeEvent(1) + formatHeartbeat())
       },
       ending: "open",
     }))
@@ -152,7 +153,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
   })
 
   const assertPrinted = ({ output }: RunningProcess) =>
-    assert.deepStrictEqual([output.out, output.err], [`${JSON.stringify(makeChange(1))}\n`, ""])
+    assert.deepStrictEqual([output.out, output.err], [`${JSON.stringify(makeStubChange(1))}\n`, ""])
 
   it.effect.each([["SIGINT", 130], ["SIGTERM", 143]] as const)(
     "prints each change at once, and ends after %s with exit status %s (operations/command-line)",
@@ -171,7 +172,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
       yield* skipUnlessThorough
       const { running, send } = yield* startFollowing
       running.child.stdout?.destroy()
-      yield* send(formatChange(2) + formatChange(3))
+      yield* send(formatChangeEvent(2) + formatChangeEvent(3))
       const { code } = yield* Effect.promise(() => running.ended)
       assert.strictEqual(code, 141)
       assertPrinted(running)
@@ -179,13 +180,13 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
 
   it.effect("cannot be made to control the terminal (operations/command-line)", () =>
     Effect.gen(function* () {
-      const hostile = JSON.stringify({ ...makeChange(1), row: { ticker: "A\u009b31m" } })
-      const { url } = yield* startFeedStub(() => ({
+      const hostile = JSON.stringify({ ...makeStubChange(1), row: { ticker: "A\u009b31m" } })
+      const { url } = yield* startChangeFeedStub(() => ({
         status: 200,
-        body: `{"results":[${hostile}],"cursor":"${cursorOf(1)}","has_more":false}`,
+        body: `{"results":[${hostile}],"cursor":"${makeStubCursor(1)}","has_more":false}`,
       }))
       const terminal = { stdoutIsTerminal: Effect.succeed(true) }
-      const { out } = yield* runCommand(["changes", "--url", url], environment, terminal)
+      const { out } = yield* runCommandInProcess(["changes", "--url", url], environment, terminal)
       assert.include(out, "A\\u009b31m")
       assert.notInclude(out, "\u009b")
       assert.include((yield* changes(["--url", url], { TICKERLINE_KEY: "key" })).out, "A\u009b31m")
@@ -193,13 +194,13 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
 
   it.effect("reports the error that a later connection gets (operations/command-line)", () =>
     Effect.gen(function* () {
-      const { url } = yield* startFeedStub((_, index) =>
+      const { url } = yield* startChangeFeedStub((_, index) =>
         index === 0
-          ? { events: formatChange(1), ending: "reset" }
-          : { status: 402, body: makeError("insufficient_credits", { balance_microdollars: 0 }) }
+          ? { events: formatChangeEvent(1), ending: "reset" }
+          : { status: 402, body: makeErrorBody("insufficient_credits", { balance_microdollars: 0 }) }
       )
       const { code, err, out } = yield* changes(["--url", url, "--follow"])
-      assert.deepStrictEqual([code, out], [1, `${JSON.stringify(makeChange(1))}\n`])
+      assert.deepStrictEqual([code, out], [1, `${JSON.stringify(makeStubChange(1))}\n`])
       assert.match(err, /^tickerline: 402 insufficient_credits: It is insufficient_credits\.\n$/)
     }))
 })

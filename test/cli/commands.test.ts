@@ -11,13 +11,13 @@ import { databaseClientLayer } from "../../src/db/Database.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { todayInNewYork } from "../../src/rules/Dates.ts"
 import { displayWidth } from "../../src/cli/terminal/TerminalText.ts"
-import { runCommand } from "../support/InProcessCommands.ts"
+import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import {
+  canWriteFiles,
   commandFile,
   type EndedProcess,
   endProcess,
   type Environment,
-  mayWrite,
   runCommandProcess as runProgram,
   startCommandProcess,
   startProgram,
@@ -84,7 +84,7 @@ const assertAllFail = Effect.fnUntraced(function* (
 ) {
   const environment = { DATABASE_URL: yield* DatabaseUrl }
   const before = yield* readAccountTables
-  const ended = yield* Effect.forEach(tried, ([args]) => runCommand(args, environment), { concurrency: 3 })
+  const ended = yield* Effect.forEach(tried, ([args]) => runCommandInProcess(args, environment), { concurrency: 3 })
   for (const [index, [, message]] of tried.entries()) check(ended[index] ?? nothing, message)
   assert.deepStrictEqual(yield* readAccountTables, before)
 })
@@ -137,7 +137,7 @@ const target = "/v1/ticker-changes?ticker=AAA"
 
 const statusOf = (key: string, path = target) => Effect.map(requestJson(path, { key }), ({ status }) => status)
 
-const waitForStatus = (key: string, status: number) => Service.waitForStatus(target, key, status)
+const waitForStatus = (key: string, status: number) => Service.waitForResponseStatus(target, key, status)
 
 const TestLayer = Service.serviceLayerOver(
   Layer.unwrap(
@@ -237,7 +237,7 @@ class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProces
       const [url, port] = [yield* DatabaseUrl, String(yield* chooseFreePort)]
       return yield* Effect.forEach(
         wrongValues,
-        ([name, value]) => runCommand(["serve"], { DATABASE_URL: url, PORT: port, [name]: value }),
+        ([name, value]) => runCommandInProcess(["serve"], { DATABASE_URL: url, PORT: port, [name]: value }),
         { concurrency: 3 },
       )
     }),
@@ -263,12 +263,12 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         const program = programs[index] ?? nothing
         assert.strictEqual(program.code, code, args.join(" "))
         assert.notStrictEqual(`${program.out}${program.err}`, "", args.join(" "))
-        assert.deepStrictEqual(yield* runCommand(args, environment), program, args.join(" "))
+        assert.deepStrictEqual(yield* runCommandInProcess(args, environment), program, args.join(" "))
       }
       const wrong = { ...environment, PORT: "http" }
       const program = yield* runProgram(["serve"], wrong)
       assertFailure(program, /PORT/)
-      assert.deepStrictEqual(yield* runCommand(["serve"], wrong), program)
+      assert.deepStrictEqual(yield* runCommandInProcess(["serve"], wrong), program)
     }))
 
   it.effect("generate writes files that load --all accepts, with and without --check; datasets describes their format (operations/data)", () =>
@@ -277,14 +277,14 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const market = `${yield* folder}/market`
-      const generated = yield* runCommand(["generate", market], environment)
+      const generated = yield* runCommandInProcess(["generate", market], environment)
       assert.strictEqual(generated.code, 0, generated.err)
       assert.match(generated.out, /^daily_prices\.csv: \d+ rows$/m)
       const fs = yield* FileSystem.FileSystem
       // Removes most of the rows, which every test with the sample market loads.
       yield* fs.remove(`${market}/daily_prices.csv`)
       assert.match(
-        assertSuccess(yield* runCommand(["load", "--all", market, "--check"], environment)),
+        assertSuccess(yield* runCommandInProcess(["load", "--all", market, "--check"], environment)),
         /news: \d+ rows valid; nothing was loaded/,
       )
       // The check has read all remaining files, so two of them suffice from here on.
@@ -292,24 +292,30 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.isAbove(others.length, 10)
       yield* Effect.forEach(others, (name) => fs.remove(`${market}/${name}`))
       assert.deepStrictEqual(yield* sql`select 1 from news limit 1`, [])
-      assert.match(assertSuccess(yield* runCommand(["load", "--all", market], environment)), /screener: 51 rows loaded/)
+      assert.match(
+        assertSuccess(yield* runCommandInProcess(["load", "--all", market], environment)),
+        /screener: 51 rows loaded/,
+      )
       assert.strictEqual((yield* sql`select 1 from screener`).length, 51)
-      const [description = ""] = assertSuccess(yield* runCommand(["datasets", "screener"], {})).split("\n\n")
+      const [description = ""] = assertSuccess(yield* runCommandInProcess(["datasets", "screener"], {})).split("\n\n")
       assert.match(description, /^screener \(one row for each ticker\)$/m)
       assert.match(description, /^ {2}is_adr +true \| false +required/m)
-      assertUsageError(yield* runCommand(["datasets", "nope"], {}), /There is no dataset nope/)
+      assertUsageError(yield* runCommandInProcess(["datasets", "nope"], {}), /There is no dataset nope/)
       assertUsageError(
-        yield* runCommand(["load", "news"], environment),
+        yield* runCommandInProcess(["load", "news"], environment),
         /load takes a dataset and a file, or --all with a folder/,
       )
-      assertFailure(yield* runCommand(["load", "--all", "/nowhere"], environment), /There is no folder \/nowhere\./)
+      assertFailure(
+        yield* runCommandInProcess(["load", "--all", "/nowhere"], environment),
+        /There is no folder \/nowhere\./,
+      )
       const file = `${market}/news.csv`
       assertFailure(
-        yield* runCommand(["load", "--all", file], environment),
+        yield* runCommandInProcess(["load", "--all", file], environment),
         /news\.csv is a file, but --all takes a folder\./,
       )
       assertFailure(
-        yield* runCommand(["load", "news", market], environment),
+        yield* runCommandInProcess(["load", "news", market], environment),
         /market is a folder, but load takes a file\./,
       )
       yield* sql`truncate screener, news`
@@ -318,9 +324,13 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
   it.effect("--help shows an example for every command, without starting anything (operations/command-line)", () =>
     Effect.gen(function* () {
       const noHome = { TICKERLINE_HOME: "/proc/none", DATABASE_URL: "postgres://nobody@127.0.0.1:1/none" }
-      const shown = yield* Effect.forEach(commands, (name) => runCommand([...name.split(" "), "--help"], noHome), {
-        concurrency: 3,
-      })
+      const shown = yield* Effect.forEach(
+        commands,
+        (name) => runCommandInProcess([...name.split(" "), "--help"], noHome),
+        {
+          concurrency: 3,
+        },
+      )
       for (const [index, name] of commands.entries()) {
         const out = assertSuccess(shown[index] ?? { code: null, out: "", err: "" })
         assert.match(out, /EXAMPLES\n(?:.*\n)* {2}npm run (--silent )?tickerline -- /, name)
@@ -374,7 +384,16 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const sql = yield* SqlClient.SqlClient
       const url = yield* DatabaseUrl
       const out = assertSuccess(
-        yield* runCommand(["keys", "create", "--account", "acme", "--tier", "pro", "--email", "ops@acme.example"], {
+        yield* runCommandInProcess([
+          "keys",
+          "create",
+          "--account",
+          "acme",
+          "--tier",
+          "pro",
+          "--email",
+          "ops@acme.example",
+        ], {
           DATABASE_URL: url,
         }),
       )
@@ -396,13 +415,13 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      const made = yield* runCommand(
+      const made = yield* runCommandInProcess(
         ["keys", "create", "--account", "lister", "--tier", "basic", "--expires", "2099-12-31"],
         environment,
       )
       const key = assertSuccess(made).trim()
       const { id } = yield* rowOf(key)
-      const listed = Effect.map(runCommand(["keys", "list"], environment), (ended) => {
+      const listed = Effect.map(runCommandInProcess(["keys", "list"], environment), (ended) => {
         const out = assertSuccess(ended)
         const { header, rows } = parseTable(out)
         assert.deepStrictEqual(header, [
@@ -432,7 +451,10 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         times: 50,
       })
       assert.match((yield* listed).get(id)?.[8] ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
-      assert.match(assertSuccess(yield* runCommand(["keys", "revoke", id], environment)), new RegExp(`${id}.*revoked`))
+      assert.match(
+        assertSuccess(yield* runCommandInProcess(["keys", "revoke", id], environment)),
+        new RegExp(`${id}.*revoked`),
+      )
       assert.strictEqual((yield* listed).get(id)?.[5], "revoked")
       assert.isBelow(yield* waitForStatus(key, 401), 1000)
       const answer = yield* requestJson(target, { key })
@@ -448,7 +470,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const paths = ["/v1/news", "/v1/ticker-changes"]
       const key = parseKey(
-        yield* runCommand([
+        yield* runCommandInProcess([
           "keys",
           "create",
           "--account",
@@ -461,14 +483,14 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         ], environment),
       )
       const { id } = yield* rowOf(key)
-      const row = parseTable(assertSuccess(yield* runCommand(["keys", "list"], environment))).rows.get(id)
+      const row = parseTable(assertSuccess(yield* runCommandInProcess(["keys", "list"], environment))).rows.get(id)
       assert.deepStrictEqual([row?.[3], row?.[9]], ["the news", paths.join(",")])
       for (const path of paths) assert.strictEqual(yield* statusOf(key, `${path}?ticker=AAA`), 200)
       const { body, status } = yield* requestJson("/v1/screener", { key })
       assert.strictEqual(status, 403)
       assert.deepStrictEqual(valueAt(body, "error", "details"), { endpoint: "/v1/screener", allowed: paths })
       // The account exists now, so a second key needs no tier, and gives access to all endpoints of the account's tier.
-      const other = parseKey(yield* runCommand(["keys", "create", "--account", "limited"], environment))
+      const other = parseKey(yield* runCommandInProcess(["keys", "create", "--account", "limited"], environment))
       assert.strictEqual(yield* statusOf(other, "/v1/screener"), 200)
       assert.deepStrictEqual(yield* rowOf(other), {
         ...yield* rowOf(other),
@@ -484,10 +506,10 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const names = ["日本の株", "naïve café", "a"]
       for (const name of names) {
-        parseKey(yield* runCommand(["keys", "create", "--account", name, "--tier", "ultimate"], environment))
+        parseKey(yield* runCommandInProcess(["keys", "create", "--account", name, "--tier", "ultimate"], environment))
       }
       for (const [list, after] of [["keys", "ultimate"], ["accounts", "ultimate"]] as const) {
-        const lines = assertSuccess(yield* runCommand([list, "list"], environment)).trimEnd().split("\n")
+        const lines = assertSuccess(yield* runCommandInProcess([list, "list"], environment)).trimEnd().split("\n")
         const starts = lines.filter((line) => names.some((name) => line.includes(` ${name} `)))
           .map((line) => displayWidth(line.slice(0, line.indexOf(after))))
         assert.strictEqual(starts.length, names.length, list)
@@ -510,9 +532,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         ),
         assertUsageError,
       )
-      assert.strictEqual(yield* statusOf(parseKey(yield* runCommand(create("2099-12-31"), environment))), 200)
+      assert.strictEqual(yield* statusOf(parseKey(yield* runCommandInProcess(create("2099-12-31"), environment))), 200)
       // Accepts either day, because midnight in New York may pass between the two steps.
-      if ((yield* todayInNewYork) === today) parseKey(yield* runCommand(create(yield* todayInNewYork), environment))
+      if ((yield* todayInNewYork) === today) {
+        parseKey(yield* runCommandInProcess(create(yield* todayInNewYork), environment))
+      }
     }))
 
   it.effect("keys create creates an account with --tier, and never changes one (operations/accounts)", () =>
@@ -523,7 +547,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["keys", "create", "--account", "nobody"], /no account nobody.*accounts list.*accounts create/],
         [["keys", "create", "--account", "nobody", "--email", "a@b.example"], /no account nobody/],
       ], assertOneLineError)
-      parseKey(yield* runCommand(create("--tier", "basic"), environment))
+      parseKey(yield* runCommandInProcess(create("--tier", "basic"), environment))
       yield* assertAllFail([
         [
           create("--tier", "ultimate"),
@@ -532,14 +556,14 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [create("--tier", "basic", "--email", "a@b.example"), /no email.*accounts set-email "riser" a@b\.example/],
         [create("--email", "a@b.example"), /No key was created.*accounts set-email "riser" a@b\.example/],
       ], assertOneLineError)
-      assertSuccess(yield* runCommand(["accounts", "set-email", "riser", "a@b.example"], environment))
+      assertSuccess(yield* runCommandInProcess(["accounts", "set-email", "riser", "a@b.example"], environment))
       yield* assertAllFail(
         [[create("--email", "c@b.example"), /another email address.*set-email "riser" c@b\.example/]],
         assertOneLineError,
       )
       // The tier and email that the account already has are accepted.
-      parseKey(yield* runCommand(create("--tier", "basic", "--email", "a@b.example"), environment))
-      const { rows } = parseTable(assertSuccess(yield* runCommand(["accounts", "list"], environment)))
+      parseKey(yield* runCommandInProcess(create("--tier", "basic", "--email", "a@b.example"), environment))
+      const { rows } = parseTable(assertSuccess(yield* runCommandInProcess(["accounts", "list"], environment)))
       const [row = [], ...others] = Array.from(rows.values()).filter(([, name]) => name === "riser")
       assert.deepStrictEqual(others, [])
       assert.deepStrictEqual(row.slice(1), ["riser", "basic", "postpaid", "-", "2", "a@b.example"])
@@ -550,11 +574,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const made = (account: string, ...more: ReadonlyArray<string>) =>
         Effect.map(
-          runCommand(["keys", "create", "--account", account, "--tier", "basic", ...more], environment),
+          runCommandInProcess(["keys", "create", "--account", account, "--tier", "basic", ...more], environment),
           parseKey,
         )
       const rotated = (id: string, ...more: ReadonlyArray<string>) =>
-        Effect.map(runCommand(["keys", "rotate", id, ...more], environment), parseKey)
+        Effect.map(runCommandInProcess(["keys", "rotate", id, ...more], environment), parseKey)
       const limits = ["--name", "turning", "--endpoint", "/v1/ticker-changes", "--expires", "2099-06-30"]
 
       const old = yield* made("turner", ...limits)
@@ -604,12 +628,12 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const key = parseKey(
-        yield* runCommand(["keys", "create", "--account", "switched", "--tier", "basic"], environment),
+        yield* runCommandInProcess(["keys", "create", "--account", "switched", "--tier", "basic"], environment),
       )
       const { id } = yield* rowOf(key)
-      const runVerb = (verb: string) => Effect.map(runCommand(["keys", verb, id], environment), assertSuccess)
+      const runVerb = (verb: string) => Effect.map(runCommandInProcess(["keys", verb, id], environment), assertSuccess)
       const status = Effect.map(
-        runCommand(["keys", "list"], environment),
+        runCommandInProcess(["keys", "list"], environment),
         (ended) => parseTable(assertSuccess(ended)).rows.get(id)?.[5],
       )
       assert.strictEqual(yield* statusOf(key), 200)
@@ -637,9 +661,13 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
   it.effect("keys enable does not restore a key that was disabled and then revoked (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      const key = parseKey(yield* runCommand(["keys", "create", "--account", "ended", "--tier", "basic"], environment))
+      const key = parseKey(
+        yield* runCommandInProcess(["keys", "create", "--account", "ended", "--tier", "basic"], environment),
+      )
       const { id } = yield* rowOf(key)
-      for (const verb of ["disable", "revoke"]) assertSuccess(yield* runCommand(["keys", verb, id], environment))
+      for (const verb of ["disable", "revoke"]) {
+        assertSuccess(yield* runCommandInProcess(["keys", verb, id], environment))
+      }
       yield* assertAllFail([[["keys", "enable", id], new RegExp(`Key ${id} was revoked`)]], assertOneLineError)
     }))
 
@@ -655,7 +683,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const created = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
-        const out = assertSuccess(yield* runCommand(["accounts", "create", ...args], environment))
+        const out = assertSuccess(yield* runCommandInProcess(["accounts", "create", ...args], environment))
         assert.match(out, /^Account [^\n]+\n$/)
         return out
       })
@@ -664,7 +692,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         `keys create --account "two words"`,
       )
       yield* created("plain", "--tier", "basic")
-      const listed = Effect.map(runCommand(["accounts", "list"], environment), (ended) => {
+      const listed = Effect.map(runCommandInProcess(["accounts", "list"], environment), (ended) => {
         const { header, rows } = parseTable(assertSuccess(ended))
         assert.deepStrictEqual(header, ["id", "name", "tier", "balance (USD)", "last charged (UTC)", "keys", "email"])
         return (name: string) => Array.from(rows.values()).find((row) => row[1] === name)?.slice(2)
@@ -681,11 +709,11 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         [["accounts", "set-tier", "nobody", "pro"], /no account nobody.*accounts list/],
       ], assertOneLineError)
 
-      const key = parseKey(yield* runCommand(["keys", "create", "--account", "plain"], environment))
+      const key = parseKey(yield* runCommandInProcess(["keys", "create", "--account", "plain"], environment))
       assert.strictEqual(yield* statusOf(key, "/v1/research-reports"), 403)
-      const set = yield* runCommand(["accounts", "set-tier", "plain", "ultimate"], environment)
+      const set = yield* runCommandInProcess(["accounts", "set-tier", "plain", "ultimate"], environment)
       assert.strictEqual(assertSuccess(set), "The tier of plain is ultimate.\n")
-      assert.isBelow(yield* Service.waitForStatus("/v1/research-reports", key, 200), 1000)
+      assert.isBelow(yield* Service.waitForResponseStatus("/v1/research-reports", key, 200), 1000)
       const [tier, balance, , ...rest] = (yield* listed)("plain") ?? []
       assert.deepStrictEqual([tier, balance, ...rest], ["ultimate", "postpaid", "1", "-"])
     }))
@@ -694,14 +722,16 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      assertSuccess(yield* runCommand(["accounts", "create", "payer", "--tier", "basic", "--prepaid"], environment))
-      const key = parseKey(yield* runCommand(["keys", "create", "--account", "payer"], environment))
-      const other = yield* runCommand(["accounts", "create", "other payer", "--tier", "basic"], environment)
+      assertSuccess(
+        yield* runCommandInProcess(["accounts", "create", "payer", "--tier", "basic", "--prepaid"], environment),
+      )
+      const key = parseKey(yield* runCommandInProcess(["keys", "create", "--account", "payer"], environment))
+      const other = yield* runCommandInProcess(["accounts", "create", "other payer", "--tier", "basic"], environment)
       assertSuccess(other)
       assert.strictEqual(yield* statusOf(key), 402)
 
       const credited = (...args: ReadonlyArray<string>) =>
-        Effect.map(runCommand(["accounts", "credit", ...args], environment), assertSuccess)
+        Effect.map(runCommandInProcess(["accounts", "credit", ...args], environment), assertSuccess)
       const balance = (amount: string) =>
         `The balance of payer is ${amount} USD.\n${
           amount.startsWith("-") ? "Its requests are refused with 402 until the balance is above 0.\n" : ""
@@ -771,7 +801,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(row?.answers, 1)
       assert.isAbove(Number(row?.cost), 0)
       assert.strictEqual(Number(row?.left), 25_000_000 - Number(row?.cost))
-      const { rows } = parseTable(assertSuccess(yield* runCommand(["accounts", "list"], environment)))
+      const { rows } = parseTable(assertSuccess(yield* runCommandInProcess(["accounts", "list"], environment)))
       const [, , , left, charged] = Array.from(rows.values()).find(([, name]) => name === "payer") ?? []
       assert.strictEqual(left, `24.${String(row?.left).slice(2)}`)
       assert.match(charged ?? "", /^\d{4}-\d\d-\d\d \d\d:\d\d:\d\d$/)
@@ -781,12 +811,12 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      assertSuccess(yield* runCommand(["accounts", "create", "hurried", "--tier", "basic"], environment))
+      assertSuccess(yield* runCommandInProcess(["accounts", "create", "hurried", "--tier", "basic"], environment))
       const ended = yield* Effect.all(
         Array.from(
           { length: 4 },
           () =>
-            runCommand(
+            runCommandInProcess(
               ["accounts", "credit", "hurried", "--usd", "3", "--reference", "once", "--prepaid"],
               environment,
             ),
@@ -816,12 +846,12 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const own = { DATABASE_URL: url }
 
       // Before the grant, the role may not even read.
-      assertOneLineError(yield* runCommand(["keys", "list"], own), /permission denied|may not/)
-      const granted = assertSuccess(yield* runCommand(["grant", name], { DATABASE_URL: owner }))
+      assertOneLineError(yield* runCommandInProcess(["keys", "list"], own), /permission denied|may not/)
+      const granted = assertSuccess(yield* runCommandInProcess(["grant", name], { DATABASE_URL: owner }))
       assert.match(granted, new RegExp(`^Granted ${name} the privileges to serve[^\\n]*\\n$`))
-      assert.strictEqual(assertSuccess(yield* runCommand(["grant", name], { DATABASE_URL: owner })), granted)
+      assert.strictEqual(assertSuccess(yield* runCommandInProcess(["grant", name], { DATABASE_URL: owner })), granted)
 
-      assert.strictEqual(assertSuccess(yield* runCommand(["migrate"], own)), "The schema is up to date.\n")
+      assert.strictEqual(assertSuccess(yield* runCommandInProcess(["migrate"], own)), "The schema is up to date.\n")
       const port = yield* chooseFreePort
       const running = yield* startCommandProcess(["serve"], { ...own, PORT: String(port) })
       yield* waitForOutput(running, /keys create/)
@@ -851,7 +881,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         ["keys", "disable", id],
         ["load", "ticker-changes", file],
       ]
-      const ended = yield* Effect.forEach(forbidden, (args) => runCommand(args, own), { concurrency: 3 })
+      const ended = yield* Effect.forEach(forbidden, (args) => runCommandInProcess(args, own), { concurrency: 3 })
       for (const [index, args] of forbidden.entries()) {
         const one = ended[index] ?? nothing
         assert.strictEqual(one.code, 1, args.join(" "))
@@ -865,9 +895,9 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const [serving, other] = [yield* newRole, yield* newRole]
-      assertSuccess(yield* runCommand(["grant", serving.name], { DATABASE_URL: yield* DatabaseUrl }))
+      assertSuccess(yield* runCommandInProcess(["grant", serving.name], { DATABASE_URL: yield* DatabaseUrl }))
       assertOneLineError(
-        yield* runCommand(["grant", other.name], { DATABASE_URL: serving.url }),
+        yield* runCommandInProcess(["grant", other.name], { DATABASE_URL: serving.url }),
         /may not|permission denied|no privileges/,
       )
       const may = yield* sql`select has_table_privilege(${other.name}, 'accounts', 'select') as may`
@@ -885,7 +915,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const ended = yield* Effect.forEach(
         [" acme ", ""],
-        (name) => runCommand(["keys", "create", "--account", name, "--tier", "pro"], environment),
+        (name) => runCommandInProcess(["keys", "create", "--account", name, "--tier", "pro"], environment),
         { concurrency: 2 },
       )
       for (const each of ended) assertUsageError(each, /account/)
@@ -894,7 +924,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
   it.effect("migrate prints the applied migrations, or that the schema is up to date (operations/command-line)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* emptyDatabase }
-      const first = yield* runCommand(["migrate"], environment)
+      const first = yield* runCommandInProcess(["migrate"], environment)
       assert.strictEqual(first.code, 0, first.err)
       // A migration of more than ten seconds reports its progress.
       assert.match(first.err, /^(migration .* so far\n)*$/)
@@ -903,13 +933,13 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         "2_ticker_changes",
         "3_intraday_runners",
       ])
-      assert.match(assertSuccess(yield* runCommand(["migrate"], environment)), /^[^\n]*\n$/)
+      assert.match(assertSuccess(yield* runCommandInProcess(["migrate"], environment)), /^[^\n]*\n$/)
     }))
 
   it.effect("openapi prints the document that the service serves, without a database (operations/command-line)", () =>
     Effect.gen(function* () {
       const noHome = { TICKERLINE_HOME: "/proc/none" }
-      const printed: unknown = JSON.parse(assertSuccess(yield* runCommand(["openapi"], noHome)))
+      const printed: unknown = JSON.parse(assertSuccess(yield* runCommandInProcess(["openapi"], noHome)))
       const { body, status } = yield* requestJson("/v1/openapi.json", { key: null })
       assert.strictEqual(status, 200)
       for (const part of ["openapi", "paths", "components", "tags"]) {
@@ -922,7 +952,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const server = (environment: Readonly<Record<string, string>>) =>
         Effect.map(
-          runCommand(["openapi"], environment),
+          runCommandInProcess(["openapi"], environment),
           (ended) => valueAt(JSON.parse(assertSuccess(ended)), "servers", 0, "url"),
         )
       assert.strictEqual(yield* server({}), "http://127.0.0.1:8080")
@@ -936,19 +966,22 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const file = yield* written("a.csv", changesFile)
       const bad = yield* written("bad.csv", changesFile.replace("2025-01-02", "2025-02-30"))
       assert.match(
-        assertSuccess(yield* runCommand(["load", "ticker-changes", file], environment)),
+        assertSuccess(yield* runCommandInProcess(["load", "ticker-changes", file], environment)),
         /^ticker_changes: 1 row loaded, in \d+\.\d s\n$/,
       )
       assert.match(
-        assertSuccess(yield* runCommand(["load", "ticker-changes", file, "--append"], environment)),
+        assertSuccess(yield* runCommandInProcess(["load", "ticker-changes", file, "--append"], environment)),
         /^ticker_changes: 1 row merged: 0 added, 0 updated, 1 unchanged, in \d+\.\d s\n$/,
       )
       assertFailure(
-        yield* runCommand(["load", "ticker-changes", bad], environment),
+        yield* runCommandInProcess(["load", "ticker-changes", bad], environment),
         /bad\.csv/,
         /^ {2}line 2: effective_date .*calendar/m,
       )
-      assertFailure(yield* runCommand(["load", "ticker-changes", `${file}.none.csv`], environment), /none\.csv/)
+      assertFailure(
+        yield* runCommandInProcess(["load", "ticker-changes", `${file}.none.csv`], environment),
+        /none\.csv/,
+      )
       assert.strictEqual((yield* sql`select 1 from ticker_changes`).length, 1)
     }))
 
@@ -958,7 +991,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const [header, row] = changesFile.replace("2025-01-02", "2025-02-30").split("\n")
       const loadBadRows = Effect.fnUntraced(function* (count: number) {
         const file = yield* written("bad.csv", [header, ...Array.from({ length: count }, () => row)].join("\n"))
-        return yield* runCommand(["load", "ticker-changes", file], environment)
+        return yield* runCommandInProcess(["load", "ticker-changes", file], environment)
       })
       const [twenty, more] = [yield* loadBadRows(20), yield* loadBadRows(21)]
       for (const ended of [twenty, more]) assert.strictEqual(ended.err.match(/^ {2}line \d+:/gm)?.length, 20)
@@ -982,13 +1015,13 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     Effect.gen(function* () {
       const away = "postgres://someone:hunter2@127.0.0.1:1/none"
       for (const args of [["serve"], ["migrate"]]) {
-        const ended = yield* runCommand(args, { DATABASE_URL: away, PORT: String(yield* chooseFreePort) })
+        const ended = yield* runCommandInProcess(args, { DATABASE_URL: away, PORT: String(yield* chooseFreePort) })
         assertFailure(ended, /DATABASE_URL/, /127\.0\.0\.1|connect|reach/)
         assert.notInclude(ended.err, "hunter2")
       }
       const wrongPassword = new URL(yield* DatabaseUrl)
       wrongPassword.password = "hunter2"
-      const ended = yield* runCommand(["migrate"], { DATABASE_URL: wrongPassword.href })
+      const ended = yield* runCommandInProcess(["migrate"], { DATABASE_URL: wrongPassword.href })
       assertFailure(ended, /DATABASE_URL/, /password|authenti/i)
       assert.notInclude(ended.err, "hunter2")
     }))
@@ -1097,7 +1130,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       yield* skipUnlessThorough
       const { home, port } = yield* Home
       const fs = yield* FileSystem.FileSystem
-      assert.isFalse(yield* mayWrite(process.execPath, writeOnlyNextTo(home)))
+      assert.isFalse(yield* canWriteFiles(process.execPath, writeOnlyNextTo(home)))
       const base = `http://127.0.0.1:${port}`
       const { milliseconds, out, running } = yield* serving({ LOG_FORMAT: "json" })
       const { headers, key, url } = parseCurlCommand(out)

@@ -10,7 +10,7 @@ import { type DoctorFinding, runDoctorCheck } from "../../src/cli/doctor/DoctorF
 import * as DatabaseChecks from "../../src/cli/doctor/DatabaseChecks.ts"
 import { settingNames } from "../../src/cli/Settings.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { runCommand } from "../support/InProcessCommands.ts"
+import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import { type Environment, projectRoot, runCommandProcess } from "../support/Processes.ts"
 import { copyMigratedDatabase } from "../support/Service.ts"
 
@@ -32,7 +32,7 @@ const Report = Schema.fromJsonString(Schema.Struct({
 /** Runs `doctor` in this process, or with `run`. In the result, `of` returns the findings of a check. */
 const runDoctor = Effect.fnUntraced(function* (
   environment: Environment,
-  run: typeof runCommandProcess = runCommand,
+  run: typeof runCommandProcess = runCommandInProcess,
 ) {
   const { code, err, out } = yield* run(["doctor", "--json"], {
     PORT: String(yield* chooseFreePort),
@@ -51,7 +51,7 @@ const runDatabaseCheck = <E>(
   effect: Effect.Effect<DoctorFinding | ReadonlyArray<DoctorFinding>, E, SqlClient.SqlClient | NodeService>,
 ) =>
   Effect.map(
-    Effect.provide(runDoctorCheck({ name: "check", effect }), DatabaseChecks.readOnlyConnectionLayer(url)),
+    Effect.provide(runDoctorCheck({ name: "check", effect }), DatabaseChecks.doctorConnectionLayer(url)),
     ([first]) => first,
   )
 
@@ -100,7 +100,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       assert.include(of("datasets")[0]?.advice ?? "", "tickerline load")
       const refused = yield* Effect.flip(
         Effect.flatMap(SqlClient.SqlClient, (sql) => sql`create table mine (a int)`).pipe(
-          Effect.provide(DatabaseChecks.readOnlyConnectionLayer(url)),
+          Effect.provide(DatabaseChecks.doctorConnectionLayer(url)),
         ),
       )
       assert.include(String(refused.reason.cause), "read-only")
@@ -110,13 +110,13 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
       yield* runAsOwner(url, "alter table news disable trigger note_change")
-      const off = yield* runDatabaseCheck(url, DatabaseChecks.checkTriggers)
+      const off = yield* runDatabaseCheck(url, DatabaseChecks.checkChangeTriggers)
       assert.strictEqual(off?.state, "failed")
       assert.match(off?.found ?? "", /: news;/)
       yield* runAsOwner(url, off?.advice ?? "")
-      assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkTriggers))?.state, "ok")
+      assert.strictEqual((yield* runDatabaseCheck(url, DatabaseChecks.checkChangeTriggers))?.state, "ok")
       yield* runAsOwner(url, "drop trigger note_change on screener")
-      assert.match((yield* runDatabaseCheck(url, DatabaseChecks.checkTriggers))?.found ?? "", /: screener;/)
+      assert.match((yield* runDatabaseCheck(url, DatabaseChecks.checkChangeTriggers))?.found ?? "", /: screener;/)
     }))
 
   it.effect("finds an invalid index, and explains how to rebuild it (operations/command-line)", () =>
@@ -198,7 +198,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       const serving = yield* runDoctor(environment)
       assert.deepStrictEqual(serving.of("role").map(({ state }) => state), ["ok"], JSON.stringify(serving.of("role")))
       yield* runAsOwner(url, `grant insert on news to ${name}`)
-      const excessRights = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRole(false))
+      const excessRights = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRolePrivileges(false))
       assert.deepStrictEqual([excessRights?.state, excessRights?.found], ["warning", `${name} can also write news`])
     }))
 

@@ -118,7 +118,7 @@ const refusals: Readonly<Record<string, Refused>> = {
   },
 }
 
-layer(Service.sampleDataLayer, { excludeTestServices: true })("The service with sample data", (it) => {
+layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service with sample data", (it) => {
   it.effect("loads at most 200 real symbol changes, and the documented numbers of rows (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
@@ -348,7 +348,7 @@ const startSlowly = Effect.fnUntraced(function* (home: string, LOG_FORMAT: strin
   const output = { ...(yield* Console.Console), error: (line: unknown) => void lines.push(String(line)) }
   const config = ConfigProvider.layer(ConfigProvider.fromUnknown({ LOG_FORMAT }))
   const starting = withProgressDisplay(FirstStart.prepareFirstStart(home)).pipe(
-    Effect.provide(Layer.provide(Logging.loggingLayer, config)),
+    Effect.provide(Layer.provide(Logging.stderrLoggingLayer, config)),
     Effect.provideService(Console.Console, output),
   )
   const waiting = sql`

@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Context, DateTime, Effect, FileSystem, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { runCommand } from "../support/InProcessCommands.ts"
+import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import * as Service from "../support/Service.ts"
 
 const { insertRows, requestJson, valueAt } = Service
@@ -26,7 +26,10 @@ const TestLayer = Service.serviceLayerOver(
 ).pipe(Layer.provideMerge(DatabaseUrl.layer))
 
 const run = Effect.fnUntraced(function* (line: string, environment: Readonly<Record<string, string>> = {}) {
-  return yield* runCommand(["lineage", ...line.split(" ")], { DATABASE_URL: yield* DatabaseUrl, ...environment })
+  return yield* runCommandInProcess(["lineage", ...line.split(" ")], {
+    DATABASE_URL: yield* DatabaseUrl,
+    ...environment,
+  })
 })
 
 /** Runs a command that must succeed. Returns its output. */
@@ -237,7 +240,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       yield* fs.writeFileString(file, [first, second].map((row) => `${JSON.stringify(row)}\n`).join(""))
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const load = Effect.map(
-        runCommand(["load", "ticker-changes", file, "--append", "--keep-omitted"], environment),
+        runCommandInProcess(["load", "ticker-changes", file, "--append", "--keep-omitted"], environment),
         ({ err, out }) => `${err}${out}`,
       )
       yield* store()

@@ -5,7 +5,7 @@ import { valueAt } from "../support/DocumentedEndpoints.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { startInstance, requestOverWire } = ServiceInstances
+const { startServiceInstance, requestOverWire } = ServiceInstances
 
 /** Returns a logger layer with a minimum level, and the entries that it records about requests. */
 const log = (level: "Debug" | "Info") => {
@@ -15,11 +15,11 @@ const log = (level: "Debug" | "Info") => {
   return { answered: () => lines.filter((line) => valueAt(line, "message") === "Request completed"), watched }
 }
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("The log", (it) => {
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("The log", (it) => {
   it.effect("contains one entry per request at level debug, cached or not, without its key (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Debug")
-      const port = yield* startInstance({}, { port: 0 }, { watched })
+      const port = yield* startServiceInstance({}, { port: 0 }, { watched })
       const { basic } = yield* Service.TestKeys
       const ids: Array<string> = []
       for (let round = 0; round < 6; round++) {
@@ -48,7 +48,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("The log
   it.effect("contains no requests at level info (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { answered, watched } = log("Info")
-      const port = yield* startInstance({}, { port: 0 }, { watched })
+      const port = yield* startServiceInstance({}, { port: 0 }, { watched })
       const { basic } = yield* Service.TestKeys
       assert.strictEqual((yield* requestOverWire(port, "/v1/news", basic)).status, 200)
       assert.deepStrictEqual(answered(), [])

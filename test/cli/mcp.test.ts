@@ -55,8 +55,8 @@ const ping = (id: string | number) => JSON.stringify({ jsonrpc: "2.0", id, metho
 const callLineage = (ticker: string) =>
   JSON.stringify({ jsonrpc: "2.0", id: 1, method: "tools/call", params: { name: "lineage", arguments: { ticker } } })
 
-layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 seconds" })("mcp", (it) => {
-  it.effect.each(McpClients.negotiations)(
+layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 seconds" })("mcp", (it) => {
+  it.effect.each(McpClients.negotiationModes)(
     "connects the SDK's client to the service (%s, guides/mcp)",
     (mode) =>
       Effect.gen(function* () {
@@ -77,7 +77,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
           }),
           (client) => Effect.promise(() => client.close()),
         )
-        assert.strictEqual(client.getNegotiatedProtocolVersion(), McpClients.newestVersion[mode])
+        assert.strictEqual(client.getNegotiatedProtocolVersion(), McpClients.newestProtocolVersion[mode])
         const { tools } = yield* Effect.promise(() => client.listTools())
         assert.strictEqual(tools.length, 4)
         const results = yield* Effect.forEach(

@@ -5,12 +5,12 @@ import { cpSync, mkdtempSync, rmSync, symlinkSync } from "node:fs"
 import { tmpdir } from "node:os"
 import { dirname, join } from "node:path"
 import { findStartupProblem } from "../../src/cli/preflight.js"
-import { candidatePaths, projectRoot } from "../support/Processes.ts"
+import { getCandidateProgramPaths, projectRoot } from "../support/Processes.ts"
 
 // @module-tag slow
 
 /** A Node in PATH that cannot run TypeScript, if there is one. */
-const oldNode = candidatePaths("node").find((node) => {
+const oldNode = getCandidateProgramPaths("node").find((node) => {
   try {
     return execFileSync(node, ["-p", "Boolean(process.features.typescript)"], { encoding: "utf8" }).trim() === "false"
   } catch {

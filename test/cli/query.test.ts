@@ -4,15 +4,15 @@ import { NodeServices } from "@effect/platform-node"
 import { Effect, FileSystem, Option, Sink } from "effect"
 import { createServer } from "node:http"
 import {
-  extractRows,
+  extractResponseRows,
   formatSymbolHistory,
-  makeRefusedError,
+  makeErrorFromResponse,
   parseExactJson,
 } from "../../src/cli/query/QueryResponse.ts"
 import { containsApiKey } from "../../src/cli/CommandParts.ts"
-import { parseQueryTarget } from "../../src/cli/query/QueryRequest.ts"
+import { parseQueryCommandTarget } from "../../src/cli/query/QueryRequest.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { runCommand } from "../support/InProcessCommands.ts"
+import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import { readParquet } from "../support/ParquetFiles.ts"
 import type { Environment } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
@@ -24,11 +24,11 @@ const query = Effect.fnUntraced(
   function* (
     args: ReadonlyArray<string>,
     environment: Environment = {},
-    stdio: Parameters<typeof runCommand>[2] = {},
+    stdio: Parameters<typeof runCommandInProcess>[2] = {},
   ) {
     const { basic } = yield* Service.TestKeys
     const port = yield* Service.servicePort
-    return yield* runCommand(
+    return yield* runCommandInProcess(
       ["query", ...args],
       { ...noHome, PORT: String(port), TICKERLINE_KEY: basic, ...environment },
       stdio,
@@ -58,7 +58,7 @@ const startStub = (body: string, headers: Readonly<Record<string, string>> = { "
     ({ close }) => Effect.sync(close),
   )
 
-layer(Service.sampleDataLayer, { excludeTestServices: true })("query", (it) => {
+layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) => {
   it.effect("prints rows as a table on standard output and their price on standard error (operations/command-line)", () =>
     Effect.gen(function* () {
       const { code, err, out } = yield* query(["/v1/ticker-changes?ticker=OSTK"], { LANG: "C.UTF-8" })
@@ -282,18 +282,18 @@ describe("query arguments", () => {
   it("treats news, v1/news, /v1/news and the complete URL alike (operations/command-line)", () => {
     const expected = { origin: undefined, path: "/v1/news", search: "?ticker=A" }
     for (const typed of ["news?ticker=A", "v1/news?ticker=A", "/v1/news?ticker=A"]) {
-      assert.deepStrictEqual(parseQueryTarget(typed, {}, paths), expected)
+      assert.deepStrictEqual(parseQueryCommandTarget(typed, {}, paths), expected)
     }
-    assert.deepStrictEqual(parseQueryTarget("https://api.example.com/v1/news?ticker=A", {}, paths), {
+    assert.deepStrictEqual(parseQueryCommandTarget("https://api.example.com/v1/news?ticker=A", {}, paths), {
       ...expected,
       origin: "https://api.example.com",
     })
-    assert.deepStrictEqual(parseQueryTarget("endpoints", {}, paths), {
+    assert.deepStrictEqual(parseQueryCommandTarget("endpoints", {}, paths), {
       origin: undefined,
       path: "/endpoints",
       search: "",
     })
-    assert.strictEqual(parseQueryTarget("news?a=1", { b: "x&y=?" }, paths).search, "?a=1&b=x%26y%3D%3F")
+    assert.strictEqual(parseQueryCommandTarget("news?a=1", { b: "x&y=?" }, paths).search, "?a=1&b=x%26y%3D%3F")
   })
 
   it("says how many candidates of an ambiguous lineage are not listed (§4.1)", () => {
@@ -305,7 +305,7 @@ describe("query arguments", () => {
         details: { candidates, candidate_count },
       }
       const text = JSON.stringify({ error, request_id: "1" })
-      return makeRefusedError({ status: 409, text, retryAfterSeconds: null }, "->").message
+      return makeErrorFromResponse({ status: 409, text, retryAfterSeconds: null }, "->").message
     }
     assert.strictEqual(
       describeRefusal(31),
@@ -319,7 +319,7 @@ describe("query arguments", () => {
     assert.isUndefined(formatSymbolHistory([], "→"))
     assert.isUndefined(formatSymbolHistory([{ old_ticker: "A" }], "→"))
     assert.isTrue(Option.isNone(parseExactJson("{")))
-    assert.deepStrictEqual(extractRows([1, 2]), [])
+    assert.deepStrictEqual(extractResponseRows([1, 2]), [])
     assert.isTrue(containsApiKey("ticker=TL_LIVE_abc"))
     assert.isFalse(containsApiKey("ticker=GAP7"))
   })

@@ -7,7 +7,7 @@ import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import * as ServiceRole from "../../src/db/migrations/ServiceRole.ts"
-import { runCommand } from "../support/InProcessCommands.ts"
+import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import * as Processes from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
@@ -46,7 +46,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
         const environment = { [name]: value, PORT: String(yield* chooseFreePort) }
         // A process prints the same as a command in this process (test/cli/commands), so one process suffices.
-        const run = value === wrongAddresses[0][1] ? runCommandProcess : runCommand
+        const run = value === wrongAddresses[0][1] ? runCommandProcess : runCommandInProcess
         const { code, err, out } = yield* run(["--log-level", "all", "serve"], environment)
         assert.strictEqual(code, 1, value)
         assert.match(`${out}${err}`, new RegExp(`\\b${name}(: | is | has a value )`), value)

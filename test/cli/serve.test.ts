@@ -11,7 +11,7 @@ import { TestKeys } from "../support/Service.ts"
 
 const isRefused = (error: Error) => error.message.includes("ECONNREFUSED")
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })("serve", (it) => {
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "60 seconds" })("serve", (it) => {
   it.effect("answers every connection that it accepts while starting (operations/deployment)", () =>
     Effect.gen(function* () {
       const port = yield* chooseFreePort
@@ -21,7 +21,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
       )
       // Each request retries until it connects, so that all arrive as soon as the port is open.
       const first = yield* Effect.forkChild(Effect.all(Array.from({ length: 20 }, () => asking), { concurrency: 20 }))
-      yield* ServiceInstances.startInstance({}, { port })
+      yield* ServiceInstances.startServiceInstance({}, { port })
       for (const { status } of yield* Fiber.join(first)) assert.strictEqual(status, 200)
     }).pipe(Effect.scoped))
 
@@ -36,9 +36,9 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         ),
         { concurrency: 20 },
       )
-      yield* ServiceInstances.startInstance({}, at)
+      yield* ServiceInstances.startServiceInstance({}, at)
       yield* Effect.scoped(Effect.gen(function* () {
-        yield* ServiceInstances.startInstance({ RATE_LIMIT_BASIC: "2000000" }, at)
+        yield* ServiceInstances.startServiceInstance({ RATE_LIMIT_BASIC: "2000000" }, at)
         const answers = yield* ask
         assert.deepStrictEqual(new Set(answers.map(({ status }) => status)), new Set([200]))
         const limits = new Set(answers.map(({ headers }) => headers["x-ratelimit-limit"]))
@@ -50,7 +50,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
 
   it.effect("keeps idle connections open longer than load balancers, which use 60 seconds (operations/upgrades)", () =>
     Effect.gen(function* () {
-      const port = yield* ServiceInstances.startInstance({}, { port: 0 })
+      const port = yield* ServiceInstances.startServiceInstance({}, { port: 0 })
       const { headers } = yield* ServiceInstances.requestOverWire(port, "/health/live", "", {
         headers: { Connection: "keep-alive" },
       })
@@ -62,7 +62,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
       const scope = yield* Scope.make()
-      const port = yield* Scope.provide(ServiceInstances.startInstance({}, { port: 0 }), scope)
+      const port = yield* Scope.provide(ServiceInstances.startServiceInstance({}, { port: 0 }), scope)
       const released = yield* Deferred.make<void>()
       const locked = yield* Deferred.make<void>()
       const holding = yield* Effect.forkChild(sql.withTransaction(
@@ -104,7 +104,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
       `
       const scope = yield* Scope.make()
       const timeouts: ConnectionTimeouts = { ...defaultConnectionTimeouts, shutdown: Duration.millis(300) }
-      const port = yield* Scope.provide(ServiceInstances.startInstance({}, { port: 0 }, { timeouts }), scope)
+      const port = yield* Scope.provide(ServiceInstances.startServiceInstance({}, { port: 0 }, { timeouts }), scope)
       const { socket } = yield* RawSockets.openConnection(port)
       const beginning = Effect.callback<void>((resume) => {
         socket.removeAllListeners("data").once("data", () => {
@@ -122,11 +122,11 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
     }).pipe(Effect.scoped))
 })
 
-layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true })("serve", (it) => {
+layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices: true })("serve", (it) => {
   it.effect("starts no jobs if its port is in use (operations/deployment)", () =>
     Effect.gen(function* () {
       const { port } = yield* startTcpProxy(1)
-      const error = yield* Effect.flip(Effect.scoped(ServiceInstances.startInstance({}, { port })))
+      const error = yield* Effect.flip(Effect.scoped(ServiceInstances.startServiceInstance({}, { port })))
       assert.match(inspect(error), /EADDRINUSE/)
       const sql = yield* SqlClient.SqlClient
       assert.deepStrictEqual(yield* sql`select name from leases`, [])

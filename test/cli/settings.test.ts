@@ -7,7 +7,7 @@ import { createServer } from "node:net"
 import { describeListenError } from "../../src/cli/ErrorReport.ts"
 import {
   findInvalidSettings,
-  findMisspeltSettings,
+  findMisspelledSettings,
   formatSettingProblem,
   formatSettingProblems,
   settingDefinitions,
@@ -155,7 +155,7 @@ describe("The check of settings", () => {
 
   it("recognizes misspelled settings, and ignores variables of other programs (operations/settings)", () => {
     const findSimilar = (name: string, value = "x") =>
-      findMisspeltSettings({ [name]: value }).map(({ similar }) => Option.getOrNull(similar))
+      findMisspelledSettings({ [name]: value }).map(({ similar }) => Option.getOrNull(similar))
     for (
       const [name, setting] of [
         ["DATABSE_URL", "DATABASE_URL"],
@@ -172,8 +172,8 @@ describe("The check of settings", () => {
     assert.deepStrictEqual(foreignVariables.filter((name) => findSimilar(name).length > 0), [])
     assert.deepStrictEqual(findSimilar("TICKERLINE_PORT", "tcp://10.0.0.7:8080"), [])
     // A setting that is set is not suggested for a misspelled variable.
-    assert.deepStrictEqual(findMisspeltSettings({ DATABASE_URL: "x", DATABSE_URL: "y" }), [])
-    assert.deepStrictEqual(findMisspeltSettings(Object.fromEntries(settingNames.map((name) => [name, "x"]))), [])
+    assert.deepStrictEqual(findMisspelledSettings({ DATABASE_URL: "x", DATABSE_URL: "y" }), [])
+    assert.deepStrictEqual(findMisspelledSettings(Object.fromEntries(settingNames.map((name) => [name, "x"]))), [])
   })
 })
 
@@ -250,13 +250,15 @@ layer(NodeServices.layer, { excludeTestServices: true })("The command line", (it
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const file = yield* fs.makeTempFileScoped({ prefix: "tickerline-home-" })
-      const asFile = yield* InProcessCommands.runCommand(["migrate"], { TICKERLINE_HOME: file })
+      const asFile = yield* InProcessCommands.runCommandInProcess(["migrate"], { TICKERLINE_HOME: file })
       assert.strictEqual(asFile.code, 1)
       assert.match(
         asFile.err,
         new RegExp(`^tickerline: TICKERLINE_HOME is "${file}", which is a file, but must be a folder`),
       )
-      const noUrl = yield* InProcessCommands.runCommand(["migrate"], { DATABASE_URL: "localhost/tickerline:geheim" })
+      const noUrl = yield* InProcessCommands.runCommandInProcess(["migrate"], {
+        DATABASE_URL: "localhost/tickerline:geheim",
+      })
       assert.strictEqual(noUrl.code, 1)
       assert.match(noUrl.err, /^tickerline: DATABASE_URL has a value that is not shown.*DATABASE_URL=postgres:\/\//)
       assert.notInclude(noUrl.err, "geheim")
@@ -271,7 +273,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The command line", (it
         }),
         (server) => Effect.sync(() => server.close()),
       )
-      const { code, err } = yield* InProcessCommands.runCommand(["serve"], {
+      const { code, err } = yield* InProcessCommands.runCommandInProcess(["serve"], {
         DATABASE_URL: Redacted.value(yield* copyMigratedDatabase),
         PORT: String(yield* chooseFreePort),
         METRICS_PORT: String(port),

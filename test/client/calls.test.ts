@@ -42,7 +42,7 @@ const rejectionOf = (promise: () => Promise<unknown>) =>
 
 /** A query with only the required parameters. */
 const queryOf = (endpoint: DocumentedEndpoints.DocumentedEndpoint) =>
-  Object.fromEntries(DocumentedEndpoints.requiredQuery(endpoint))
+  Object.fromEntries(DocumentedEndpoints.makeRequiredQuery(endpoint))
 
 const method = (client: object, path: string, name: string) => {
   const resource: unknown = Reflect.get(client, toEndpointName(path))
@@ -50,7 +50,7 @@ const method = (client: object, path: string, name: string) => {
   return Predicate.isFunction(found) ? found : undefined
 }
 
-layer(Service.sampleDataLayer, { excludeTestServices: true })("client calls", (it) => {
+layer(Service.sampleServiceLayer, { excludeTestServices: true })("client calls", (it) => {
   it.effect("both clients have a method for every endpoint, with pages and rows for lists (§4.5)", () =>
     Effect.gen(function* () {
       const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient({ onDeprecated: () => {} })]

@@ -5,9 +5,9 @@ import { FetchHttpClient } from "effect/http"
 import { SqlClient } from "effect/sql"
 import { makeClient } from "../../src/client/Client.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
-import { cursorOf, rejectionOf } from "../support/ChangeFeedStub.ts"
-import { makeChooser } from "../support/RandomChoices.ts"
-import { range, writeTransaction } from "../support/RandomTransactions.ts"
+import { awaitRejection, makeStubCursor } from "../support/ChangeFeedStub.ts"
+import { makeRandomChooser } from "../support/RandomChoices.ts"
+import { range, writeRandomTransaction } from "../support/RandomTransactions.ts"
 import { waitUntil } from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
@@ -49,14 +49,14 @@ layer(Layer.fresh(Service.layer), { excludeTestServices: true, timeout: "120 sec
           }
         })()
         const rejected = following.then(() => false, (error: unknown) => error === controller.signal.reason)
-        const choose = makeChooser(7)
+        const choose = makeRandomChooser(7)
         const list = Effect.map(effects.changes.get({ after: start, limit: 1000 }), ({ results }) => results)
         const untilCaughtUp = Effect.gen(function* () {
           const { length } = yield* list
           yield* waitUntil(() => found.length >= length && json.length >= length)
         })
         for (const round of range(30)) {
-          yield* writeTransaction(choose)
+          yield* writeRandomTransaction(choose)
           if (round % 2 === 0) yield* proxy.cut
           if (round % 5 === 4) yield* untilCaughtUp
         }
@@ -99,15 +99,15 @@ layer(Layer.fresh(Service.layer), { excludeTestServices: true, timeout: "120 sec
       assert.strictEqual((yield* Fiber.join(fiber))._tag, "ApiKeyDisabled")
       const { ultimate } = yield* Service.TestKeys
       const current = yield* makeClients(yield* Service.servicePort, ultimate)
-      const expired = yield* Effect.flip(Stream.runDrain(current.effects.changes.follow({ after: cursorOf(1) })))
+      const expired = yield* Effect.flip(Stream.runDrain(current.effects.changes.follow({ after: makeStubCursor(1) })))
       assert.strictEqual(expired._tag, "CursorExpired")
       for (const via of ["stream", "polling"] as const) {
-        const changes = current.promises.changes.follow({ after: cursorOf(1) }, { via })[Symbol.asyncIterator]()
-        const error = yield* rejectionOf(() => changes.next())
+        const changes = current.promises.changes.follow({ after: makeStubCursor(1) }, { via })[Symbol.asyncIterator]()
+        const error = yield* awaitRejection(() => changes.next())
         assert.isTrue(TickerlineError.is(error, "cursor_expired"), String(error))
       }
       const invalid = promises.changes.follow({ after: "yesterday" })[Symbol.asyncIterator]()
-      const error = yield* rejectionOf(() => invalid.next())
+      const error = yield* awaitRejection(() => invalid.next())
       assert.isTrue(TickerlineError.is(error, "api_key_disabled"), String(error))
     }))
 })

@@ -6,20 +6,20 @@ import { TestClock } from "effect/testing"
 import { type ClientOptions, type FollowOptions, makeClient } from "../../src/client/Client.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
 import {
-  cursorOf,
-  expiredError,
-  formatChange,
-  formatEnd,
-  formatGap,
+  awaitRejection,
+  expiredCursorError,
+  type FeedStubReply,
+  formatChangeEvent,
+  formatEndEvent,
+  formatGapEvents,
   formatHeartbeat,
-  makeChange,
-  makeError,
-  rejectionOf,
-  startFeedStub,
-  type StubReply,
+  makeErrorBody,
+  makeStubChange,
+  makeStubCursor,
+  startChangeFeedStub,
 } from "../support/ChangeFeedStub.ts"
 import { waitUntil } from "../support/RawSockets.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 /** Permits as many retries of the first connection as the longest script has refusals. */
 const retries: ClientOptions["retries"] = { times: 9, longestWait: "1 millis" }
@@ -56,9 +56,9 @@ const Connection = Schema.Struct({
 })
 type Connection = typeof Connection.Type
 
-const refuse = (refusal: Connection["refusal"]): StubReply | undefined => {
-  if (refusal === "429") return { status: 429, body: makeError("rate_limit_exceeded") }
-  if (refusal === "503") return { status: 503, body: makeError("data_refreshing") }
+const refuse = (refusal: Connection["refusal"]): FeedStubReply | undefined => {
+  if (refusal === "429") return { status: 429, body: makeErrorBody("rate_limit_exceeded") }
+  if (refusal === "503") return { status: 503, body: makeErrorBody("data_refreshing") }
   return refusal === "lost" ? "lost" : undefined
 }
 
@@ -69,11 +69,15 @@ const playConnection = (after: string | null, { blocks, cut, ending }: Connectio
   const sent = blocks.map((block) => {
     if (block === "change") [number, step] = [number + 1, 0]
     if (block === "moved") step += 1
-    const cursor = cursorOf(number, step)
-    if (block === "change") return { text: formatChange(number), cursor }
+    const cursor = makeStubCursor(number, step)
+    if (block === "change") return { text: formatChangeEvent(number), cursor }
     return { text: formatHeartbeat(block === "moved" ? cursor : undefined), cursor: undefined }
   })
-  const end = ending === "stopping" ? formatEnd("server_stopping") : ending === "slow" ? formatEnd("slow_client") : ""
+  const end = ending === "stopping"
+    ? formatEndEvent("server_stopping")
+    : ending === "slow"
+    ? formatEndEvent("slow_client")
+    : ""
   const bytes = Buffer.from(`retry: 1000\n\n${sent.map(({ text }) => text).join("")}${end}`)
   return bytes.subarray(0, end === "" ? Math.round(bytes.length * cut / 100) : bytes.length)
 }
@@ -97,7 +101,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     ([connections]) =>
       Effect.scoped(Effect.gen(function* () {
         const expected: Array<string | null> = [null]
-        const { requests, url } = yield* startFeedStub(({ query }, index) => {
+        const { requests, url } = yield* startChangeFeedStub(({ query }, index) => {
           const after = query.get("after")
           const connection = connections[index]
           const refusal = connection === undefined ? undefined : refuse(connection.refusal)
@@ -107,7 +111,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
           }
           if (connection === undefined) {
             const left = numbersTo(total + 20).slice(numberOf(after))
-            return { events: left.map(formatChange).join(""), ending: "open" }
+            return { events: left.map(formatChangeEvent).join(""), ending: "open" }
           }
           const events = playConnection(after, connection)
           expected.push(newestId(events, after))
@@ -117,7 +121,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
         assert.deepStrictEqual(found, numbersTo(total))
         assert.deepStrictEqual(requests.map(({ query }) => query.get("after")), expected.slice(0, requests.length))
       })),
-    { arbitrary: { runs: inputs(200) } },
+    { arbitrary: { runs: getInputCount(200) } },
   )
 
   it.effect.prop(
@@ -125,12 +129,12 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     [Arbitrary.array(Arbitrary.schema(Poll), { maxLength: 9 })],
     ([polls]) =>
       Effect.scoped(Effect.gen(function* () {
-        const { requests, url } = yield* startFeedStub(({ query }, index) => {
+        const { requests, url } = yield* startChangeFeedStub(({ query }, index) => {
           const poll = polls[index] ?? total
           if (typeof poll === "string") return refuse(poll) ?? { status: 502, body: "<html>" }
           const number = numberOf(query.get("after"))
-          const results = numbersTo(number + poll).slice(number).map(makeChange)
-          const body = { count: poll, results, cursor: cursorOf(number + poll), has_more: poll > 0 }
+          const results = numbersTo(number + poll).slice(number).map(makeStubChange)
+          const body = { count: poll, results, cursor: makeStubCursor(number + poll), has_more: poll > 0 }
           return { status: 200, body }
         })
         assert.deepStrictEqual(
@@ -139,13 +143,13 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
         )
         assert.isTrue(requests.every(({ path, query }) => path === "/v1/changes" && query.get("limit") === "1000"))
       })),
-    { arbitrary: { runs: inputs(100) } },
+    { arbitrary: { runs: getInputCount(100) } },
   )
 
   it.effect("sends the query with the newest cursor, and the key (guides/changes)", () =>
     Effect.gen(function* () {
-      const { requests, url } = yield* startFeedStub(({ query }) => ({
-        events: formatChange(numberOf(query.get("after")) + 1),
+      const { requests, url } = yield* startChangeFeedStub(({ query }) => ({
+        events: formatChangeEvent(numberOf(query.get("after")) + 1),
         ending: "end",
       }))
       const { changes } = yield* makeFetchClient(url)
@@ -153,12 +157,12 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
         dataset: ["split_status", "news"],
         kind: "added",
         ticker: ["A", "B"],
-        after: cursorOf(4),
+        after: makeStubCursor(4),
       } as const
       yield* Stream.runDrain(Stream.take(changes.follow(query), 2))
       assert.deepStrictEqual(
         requests.map(({ path, query }) => [path, Object.fromEntries(query)]),
-        [cursorOf(4), cursorOf(5)].map((after) => [
+        [makeStubCursor(4), makeStubCursor(5)].map((after) => [
           "/v1/changes/stream",
           { dataset: "split_status,news", kind: "added", ticker: "A,B", after },
         ]),
@@ -169,16 +173,16 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
 
   it.effect("closes the connection when the consumer stops (guides/changes)", () =>
     Effect.gen(function* () {
-      const { requests, url } = yield* startFeedStub(() => ({ events: formatChange(1), ending: "open" }))
+      const { requests, url } = yield* startChangeFeedStub(() => ({ events: formatChangeEvent(1), ending: "open" }))
       yield* follow(url, 1)
       yield* Effect.promise(() => requests[0]?.closed ?? assert.fail("There was no request"))
     }))
 
   it.effect("reads no further while the consumer is busy (guides/changes)", () =>
     Effect.gen(function* () {
-      const block = numbersTo(2_000).map(formatChange).join("")
+      const block = numbersTo(2_000).map(formatChangeEvent).join("")
       let blocks = 0
-      const { url } = yield* startFeedStub(() => ({
+      const { url } = yield* startChangeFeedStub(() => ({
         events: (response) => {
           const write = () => {
             blocks += 1
@@ -205,20 +209,20 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
       assert.isBelow(blocks, 100)
     }))
 
-  const refusals: ReadonlyArray<readonly [string, string, StubReply]> = [
-    ["CursorExpired", "a 410", { status: 410, body: expiredError }],
-    ["CursorExpired", "a gap", { events: formatGap(), ending: "end" }],
+  const refusals: ReadonlyArray<readonly [string, string, FeedStubReply]> = [
+    ["CursorExpired", "a 410", { status: 410, body: expiredCursorError }],
+    ["CursorExpired", "a gap", { events: formatGapEvents(), ending: "end" }],
     ["TooManyStreams", "a 429 with a long Retry-After", {
       status: 429,
-      body: makeError("too_many_streams", { limit: 10 }),
+      body: makeErrorBody("too_many_streams", { limit: 10 }),
       headers: { "retry-after": "30" },
     }],
-    ["InvalidApiKey", "a 401", { status: 401, body: makeError("invalid_api_key") }],
+    ["InvalidApiKey", "a 401", { status: 401, body: makeErrorBody("invalid_api_key") }],
     ["InsufficientCredits", "a 402", {
       status: 402,
-      body: makeError("insufficient_credits", { balance_microdollars: 0 }),
+      body: makeErrorBody("insufficient_credits", { balance_microdollars: 0 }),
     }],
-    ["UnknownCode", "a code of a newer service", { status: 409, body: makeError("new_code") }],
+    ["UnknownCode", "a code of a newer service", { status: 409, body: makeErrorBody("new_code") }],
     ["UnreadableAnswer", "a page of another program", { status: 200, body: "<html>" }],
     ["UnreadableAnswer", "a response of another endpoint", { status: 200, body: { count: 0 } }],
     ["UnreadableAnswer", "a change without its fields", {
@@ -229,8 +233,8 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
   ]
   it.effect.each(refusals)("fails with %s after %s (§7.2)", ([tag, , reply]) =>
     Effect.gen(function* () {
-      const { requests, url } = yield* startFeedStub((_, index) =>
-        index === 0 ? { events: formatChange(1), ending: "end" } : reply
+      const { requests, url } = yield* startChangeFeedStub((_, index) =>
+        index === 0 ? { events: formatChangeEvent(1), ending: "end" } : reply
       )
       const { changes } = yield* makeFetchClient(url)
       const seen: Array<string> = []
@@ -239,7 +243,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
         Effect.flip,
       )
       assert.strictEqual(error._tag, tag)
-      assert.deepStrictEqual([seen, requests.length], [[cursorOf(1)], 2])
+      assert.deepStrictEqual([seen, requests.length], [[makeStubCursor(1)], 2])
       if (error._tag === "CursorExpired") assert.strictEqual(error.error.details.restart, "/v1/changes?after=now")
     }))
 
@@ -247,21 +251,24 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     "reconnects after an end event with the reason %s, and fails with the error that the service then returns (guides/changes)",
     (reason) =>
       Effect.gen(function* () {
-        const { requests, url } = yield* startFeedStub((_, index) =>
+        const { requests, url } = yield* startChangeFeedStub((_, index) =>
           index === 0
-            ? { events: formatChange(1) + formatEnd(reason), ending: "open" }
-            : { status: 401, body: makeError("api_key_disabled") }
+            ? { events: formatChangeEvent(1) + formatEndEvent(reason), ending: "open" }
+            : { status: 401, body: makeErrorBody("api_key_disabled") }
         )
         const error = yield* Effect.flip(follow(url, 2))
         assert.strictEqual(error._tag, "ApiKeyDisabled")
-        assert.strictEqual(requests[1]?.query.get("after"), cursorOf(1))
+        assert.strictEqual(requests[1]?.query.get("after"), makeStubCursor(1))
       }),
   )
 
   it.effect("keeps unknown values and long numbers of a change (§9.3, D16)", () =>
     Effect.gen(function* () {
-      const change = JSON.stringify({ ...makeChange(1), kind: "merged" }).replace("0.5", "12345678901234567890.25")
-      const { url } = yield* startFeedStub(() => ({ events: `event: change\ndata: ${change}\n\n`, ending: "open" }))
+      const change = JSON.stringify({ ...makeStubChange(1), kind: "merged" }).replace("0.5", "12345678901234567890.25")
+      const { url } = yield* startChangeFeedStub(() => ({
+        events: `event: change\ndata: ${change}\n\n`,
+        ending: "open",
+      }))
       const { changes } = yield* makeFetchClient(url)
       const [found] = yield* Stream.runCollect(Stream.take(changes.follow(), 1))
       assert.deepStrictEqual([found?.kind, found?.row?.["price"]], ["merged", "12345678901234567890.25"])
@@ -269,8 +276,9 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
 
   it.effect("the Promise client delivers the changes as JSON, until `break` (guides/changes)", () =>
     Effect.gen(function* () {
-      const { requests, url } = yield* startFeedStub(({ query }) => ({
-        events: formatChange(numberOf(query.get("after")) + 1) + formatChange(numberOf(query.get("after")) + 2),
+      const { requests, url } = yield* startChangeFeedStub(({ query }) => ({
+        events: formatChangeEvent(numberOf(query.get("after")) + 1) +
+          formatChangeEvent(numberOf(query.get("after")) + 2),
         ending: "end",
       }))
       const tickerline = createClient({ baseUrl: url, apiKey: "key", longestWaitMs: 1 })
@@ -282,7 +290,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
         }
         return found
       })
-      assert.deepStrictEqual(found, [1, 2, 3].map(makeChange))
+      assert.deepStrictEqual(found, [1, 2, 3].map(makeStubChange))
       yield* Effect.promise(() => requests[1]?.closed ?? assert.fail("There was no second request"))
     }))
 
@@ -290,9 +298,9 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     "an abort signal ends a waiting Promise client (%s)",
     (via) =>
       Effect.gen(function* () {
-        const { requests, url } = yield* startFeedStub(({ path }) =>
+        const { requests, url } = yield* startChangeFeedStub(({ path }) =>
           path === "/v1/changes"
-            ? { status: 200, body: { count: 0, results: [], cursor: cursorOf(1), has_more: false } }
+            ? { status: 200, body: { count: 0, results: [], cursor: makeStubCursor(1), has_more: false } }
             : { events: formatHeartbeat(), ending: "open" }
         )
         const tickerline = createClient({ baseUrl: url, apiKey: "key" })
@@ -314,7 +322,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
         yield* Effect.promise(() => requests[0]?.closed ?? assert.fail("There was no request"))
         const again = tickerline.changes.follow({}, { signal: controller.signal })[Symbol.asyncIterator]()
         assert.strictEqual(
-          yield* rejectionOf(() => again.next()),
+          yield* awaitRejection(() => again.next()),
           reason,
         )
       }),
@@ -322,18 +330,21 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
 
   it.effect("the Promise client rejects with the error of the service (guides/changes)", () =>
     Effect.gen(function* () {
-      const { url } = yield* startFeedStub(() => ({ events: formatChange(1) + formatGap(), ending: "end" }))
+      const { url } = yield* startChangeFeedStub(() => ({
+        events: formatChangeEvent(1) + formatGapEvents(),
+        ending: "end",
+      }))
       const tickerline = createClient({ baseUrl: url, apiKey: "key" })
       const changes = tickerline.changes.follow()[Symbol.asyncIterator]()
-      assert.deepStrictEqual(yield* Effect.promise(() => changes.next()), { done: false, value: makeChange(1) })
-      const error = yield* rejectionOf(() => changes.next())
+      assert.deepStrictEqual(yield* Effect.promise(() => changes.next()), { done: false, value: makeStubChange(1) })
+      const error = yield* awaitRejection(() => changes.next())
       if (!TickerlineError.is(error, "cursor_expired")) return assert.fail(String(error))
-      assert.deepStrictEqual([error.status, error.details.earliest], [410, expiredError.error.details.earliest])
+      assert.deepStrictEqual([error.status, error.details.earliest], [410, expiredCursorError.error.details.earliest])
     }))
 })
 
 type Controller = ReadableStreamDefaultController<Uint8Array>
-type ScriptedReply = Extract<StubReply, { readonly status: number }> | ((stream: Controller) => void)
+type ScriptedReply = Extract<FeedStubReply, { readonly status: number }> | ((stream: Controller) => void)
 
 /** Makes a reply that sends the events, and then ends or stays open. */
 const events = (text: string, ending: "end" | "open"): ScriptedReply => (stream) => {
@@ -380,10 +391,10 @@ const advance = (duration: Parameters<typeof TestClock.adjust>[0]) =>
 describe("A follower", () => {
   it.effect("considers a connection lost after 45 seconds of silence, not earlier (guides/changes)", () =>
     Effect.gen(function* () {
-      const script = scripted(() => (events(formatChange(1), "open")))
+      const script = scripted(() => (events(formatChangeEvent(1), "open")))
       const { fiber, found } = yield* followScript(script)
       yield* advance("44 seconds")
-      assert.deepStrictEqual([script.urls.length, found], [1, [cursorOf(1)]])
+      assert.deepStrictEqual([script.urls.length, found], [1, [makeStubCursor(1)]])
       yield* advance("2 seconds")
       assert.strictEqual(script.urls.length, 2)
       yield* Fiber.interrupt(fiber)
@@ -393,11 +404,11 @@ describe("A follower", () => {
     Effect.gen(function* () {
       const limited = (after: string): ScriptedReply => ({
         status: 429,
-        body: makeError("rate_limit_exceeded"),
+        body: makeErrorBody("rate_limit_exceeded"),
         headers: { "retry-after": after },
       })
       const script = scripted((index) =>
-        index === 0 ? events(formatChange(1), "end") : limited(index === 1 ? "20" : "31")
+        index === 0 ? events(formatChangeEvent(1), "end") : limited(index === 1 ? "20" : "31")
       )
       const { fiber } = yield* followScript(script)
       yield* advance("250 millis")
@@ -412,7 +423,7 @@ describe("A follower", () => {
 
   it.effect("retries the first connection like any other request (client guide)", () =>
     Effect.gen(function* () {
-      const script = scripted(() => ({ status: 503, body: makeError("data_refreshing") }))
+      const script = scripted(() => ({ status: 503, body: makeErrorBody("data_refreshing") }))
       const { fiber } = yield* followScript(script, { retries: { times: 2 } })
       yield* advance("1 minute")
       const result = yield* Fiber.join(fiber)
@@ -425,10 +436,10 @@ describe("A follower", () => {
     (failure) =>
       Effect.gen(function* () {
         const lost = events(formatHeartbeat(), "end")
-        const refused: ScriptedReply = { status: 503, body: makeError("data_refreshing") }
+        const refused: ScriptedReply = { status: 503, body: makeErrorBody("data_refreshing") }
         // Two series of failures, with a change in between.
         const script = scripted((index) =>
-          index === 0 || index === 8 ? events(formatChange(index + 1), "end") : failure === "cut" ? lost : refused
+          index === 0 || index === 8 ? events(formatChangeEvent(index + 1), "end") : failure === "cut" ? lost : refused
         )
         const { fiber, found } = yield* followScript(script)
         let minutes = 0
@@ -439,7 +450,7 @@ describe("A follower", () => {
         const result = yield* Fiber.join(fiber)
         const tag = failure === "cut" ? "NoAnswer" : "DataRefreshing"
         assert.strictEqual(Result.isFailure(result) ? result.failure._tag : "none", tag)
-        assert.deepStrictEqual([found, script.urls.length], [[cursorOf(1), cursorOf(9)], 19])
+        assert.deepStrictEqual([found, script.urls.length], [[makeStubCursor(1), makeStubCursor(9)], 19])
       }),
   )
 
@@ -467,12 +478,12 @@ describe("A follower", () => {
     Effect.gen(function* () {
       const page = (number: number, has_more: boolean): ScriptedReply => ({
         status: 200,
-        body: { count: 1, results: [makeChange(number)], cursor: cursorOf(number), has_more },
+        body: { count: 1, results: [makeStubChange(number)], cursor: makeStubCursor(number), has_more },
       })
       const script = scripted((index) => page(index + 1, index === 0))
       const { fiber, found } = yield* followScript(script, { options: { via: "polling", interval: "5 seconds" } })
       yield* advance("4999 millis")
-      assert.deepStrictEqual(found, [1, 2].map((number) => cursorOf(number)))
+      assert.deepStrictEqual(found, [1, 2].map((number) => makeStubCursor(number)))
       yield* advance("1 millis")
       assert.strictEqual(found.length, 3)
       yield* Fiber.interrupt(fiber)

@@ -20,7 +20,7 @@ import { join } from "node:path"
 import { clientVersion } from "../../src/client/EndpointCaller.ts"
 import { documentsWithExamples, findTypeErrors, runProgram } from "../support/DocumentExamples.ts"
 import { readCodeBlocks } from "../support/CodeBlocks.ts"
-import { candidatePaths, projectRoot } from "../support/Processes.ts"
+import { getCandidateProgramPaths, projectRoot } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 
 // @module-tag slow
@@ -41,7 +41,7 @@ const runOrFail = Effect.fnUntraced(function* (
 const toolPath = (name: string) => join(projectRoot, "node_modules/.bin", name)
 
 /** A Node version from 20 to 23 in the PATH, if there is one. */
-const olderNode = candidatePaths("node").find((node) => {
+const olderNode = getCandidateProgramPaths("node").find((node) => {
   try {
     const [major] = execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" }).split(".")
     return Number(major) >= 20 && Number(major) < 24
@@ -204,7 +204,7 @@ const runConsumer = Effect.fnUntraced(function* (command: string, args: Readonly
   assert.strictEqual(Service.valueAt(output, "inEffect", "ticker"), "GAP7")
 })
 
-const service = Layer.provideMerge(Project.layer, Service.sampleDataLayer)
+const service = Layer.provideMerge(Project.layer, Service.sampleServiceLayer)
 
 layer(service, { excludeTestServices: true })("The npm package", (it) => {
   it.effect("contains exactly the listed files (client guide); `npm test -- package -u` updates the list", () =>

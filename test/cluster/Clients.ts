@@ -3,7 +3,7 @@ import { Effect, Fiber, Schedule, Schema } from "effect"
 import { Agent } from "node:http"
 import { performance } from "node:perf_hooks"
 import { type CommitCounter, counterTicker } from "./CommitCounter.ts"
-import { headerValue, requestWithTimeout, type TimedResponse } from "./TimedRequest.ts"
+import { getHeaderValue, requestWithTimeout, type TimedResponse } from "./TimedRequest.ts"
 
 /** A request and its outcome. */
 export interface ObservedRequest {
@@ -60,7 +60,7 @@ const codeOf = ({ text }: TimedResponse) => /^\{"error":\{"code":"([^"]*)"/.exec
 const idOf = /"request_id":"[^"]*"/
 
 const isDocumented = (answer: TimedResponse, id: string) =>
-  headerValue(answer, "retry-after") === "5" && headerValue(answer, "x-request-id") === id &&
+  getHeaderValue(answer, "retry-after") === "5" && getHeaderValue(answer, "x-request-id") === id &&
   ["data_refreshing", "database_pool_timeout"].includes(codeOf(answer))
 
 const Numbered = Schema.fromJsonString(
@@ -84,7 +84,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
   const findProblem = (path: string, id: string, account: string, began: number, answer: TimedResponse) => {
     const { status, text } = answer
     if (mayBreak && [502, 504].includes(status)) return ""
-    if (headerValue(answer, "x-request-id") !== id) return "a wrong request id"
+    if (getHeaderValue(answer, "x-request-id") !== id) return "a wrong request id"
     if (status === 503) return isDocumented(answer, id) ? "" : "an undocumented 503"
     if (status === 402) return account === "ending" && codeOf(answer) === "insufficient_credits" ? "" : "402"
     if (![200, 404, 409, 422].includes(status)) return "an unexpected status"
@@ -124,7 +124,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
       return
     }
     const { status, text } = answer.success
-    const cost = headerValue(answer.success, "x-cost-microdollars")
+    const cost = getHeaderValue(answer.success, "x-cost-microdollars")
     observed.push({
       id,
       account,
@@ -136,7 +136,7 @@ export const startClusterClients = Effect.fnUntraced(function* (
       bytes: Buffer.byteLength(text),
       cost: Number(cost),
       isKeyed: cost !== "",
-      servedBy: headerValue(answer.success, "x-served-by"),
+      servedBy: getHeaderValue(answer.success, "x-served-by"),
     })
     const why = findProblem(path, id, account, began, answer.success)
     if (why !== "") wrong.push(`${path}: ${why}: ${status} ${text.slice(0, 300)}`)

@@ -9,8 +9,8 @@ import * as CommitCounter from "./CommitCounter.ts"
 import { databasePasswords } from "./Patroni.ts"
 import * as DatabaseCluster from "./DatabaseCluster.ts"
 import * as Service from "./ServiceProcesses.ts"
-import { appHosts, databaseRoles, servicePorts, startHaproxy } from "./ProxiesAndPoolers.ts"
-import { Hosts } from "./Hosts.ts"
+import { appHosts, databaseRolePasswords, servicePorts, startHaproxy } from "./ProxiesAndPoolers.ts"
+import { ClusterHosts } from "./Hosts.ts"
 
 class Unhealthy extends Data.TaggedError("Unhealthy")<{ readonly message: string }> {}
 
@@ -27,11 +27,11 @@ const customers = {
   later: { tier: "ultimate", balance: undefined },
 } as const
 
-const customer = Effect.fnUntraced(function* (name: keyof typeof customers) {
+const createClusterCustomer = Effect.fnUntraced(function* (name: keyof typeof customers) {
   const { balance, tier } = customers[name]
   yield* Accounts.ensureAccount({ name, tier, email: null, prepaid: balance !== undefined })
   if (balance !== undefined) {
-    yield* Accounts.creditAccount({ name, microdollars: balance, reference: "first", prepaid: true })
+    yield* Accounts.creditAccount({ name, microdollars: balance, reference: "first", mayBecomePrepaid: true })
   }
   return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
 })
@@ -45,14 +45,14 @@ const logDuration = <A, E, R>(what: string, effect: Effect.Effect<A, E, R>) =>
   })
 
 const make = Effect.gen(function* () {
-  const world = yield* Hosts
+  const world = yield* ClusterHosts
   const { addressOf, folder } = world
   const postgres = yield* DatabaseCluster.startDatabaseCluster
   yield* startHaproxy
   yield* logDuration("PostgreSQL by Patroni, a primary and two standbys", retryWithin(90)(postgres.well(true)))
 
   const admin = yield* postgres.leader
-  yield* Effect.forEach(Object.entries(databaseRoles), ([role, password]) =>
+  yield* Effect.forEach(Object.entries(databaseRolePasswords), ([role, password]) =>
     world.run({
       host: admin,
       command: "psql",
@@ -78,7 +78,7 @@ const make = Effect.gen(function* () {
   })
 
   const service = yield* Service.makeServiceProcesses
-  const url = Service.primaryUrl(addressOf("lb"), "owner")
+  const url = Service.makePrimaryUrl(addressOf("lb"), "owner")
   yield* logDuration("Tables and permissions", retryWithin(30)(service.command(["grant", "tickerline_service"])))
   const owner = yield* Layer.build(
     Layer.merge(
@@ -93,7 +93,7 @@ const make = Effect.gen(function* () {
       yield* FirstStart.loadSampleMarket(`${folder}/samples`)
       const names = ["lasting", "ending", "later"] as const
       return Object.fromEntries(
-        yield* Effect.forEach(names, (name) => Effect.map(customer(name), (key) => [name, key])),
+        yield* Effect.forEach(names, (name) => Effect.map(createClusterCustomer(name), (key) => [name, key])),
       )
     })),
   )

@@ -9,7 +9,7 @@ import { performance } from "node:perf_hooks"
 export const counterTicker = "MARK9"
 
 /** The number that a scenario commits on an isolated server. No client may ever read it. */
-export const forbiddenCount = 1_000_000_000
+export const forbiddenCounterValue = 1_000_000_000
 
 /** Maximum age of data, milliseconds (D17). All hosts share the clock of this machine. */
 const maxAge = 1000
@@ -62,7 +62,7 @@ export const startCommitCounter = Effect.gen(function* () {
 
   /** Returns why a client must not have read this number, or an empty text if the number is allowed. */
   const findViolation = (number: number, askedAt: number) => {
-    if (number >= forbiddenCount) return `${number} was accepted by a server that was cut off`
+    if (number >= forbiddenCounterValue) return `${number} was accepted by a server that was cut off`
     if (number > begun) return `${number} was never written`
     const due = checking ? dueAt(askedAt) : undefined
     return due === undefined || number >= due.number

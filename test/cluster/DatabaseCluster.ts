@@ -2,9 +2,9 @@
 import { Data, Effect, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { findPostgresPrograms } from "./DebianPackages.ts"
-import { type DatabaseHost, databaseHosts, databasePorts, runEtcd, runPatroni } from "./Patroni.ts"
+import { type DatabaseHost, databaseHosts, databasePorts, startEtcdMember, startPatroniMember } from "./Patroni.ts"
 import { requestWithTimeout } from "./TimedRequest.ts"
-import { Hosts, type Program } from "./Hosts.ts"
+import { ClusterHosts, type HostProgram } from "./Hosts.ts"
 
 const Cluster = Schema.fromJsonString(Schema.Struct({
   members: Schema.Array(Schema.Struct({
@@ -18,11 +18,15 @@ const Cluster = Schema.fromJsonString(Schema.Struct({
 export class UnhealthyDatabase extends Data.TaggedError("NotWell")<{ readonly message: string }> {}
 
 export const startDatabaseCluster = Effect.gen(function* () {
-  const world = yield* Hosts
-  const stores = new Map<DatabaseHost, Program>()
+  const world = yield* ClusterHosts
+  const stores = new Map<DatabaseHost, HostProgram>()
   const startEtcd = (member: DatabaseHost) =>
-    Effect.map(Effect.provideService(runEtcd(member), Hosts, world), (program) => void stores.set(member, program))
-  const startPatroni = (member: DatabaseHost) => Effect.asVoid(Effect.provideService(runPatroni(member), Hosts, world))
+    Effect.map(
+      Effect.provideService(startEtcdMember(member), ClusterHosts, world),
+      (program) => void stores.set(member, program),
+    )
+  const startPatroni = (member: DatabaseHost) =>
+    Effect.asVoid(Effect.provideService(startPatroniMember(member), ClusterHosts, world))
   yield* Effect.forEach(databaseHosts, startEtcd)
   yield* Effect.forEach(databaseHosts, startPatroni)
 

@@ -72,7 +72,7 @@ const install = (names: ReadonlyArray<string>) =>
     if (failure !== "") return yield* new MissingPackages({ message: `apt-get could not install them: ${failure}` })
   })
 
-export const installPackages = Effect.gen(function* () {
+export const installMissingPackages = Effect.gen(function* () {
   const before = findMissing()
   if (before.length === 0) return
   const command = `apt-get install --no-install-recommends ${before.join(" ")}`

@@ -9,7 +9,7 @@ import { performance } from "node:perf_hooks"
 import { projectRoot } from "../support/Processes.ts"
 
 /** The last part of each host's IP address. `clients` and `stranger` are addresses of this process. */
-const places = {
+const hostNumbers = {
   clients: 1,
   stranger: 2,
   db1: 11,
@@ -21,15 +21,15 @@ const places = {
   lb: 41,
 } as const
 
-type Place = keyof typeof places
-export type Host = Exclude<Place, "clients" | "stranger">
+type AddressName = keyof typeof hostNumbers
+export type HostName = Exclude<AddressName, "clients" | "stranger">
 
-const isHost = (name: string): name is Host => name in places && name !== "clients" && name !== "stranger"
+const isHost = (name: string): name is HostName => name in hostNumbers && name !== "clients" && name !== "stranger"
 
-export const hosts: ReadonlyArray<Host> = Object.keys(places).filter(isHost)
+export const hostNames: ReadonlyArray<HostName> = Object.keys(hostNumbers).filter(isHost)
 
 export interface ProgramOptions {
-  readonly host: Host
+  readonly host: HostName
   /** Name of the program and of its log file. */
   readonly name: string
   readonly command: string
@@ -41,7 +41,7 @@ export interface ProgramOptions {
   readonly asPostgres?: boolean
 }
 
-export interface Program {
+export interface HostProgram {
   readonly name: string
   readonly pid: number
   readonly isRunning: () => boolean
@@ -62,13 +62,15 @@ const makeNetwork = () => {
   execFileSync("mount", ["-t", "tmpfs", "tmpfs", "/run"], { stdio: "pipe" })
   ip("link", "set", "lo", "up")
   ip("link", "add", "tickerline", "type", "bridge")
-  for (const own of [places.clients, places.stranger]) ip("address", "add", `10.77.0.${own}/24`, "dev", "tickerline")
+  for (const own of [hostNumbers.clients, hostNumbers.stranger]) {
+    ip("address", "add", `10.77.0.${own}/24`, "dev", "tickerline")
+  }
   ip("link", "set", "tickerline", "up")
-  for (const host of hosts) {
+  for (const host of hostNames) {
     ip("netns", "add", host)
     ip("link", "add", host, "type", "veth", "peer", "name", "eth0", "netns", host)
     ip("link", "set", host, "master", "tickerline", "up")
-    ip("-n", host, "address", "add", `10.77.0.${places[host]}/24`, "dev", "eth0")
+    ip("-n", host, "address", "add", `10.77.0.${hostNumbers[host]}/24`, "dev", "eth0")
     ip("-n", host, "link", "set", "eth0", "up")
     ip("-n", host, "link", "set", "lo", "up")
   }
@@ -77,7 +79,7 @@ const makeNetwork = () => {
 const isRoot = process.getuid?.() === 0
 
 /** Returns the ids of processes whose command line contains the host's folder. */
-const findProcessIds = (folder: string, host: Host) => {
+const findProcessIds = (folder: string, host: HostName) => {
   const found = execFileSync("ps", ["-eo", "pid=,args="], { encoding: "utf8" }).split("\n")
   return found.filter((line) => line.includes(`${folder}/${host}/`)).map((line) => Number(line.trim().split(" ")[0]))
 }
@@ -86,11 +88,11 @@ const make = ({ folder, isolated }: HostSettings) =>
   Effect.gen(function* () {
     if (isolated) yield* Effect.sync(makeNetwork)
     mkdirSync(`${folder}/logs`, { recursive: true })
-    const running = new Map<Host, Set<number>>(hosts.map((host) => [host, new Set()]))
-    const addressOf = (host: Place) => isolated ? `10.77.0.${places[host]}` : `127.77.0.${places[host]}`
+    const running = new Map<HostName, Set<number>>(hostNames.map((host) => [host, new Set()]))
+    const addressOf = (host: AddressName) => isolated ? `10.77.0.${hostNumbers[host]}` : `127.77.0.${hostNumbers[host]}`
 
     /** Creates the folder of a host, owned by the user that runs its programs. Returns its path. */
-    const folderOf = (host: Host) => {
+    const folderOf = (host: HostName) => {
       const own = `${folder}/${host}`
       mkdirSync(own, { recursive: true })
       if (isRoot) execFileSync("chown", ["postgres:", own])
@@ -112,7 +114,7 @@ const make = ({ folder, isolated }: HostSettings) =>
     ]
 
     const start = (wanted: ProgramOptions) =>
-      Effect.sync((): Program => {
+      Effect.sync((): HostProgram => {
         const { env = {}, host, name } = wanted
         const log = openSync(`${folder}/logs/${name}.log`, "a")
         const [first = "", ...rest] = buildCommand(wanted)
@@ -159,7 +161,7 @@ const make = ({ folder, isolated }: HostSettings) =>
         return Effect.sync(() => child.kill("SIGKILL"))
       })
 
-    const signalAll = (host: Host, signal: NodeJS.Signals) => {
+    const signalAll = (host: HostName, signal: NodeJS.Signals) => {
       const found = new Set([...running.get(host) ?? [], ...findProcessIds(folder, host)])
       for (const pid of found) {
         try {
@@ -169,14 +171,14 @@ const make = ({ folder, isolated }: HostSettings) =>
         }
       }
     }
-    const link = (host: Host, state: "up" | "down") => execFileSync("ip", ["link", "set", host, state])
+    const link = (host: HostName, state: "up" | "down") => execFileSync("ip", ["link", "set", host, state])
     /** Isolates a host: drops packets to and from it without an error, or stops its processes. */
-    const cut = (host: Host) => Effect.sync(() => isolated ? link(host, "down") : signalAll(host, "SIGSTOP"))
-    const reconnect = (host: Host) => Effect.sync(() => isolated ? link(host, "up") : signalAll(host, "SIGCONT"))
+    const cut = (host: HostName) => Effect.sync(() => isolated ? link(host, "down") : signalAll(host, "SIGSTOP"))
+    const reconnect = (host: HostName) => Effect.sync(() => isolated ? link(host, "up") : signalAll(host, "SIGCONT"))
     /** Kills all processes of a host at once, including those whose parent has ended. */
-    const kill = (host: Host) => Effect.sync(() => signalAll(host, "SIGKILL"))
+    const kill = (host: HostName) => Effect.sync(() => signalAll(host, "SIGKILL"))
 
-    yield* Effect.addFinalizer(() => Effect.sync(() => hosts.forEach((host) => signalAll(host, "SIGKILL"))))
+    yield* Effect.addFinalizer(() => Effect.sync(() => hostNames.forEach((host) => signalAll(host, "SIGKILL"))))
     const logOf = (name: string) => readFileSync(`${folder}/logs/${name}.log`, "utf8")
     return {
       folder,
@@ -193,6 +195,7 @@ const make = ({ folder, isolated }: HostSettings) =>
     }
   })
 
-export class Hosts extends Context.Service<Hosts, Effect.Success<ReturnType<typeof make>>>()("test/cluster/World") {
-  static readonly layer = (settings: HostSettings) => Layer.effect(Hosts, make(settings))
+export class ClusterHosts
+  extends Context.Service<ClusterHosts, Effect.Success<ReturnType<typeof make>>>()("test/cluster/World") {
+  static readonly layer = (settings: HostSettings) => Layer.effect(ClusterHosts, make(settings))
 }

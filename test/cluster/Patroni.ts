@@ -2,9 +2,9 @@
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { findPostgresPrograms } from "./DebianPackages.ts"
-import { type Host, Hosts } from "./Hosts.ts"
+import { ClusterHosts, type HostName } from "./Hosts.ts"
 
-export const databaseHosts = ["db1", "db2", "db3"] as const satisfies ReadonlyArray<Host>
+export const databaseHosts = ["db1", "db2", "db3"] as const satisfies ReadonlyArray<HostName>
 export type DatabaseHost = typeof databaseHosts[number]
 
 export const isDatabaseHost = (name: string): name is DatabaseHost => databaseHosts.some((member) => member === name)
@@ -21,8 +21,8 @@ export const databasePasswords = {
 /** Patroni's timing, with the values that the operations guide recommends. */
 export const patroniTiming = { ttl: 20, loop_wait: 2, retry_timeout: 4 } as const
 
-export const runEtcd = Effect.fnUntraced(function* (member: DatabaseHost) {
-  const { addressOf, folderOf, start } = yield* Hosts
+export const startEtcdMember = Effect.fnUntraced(function* (member: DatabaseHost) {
+  const { addressOf, folderOf, start } = yield* ClusterHosts
   const own = addressOf(member)
   const cluster = databaseHosts.map((name) => `${name}=http://${addressOf(name)}:${databasePorts.peers}`).join(",")
   return yield* start({
@@ -49,8 +49,8 @@ export const runEtcd = Effect.fnUntraced(function* (member: DatabaseHost) {
   })
 })
 
-export const runPatroni = Effect.fnUntraced(function* (member: DatabaseHost) {
-  const { addressOf, folderOf, start } = yield* Hosts
+export const startPatroniMember = Effect.fnUntraced(function* (member: DatabaseHost) {
+  const { addressOf, folderOf, start } = yield* ClusterHosts
   const [own, folder] = [addressOf(member), folderOf(member)]
   const settings = {
     scope: "tickerline",

@@ -2,9 +2,9 @@
 import { Effect } from "effect"
 import { writeFileSync } from "node:fs"
 import { databaseHosts, databasePorts } from "./Patroni.ts"
-import { type Host, Hosts } from "./Hosts.ts"
+import { ClusterHosts, type HostName } from "./Hosts.ts"
 
-export const appHosts = ["app1", "app2", "app3"] as const satisfies ReadonlyArray<Host>
+export const appHosts = ["app1", "app2", "app3"] as const satisfies ReadonlyArray<HostName>
 export type AppHost = typeof appHosts[number]
 
 export const servicePorts = {
@@ -16,7 +16,7 @@ export const servicePorts = {
 } as const
 
 /** Passwords of the role that owns the tables and of the role that the service uses. */
-export const databaseRoles = { owner: "owner-secret", tickerline_service: "service-secret" } as const
+export const databaseRolePasswords = { owner: "owner-secret", tickerline_service: "service-secret" } as const
 
 const lines = (...all: ReadonlyArray<string>) => `${all.join("\n")}\n`
 
@@ -25,7 +25,7 @@ const lines = (...all: ReadonlyArray<string>) => `${all.join("\n")}\n`
  * lets the service respond, instead of HAProxy.
  */
 export const startHaproxy = Effect.gen(function* () {
-  const { addressOf, folderOf, start } = yield* Hosts
+  const { addressOf, folderOf, start } = yield* ClusterHosts
   const backend = (name: string, path: string) => [
     `backend ${name}`,
     "  mode http",
@@ -79,12 +79,12 @@ export const startHaproxy = Effect.gen(function* () {
 })
 
 /** Starts PgBouncer on the host of a service process. */
-export const startPgBouncerFor = Effect.fnUntraced(function* (app: AppHost) {
-  const { addressOf, folderOf, start } = yield* Hosts
+export const startHostPgBouncer = Effect.fnUntraced(function* (app: AppHost) {
+  const { addressOf, folderOf, start } = yield* ClusterHosts
   const folder = folderOf(app)
   writeFileSync(
     `${folder}/users.txt`,
-    lines(...Object.entries(databaseRoles).map(([role, password]) => `"${role}" "${password}"`)),
+    lines(...Object.entries(databaseRolePasswords).map(([role, password]) => `"${role}" "${password}"`)),
   )
   writeFileSync(
     `${folder}/pgbouncer.ini`,

@@ -12,8 +12,8 @@ import { Cluster } from "./Cluster.ts"
 import * as DebianPackages from "./DebianPackages.ts"
 import * as Report from "./Report.ts"
 import { runScenario, type ScenarioResult } from "./Scenario.ts"
-import { scenarios } from "./Scenarios.ts"
-import { Hosts, hosts } from "./Hosts.ts"
+import { clusterScenarios } from "./Scenarios.ts"
+import { ClusterHosts, hostNames } from "./Hosts.ts"
 
 class Failed extends Data.TaggedError("Failed")<{ readonly message: string }> {}
 
@@ -78,7 +78,7 @@ const makeRunFolder = Effect.acquireRelease(
 export const runInNamespaces = ({ loopback }: { readonly loopback: boolean }) =>
   Effect.gen(function* () {
     yield* removeKilledRuns
-    yield* DebianPackages.installPackages
+    yield* DebianPackages.installMissingPackages
     const isolated = !loopback && canCreateNamespaces()
     if (!isolated) {
       yield* Effect.logWarning(
@@ -133,14 +133,14 @@ export interface ScenarioRunOptions {
 const chooseScenarios = ({ only, short }: ScenarioRunOptions) => {
   const names = Option.getOrElse(
     only,
-    () => scenarios.filter((one) => !short || one.isInShortRun === true).map(({ name }) => name),
+    () => clusterScenarios.filter((one) => !short || one.isInShortRun === true).map(({ name }) => name),
   )
-  const unknown = names.filter((name) => !scenarios.some((one) => one.name === name))
+  const unknown = names.filter((name) => !clusterScenarios.some((one) => one.name === name))
   if (unknown.length > 0) {
-    const known = scenarios.map(({ name }) => name).join(", ")
+    const known = clusterScenarios.map(({ name }) => name).join(", ")
     return Effect.fail(new Failed({ message: `There is no scenario ${unknown.join(", ")}. There are: ${known}` }))
   }
-  return Effect.succeed(scenarios.filter(({ name }) => names.includes(name)))
+  return Effect.succeed(clusterScenarios.filter(({ name }) => names.includes(name)))
 }
 
 const keepRunning = Effect.gen(function* () {
@@ -150,7 +150,7 @@ const keepRunning = Effect.gen(function* () {
     ...world.isolated
       ? [`To enter it: nsenter --target ${"$(pgrep --oldest --full TICKERLINE_CLUSTER)"} --net --mount --pid`]
       : [],
-    ...hosts.map((host) => `${host}: ${world.addressOf(host)}`),
+    ...hostNames.map((host) => `${host}: ${world.addressOf(host)}`),
     `The service: http://${address.host}:${address.port}`,
     ...Object.entries(keys).map(([account, key]) => `An API key of ${account}: ${key}`),
     `Logs: ${world.folder}/logs`,
@@ -180,4 +180,4 @@ export const runScenarios = (settings: ScenarioRunOptions) =>
     if (unfinished || results.some(({ wrong }) => wrong.length > 0)) {
       return yield* new Failed({ message: "Some scenarios failed." })
     }
-  }).pipe(Effect.provide(Cluster.layer.pipe(Layer.provide(Hosts.layer(settings)))))
+  }).pipe(Effect.provide(Cluster.layer.pipe(Layer.provide(ClusterHosts.layer(settings)))))

@@ -7,11 +7,11 @@ import * as UsageReconciliation from "./UsageReconciliation.ts"
 
 export class FailedExpectation extends Data.TaggedError("Wrong")<{ readonly message: string }> {}
 
-export const expectTrue = (holds: boolean, message: string) =>
+export const failUnless = (holds: boolean, message: string) =>
   holds ? Effect.void : Effect.fail(new FailedExpectation({ message }))
 
 /** Measurements of a scenario, by name, for the report. */
-export type Findings = Readonly<Record<string, string | number>>
+export type ScenarioMeasurements = Readonly<Record<string, string | number>>
 
 export interface Scenario {
   readonly name: string
@@ -23,7 +23,7 @@ export interface Scenario {
   readonly maxBrokenRequests?: number
   /** Maximum time between the first and the last refused or broken request, seconds. 0 allows none. */
   readonly maxOutageSeconds: number
-  readonly run: (act: ScenarioControls) => Effect.Effect<Findings, unknown, Cluster>
+  readonly run: (act: ScenarioControls) => Effect.Effect<ScenarioMeasurements, unknown, Cluster>
 }
 
 export interface ScenarioControls {
@@ -46,7 +46,7 @@ export interface ScenarioResult {
   readonly slowestWas: string
   readonly recorded: number
   readonly missing: number
-  readonly findings: Findings
+  readonly findings: ScenarioMeasurements
   readonly wrong: ReadonlyArray<string>
 }
 
@@ -74,7 +74,9 @@ export const runScenario = Effect.fnUntraced(function* (scenario: Scenario, name
   const began = performance.now()
   yield* retryWithin(90)(well())
   // The account `ending` uses up its balance during each scenario.
-  yield* asOwner(Accounts.creditAccount({ name: "ending", microdollars: 3_000n, reference: name, prepaid: false }))
+  yield* asOwner(
+    Accounts.creditAccount({ name: "ending", microdollars: 3_000n, reference: name, mayBecomePrepaid: false }),
+  )
   const killed: Array<UsageReconciliation.KilledProcess> = []
   let lossFrom = Infinity
   const clients = yield* Clients.startClusterClients({

@@ -5,14 +5,14 @@ import * as Dependencies from "./scenarios/Dependencies.ts"
 import * as Processes from "./scenarios/Processes.ts"
 import * as SharedState from "./scenarios/SharedState.ts"
 
-export const scenarios: ReadonlyArray<Scenario> = [
+export const clusterScenarios: ReadonlyArray<Scenario> = [
   Processes.normalOperation,
   Processes.twoProcessScaling,
   Processes.processKilled,
   Processes.processStopped,
   Processes.poolersRestarted,
   SharedState.keyRevoked,
-  SharedState.wrongKeys,
+  SharedState.wrongKeysBlocked,
   SharedState.sharedRateLimits,
   SharedState.emailSenderKilled,
   Dependencies.datasetReplaced,

@@ -2,31 +2,31 @@
 import { Effect, Schedule } from "effect"
 import * as MailServer from "../support/MailServer.ts"
 import { type DatabaseHost, databaseHosts, databasePorts } from "./Patroni.ts"
-import { type AppHost, databaseRoles, servicePorts, startPgBouncerFor } from "./ProxiesAndPoolers.ts"
+import { type AppHost, databaseRolePasswords, servicePorts, startHostPgBouncer } from "./ProxiesAndPoolers.ts"
 import { NoResponse, requestWithTimeout } from "./TimedRequest.ts"
-import { Hosts, type Program } from "./Hosts.ts"
+import { ClusterHosts, type HostProgram } from "./Hosts.ts"
 
 export const databaseName = "tickerline"
 
 /** Returns the URL of the current primary, without a pooler. */
-export const primaryUrl = (balancer: string, role: keyof typeof databaseRoles) =>
-  `postgres://${role}:${databaseRoles[role]}@${balancer}:${servicePorts.primary}/${databaseName}`
+export const makePrimaryUrl = (balancer: string, role: keyof typeof databaseRolePasswords) =>
+  `postgres://${role}:${databaseRolePasswords[role]}@${balancer}:${servicePorts.primary}/${databaseName}`
 
 /** Whether a process connects through a pooler. One process connects directly. */
 const isPooled = (app: AppHost) => app !== "app2"
 
 const urlOf = (address: string, name: string = databaseName) =>
-  `postgres://tickerline_service:${databaseRoles.tickerline_service}@${address}/${name}`
+  `postgres://tickerline_service:${databaseRolePasswords.tickerline_service}@${address}/${name}`
 
 export const makeServiceProcesses = Effect.gen(function* () {
-  const world = yield* Hosts
+  const world = yield* ClusterHosts
   const { addressOf } = world
   const mail = yield* MailServer.startMailServer(0, addressOf("clients"))
-  const poolers = new Map<AppHost, Program>()
-  const running = new Map<AppHost, Program>()
+  const poolers = new Map<AppHost, HostProgram>()
+  const running = new Map<AppHost, HostProgram>()
 
   const databaseSettings = (app: AppHost): Record<string, string> => {
-    const primary = primaryUrl(addressOf("lb"), "tickerline_service")
+    const primary = makePrimaryUrl(addressOf("lb"), "tickerline_service")
     const at = `${addressOf(app)}:${servicePorts.pooler}`
     return isPooled(app)
       ? {
@@ -62,7 +62,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
   })
 
   const startPooler = (app: AppHost) =>
-    Effect.map(Effect.provideService(startPgBouncerFor(app), Hosts, world), (program) => {
+    Effect.map(Effect.provideService(startHostPgBouncer(app), ClusterHosts, world), (program) => {
       poolers.set(app, program)
       return program
     })
@@ -131,7 +131,7 @@ export const makeServiceProcesses = Effect.gen(function* () {
       command: process.execPath,
       args: ["src/main.ts", ...args],
       env: {
-        DATABASE_URL: primaryUrl(addressOf("lb"), "owner"),
+        DATABASE_URL: makePrimaryUrl(addressOf("lb"), "owner"),
         BASE_URL: `http://${addressOf("lb")}:${servicePorts.http}`,
         NODE_COMPILE_CACHE: `${world.folder}/compiled`,
       },

@@ -24,7 +24,7 @@ const kinds = {
 
 let sentCount = 0
 
-const rate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, kind: keyof typeof kinds) {
+const measureRate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, kind: keyof typeof kinds) {
   const { keys, service, world } = yield* Cluster
   const agent = new Agent({ keepAlive: true, maxSockets: connections })
   const used = () => apps.reduce((sum, app) => sum + readCpuTime(service.running.get(app)?.pid ?? 0), 0)
@@ -56,9 +56,9 @@ const rate = Effect.fnUntraced(function* (apps: ReadonlyArray<AppHost>, kind: ke
 export const measureThroughput = Effect.gen(function* () {
   const found: Record<string, number | string> = {}
   for (const kind of ["hits", "misses"] as const) {
-    yield* rate(["app1", "app2"], kind)
-    const one = yield* rate(["app1"], kind)
-    const two = yield* rate(["app1", "app2"], kind)
+    yield* measureRate(["app1", "app2"], kind)
+    const one = yield* measureRate(["app1"], kind)
+    const two = yield* measureRate(["app1", "app2"], kind)
     found[`${kind}/s of one`] = one.rate
     found[`${kind}/s of two`] = two.rate
     found[`${kind} of two to one`] = (two.rate / Math.max(1, one.rate)).toFixed(2)

@@ -42,4 +42,4 @@ export const requestWithTimeout = ({ body, headers = {}, timeout = 45_000, ...op
     return Effect.sync(() => outgoing.destroy())
   })
 
-export const headerValue = ({ headers }: TimedResponse, name: string) => String(headers[name] ?? "")
+export const getHeaderValue = ({ headers }: TimedResponse, name: string) => String(headers[name] ?? "")

@@ -20,7 +20,7 @@ interface Row {
   readonly times: number
 }
 
-const sums = Effect.gen(function* () {
+const findInconsistentSums = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* sql<{ readonly name: string; readonly wrong: string }>`
     with
@@ -84,7 +84,7 @@ export const reconcileUsage = Effect.fnUntraced(function* (
       const one = byId.get(request_id)
       return one === undefined || (one.status !== 0 && !one.isKeyed && one.status !== 502 && one.status !== 504)
     }).map(({ request_id }) => `${request_id} is recorded, but no client received that response`),
-    ...(yield* sums).map(({ name, wrong }) => `the sums of ${name} disagree: ${wrong}`),
+    ...(yield* findInconsistentSums).map(({ name, wrong }) => `the sums of ${name} disagree: ${wrong}`),
   ]
   return { wrong, rows: rows.length, missing: missing.length }
 })

@@ -5,7 +5,7 @@ import type { ContractDifference } from "../../contract/Difference.ts"
 import { compareContracts, makeReleasedContract } from "../../contract/CompareContracts.ts"
 import { canonicalJson } from "../../contract/Json.ts"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 type Mutable = { [name: string]: unknown }
 
@@ -587,5 +587,5 @@ describe("compareContracts on the real contract", () => {
     Reflect.deleteProperty(into(after, ...path.slice(0, -1)), path.at(-1) ?? "")
     const found = compareContracts(bare, after, today)
     assert.deepStrictEqual(Array.from(new Set(found.map((one) => one.path))), [String(path[1])], path.join(" "))
-  }, { arbitrary: { runs: inputs(25) } })
+  }, { arbitrary: { runs: getInputCount(25) } })
 })

@@ -1,7 +1,11 @@
 /** Compares the current contract with the released one (contract/v1.json): §9.2, §9.3, §9.6 (notification). */
 import { assert, describe, it } from "@effect/vitest"
 import { readFileSync } from "node:fs"
-import { describeProblems, entriesSince, reviewDifferences } from "../../contract/ChangelogCoverage.ts"
+import {
+  describeContractProblems,
+  listEntriesSince,
+  reviewContractDifferences,
+} from "../../contract/ChangelogCoverage.ts"
 import type { ContractDifference } from "../../contract/Difference.ts"
 import { compareContracts, readReleaseVersion } from "../../contract/CompareContracts.ts"
 import packageJson from "../../package.json" with { type: "json" }
@@ -32,9 +36,9 @@ const endpoint: ContractDifference = { ...field, name: null }
 
 describe("the contract", () => {
   it("breaks nothing that was released, and lists every change in the changelog (§9.2, §9.6)", () => {
-    const entries = entriesSince(readReleaseVersion(contract), changelogEntries)
-    const wrong = describeProblems(
-      reviewDifferences(compareContracts(contract, getDefaultOpenApiDocument(), today), entries),
+    const entries = listEntriesSince(readReleaseVersion(contract), changelogEntries)
+    const wrong = describeContractProblems(
+      reviewContractDifferences(compareContracts(contract, getDefaultOpenApiDocument(), today), entries),
     )
     // vitest shows a long text in full only if it is the message of an error.
     if (wrong !== "") throw new Error(wrong)
@@ -52,7 +56,7 @@ describe("the contract", () => {
 describe("changelog coverage", () => {
   it("an entry documents a change if it names its path and the changed part (§9.6)", () => {
     const findUndocumented = (one: ContractDifference, ...entries: ReadonlyArray<ChangelogEntry>) =>
-      reviewDifferences([one], entries).undocumented.length
+      reviewContractDifferences([one], entries).undocumented.length
     assert.strictEqual(findUndocumented(field), 1)
     assert.strictEqual(findUndocumented(field, entry({})), 1)
     assert.strictEqual(findUndocumented(field, entry({ names: ["color"] })), 1)
@@ -63,25 +67,26 @@ describe("changelog coverage", () => {
 
   it("a new endpoint is documented by its own path, not by a pattern (§9.6)", () => {
     const findUndocumented = (paths: ReadonlyArray<string>) =>
-      reviewDifferences([endpoint], [entry({ paths })]).undocumented.length
+      reviewContractDifferences([endpoint], [entry({ paths })]).undocumented.length
     assert.strictEqual(findUndocumented(["/v1/*"]), 1)
     assert.strictEqual(findUndocumented(["/v1/widgets"]), 0)
   })
 
   it("a deprecation is documented by the entry derived from its declaration (§9.6, D24)", () => {
     const deprecated: ContractDifference = { ...field, name: "deprecated", kind: "changed" }
-    assert.strictEqual(reviewDifferences([deprecated], [entry({})]).undocumented.length, 1)
-    assert.strictEqual(reviewDifferences([deprecated], [entry({ type: "deprecated" })]).undocumented.length, 0)
+    assert.strictEqual(reviewContractDifferences([deprecated], [entry({})]).undocumented.length, 1)
+    assert.strictEqual(reviewContractDifferences([deprecated], [entry({ type: "deprecated" })]).undocumented.length, 0)
   })
 
   it("a new value in a list of paths is documented by the entry of that path (§9.6)", () => {
     const listed: ContractDifference = { ...field, path: "/estimate", name: "endpoint", addedValue: "/v1/widgets" }
-    assert.strictEqual(reviewDifferences([listed], [entry({})]).undocumented.length, 0)
-    assert.strictEqual(reviewDifferences([listed], [entry({ paths: ["/v1/gadgets"] })]).undocumented.length, 1)
+    assert.strictEqual(reviewContractDifferences([listed], [entry({})]).undocumented.length, 0)
+    assert.strictEqual(reviewContractDifferences([listed], [entry({ paths: ["/v1/gadgets"] })]).undocumented.length, 1)
   })
 
   it("a breaking change is reported unless a fix names its path and field (§9.2, §9.3)", () => {
-    const breaks = (...entries: ReadonlyArray<ChangelogEntry>) => reviewDifferences([broken], entries).breaking.length
+    const breaks = (...entries: ReadonlyArray<ChangelogEntry>) =>
+      reviewContractDifferences([broken], entries).breaking.length
     assert.strictEqual(breaks(entry({ type: "removed", breaking: true, names: ["colour"] })), 1)
     assert.strictEqual(breaks(entry({ type: "fixed", paths: ["/v1/*"], names: ["colour"] })), 1)
     assert.strictEqual(breaks(entry({ type: "fixed" })), 1)
@@ -91,18 +96,20 @@ describe("changelog coverage", () => {
   it("entries of earlier releases do not count (§9.6)", () => {
     const [newest] = changelogReleases
     const last = changelogReleases.at(-1)
-    assert.deepStrictEqual(entriesSince(newest?.release ?? "", changelogEntries), [])
-    assert.isAbove(entriesSince(last?.release ?? "", changelogEntries).length, 0)
-    assert.isTrue(entriesSince(last?.release ?? "", changelogEntries).every(({ release }) => release !== last?.release))
-    assert.throws(() => entriesSince("9.9.9", changelogEntries), /9\.9\.9/)
+    assert.deepStrictEqual(listEntriesSince(newest?.release ?? "", changelogEntries), [])
+    assert.isAbove(listEntriesSince(last?.release ?? "", changelogEntries).length, 0)
+    assert.isTrue(
+      listEntriesSince(last?.release ?? "", changelogEntries).every(({ release }) => release !== last?.release),
+    )
+    assert.throws(() => listEntriesSince("9.9.9", changelogEntries), /9\.9\.9/)
   })
 
   it("the report names the broken part, the file to edit and the text to add (§9.6)", () => {
-    const text = describeProblems(reviewDifferences([broken, field, endpoint], []))
+    const text = describeContractProblems(reviewContractDifferences([broken, field, endpoint], []))
     assert.include(text, "§9.2")
     assert.include(text, "src/changelog/entries.json")
     assert.include(text, `"paths": ["/v1/widgets"], "names": ["colour"]`)
     assert.include(text, "/v1/widgets, response 200.colour: a new field")
-    assert.strictEqual(describeProblems(reviewDifferences([], [])), "")
+    assert.strictEqual(describeContractProblems(reviewContractDifferences([], [])), "")
   })
 })

@@ -5,11 +5,11 @@ import { SqlClient, SqlError } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { makeApiKeyLookup } from "../../src/accounts/keys/KeyLookup.ts"
 import { Database } from "../../src/db/Database.ts"
-import { isLocked } from "../../src/db/SqlState.ts"
+import { isLockError } from "../../src/db/SqlState.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../src/rules/Errors.ts"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
 import * as Service from "../support/Service.ts"
-import { isPoolerRequested, poolableClient } from "../support/PoolerMode.ts"
+import { isPoolerRequested, makePoolableClientLayer } from "../support/PoolerMode.ts"
 
 // @module-tag waiting
 
@@ -21,7 +21,7 @@ class OtherConnection extends Context.Service<OtherConnection, PgConnection.PgCo
 const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
-    poolableClient({ url, applicationName: "tickerline-test" }),
+    makePoolableClientLayer({ url, applicationName: "tickerline-test" }),
     Layer.effect(OtherConnection, PgConnection.make({ url, applicationName: "other" })),
   )
 }))
@@ -115,7 +115,7 @@ layer(service({}), { excludeTestServices: true })("A locked table", (it) => {
         // PostgreSQL ends the first session that has waited for a second. On a slow machine it may be this one.
         const hasEndedRead = yield* other.query(
           `lock table ${String(valueAt(rows, 0, "name"))} in access exclusive mode`,
-        ).pipe(Effect.as(true), Effect.catchIf(isLocked, () => Effect.succeed(false)))
+        ).pipe(Effect.as(true), Effect.catchIf(isLockError, () => Effect.succeed(false)))
         yield* other.query("rollback")
         assert.strictEqual((yield* Fiber.join(answer)).status, 200)
         return hasEndedRead
@@ -235,7 +235,10 @@ const fakePool: PgPool.PgPool = {
 }
 
 /** A client that never connects, because its pool connects only when it is used. */
-const unusedClient = poolableClient({ url: Redacted.make("postgres://127.0.0.1:1/none"), applicationName: "none" })
+const unusedClient = makePoolableClientLayer({
+  url: Redacted.make("postgres://127.0.0.1:1/none"),
+  applicationName: "none",
+})
 
 const withoutServer = Database.layer.pipe(
   Layer.provide(Layer.succeed(PgPool.PgPool, fakePool)),
@@ -392,7 +395,7 @@ describe("A database that is down", () => {
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
       const context = yield* Layer.build(
-        Service.serviceLayerOver(poolableClient({ url, applicationName: "tickerline-test" })),
+        Service.serviceLayerOver(makePoolableClientLayer({ url, applicationName: "tickerline-test" })),
       )
       const name = new URL(Redacted.value(url)).pathname.slice(1)
       const admin = new URL(Redacted.value(url))

@@ -5,9 +5,9 @@ import { ConfigProvider, Context, Effect, Fiber, Layer, Schedule, Schema, Tracer
 import { SqlClient } from "effect/sql"
 import { Database } from "../../src/db/Database.ts"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
-import { isPoolerRequested, poolableClient } from "../support/PoolerMode.ts"
+import { isPoolerRequested, makePoolableClientLayer } from "../support/PoolerMode.ts"
 import * as Service from "../support/Service.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 const poolSize = 3
 
@@ -16,7 +16,7 @@ class OtherConnection extends Context.Service<OtherConnection, PgConnection.PgCo
 const database = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
-    Layer.provideMerge(Database.layer, poolableClient({ url, applicationName: "tickerline-test" })),
+    Layer.provideMerge(Database.layer, makePoolableClientLayer({ url, applicationName: "tickerline-test" })),
     Layer.effect(OtherConnection, PgConnection.make({ url, applicationName: "other" })),
   ).pipe(
     Layer.provide(ConfigProvider.layer(ConfigProvider.fromUnknown({ DATABASE_POOL_SIZE: String(poolSize) }))),
@@ -178,6 +178,6 @@ layer(database, { excludeTestServices: true })("Reading values", (it) => {
         yield* waitUntilRunning(mark, 0)
         yield* checkPool(`${mark}, check`)
       }).pipe(Effect.provideService(RequestContext, requestContext)),
-    { arbitrary: { runs: inputs(40) } },
+    { arbitrary: { runs: getInputCount(40) } },
   )
 })

@@ -17,7 +17,7 @@ const {
   combinedOutput,
   commandFile,
   endProcess,
-  mayWrite,
+  canWriteFiles,
   projectRoot,
   startProgram,
   waitForOutput,
@@ -54,7 +54,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     it.effect("writes no files with DATABASE_URL under Node's permission model (operations/deployment)", () =>
       Effect.gen(function* () {
         const flags = ["--permission", `--allow-fs-read=${projectRoot}`]
-        assert.isFalse(yield* mayWrite(process.execPath, flags))
+        assert.isFalse(yield* canWriteFiles(process.execPath, flags))
         yield* serves(process.execPath, flags)
       }))
 
@@ -62,7 +62,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
       Effect.gen(function* () {
         const deno = execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
         const flags = ["run", "--no-prompt", "--allow-net=127.0.0.1", "--allow-env", `--allow-read=${projectRoot}`]
-        assert.isFalse(yield* mayWrite(deno, flags))
+        assert.isFalse(yield* canWriteFiles(deno, flags))
         yield* serves(deno, flags)
       }))
   },

@@ -10,20 +10,20 @@ interface Citation {
 }
 
 /** Returns the rows of all Markdown tables, without header rows and separators. */
-export const tableRowsOf = (document: string) =>
+export const findTableRows = (document: string) =>
   document.split("\n").filter((line, at, lines) =>
     line.startsWith("| ") && !line.startsWith("| -") && lines[at + 1]?.startsWith("| -") !== true
   )
 
 /** Finds the citations in a row: a test file as code, optionally followed by a test title in quotes. */
-export const citationsOf = (row: string): ReadonlyArray<Citation> =>
+export const findCitations = (row: string): ReadonlyArray<Citation> =>
   Array.from(
     row.matchAll(/`(test\/[\w./-]+\.test\.ts)`(?: "(.+?)"(?= *(?:<br>|\|)))?/g),
     ([, file = "", title]) => ({ file, title }),
   )
 
 /** Returns the citations whose file, or title in that file, does not exist. */
-export const missingOf = (citations: ReadonlyArray<Citation>) =>
+export const findMissingCitations = (citations: ReadonlyArray<Citation>) =>
   citations.filter(({ file, title }) => {
     const path = join(repositoryRoot, file)
     return !existsSync(path) || (title !== undefined && !readFileSync(path, "utf8").includes(`"${title}"`))

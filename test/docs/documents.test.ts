@@ -5,7 +5,7 @@ import { existsSync, globSync, readFileSync } from "node:fs"
 import { dirname, join } from "node:path"
 import bench from "../../bench/package.json" with { type: "json" }
 import packageJson from "../../package.json" with { type: "json" }
-import { runCommand } from "../support/InProcessCommands.ts"
+import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import { projectRoot } from "../support/Processes.ts"
 
 const documents = globSync(["*.md", "{bench,docs,ops,samples}/**/*.md"], { cwd: projectRoot })
@@ -32,7 +32,7 @@ const calls = lines.flatMap(({ file, line }) =>
 )
 
 /** All commands with their flags, read from the program's shell completion. */
-const commands = Effect.map(runCommand(["--completions", "fish"], {}), ({ code, out }) => {
+const commands = Effect.map(runCommandInProcess(["--completions", "fish"], {}), ({ code, out }) => {
   assert.strictEqual(code, 0)
   const found = new Map<string, Set<string>>()
   for (const line of out.split("\n")) {

@@ -39,7 +39,7 @@ class Reader extends Context.Service<Reader, {
     Effect.gen(function* () {
       const port = yield* chooseFreePort
       const base = `http://127.0.0.1:${port}`
-      yield* ServiceInstances.startInstance({}, { port }).pipe(Effect.provideService(BaseUrl, base))
+      yield* ServiceInstances.startServiceInstance({}, { port }).pipe(Effect.provideService(BaseUrl, base))
       const { ultimate: key } = yield* Service.TestKeys
       const place = yield* makeReaderProject
       writeFileSync(join(place, ".tickerline", "demo-key"), `${key}\n`)

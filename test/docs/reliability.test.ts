@@ -2,11 +2,11 @@
 import { assert, describe, it } from "@effect/vitest"
 import { globSync, readFileSync } from "node:fs"
 import { join } from "node:path"
-import { scenarios } from "../cluster/Scenarios.ts"
+import { clusterScenarios } from "../cluster/Scenarios.ts"
 import { repositoryRoot } from "../support/CodeBlocks.ts"
-import { citationsOf, missingOf, tableRowsOf } from "./Citations.ts"
+import { findCitations, findMissingCitations, findTableRows } from "./Citations.ts"
 
-const rows = tableRowsOf(readFileSync(join(repositoryRoot, "RELIABILITY.md"), "utf8"))
+const rows = findTableRows(readFileSync(join(repositoryRoot, "RELIABILITY.md"), "utf8"))
 
 /** Returns the names of the cluster scenarios that a row cites as `cluster/name`. */
 const scenariosOf = (row: string) => Array.from(row.matchAll(/`cluster\/([\w-]+)`/g), ([, name = ""]) => name)
@@ -14,26 +14,26 @@ const scenariosOf = (row: string) => Array.from(row.matchAll(/`cluster\/([\w-]+)
 describe("RELIABILITY.md", () => {
   it("cites at least one test or cluster scenario for every promise (RELIABILITY.md)", () => {
     assert.isAbove(rows.length, 25)
-    assert.deepStrictEqual(rows.filter((row) => citationsOf(row).length + scenariosOf(row).length === 0), [])
+    assert.deepStrictEqual(rows.filter((row) => findCitations(row).length + scenariosOf(row).length === 0), [])
   })
 
   it("cites only existing tests and scenarios, by their exact titles (RELIABILITY.md)", () => {
-    assert.deepStrictEqual(missingOf(rows.flatMap(citationsOf)), [])
-    const known = new Set(scenarios.map(({ name }) => name))
+    assert.deepStrictEqual(findMissingCitations(rows.flatMap(findCitations)), [])
+    const known = new Set(clusterScenarios.map(({ name }) => name))
     assert.deepStrictEqual(rows.flatMap(scenariosOf).filter((name) => !known.has(name)), [])
   })
 
   it("has a promise for every cluster scenario (RELIABILITY.md)", () => {
     const cited = new Set(rows.flatMap(scenariosOf))
     // The scenario `scaling` needs no promise: it measures throughput for SCALING.md.
-    const uncited = scenarios.map(({ name }) => name).filter((name) => name !== "scaling" && !cited.has(name))
+    const uncited = clusterScenarios.map(({ name }) => name).filter((name) => name !== "scaling" && !cited.has(name))
     assert.deepStrictEqual(uncited, [])
   })
 
   it("has a promise for every fault and soak test (RELIABILITY.md)", () => {
     const files = globSync("test/{faults,soak}/*.test.ts", { cwd: repositoryRoot })
     assert.isAbove(files.length, 8)
-    const cited = new Set(rows.flatMap(citationsOf).map(({ file }) => file))
+    const cited = new Set(rows.flatMap(findCitations).map(({ file }) => file))
     assert.deepStrictEqual(files.filter((file) => !cited.has(file)), [])
   })
 })

@@ -27,7 +27,7 @@ const sameId = (response: unknown) =>
 /** `UPDATE_EXAMPLES=1 npm run test:all -- samples-examples` writes the current responses into the file. */
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
-layer(Service.sampleDataLayer, { excludeTestServices: true })("samples/examples.json", (it) => {
+layer(Service.sampleServiceLayer, { excludeTestServices: true })("samples/examples.json", (it) => {
   it.effect("contains the responses of the service over the sample data (§4.5, OpenAPI examples)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys

@@ -3,8 +3,8 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Schema } from "effect"
 import { readFileSync } from "node:fs"
 import { join } from "node:path"
-import { all, ceilings, need } from "../../bench/capacity/model.ts"
-import { withTables } from "../../bench/capacity/tables.ts"
+import { computeNeed, figuresByName, listCeilings } from "../../bench/capacity/model.ts"
+import { replaceTables } from "../../bench/capacity/tables.ts"
 import { projectRoot } from "../support/Processes.ts"
 
 const document = readFileSync(join(projectRoot, "SCALING.md"), "utf8")
@@ -19,7 +19,7 @@ const rate = integer(2_000_000)
 
 describe("SCALING.md", () => {
   it("has a value, unit, kind, source and date for each figure (SCALING.md)", () => {
-    for (const [name, figure] of Object.entries(all)) {
+    for (const [name, figure] of Object.entries(figuresByName)) {
       assert.isNotNull(figure.value, `${name} is not measured yet`)
       assert.isAbove(figure.value ?? 0, 0, name)
       assert.include(["assumed", "measured", "calculated"], figure.kind, name)
@@ -30,7 +30,7 @@ describe("SCALING.md", () => {
   })
 
   it("shows the tables that `npm run capacity -- --write` writes (SCALING.md)", () => {
-    assert.strictEqual(cells(withTables(document)), cells(document))
+    assert.strictEqual(cells(replaceTables(document)), cells(document))
   })
 
   it.prop("never plans fewer resources for more requests, or more resources for more cached responses (SCALING.md)", [
@@ -44,21 +44,21 @@ describe("SCALING.md", () => {
     const [low, high] = [Math.min(one, another), Math.max(one, another)]
     const counted = ["service", "reading", "processes", "connections", "network", "usage"] as const
     for (const name of counted) {
-      assert.isAtMost(need(low, few)[name], need(high, few)[name], name)
-      assert.isAtLeast(need(high, Math.min(few, many))[name], need(high, Math.max(few, many))[name], name)
+      assert.isAtMost(computeNeed(low, few)[name], computeNeed(high, few)[name], name)
+      assert.isAtLeast(computeNeed(high, Math.min(few, many))[name], computeNeed(high, Math.max(few, many))[name], name)
     }
   })
 
   it("plans one process below the first ceiling, and an addition at each ceiling (SCALING.md)", () => {
     const shares = [0, 0.5, 0.95]
-    for (const { add, at, what } of ceilings()) {
+    for (const { add, at, what } of listCeilings()) {
       assert.strictEqual(at.length, shares.length, what)
       assert.isNotEmpty(add, what)
       for (const [place, rate] of at.entries()) assert.isAtLeast(rate, at[place - 1] ?? 0, `${what}, more hits`)
     }
-    const [first] = ceilings()
+    const [first] = listCeilings()
     for (const [place, hits] of shares.entries()) {
-      const found = need(Math.floor(first?.at[place] ?? 0), hits)
+      const found = computeNeed(Math.floor(first?.at[place] ?? 0), hits)
       assert.isAtMost(found.service, 0.6, "one process")
     }
   })

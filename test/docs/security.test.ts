@@ -6,7 +6,7 @@ import { globSync, readFileSync } from "node:fs"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import * as Processes from "../support/Processes.ts"
-import { citationsOf, missingOf, tableRowsOf } from "./Citations.ts"
+import { findCitations, findMissingCitations, findTableRows } from "./Citations.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { projectRoot, startProgram, combinedOutput } = Processes
@@ -14,7 +14,7 @@ const { projectRoot, startProgram, combinedOutput } = Processes
 const textOf = (file: string) => readFileSync(join(projectRoot, file), "utf8")
 
 /** Cells of each table row: risk, protection, tests. */
-const rows = tableRowsOf(textOf("SECURITY.md")).map((row) => ({ row, cells: row.split("|").slice(1, -1) }))
+const rows = findTableRows(textOf("SECURITY.md")).map((row) => ({ row, cells: row.split("|").slice(1, -1) }))
 
 describe("SECURITY.md", () => {
   it("names each of the OWASP top ten in order, with its protection and a test (SECURITY.md)", () => {
@@ -25,15 +25,15 @@ describe("SECURITY.md", () => {
     )
     for (const { cells: [risk = "", protection = ""], row } of rows) {
       assert.isAbove(protection.trim().length, 20, risk)
-      assert.isNotEmpty(citationsOf(row), risk)
+      assert.isNotEmpty(findCitations(row), risk)
     }
   })
 
   it("cites only existing tests, by their exact titles (SECURITY.md)", () => {
-    const citations = rows.flatMap(({ row }) => citationsOf(row))
+    const citations = rows.flatMap(({ row }) => findCitations(row))
     assert.isAtLeast(citations.length, 20)
     assert.isTrue(citations.every(({ title }) => title !== undefined))
-    assert.deepStrictEqual(missingOf(citations), [])
+    assert.deepStrictEqual(findMissingCitations(citations), [])
   })
 
   it("is right that the service only contacts PostgreSQL, the trace collector, the mail server and the SEC (SECURITY.md, API7)", () => {

@@ -15,7 +15,7 @@ const lastRequest = `${livenessRequestHead}Connection: close\r\nX-Request-Id: la
 
 /** Returns the status and the request id of each response. */
 const summarize = (answers: ReadonlyArray<RawSockets.ParsedResponse>) => {
-  answers.forEach(RawSockets.assertProperResponse)
+  answers.forEach(RawSockets.assertResponseFormat)
   return answers.map(({ headers, status }) => [status, headers["x-request-id"]])
 }
 
@@ -222,7 +222,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
         yield* ended
         assert.isNull(socket.errored)
         const answers = RawSockets.parseResponses(received())
-        answers.forEach(RawSockets.assertProperResponse)
+        answers.forEach(RawSockets.assertResponseFormat)
         if (statuses !== undefined) assert.deepStrictEqual(answers.map(({ status }) => status), [...statuses])
         const port = yield* ServicePort
         yield* RawSockets.waitUntil(() => !RawSockets.isServerSocketOpen(port, socket))

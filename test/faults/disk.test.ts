@@ -6,9 +6,9 @@ import { SqlClient } from "effect/sql"
 import { spawnSync } from "node:child_process"
 import { mkdtempSync, rmdirSync } from "node:fs"
 import { tmpdir } from "node:os"
-import { requestOverWire, startInstance } from "../support/ServiceInstances.ts"
+import { requestOverWire, startServiceInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
-import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
+import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
 
 // @module-tag slow
@@ -28,7 +28,7 @@ const mayMount = (() => {
 })()
 
 const database = Service.TestKeys.layer.pipe(
-  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(sampleDedicatedLayer),
   Layer.provideMerge(NodeCrypto.layer),
 )
 
@@ -57,7 +57,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("A full d
         )
         yield* sql.unsafe(`create tablespace small location '${disk}'`)
 
-        const port = yield* startInstance({ CACHE_MEGABYTES: "0" })
+        const port = yield* startServiceInstance({ CACHE_MEGABYTES: "0" })
         assert.strictEqual((yield* requestOverWire(port, "/v1/news?limit=1", key)).status, 200)
         yield* CustomerUsage.waitForRecordedRequests(account_id, 1)
         yield* Effect.forEach(["usage", "usage_moments"], moveTo("small"))

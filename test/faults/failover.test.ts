@@ -3,9 +3,9 @@ import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer, Redacted } from "effect"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { startInstance } from "../support/ServiceInstances.ts"
+import { startServiceInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
-import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
+import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
 import { queryServer } from "../support/StandbyPair.ts"
@@ -19,7 +19,7 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 const credit = 9_000_000_000
 
 /** Every fourth of the mixed requests, so that fewer requests precede the fault. */
-const paths = SteadyClients.mixedPaths.filter((_, at) => at % 4 === 0)
+const paths = SteadyClients.mixedRequestPaths.filter((_, at) => at % 4 === 0)
 
 /** A service whose database address can be pointed to another server. */
 const startService = Effect.gen(function* () {
@@ -28,7 +28,7 @@ const startService = Effect.gen(function* () {
   const url = new URL(server.url)
   url.port = String(proxy.port)
   const through = yield* Layer.build(databaseClientLayer({ url: Redacted.make(url.href), applicationName: "failover" }))
-  const port = yield* Effect.provide(startInstance({ CACHE_MEGABYTES: "0" }), through)
+  const port = yield* Effect.provide(startServiceInstance({ CACHE_MEGABYTES: "0" }), through)
   return { proxy, port }
 })
 
@@ -73,7 +73,7 @@ const assertRecorded = Effect.fnUntraced(function* (url: string, account_id: num
 // Each test has its own servers, because a failed primary is not restarted.
 const database = () =>
   Layer.fresh(
-    Service.TestKeys.layer.pipe(Layer.provideMerge(sampleDatabaseLayer), Layer.provideMerge(NodeCrypto.layer)),
+    Service.TestKeys.layer.pipe(Layer.provideMerge(sampleDedicatedLayer), Layer.provideMerge(NodeCrypto.layer)),
   )
 
 layer(database(), { excludeTestServices: true, timeout: "180 seconds" })("With synchronous replication", (it) => {

@@ -221,7 +221,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("Random inp
         for (const answer of yield* sent(bytes)) {
           seen.set(answer.status, (seen.get(answer.status) ?? 0) + 1)
           assert.isTrue(statuses.has(answer.status), `${answer.status} ${answer.text.slice(0, 500)} to ${excerpt}`)
-          RawSockets.assertProperResponse(answer)
+          RawSockets.assertResponseFormat(answer)
         }
       }).pipe(Effect.scoped),
     { arbitrary: { runs: 1200, size: 40, concurrency: 24 } },

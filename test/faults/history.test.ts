@@ -7,7 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { migratedDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
-import { checkHistory } from "../support/HistoryWorkload.ts"
+import { runHistoryWorkload } from "../support/HistoryWorkload.ts"
 
 // @module-tag slow
 
@@ -16,7 +16,7 @@ const database = Layer.provideMerge(migratedDedicatedLayer, NodeCrypto.layer)
 layer(database, { excludeTestServices: true, timeout: "180 seconds" })("The history", (it) => {
   it.effect("stays the same for readers and complete for consumers while servers are killed (0113, 0114, 0115)", () =>
     Effect.gen(function* () {
-      const summary = yield* checkHistory({
+      const summary = yield* runHistoryWorkload({
         seed: Number(process.env["HISTORY_SEED"] ?? 113),
         services: 1,
         writers: 4,

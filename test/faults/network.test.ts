@@ -3,7 +3,7 @@ import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Redacted, Schedule } from "effect"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { startInstance } from "../support/ServiceInstances.ts"
+import { startServiceInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
@@ -45,7 +45,7 @@ const database = Service.TestKeys.layer.pipe(
 
 const startClients = Effect.gen(function* () {
   const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
-  const port = yield* startInstance({ CACHE_MEGABYTES: "16" })
+  const port = yield* startServiceInstance({ CACHE_MEGABYTES: "16" })
   return yield* SteadyClients.startSteadyClients({ port, key })
 })
 

@@ -86,7 +86,7 @@ const startService = Effect.fnUntraced(function* (name: string, options: Custome
   const { admin, locker } = yield* DatabaseAccess
   const customer = yield* createCustomer(name, options)
   const metricsPort = yield* chooseFreePort
-  const port = yield* ServiceInstances.startInstance({
+  const port = yield* ServiceInstances.startServiceInstance({
     METRICS_PORT: String(metricsPort),
     CACHE_MEGABYTES: "0",
     DATABASE_POOL_SIZE: "5",

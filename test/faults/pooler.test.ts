@@ -7,9 +7,9 @@ import { Database, databaseClientLayer } from "../../src/db/Database.ts"
 import { repairSessionSettings } from "../../src/db/pool/PoolerCheck.ts"
 import * as PgBouncer from "../support/PgBouncer.ts"
 import {
+  getOwnerUrl,
   makeServiceRoleDatabase,
-  ownerUrl,
-  replacePort,
+  replaceUrlPort,
   silentPlatformLayer,
   startTestPooler,
 } from "../support/PooledDatabases.ts"
@@ -30,8 +30,8 @@ const path = "/v1/screener?limit=1"
 const service = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
   const { admin, name, url } = yield* makeServiceRoleDatabase()
   const started = yield* startTestPooler({ default_pool_size: "1", query_wait_timeout: "1", ...settings })
-  const poolerUrl = Redacted.make(replacePort(url, started.port))
-  const owner = yield* Layer.build(databaseClientLayer({ url: ownerUrl(url), applicationName: "owner" }))
+  const poolerUrl = Redacted.make(replaceUrlPort(url, started.port))
+  const owner = yield* Layer.build(databaseClientLayer({ url: getOwnerUrl(url), applicationName: "owner" }))
   const keys = yield* Effect.provide(Layer.build(Service.TestKeys.layer), owner)
   const context = yield* Layer.build(
     Service.serviceLayerWithKeys(

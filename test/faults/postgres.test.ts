@@ -3,9 +3,9 @@ import { NodeCrypto } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { startInstance } from "../support/ServiceInstances.ts"
+import { startServiceInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
-import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
+import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import * as Service from "../support/Service.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
@@ -13,23 +13,23 @@ import { recordFaultSummary } from "../support/FaultSummaries.ts"
 // @module-tag slow
 
 const database = Service.TestKeys.layer.pipe(
-  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(sampleDedicatedLayer),
   Layer.provideMerge(NodeCrypto.layer),
 )
 
 /** Starts a service with steady clients. Without the cache, every response comes from the database. */
 const startClients = Effect.fnUntraced(function* (memory: "with memory" | "without memory") {
   const { key, ...ids } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
-  const port = yield* startInstance({ CACHE_MEGABYTES: memory === "with memory" ? "16" : "0" })
+  const port = yield* startServiceInstance({ CACHE_MEGABYTES: memory === "with memory" ? "16" : "0" })
   const steady = yield* SteadyClients.startSteadyClients({ port, key })
   return { ...ids, ...steady, port }
 })
 
 /** Asserts that each response except 503 is recorded exactly once. */
-const recordedExactly = Effect.fnUntraced(function* (account_id: number, seen: SteadyClients.ClientSummary) {
+const assertRecordedExactly = Effect.fnUntraced(function* (account_id: number, seen: SteadyClients.ClientSummary) {
   const sql = yield* SqlClient.SqlClient
   const good = Object.entries(seen.answers).filter(([name]) => !name.startsWith("503"))
-  const expected = good.reduce((sum, [, count]) => sum + count, 0) + SteadyClients.mixedPaths.length
+  const expected = good.reduce((sum, [, count]) => sum + count, 0) + SteadyClients.mixedRequestPaths.length
   const counted = Effect.map(
     sql<{ readonly rows: number }>`
       select count(*)::int as rows from usage where account_id = ${account_id} and status_code <> 503
@@ -53,7 +53,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       yield* more()
       const seen = yield* stop
       assert.isAbove(seen.answers["503 database_pool_timeout"] ?? 0, 0)
-      yield* recordedExactly(account_id, seen)
+      yield* assertRecordedExactly(account_id, seen)
       yield* recordFaultSummary("PostgreSQL killed with kill -9, started again after 1.5 s", seen)
     }))
 
@@ -68,7 +68,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       }
       yield* more()
       const seen = yield* stop
-      yield* recordedExactly(account_id, seen)
+      yield* assertRecordedExactly(account_id, seen)
       yield* recordFaultSummary("PostgreSQL restarted four times in a row", seen)
     }))
 
@@ -93,7 +93,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("PostgreS
       yield* more()
       const seen = yield* stop
       assert.deepStrictEqual(Object.keys(seen.answers).filter((name) => name.startsWith("5")), [])
-      yield* recordedExactly(account_id, seen)
+      yield* assertRecordedExactly(account_id, seen)
       yield* recordFaultSummary("40 connections cut, one every 50 ms", seen)
     }))
 })

@@ -53,7 +53,8 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       const seen = yield* stop
       const { "no answer": refused = 0, ...answered } = seen.answers
       assert.isAbove(refused, 0)
-      const expected = Object.values(answered).reduce((sum, count) => sum + count, 0) + SteadyClients.mixedPaths.length
+      const expected = Object.values(answered).reduce((sum, count) => sum + count, 0) +
+        SteadyClients.mixedRequestPaths.length
       assert.strictEqual(yield* charged(account_id), expected)
       assert.notMatch(ended.err, /ERROR|could not be recorded/)
       const { "no answer": _, ...answers } = seen.answers
@@ -109,7 +110,9 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(status, 200)
       const rows = yield* charged(account_id)
       assert.isAbove(rows, 0)
-      if (seen._tag === "Success") assert.isAtMost(rows, seen.value.requests + SteadyClients.mixedPaths.length + 1)
+      if (seen._tag === "Success") {
+        assert.isAtMost(rows, seen.value.requests + SteadyClients.mixedRequestPaths.length + 1)
+      }
     }))
 
   it.effect("sends the same responses in every time zone of the machine (RELIABILITY.md, §2, D19)", () =>
@@ -120,7 +123,7 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
         Effect.scoped(Effect.gen(function* () {
           const { port } = yield* startServing({ TZ })
           const paths = [
-            ...SteadyClients.mixedPaths,
+            ...SteadyClients.mixedRequestPaths,
             "/v1/premarket-stats?limit=5",
             "/v1/pump-and-dump-tracker?limit=5",
           ]
@@ -197,5 +200,5 @@ layer(database, { excludeTestServices: true, timeout: "120 seconds" })("The proc
       assert.strictEqual(yield* Effect.retry(rows, { times: 5, schedule: Schedule.spaced("100 millis") }), before)
       const [leftover] = yield* sql`select 1 from pg_class where relnamespace = 'loading'::regnamespace`
       assert.isUndefined(leftover)
-    }).pipe(Effect.provide(Dedicated.sampleDatabaseLayer)))
+    }).pipe(Effect.provide(Dedicated.sampleDedicatedLayer)))
 })

@@ -23,7 +23,7 @@ const tickerPaths = Array.from({ length: 50 }, (_, at) => `/v1/ticker-changes?ti
 
 const startClients = Effect.fnUntraced(function* (generations: ReadonlyArray<string>, CACHE_MEGABYTES = "16") {
   const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
-  const port = yield* ServiceInstances.startInstance({ CACHE_MEGABYTES })
+  const port = yield* ServiceInstances.startServiceInstance({ CACHE_MEGABYTES })
   const observed: Array<string> = []
   const isRight = ({ status, text }: { readonly status: number; readonly text: string }) => {
     const found = status === 200 ? generations.find((of) => text.includes(`"new_ticker":"${of}`)) : undefined
@@ -35,20 +35,20 @@ const startClients = Effect.fnUntraced(function* (generations: ReadonlyArray<str
 })
 
 /** Waits until `by` more responses contain rows of the generation. */
-const answersOf = Effect.fnUntraced(function* (observed: ReadonlyArray<string>, of: string, by: number) {
+const waitForResponses = Effect.fnUntraced(function* (observed: ReadonlyArray<string>, of: string, by: number) {
   const from = observed.length
   const further = Effect.sync(() => observed.slice(from).filter((name) => name === of).length)
   yield* Effect.repeat(further, { until: (count) => count >= by, schedule: Schedule.spaced("20 millis") })
 })
 
 /** Waits until a client has received a 503. */
-const refusal = ({ seen }: { readonly seen: () => SteadyClients.ClientSummary }) =>
+const waitForUnavailableResponse = ({ seen }: { readonly seen: () => SteadyClients.ClientSummary }) =>
   Effect.repeat(Effect.sync(seen), {
     until: ({ answers }) => Object.keys(answers).some((answer) => answer.startsWith("503")),
     schedule: Schedule.spaced("20 millis"),
   }).pipe(Effect.timeout("60 seconds"))
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })(
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds" })(
   "Replacing a table",
   (it) => {
     it.effect("returns old rows or 503, and then new rows, while a table is refilled under a lock (§7.2, D17)", () =>
@@ -58,20 +58,20 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         yield* generation("A", 100)
         const kept = yield* startClients(["A", "B"])
         const fresh = yield* startClients(["A", "B"], "0")
-        yield* answersOf(kept.generations, "A", 500)
+        yield* waitForResponses(kept.generations, "A", 500)
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`truncate ticker_changes`
           yield* generation("B", 100)
           yield* Effect.sleep("5 seconds")
-          yield* answersOf(kept.generations, "A", 100)
+          yield* waitForResponses(kept.generations, "A", 100)
           // Waits for the first 503, because a slow machine may start these requests late.
-          yield* refusal(fresh)
+          yield* waitForUnavailableResponse(fresh)
           assert.notInclude([...kept.generations, ...fresh.generations], "B", "nothing is seen before it is committed")
         }))
         yield* Effect.sleep("1 second")
         const settled = kept.generations.length
-        yield* answersOf(kept.generations, "B", 200)
-        yield* answersOf(fresh.generations, "B", 50)
+        yield* waitForResponses(kept.generations, "B", 200)
+        yield* waitForResponses(fresh.generations, "B", 50)
         assert.notInclude(kept.generations.slice(settled), "A", "a second after the commit nothing is old")
         const [fromMemory, fromDatabase] = [yield* kept.stop, yield* fresh.stop]
         assert.deepStrictEqual(Object.keys(fromMemory.answers), ["200"])
@@ -93,7 +93,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
             yield* sql`lock table ticker_changes`
             yield* Effect.sleep("1 second")
           }))
-          yield* answersOf(generations, "A", 50)
+          yield* waitForResponses(generations, "A", 50)
         }
         const all = yield* stop
         assert.deepStrictEqual(Object.keys(all.answers), ["200"])
@@ -106,14 +106,14 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         yield* sql`truncate ticker_changes`
         yield* generation("A", 100)
         const { key } = yield* CustomerUsage.createCustomer(`faults ${performance.now()}`, { tier: "ultimate" })
-        const port = yield* ServiceInstances.startInstance({ CACHE_MEGABYTES: "0" })
+        const port = yield* ServiceInstances.startServiceInstance({ CACHE_MEGABYTES: "0" })
         const others = Array.from({ length: 20 }, (_, at) => `/v1/news?limit=${at + 1}`)
         const stuck = yield* SteadyClients.startSteadyClients({ port, key, paths: tickerPaths, clients: 40 })
         const free = yield* SteadyClients.startSteadyClients({ port, key, paths: others, clients: 4 })
         yield* sql.withTransaction(Effect.gen(function* () {
           yield* sql`lock table ticker_changes`
           // The first 503 shows that the maximum number of clients is waiting.
-          yield* refusal(stuck)
+          yield* waitForUnavailableResponse(stuck)
           yield* free.more()
         }))
         const [waited, went] = [yield* stuck.stop, yield* free.stop]
@@ -139,7 +139,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
           yield* loadFile({ dataset: "ticker_changes", file: `${folder}/${of}.csv`, append: false }, yield* Ref.make(0))
           yield* Effect.sleep("1 second")
           const settled = generations.length
-          yield* answersOf(generations, of, 100)
+          yield* waitForResponses(generations, of, 100)
           assert.deepStrictEqual(new Set(generations.slice(settled)), new Set([of]))
         }
         const all = yield* stop

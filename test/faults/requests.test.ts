@@ -87,7 +87,7 @@ layer(RawSockets.socketServiceLayer(), { excludeTestServices: true, timeout: "60
           formatGetRequest(pro, `/v1/screener?${query}`),
         )
         assert.deepStrictEqual(answers.map(({ status }) => status), [200])
-        answers.forEach(RawSockets.assertProperResponse)
+        answers.forEach(RawSockets.assertResponseFormat)
       }
       yield* assertServiceResponds
     }))

@@ -25,14 +25,14 @@ const little = {
 const single = { DATABASE_POOL_SIZE: "1" }
 
 /** Inserts enough news that a page exceeds the buffers between the service and a client. */
-const longNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
+const insertLongNews = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   sql`
     insert into news (id, ticker, form_type, title, body, filed_at, created_at, last_updated)
     select 'long ' || g, 'LONG', 'news', 'Long', repeat('long ', 100000), '2026-01-02', '2026-01-02', '2026-01-02'
     from generate_series(1, 60) as g
   `)
 
-const running = Layer.effectDiscard(longNews).pipe(
+const running = Layer.effectDiscard(insertLongNews).pipe(
   Layer.provideMerge(RawSockets.socketServiceLayer(little, single)),
   Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(single), { asPrimary: true })),
 )
@@ -148,7 +148,7 @@ layer(running, { excludeTestServices: true, timeout: "60 seconds" })("The servic
       const port = yield* ServicePort
       const { pro } = yield* TestKeys
       const began = performance.now()
-      const response = yield* Downloads.beginDownload(port, "/v1/news?limit=all&format=ndjson", pro)
+      const response = yield* Downloads.startPausedDownload(port, "/v1/news?limit=all&format=ndjson", pro)
       const hasTaken = () => performance.now() - began > 2.5 * Duration.toMillis(little.response)
       yield* Effect.sync(() => response.read()).pipe(
         Effect.repeat({ until: () => hasTaken() || response.destroyed, schedule: Schedule.spaced("60 millis") }),

@@ -4,20 +4,20 @@ import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { StreamLimits } from "../../src/history/ChangeStream.ts"
+import { ChangeStreamLimits } from "../../src/history/ChangeStream.ts"
 import { defaultConnectionTimeouts } from "../../src/http/ConnectionLimits.ts"
-import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
-import { type EventStream, openEventStream, until } from "../support/EventStreams.ts"
+import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPostgres.ts"
+import { type EventStream, openEventStream, waitForCondition } from "../support/EventStreams.ts"
 import { endProcess, startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
-import { requestOverWire, startInstance } from "../support/ServiceInstances.ts"
+import { requestOverWire, startServiceInstance } from "../support/ServiceInstances.ts"
 
 // @module-tag slow
 
-const limits = Layer.succeed(StreamLimits, { ...StreamLimits.defaultValue(), heartbeatMillis: 100 })
+const limits = Layer.succeed(ChangeStreamLimits, { ...ChangeStreamLimits.defaultValue(), heartbeatMillis: 100 })
 
 const database = Service.TestKeys.layer.pipe(
-  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(sampleDedicatedLayer),
   Layer.provideMerge(NodeCrypto.layer),
   Layer.provideMerge(limits),
 )
@@ -41,21 +41,21 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
     Effect.gen(function* () {
       const server = yield* DedicatedPostgres
       const { pro, ultimate } = yield* Service.TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       const live = yield* openEventStream(port, "after=now&dataset=daily_prices", { key: ultimate })
       const filtered = yield* openEventStream(port, "after=now&ticker=DOWN2", { key: pro })
       yield* insertPrice("DOWN1")
-      yield* until("the first change", () => live.changes.length === 1)
+      yield* waitForCondition("the first change", () => live.changes.length === 1)
       for (const ticker of ["DOWN2", "DOWN3"]) {
         yield* server.stop("SIGKILL")
         const heartbeats = [live.comments, filtered.comments]
-        yield* until("heartbeats", () => live.comments > (heartbeats[0] ?? 0) + 5)
-        yield* until("heartbeats", () => filtered.comments > (heartbeats[1] ?? 0) + 5)
+        yield* waitForCondition("heartbeats", () => live.comments > (heartbeats[0] ?? 0) + 5)
+        yield* waitForCondition("heartbeats", () => filtered.comments > (heartbeats[1] ?? 0) + 5)
         yield* server.start
         yield* insertPrice(ticker)
-        yield* until(ticker, () => tickersOf(live).includes(ticker))
+        yield* waitForCondition(ticker, () => tickersOf(live).includes(ticker))
       }
-      yield* until("filtered", () => filtered.changes.length === 1)
+      yield* waitForCondition("filtered", () => filtered.changes.length === 1)
       assert.deepStrictEqual([tickersOf(live), tickersOf(filtered)], [["DOWN1", "DOWN2", "DOWN3"], ["DOWN2"]])
       assert.deepStrictEqual([live.end, filtered.end, live.isClosed, filtered.isClosed], [
         undefined,
@@ -69,12 +69,12 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const timeouts = { ...defaultConnectionTimeouts, response: Duration.millis(200) }
-      const port = yield* startInstance({}, { port: 0 }, { timeouts })
+      const port = yield* startServiceInstance({}, { port: 0 }, { timeouts })
       const stream = yield* openEventStream(port, "after=now", { key: ultimate })
-      yield* until("heartbeats", () => stream.comments > 12 || stream.isClosed)
+      yield* waitForCondition("heartbeats", () => stream.comments > 12 || stream.isClosed)
       assert.isFalse(stream.isClosed)
       yield* insertPrice("LATE")
-      yield* until("the change", () => stream.changes.length === 1)
+      yield* waitForCondition("the change", () => stream.changes.length === 1)
     }).pipe(Effect.scoped))
 
   it.effect("end with their cursor when the process gets SIGTERM, which then exits at once (RELIABILITY.md)", () =>
@@ -95,22 +95,22 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Streams 
         (key) => openEventStream(port, "after=now&dataset=daily_prices", { key }),
       )
       yield* insertPrice("TERM")
-      yield* until("changes", () => streams.every(({ changes }) => changes.length === 1))
+      yield* waitForCondition("changes", () => streams.every(({ changes }) => changes.length === 1))
       const startedAt = performance.now()
       const ended = yield* Effect.timeout(endProcess(running, "SIGTERM"), "30 seconds")
       assert.strictEqual(ended.code, 0, ended.err)
       assert.isBelow(performance.now() - startedAt, Duration.toMillis(defaultConnectionTimeouts.shutdown) / 2)
       yield* insertPrice("AFTER")
-      const other = yield* startInstance()
+      const other = yield* startServiceInstance()
       for (const stream of streams) {
-        yield* until("closed", () => stream.isClosed)
+        yield* waitForCondition("closed", () => stream.isClosed)
         assert.strictEqual(Service.valueAt(parseEnd(stream), "reason"), "server_stopping")
         const resumed = yield* openEventStream(
           other,
           `dataset=daily_prices&after=${String(Service.valueAt(parseEnd(stream), "cursor"))}`,
           { key: ultimate },
         )
-        yield* until("resumed", () => resumed.changes.length === 1)
+        yield* waitForCondition("resumed", () => resumed.changes.length === 1)
         assert.deepStrictEqual(tickersOf(resumed), ["AFTER"])
       }
       const sql = yield* SqlClient.SqlClient

@@ -7,19 +7,19 @@ import { TestClock } from "effect/testing"
 import { Api } from "../../src/Api.ts"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 import { MaxSortedRows } from "../../src/history/PastTables.ts"
-import { ReadsTables } from "../../src/rules/EndpointAnnotations.ts"
-import { parseMoment } from "../../src/rules/AsOfParameter.ts"
-import { documentedEndpoints, getParameterNames, requiredQuery } from "../support/DocumentedEndpoints.ts"
-import { contentDigest } from "../support/Downloads.ts"
+import { EndpointTables } from "../../src/rules/EndpointAnnotations.ts"
+import { parseAsOf } from "../../src/rules/AsOfParameter.ts"
+import { documentedEndpoints, getParameterNames, makeRequiredQuery } from "../support/DocumentedEndpoints.ts"
+import { formatContentDigest } from "../support/Downloads.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
-import { makeChooser } from "../support/RandomChoices.ts"
+import { makeRandomChooser } from "../support/RandomChoices.ts"
 import { beginTransaction } from "../support/OpenTransactions.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
-import { someOf } from "../support/Thoroughness.ts"
+import { sampleUnlessThorough } from "../support/Thoroughness.ts"
 
-const { insertRows, readClock, valueAt } = Service
+const { insertRows, readDatabaseClock, valueAt } = Service
 const { requestOverWire } = ServiceInstances
 
 /** The endpoints that read datasets, with their tables. */
@@ -27,7 +27,7 @@ const datasetEndpoints: Array<{ readonly path: string; readonly tables: Readonly
 HttpApi.reflect(Api, {
   onGroup: () => {},
   onEndpoint: ({ endpoint }) => {
-    const tables = Context.get(endpoint.annotations, ReadsTables)
+    const tables = Context.get(endpoint.annotations, EndpointTables)
     if (tables.length > 0) datasetEndpoints.push({ path: endpoint.path, tables })
   },
 })
@@ -66,7 +66,7 @@ const targets = datasetEndpoints.flatMap(({ path }) => {
   const endpoint = documentedEndpoints.find((documented) => documented.path === path)
   const names = getParameterNames(path)
   const isList = names.includes("limit")
-  const needsTicker = endpoint === undefined || requiredQuery(endpoint).length > 0
+  const needsTicker = endpoint === undefined || makeRequiredQuery(endpoint).length > 0
   return [
     `${path}?ticker=T2`,
     ...(isList ? [] : [`${path}?ticker=T1`, `${path}?ticker=O5`]),
@@ -93,7 +93,7 @@ const copyTables = Effect.gen(function* () {
 })
 
 /** Returns one or several random statements that add, remove or change rows of a table. */
-const makeWrite = ({ columns, dataset, key_columns }: Dataset, choose: ReturnType<typeof makeChooser>) => {
+const makeWrite = ({ columns, dataset, key_columns }: Dataset, choose: ReturnType<typeof makeRandomChooser>) => {
   const names = columns.map((name) => `"${name}"`).join(", ")
   const others = columns.filter((name) => !key_columns.includes(name) && name !== "source")
   const column = others[choose([0, 1, 2, 3, 5, 7, 11, 13]) % others.length]
@@ -128,22 +128,22 @@ const filled = Layer.effectDiscard(Effect.gen(function* () {
     { old_ticker: "T1", new_ticker: "T2", effective_date: "2016-05-01", status: "confirmed" },
     { old_ticker: "T2", new_ticker: "T3", effective_date: "2020-05-01", status: "confirmed" },
   )
-})).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeys))
+})).pipe(Layer.provideMerge(ServiceInstances.databaseWithKeysLayer))
 
 layer(filled, { excludeTestServices: true, timeout: "180 seconds" })("The parameter as_of of every endpoint", (it) => {
   it.effect("gives byte for byte the answer of that time, with few rows and with many (0114)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { ultimate } = yield* Service.TestKeys
-      const startInstance = ServiceInstances.startInstance({ CACHE_MEGABYTES: "0" })
+      const startInstance = ServiceInstances.startServiceInstance({ CACHE_MEGABYTES: "0" })
       const withFewRows = yield* startInstance
       const withManyRows = yield* Effect.provideService(startInstance, MaxSortedRows, 12)
       const tables = yield* copyTables
-      const choose = makeChooser(1)
-      const requested = someOf(targets, 5, 1)
+      const choose = makeRandomChooser(1)
+      const requested = sampleUnlessThorough(targets, 5, 1)
       const moments: Array<readonly [string, ReadonlyMap<string, ReturnType<typeof summarize>>]> = []
       const record = Effect.gen(function* () {
-        const moment = yield* readClock
+        const moment = yield* readDatabaseClock
         const answers = yield* Effect.forEach(
           requested,
           (target) =>
@@ -194,7 +194,7 @@ describe("The parameter as_of", () => {
       // A URL decodes + to a space.
       "2026-03-02T00:00:00 05:30": "2026-03-01T18:30:00.000000Z",
     }
-    for (const [text, moment] of Object.entries(moments)) assert.strictEqual(parseMoment(text), moment, text)
+    for (const [text, moment] of Object.entries(moments)) assert.strictEqual(parseAsOf(text), moment, text)
     const others = [
       "",
       "now",
@@ -210,7 +210,7 @@ describe("The parameter as_of", () => {
       "0001-01-01T00:00:00.5+25:00",
       "1772461800",
     ]
-    for (const text of others) assert.isUndefined(parseMoment(text), text)
+    for (const text of others) assert.isUndefined(parseAsOf(text), text)
   })
 
   it("belongs to every endpoint that reads datasets, and to no other", () => {
@@ -295,7 +295,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
         ),
       )
       yield* addNews("fast", "ORD")
-      const between = yield* readClock
+      const between = yield* readDatabaseClock
       const current = yield* get("/v1/news?ticker=ORD")
       // The moment is resolved, and cached, while the slow transaction is running.
       const early = yield* get(at("/v1/news?ticker=ORD", between))
@@ -313,7 +313,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
         // Records the transaction, as a commit does just before its end.
         Effect.andThen(addNews("committing", "WAIT"), sql`set constraints all immediate`),
       )
-      const moment = yield* readClock
+      const moment = yield* readDatabaseClock
       const pending = yield* Effect.forkChild(get(at("/v1/news?ticker=WAIT", moment)))
       yield* Effect.repeat(get("/v1/news?ticker=WAIT"), { times: 50 })
       assert.isUndefined(pending.pollUnsafe())
@@ -324,15 +324,15 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
   it.effect("shows neither rows that their own transaction replaced nor writes that were rolled back", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const empty = yield* readClock
+      const empty = yield* readDatabaseClock
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* addNews("twice", "SELF", "first")
         yield* sql`update news set title = 'second' where id = 'twice'`
       }))
-      const added = yield* readClock
+      const added = yield* readDatabaseClock
       yield* Effect.ignore(sql.withTransaction(Effect.andThen(sql`delete from news`, Effect.fail("taken back"))))
       yield* sql`update news set title = title where ticker = 'SELF'`
-      const moments = [empty, added, yield* readClock]
+      const moments = [empty, added, yield* readDatabaseClock]
       const titles = yield* Effect.forEach(
         moments,
         (moment) => Effect.map(get(at("/v1/news?ticker=SELF", moment)), titlesOf),
@@ -351,7 +351,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       const slow = yield* beginTransaction(sql`update news set title = 'second' where id = 'lag-replaced'`)
       yield* sql`select history.start_month()`
       yield* addNews("lag-later", "LAG", "later")
-      const between = yield* readClock
+      const between = yield* readDatabaseClock
       const current = yield* get("/v1/news?ticker=LAG")
       yield* slow.commit
       yield* sql`delete from news where id = 'lag-ended'`
@@ -365,11 +365,11 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       yield* addNews("export", "EXP")
       const target = "/v1/news?ticker=EXP&format=csv&limit=all"
       const before = yield* get(target)
-      const moment = yield* readClock
+      const moment = yield* readDatabaseClock
       yield* sql`delete from news where ticker = 'EXP'`
       const past = yield* get(at(target, moment))
       assert.strictEqual(past.text, before.text)
-      assert.strictEqual(past.trailers["unencoded-digest"], contentDigest(before.bytes))
+      assert.strictEqual(past.trailers["unencoded-digest"], formatContentDigest(before.bytes))
       assert.strictEqual(past.headers["x-as-of"], moment)
       assert.notStrictEqual((yield* get(target)).text, before.text)
     }))
@@ -381,7 +381,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
       const target = "/v1/news?ticker=LNB&follow_lineage=true"
       const chain = "/v1/ticker-changes?ticker=LNA"
       const [list, changes] = [yield* get(target), yield* get(chain)]
-      const moment = yield* readClock
+      const moment = yield* readDatabaseClock
       const change = { old_ticker: "LNA", new_ticker: "LNB", effective_date: "2026-02-10", status: "confirmed" }
       yield* insertRows("ticker_changes", change)
       const followed = yield* get(target)
@@ -422,7 +422,7 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
     Effect.gen(function* () {
       yield* addNews("kept", "KEEP")
       const current = yield* get("/v1/news?ticker=KEEP")
-      const target = at("/v1/news?ticker=KEEP", yield* readClock)
+      const target = at("/v1/news?ticker=KEEP", yield* readDatabaseClock)
       yield* addNews("later", "KEEP")
       const past = yield* get(target)
       assert.strictEqual(past.headers["cache-control"], "private, max-age=31536000, immutable")
@@ -433,14 +433,14 @@ layer(Service.layer, { excludeTestServices: true, timeout: "120 seconds" })("as_
     }))
 })
 
-const recordedDatabase = Layer.provideMerge(ServiceInstances.databaseWithKeys, StatementRecorder.layer)
+const recordedDatabase = Layer.provideMerge(ServiceInstances.databaseWithKeysLayer, StatementRecorder.layer)
 
 // The service's clock moves only when the test advances it, so it lags behind the database's clock.
 layer(Service.layer)("as_of while the database's clock is ahead", (it) => {
   it.effect("is accepted: an earlier poll does not decide that it is in the future", () =>
     Effect.gen(function* () {
       yield* TestClock.adjust("1 millis")
-      const moment = yield* readClock
+      const moment = yield* readDatabaseClock
       const request = yield* Effect.forkChild(Service.requestJson(`/v1/news?as_of=${moment}`))
       const step = Effect.andThen(TestClock.adjust("50 millis"), TestClock.withLive(Effect.sleep("10 millis")))
       yield* Effect.repeat(step, { until: () => request.pollUnsafe() !== undefined })
@@ -453,12 +453,12 @@ layer(recordedDatabase, { excludeTestServices: true, timeout: "120 seconds" })("
   it.effect("keep answers about the past while the tables change, separately for each moment", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
-      const port = yield* ServiceInstances.startInstance()
+      const port = yield* ServiceInstances.startServiceInstance()
       const request = (target: string) => requestOverWire(port, target, ultimate)
       yield* addNews("one", "MEM")
-      const first = at("/v1/news?ticker=MEM", yield* readClock)
+      const first = at("/v1/news?ticker=MEM", yield* readDatabaseClock)
       yield* addNews("two", "MEM")
-      const second = at("/v1/news?ticker=MEM", yield* readClock)
+      const second = at("/v1/news?ticker=MEM", yield* readDatabaseClock)
       for (const target of [first, second, first, second]) yield* request(target)
       yield* addNews("three", "MEM")
       // The service has noticed the change when a current request has the row.

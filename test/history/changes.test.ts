@@ -7,15 +7,15 @@ import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { loadFile } from "../../src/load/Load.ts"
 import { readTableColumns } from "../../src/load/LoadingTable.ts"
 import { RequiredTier } from "../../src/rules/EndpointAnnotations.ts"
-import { changedDatasets, changeKinds, datasetEndpoints } from "../../src/v1/changes/Api.ts"
-import { selectDatasets } from "../../src/v1/changes/Http.ts"
+import { changeKinds, datasetAccessEndpoints, feedDatasets } from "../../src/v1/changes/Api.ts"
+import { selectReadableDatasets } from "../../src/v1/changes/Http.ts"
 import { fillTable } from "../support/GeneratedRows.ts"
-import { resultRows } from "../support/ListClients.ts"
-import { makeChooser } from "../support/RandomChoices.ts"
-import { range, writeTransaction } from "../support/RandomTransactions.ts"
+import { getResultRows } from "../support/ListClients.ts"
+import { makeRandomChooser } from "../support/RandomChoices.ts"
+import { range, writeRandomTransaction } from "../support/RandomTransactions.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
-import { inputs, skipUnlessThorough } from "../support/Thoroughness.ts"
+import { getInputCount, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt } = Service
 
@@ -30,7 +30,7 @@ const Page = Schema.Struct({
   results: Schema.Array(Schema.Struct({
     cursor: Schema.String,
     recorded_at: Schema.String,
-    dataset: Schema.Literals(changedDatasets),
+    dataset: Schema.Literals(feedDatasets),
     kind: Schema.Literals(changeKinds),
     key: Values,
     row: Schema.NullOr(Values),
@@ -178,12 +178,12 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       const start = yield* now
       const copy = new Copy()
       const cursors = new Set<string>()
-      const choose = makeChooser(11)
+      const choose = makeRandomChooser(11)
       const writers = yield* Effect.forkChild(Effect.forEach(
         range(4),
         (writer) => {
-          const chooseNext = makeChooser(writer + 1)
-          return Effect.forEach(range(inputs(100)), () => writeTransaction(chooseNext), { discard: true })
+          const chooseNext = makeRandomChooser(writer + 1)
+          return Effect.forEach(range(getInputCount(100)), () => writeRandomTransaction(chooseNext), { discard: true })
         },
         { concurrency: 4, discard: true },
       ))
@@ -204,7 +204,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       yield* Fiber.join(writers)
       while (yield* consume());
       const [counted] = yield* sql<{ readonly number: number }>`select count(*)::int as number from history.changes`
-      assert.isAbove(cursors.size, inputs(100))
+      assert.isAbove(cursors.size, getInputCount(100))
       assert.strictEqual(cursors.size, counted?.number, "every change is delivered")
       yield* assertCopies(copy, writtenTables)
       const again = yield* readAll("limit=1000")
@@ -226,7 +226,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       changes.forEach((change) => copy.apply(change))
       assert.sameMembers(Array.from(copy.tables.keys()), loadableDatasets.map(({ table }) => table))
       yield* assertCopies(copy, loadableDatasets.map(({ table }) => table))
-      assert.sameMembers([...changedDatasets], loadableDatasets.map(({ table }) => table))
+      assert.sameMembers([...feedDatasets], loadableDatasets.map(({ table }) => table))
     }))
 
   it.effect("delivers a transaction that began first but committed last after the others", () =>
@@ -365,7 +365,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
       assert.strictEqual(valueAt(refused.body, "error", "details", "endpoint"), "/v1/news")
     }))
 
-  it.effect.each(changedDatasets)(
+  it.effect.each(feedDatasets)(
     "requires the tier of the endpoint that shows %s",
     (dataset) =>
       Effect.gen(function* () {
@@ -376,11 +376,11 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("/v1/chang
           key_id: 1,
           endpoints: null,
         }
-        const endpoint = datasetEndpoints[dataset]
+        const endpoint = datasetAccessEndpoints[dataset]
         const raised = { ...endpoint, annotations: Context.add(endpoint.annotations, RequiredTier, "pro") }
-        const endpoints = { ...datasetEndpoints, [dataset]: raised }
-        assert.notInclude(yield* selectDatasets(account, undefined, endpoints), dataset)
-        const refused = yield* Effect.flip(selectDatasets(account, [dataset], endpoints))
+        const endpoints = { ...datasetAccessEndpoints, [dataset]: raised }
+        assert.notInclude(yield* selectReadableDatasets(account, undefined, endpoints), dataset)
+        const refused = yield* Effect.flip(selectReadableDatasets(account, [dataset], endpoints))
         assert.strictEqual(refused._tag, "InsufficientTier")
       }),
   )
@@ -543,7 +543,7 @@ layer(Layer.fresh(service), { excludeTestServices: true, timeout: "180 seconds" 
     let [after, hasMore] = [start, true]
     while (hasMore) {
       const { body } = yield* request(withAfter("limit=1000", after))
-      for (const change of resultRows(body)) cursors.add(valueAt(change, "cursor"))
+      for (const change of getResultRows(body)) cursors.add(valueAt(change, "cursor"))
       after = String(valueAt(body, "cursor"))
       hasMore = valueAt(body, "has_more") === true
     }

@@ -6,11 +6,11 @@ import { Database } from "../../src/db/Database.ts"
 import { ChangeFeed } from "../../src/history/ChangeFeed.ts"
 import { countNextChanges } from "../../src/history/Corrections.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
-import { changedDatasets, changeKinds } from "../../src/v1/changes/Api.ts"
-import { classifyDelay, CorrectionsResponse } from "../../src/v1/corrections/Api.ts"
-import { type Chooser, makeChooser } from "../support/RandomChoices.ts"
+import { changeKinds, feedDatasets } from "../../src/v1/changes/Api.ts"
+import { classifyCorrectionDelay, CorrectionsResponse } from "../../src/v1/corrections/Api.ts"
+import { makeRandomChooser, type RandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 /** Takes the lease of the job, as another process would, so that only the tests count changes. */
 const holdLease = Effect.flatMap(
@@ -32,7 +32,7 @@ const service = ChangeFeed.layer.pipe(
 const Page = Schema.Struct({
   results: Schema.Array(Schema.Struct({
     recorded_at: Schema.String,
-    dataset: Schema.Literals(changedDatasets),
+    dataset: Schema.Literals(feedDatasets),
     kind: Schema.Literals(changeKinds),
     key: Schema.Json,
     changed: Schema.Array(Schema.String),
@@ -66,7 +66,7 @@ const summarize = (changes: ReadonlyArray<Change>) => {
   for (const { changed, dataset, key, kind, recorded_at } of changes) {
     const row = `${dataset} ${JSON.stringify(key)}`
     const recorded = known.get(row)
-    const delay = classifyDelay(recorded === undefined ? null : secondsBetween(recorded, recorded_at))
+    const delay = classifyCorrectionDelay(recorded === undefined ? null : secondsBetween(recorded, recorded_at))
     add(dataset, recorded_at.slice(0, 10), kind, kind === "corrected" ? delay : "")
     for (const field of changed) add(dataset, `${recorded_at.slice(0, 7)}-01`, field)
     if (kind === "removed") known.delete(row)
@@ -104,7 +104,7 @@ const requestPage = Effect.map(Service.requestJson("/v1/docs/corrections", { key
 // Random changes
 // ---------------------------------------------------------------------------------------------------------------------
 
-const chooseStatement = (choose: Chooser, day: number) => {
+const chooseStatement = (choose: RandomChooser, day: number) => {
   const [ticker, number] = [choose(["AAA", "BBB", "CCC"]), choose([1, 2, 3])]
   return choose([
     `insert into daily_prices (ticker, date, close) values ('${ticker}', '2026-01-0${day}', ${number}.5)
@@ -120,7 +120,7 @@ const chooseStatement = (choose: Chooser, day: number) => {
 
 const writeTransactions = Effect.fnUntraced(function* (seed: number, number: number) {
   const sql = yield* SqlClient.SqlClient
-  const choose = makeChooser(seed)
+  const choose = makeRandomChooser(seed)
   for (let at = 0; at < number; at++) {
     const first = choose([0, 1, 2, 3])
     // The statements of a transaction change different rows. Otherwise a row could get its former values back, which
@@ -159,8 +159,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The count
     Effect.gen(function* () {
       yield* countAll
       const { counts } = yield* requestCounts
-      assert.strictEqual(counts.count, changedDatasets.length)
-      assert.deepStrictEqual(counts.results.map(({ dataset }) => dataset), [...changedDatasets])
+      assert.strictEqual(counts.count, feedDatasets.length)
+      assert.deepStrictEqual(counts.results.map(({ dataset }) => dataset), [...feedDatasets])
       assert.isNull(counts.counted_until)
       assert.isTrue(counts.results.every(({ fields, total }) => fields.length === 0 && total.corrected === 0))
       const page = yield* requestPage
@@ -177,8 +177,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The count
       }
       for (const seed of [1, 2, 3]) {
         yield* reset
-        const writer = yield* Effect.forkChild(writeTransactions(seed + 10, inputs(40)))
-        const choose = makeChooser(seed)
+        const writer = yield* Effect.forkChild(writeTransactions(seed + 10, getInputCount(40)))
+        const choose = makeRandomChooser(seed)
         const count = Effect.suspend(() => countNextChanges(choose([1, 2, 3, 7, 50])))
         while (writer.pollUnsafe() === undefined) yield* Effect.all([count, count], { concurrency: 2 })
         yield* Fiber.join(writer)
@@ -320,6 +320,6 @@ describe("The delay of a correction", () => {
       [30 * day + 1, "later"],
       [null, "unknown"],
     ] as const
-    for (const [seconds, delay] of cases) assert.strictEqual(classifyDelay(seconds), delay)
+    for (const [seconds, delay] of cases) assert.strictEqual(classifyCorrectionDelay(seconds), delay)
   })
 })

@@ -1,7 +1,7 @@
 /** The checker of `test/faults/history.test.ts` reports each kind of broken promise (decisions 0113, 0114, 0115). */
 import { assert, describe, it } from "@effect/vitest"
 import {
-  findViolations,
+  findHistoryViolations,
   type ObservedChange,
   type ObservedHistory,
   type PastAnswer,
@@ -191,11 +191,11 @@ const alterations: Readonly<Record<string, readonly [Partial<ObservedHistory>, R
 
 describe("The checker of histories", () => {
   it("accepts a history that keeps every promise (0113, 0114, 0115)", () => {
-    assert.deepStrictEqual(findViolations(valid), [])
+    assert.deepStrictEqual(findHistoryViolations(valid), [])
   })
 
   it.each(Object.entries(alterations))("reports %s (0113, 0114, 0115)", (_, [altered, expected]) => {
-    const violations = findViolations({ ...valid, ...altered })
+    const violations = findHistoryViolations({ ...valid, ...altered })
     assert.isTrue(violations.some((violation) => expected.test(violation)), violations.join("\n"))
   })
 })

@@ -8,9 +8,9 @@ import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../src/db/DecodeRows.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { loadFile } from "../../src/load/Load.ts"
-import { type Chooser, makeChooser } from "../support/RandomChoices.ts"
+import { makeRandomChooser, type RandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 // @module-tag slow
 
@@ -21,7 +21,7 @@ type Table = typeof tables[number]
 const writers = ["A", "B", "C"] as const
 
 /** A random statement that only touches rows of one writer, so that open transactions never wait for each other. */
-const chooseStatement = (choose: Chooser, table: Table, writer: string) => {
+const chooseStatement = (choose: RandomChooser, table: Table, writer: string) => {
   const ticker = `${writer}${choose(["1", "2", "3"])}`
   const other = `${writer}${choose(["1", "2", "3"])}`
   const day = `2024-01-0${choose(["1", "2"])}`
@@ -161,7 +161,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
       const { config } = yield* PgClient.PgClient
       const connections = yield* Effect.forEach(writers, () => PgClient.make({ ...config, maxConnections: 1 }))
       const states: Array<{ readonly moment: string; readonly state: typeof States.Type }> = []
-      const choose = makeChooser(20_261_122)
+      const choose = makeRandomChooser(20_261_122)
       const open = new Set<number>()
       /** Runs a statement. If it fails, because some updates violate a key, rolls its transaction back. */
       const write = (connection: PgClient.PgClient, at: number, statement: string) =>
@@ -171,7 +171,7 @@ layer(Layer.provideMerge(Service.migratedDatabaseLayer, services), {
         )
       let before = yield* readState
       let last = yield* newest
-      for (let step = 0; step < inputs(600); step++) {
+      for (let step = 0; step < getInputCount(600); step++) {
         const at = choose([0, 1, 2])
         const [connection, writer] = [connections[at], writers[at]]
         if (connection === undefined || writer === undefined) continue

@@ -1,9 +1,9 @@
 /** The recent changes that all streams of a process share, against a model (decision 0117). */
 import { assert, describe, it } from "@effect/vitest"
 import type { FeedChange, FeedPosition } from "../../src/history/ChangeFeed.ts"
-import { isAfter, makeChangeMatcher, makeRecentChanges } from "../../src/history/RecentChanges.ts"
-import { makeChooser } from "../support/RandomChoices.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { isLaterPosition, makeChangeMatcher, makeRecentChanges } from "../../src/history/RecentChanges.ts"
+import { makeRandomChooser } from "../support/RandomChoices.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 const encoder = new TextEncoder()
 
@@ -25,8 +25,8 @@ const onlyB = makeChangeMatcher({ datasets: ["b"], kinds: ["added"], tickers: ["
 
 describe("The recent changes", () => {
   it("give each stream the changes after its position, once and in order, or report that they were dropped", () => {
-    for (let seed = 1; seed <= inputs(200); seed++) {
-      const choose = makeChooser(seed)
+    for (let seed = 1; seed <= getInputCount(200); seed++) {
+      const choose = makeRandomChooser(seed)
       const start: FeedPosition = { recordedAt: 0, position: Infinity }
       const recent = makeRecentChanges({ cursor: "0.", end: start }, 20_000)
       const written: Array<FeedChange> = []
@@ -109,7 +109,7 @@ describe("The recent changes", () => {
     const places = Array.from({ length: 1_000 }, (_, index) => ({ recordedAt: index + 1, position: 1 }))
     const kept = places.filter((place) => recent.find(place) !== undefined)
     assert.isTrue(kept.length > 20 && kept.length * 1_000 < 100_000, String(kept.length))
-    assert.isTrue(isAfter(kept[0] ?? { recordedAt: 0, position: 0 }, { recordedAt: 900, position: 1 }))
+    assert.isTrue(isLaterPosition(kept[0] ?? { recordedAt: 0, position: 0 }, { recordedAt: 900, position: 1 }))
     const huge = makeChange(2_000, 1, "a", 1_000_000)
     recent.append({ changes: [huge], cursor: huge.cursor, end: huge, hasMore: false })
     assert.isUndefined(recent.find({ recordedAt: 999, position: 1 }))

@@ -5,8 +5,8 @@ import { ConfigProvider, Effect, Layer, Logger, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../src/db/DecodeRows.ts"
 import { HealthProbe } from "../../src/db/health/HealthProbe.ts"
-import { historyJob } from "../../src/history/HistoryRetention.ts"
-import { jobsLayer } from "../../src/jobs/JobRunner.ts"
+import { historyPartitionsJob } from "../../src/history/HistoryRetention.ts"
+import { jobRunnerLayer } from "../../src/jobs/JobRunner.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import * as Service from "../support/Service.ts"
 
@@ -21,7 +21,7 @@ const runUntil = Effect.fnUntraced(function* <R>(
   condition: Effect.Effect<boolean, unknown, R>,
 ) {
   yield* Layer.build(
-    Layer.fresh(jobsLayer([historyJob])).pipe(
+    Layer.fresh(jobRunnerLayer([historyPartitionsJob])).pipe(
       Layer.provide(Layer.fresh(HealthProbe.layer)),
       Layer.provide(ConfigProvider.layerAdd(ConfigProvider.fromUnknown(settings), { asPrimary: true })),
       Layer.provide(Logger.layer([])),

@@ -3,13 +3,13 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Fiber, Layer, Metric, Schedule, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { computeDataCost } from "../../src/accounts/billing/Pricing.ts"
-import { StreamLimits } from "../../src/history/ChangeStream.ts"
-import { type EventStream, openEventStream, type StreamOptions, until } from "../support/EventStreams.ts"
-import { makeChooser } from "../support/RandomChoices.ts"
-import { range, writeTransaction } from "../support/RandomTransactions.ts"
+import { ChangeStreamLimits } from "../../src/history/ChangeStream.ts"
+import { type EventStream, openEventStream, type StreamOptions, waitForCondition } from "../support/EventStreams.ts"
+import { makeRandomChooser } from "../support/RandomChoices.ts"
+import { range, writeRandomTransaction } from "../support/RandomTransactions.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
-import { inputs, skipUnlessThorough } from "../support/Thoroughness.ts"
+import { getInputCount, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 // @module-tag waiting
 
@@ -53,9 +53,9 @@ const tickersOf = (stream: EventStream) => dataOf(stream).map((change) => valueA
 const endOf = (stream: EventStream): unknown => stream.end === undefined ? undefined : JSON.parse(stream.end.data)
 
 const untilEnded = Effect.fnUntraced(function* (stream: EventStream, reason: string) {
-  yield* until(`end ${reason}`, () => stream.end !== undefined)
+  yield* waitForCondition(`end ${reason}`, () => stream.end !== undefined)
   assert.strictEqual(valueAt(endOf(stream), "reason"), reason)
-  yield* until("close", () => stream.isClosed)
+  yield* waitForCondition("close", () => stream.isClosed)
   assert.strictEqual(stream.events.at(-1)?.event, "end", "the end is the last event")
 })
 
@@ -76,9 +76,9 @@ const insertLongNews = Effect.fnUntraced(function* (first: number, count: number
   `
 })
 
-const service = (limits: Partial<Effect.Success<typeof StreamLimits>> = {}) =>
+const service = (limits: Partial<Effect.Success<typeof ChangeStreamLimits>> = {}) =>
   Layer.fresh(Layer.provideMerge(Service.layer, StatementRecorder.layerWithBackground)).pipe(
-    Layer.provide(Layer.succeed(StreamLimits, { ...StreamLimits.defaultValue(), ...limits })),
+    Layer.provide(Layer.succeed(ChangeStreamLimits, { ...ChangeStreamLimits.defaultValue(), ...limits })),
   )
 
 layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/changes/stream", (it) => {
@@ -95,9 +95,9 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       assert.isUndefined(headers["content-encoding"])
       assert.isUndefined(headers["etag"])
       assert.isUndefined(headers["x-cost-microdollars"])
-      yield* until("two changes", () => stream.changes.length === 2)
+      yield* waitForCondition("two changes", () => stream.changes.length === 2)
       yield* insertPrices("THREE")
-      yield* until("three changes", () => stream.changes.length === 3)
+      yield* waitForCondition("three changes", () => stream.changes.length === 3)
       const expected = yield* listAll("", start)
       assert.deepStrictEqual(dataOf(stream), expected)
       assert.deepStrictEqual(stream.changes.map(({ id }) => id), expected.map((change) => valueAt(change, "cursor")))
@@ -119,7 +119,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
           query,
           lastEventId === undefined ? {} : { headers: { "Last-Event-ID": lastEventId } },
         )
-        yield* until(`changes after ${query} ${lastEventId}`, () => stream.lastId === cursors[2])
+        yield* waitForCondition(`changes after ${query} ${lastEventId}`, () => stream.lastId === cursors[2])
         return tickersOf(stream)
       })
       assert.deepStrictEqual(yield* read(`after=${first}`), ["AFTER2", "AFTER3"])
@@ -131,8 +131,8 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       const fromNow = yield* open("after=now")
       const fromTime = yield* open(`after=${time}`)
       yield* insertPrices("AFTER4")
-      yield* until("now", () => fromNow.changes.length === 1)
-      yield* until("time", () => fromTime.changes.length === 2)
+      yield* waitForCondition("now", () => fromNow.changes.length === 1)
+      yield* waitForCondition("time", () => fromTime.changes.length === 2)
       assert.deepStrictEqual([tickersOf(fromNow), tickersOf(fromTime)], [["AFTER4"], ["LATER", "AFTER4"]])
     }).pipe(Effect.scoped))
 
@@ -168,13 +168,15 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
 
   it.effect("misses, repeats and reorders nothing, whatever the filters and however often the connection breaks", () =>
     Effect.gen(function* () {
-      const choose = makeChooser(5)
+      const choose = makeRandomChooser(5)
       const start = yield* now
       const writers = yield* Effect.forkChild(Effect.forEach(
         range(3),
         (writer) => {
-          const chooseNext = makeChooser(writer + 21)
-          return Effect.forEach(range(Math.max(15, inputs(75))), () => writeTransaction(chooseNext), { discard: true })
+          const chooseNext = makeRandomChooser(writer + 21)
+          return Effect.forEach(range(Math.max(15, getInputCount(75))), () => writeRandomTransaction(chooseNext), {
+            discard: true,
+          })
         },
         { concurrency: 3, discard: true },
       ))
@@ -189,10 +191,10 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
           assert.strictEqual(stream.status, 200)
           if (isLast) {
             const expected = yield* listAll(filter, start)
-            yield* until(filter, () => received.length + stream.changes.length >= expected.length)
+            yield* waitForCondition(filter, () => received.length + stream.changes.length >= expected.length)
           } else {
             const count = choose([0, 1, 3, 20])
-            yield* until("some", () => stream.changes.length >= count || writers.pollUnsafe() !== undefined)
+            yield* waitForCondition("some", () => stream.changes.length >= count || writers.pollUnsafe() !== undefined)
           }
           stream.close()
           received.push(...dataOf(stream))
@@ -228,7 +230,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
       )
       const { sent } = yield* StatementRecorder.recordStatements(Effect.andThen(
         insertPrices("ONCE1", "ONCE2"),
-        until("all", () => streams.every(({ changes }) => changes.length === 2)),
+        waitForCondition("all", () => streams.every(({ changes }) => changes.length === 2)),
       ))
       const reads = sent.filter(({ text }) => text.includes("with ordinality as requested"))
       assert.strictEqual(reads.length, 1)
@@ -262,14 +264,14 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       yield* insertPrices("FIRST")
       const start = yield* now
       const stream = yield* open(`ticker=WANTED&after=${start}`)
-      yield* until("heartbeats", () => stream.comments >= 3)
+      yield* waitForCondition("heartbeats", () => stream.comments >= 3)
       assert.strictEqual(stream.text.replaceAll(": heartbeat\n\n", ""), "retry: 1000\n\n")
       yield* insertPrices("OTHER")
-      yield* until("id", () => stream.lastId !== "")
+      yield* waitForCondition("id", () => stream.lastId !== "")
       assert.strictEqual(stream.lastId, yield* now)
       assert.include(stream.text, `: heartbeat\nid: ${stream.lastId}\n\n`)
       const heartbeats = stream.comments
-      yield* until("more", () => stream.comments > heartbeats + 1)
+      yield* waitForCondition("more", () => stream.comments > heartbeats + 1)
       assert.strictEqual(stream.text.split(`id: ${stream.lastId}`).length, 2, "an id is sent once")
       assert.deepStrictEqual(stream.events, [])
     }).pipe(Effect.scoped))
@@ -332,7 +334,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       yield* sql`update accounts set tier = 'ultimate' where name = 'same'`
       yield* untilEnded(other, "access_changed")
       const heartbeats = stream.comments
-      yield* until("heartbeats", () => stream.comments > heartbeats + 5)
+      yield* waitForCondition("heartbeats", () => stream.comments > heartbeats + 5)
       assert.isUndefined(stream.end)
     }).pipe(Effect.scoped))
 
@@ -351,10 +353,10 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       `
       const total = Effect.map(usage, ([row]) => row ?? { bytes: 0, cost: 0, rows: 0, found: 0 })
       yield* insertPrices("METER1", "METER2")
-      yield* until("changes", () => stream.changes.length === 2)
+      yield* waitForCondition("changes", () => stream.changes.length === 2)
       yield* Effect.repeat(total, { until: ({ rows }) => rows === 2 })
       yield* insertLongNews(1, 5, 2_000)
-      yield* until("reports", () => stream.changes.length === 7)
+      yield* waitForCondition("reports", () => stream.changes.length === 7)
       const large = yield* Effect.repeat(total, { until: ({ rows }) => rows === 7 })
       assert.isAtLeast(large.found, 2)
       yield* sql`update api_keys set revoked_at = now() where account_id = (
@@ -389,7 +391,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       yield* insertPrices("LOST")
       const cursor = yield* now
       const streams = [yield* open(`after=${cursor}`), yield* open("after=now&dataset=news")]
-      yield* until("live", () => streams.every(({ comments }) => comments > 2))
+      yield* waitForCondition("live", () => streams.every(({ comments }) => comments > 2))
       yield* sql`update history.transactions set mark = gen_random_uuid()`
       for (const stream of streams) {
         yield* untilEnded(stream, "gap")
@@ -404,7 +406,7 @@ layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A 
       }
       const again = yield* open("after=now")
       yield* insertPrices("AGAIN")
-      yield* until("new history", () => again.changes.length === 1)
+      yield* waitForCondition("new history", () => again.changes.length === 1)
     }).pipe(Effect.scoped))
 })
 
@@ -416,7 +418,7 @@ const writeMuch = Effect.fnUntraced(function* (first: number, fast: EventStream)
   const before = fast.changes.length
   for (const part of range(24)) {
     yield* insertLongNews(first + part * 20, 20, 50_000)
-    yield* until("the fast client", () => fast.changes.length >= before + (part + 1) * 20)
+    yield* waitForCondition("the fast client", () => fast.changes.length >= before + (part + 1) * 20)
   }
 })
 
@@ -447,7 +449,7 @@ layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: tr
         const fast = yield* open(`after=${start}`)
         const slow = yield* open(`after=${start}`)
         yield* insertPrices("READ")
-        yield* until("both", () => fast.changes.length === 1 && slow.changes.length === 1)
+        yield* waitForCondition("both", () => fast.changes.length === 1 && slow.changes.length === 1)
         slow.pause()
         yield* writeMuch(1, fast)
         slow.read()
@@ -455,7 +457,7 @@ layer(service({ recentBytes, closingMillis: 60_000 }), { excludeTestServices: tr
         assert.isBelow(slow.changes.length, fast.changes.length)
         const after = String(valueAt(endOf(slow), "cursor"))
         const resumed = yield* open(`after=${after}`)
-        yield* until("all", () => slow.changes.length + resumed.changes.length === fast.changes.length)
+        yield* waitForCondition("all", () => slow.changes.length + resumed.changes.length === fast.changes.length)
         assert.deepStrictEqual(
           [...slow.changes, ...resumed.changes].map(({ id }) => id),
           fast.changes.map(({ id }) => id),
@@ -477,16 +479,16 @@ layer(service({ recentBytes, closingMillis: 300 }), { excludeTestServices: true,
         const stalled = yield* open("after=now")
         const never = yield* open("after=now", { isReading: false })
         yield* insertPrices("READ")
-        yield* until("both", () => fast.changes.length === 1 && stalled.changes.length === 1)
+        yield* waitForCondition("both", () => fast.changes.length === 1 && stalled.changes.length === 1)
         stalled.pause()
         yield* writeMuch(1_001, fast)
         yield* untilMetric(1, "tickerline_change_streams")
         never.read()
         stalled.read()
-        yield* until("closed", () => stalled.isClosed && never.isClosed)
+        yield* waitForCondition("closed", () => stalled.isClosed && never.isClosed)
         assert.isUndefined(stalled.end, "a broken connection does not look like an end")
         const resumed = yield* open("", { headers: { "Last-Event-ID": stalled.lastId } })
-        yield* until("all", () => stalled.changes.length + resumed.changes.length === fast.changes.length)
+        yield* waitForCondition("all", () => stalled.changes.length + resumed.changes.length === fast.changes.length)
         assert.deepStrictEqual(
           [...stalled.changes, ...resumed.changes].map(({ id }) => id),
           fast.changes.map(({ id }) => id),

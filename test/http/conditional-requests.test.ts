@@ -6,10 +6,10 @@ import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { startInstance, requestOverWire } = ServiceInstances
+const { startServiceInstance, requestOverWire } = ServiceInstances
 
 const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
-  Layer.provideMerge(ServiceInstances.databaseWithKeys),
+  Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
 )
 
 const path = "/v1/intraday-runners?ticker=T7,T8,T9&limit=20"
@@ -18,7 +18,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
   it.effect("compares If-None-Match as RFC 9110 requires, with and without the response cache (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       const { headers: { etag = "" }, text } = yield* requestOverWire(port, path, basic)
       assert.strictEqual(etag, ConditionalRequests.computeEtag(Buffer.from(text)))
       const other = `"${"x".repeat(27)}"`
@@ -55,7 +55,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
   it.effect("gives HEAD the ETag, type and length of GET, whichever is sent first (D10, D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       const head = yield* requestOverWire(port, path, basic, { method: "HEAD" })
       const get = yield* requestOverWire(port, path, basic)
       const again = yield* requestOverWire(port, path, basic, { method: "HEAD" })
@@ -72,7 +72,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       const tag = Effect.andThen(
         Effect.sleep("1 second"),
         Effect.map(requestOverWire(port, path, basic), ({ headers }) => headers["etag"]),
@@ -91,7 +91,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
   it.effect("gives a compressed response its own strong ETag and the same cost, and caches it (D17, D27)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       const plain = yield* requestOverWire(port, path, basic)
       for (
         const [accepted, encoding] of [
@@ -162,9 +162,9 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
     (origins) =>
       Effect.gen(function* () {
         const { basic } = yield* TestKeys
-        const port = yield* startInstance({ CORS_ORIGINS: origins })
+        const port = yield* startServiceInstance({ CORS_ORIGINS: origins })
         // With each instance, the first response comes from the router, and later ones from the response cache.
-        const late = yield* startInstance({ CORS_ORIGINS: origins })
+        const late = yield* startServiceInstance({ CORS_ORIGINS: origins })
         for (const encoding of ["identity", "gzip", "br", "zstd"]) {
           for (const accept of ["application/json", "text/csv"]) {
             const headers = { "Accept-Encoding": encoding, Accept: accept }
@@ -193,7 +193,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
 
   it.effect("makes static content cacheable, with a strong ETag in every encoding (D17)", () =>
     Effect.gen(function* () {
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       for (const target of released) {
         const plain = yield* requestOverWire(port, target, "")
         const { etag = "" } = plain.headers

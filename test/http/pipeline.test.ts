@@ -9,15 +9,15 @@ import { findEndpoint } from "../../src/catalogue/Endpoints.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { readTableColumns } from "../../src/load/LoadingTable.ts"
-import { makeQueryError } from "../../src/rules/Validation.ts"
+import { makeQueryValidationError } from "../../src/rules/Validation.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { buildUrl, documentedEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
-import { chooseValue, makeChooser } from "../support/RandomChoices.ts"
+import { chooseParameterValue, makeRandomChooser } from "../support/RandomChoices.ts"
 import { type ReferenceList, referenceLists, type ReferenceQuery } from "../support/ReferenceLists.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 /** Values that the encoders treat specially, by column type. */
 const unusualValues: Readonly<Record<string, string>> = {
@@ -46,7 +46,7 @@ const storeUnusualValues = Effect.gen(function* () {
 })
 
 const service = Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(300), storeUnusualValues)).pipe(
-  Layer.provideMerge(ServiceInstances.databaseWithKeys),
+  Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
 )
 
 type Format = "json" | "csv" | "ndjson"
@@ -103,7 +103,7 @@ const past: Readonly<Record<string, string>> = {
 
 const wrongValues = ["", "x", "-1", "1e400", "2025-02-30", "@@", "a\0b", "2999-01-01"] as const
 
-type Chooser = ReturnType<typeof makeChooser>
+type Chooser = ReturnType<typeof makeRandomChooser>
 
 /** Some results of a list, from which requests take the values of their filters. */
 interface SampledList {
@@ -135,7 +135,7 @@ const chooseParameters = (sampled: SampledList, choose: Chooser) => {
     if (isInvalid && choose([true, false])) return [[name, choose(wrongValues)] as const]
     if (name === "status_code") return [[name, choose(["200", "200,404"])] as const]
     const found = choose([true, true, false]) ? chooseFromResults(sampled, name, kind === "date", choose) : undefined
-    const value = found ?? chooseValue(parameter, choose, choose)
+    const value = found ?? chooseParameterValue(parameter, choose, choose)
     return [[name, kind === "tickers" && choose([true, false, false]) ? `${value},@@, t1` : value] as const]
   })
   const paging = choose<ReadonlyArray<readonly [string, string]>>([
@@ -166,7 +166,7 @@ const chooseParameters = (sampled: SampledList, choose: Chooser) => {
 
 const makeRequest = (sampled: SampledList, endpoint: HttpApiEndpoint.Top, seed: number): RandomRequest => {
   const { list } = sampled
-  const choose = makeChooser(seed)
+  const choose = makeRandomChooser(seed)
   const parameters = chooseParameters(sampled, choose)
   // No estimates with the filter `endpoint`, because `/estimate` has a parameter with this name.
   const isEstimate = !parameters.some(([name]) => name === "endpoint") &&
@@ -385,7 +385,11 @@ const makeExpected = Effect.fnUntraced(function* (request: RandomRequest, accoun
   const parameters = collectParameters(request.parameters)
   const decoded = yield* Effect.result(list.decode(parameters))
   if (decoded._tag === "Failure") {
-    return expectError(request, makeQueryError(decoded.failure, parameters, endpoint).error, "Accept-Encoding")
+    return expectError(
+      request,
+      makeQueryValidationError(decoded.failure, parameters, endpoint).error,
+      "Accept-Encoding",
+    )
   }
   const { dropped, query } = decoded.success
   const format = query.format ?? request.accept[1]
@@ -479,7 +483,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The reque
       assert.sameMembers(lists.map(({ list }) => list.path), paths.map(({ path }) => path))
 
       const metrics = yield* chooseFreePort
-      const port = yield* ServiceInstances.startInstance({
+      const port = yield* ServiceInstances.startServiceInstance({
         METRICS_PORT: String(metrics),
         PRICE_PER_GB_MICRODOLLARS: String(price),
         USAGE_RETENTION: "100000 days",
@@ -487,7 +491,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The reque
 
       const expectedUsage = new Map<string, object>()
       const expectedCounts: Record<string, number> = {}
-      const count = inputs(300)
+      const count = getInputCount(300)
       for (let seed = 1; seed <= count; seed += 1) {
         const sampled = lists[seed % lists.length]
         const endpoint = endpoints.get(sampled?.list.path ?? "")

@@ -2,7 +2,7 @@
 import { assert, describe, it } from "@effect/vitest"
 import { HttpApi } from "effect/http-api"
 import { Api, PublicApi } from "../../src/Api.ts"
-import { makePipelineEndpoint, matchWithContract } from "../../src/http/RequestPipeline.ts"
+import { makePipelineEndpoint, matchEndpointsWithContract } from "../../src/http/RequestPipeline.ts"
 import { NoParameters } from "../../src/rules/Filters.ts"
 import { InternalError } from "../../src/rules/Errors.ts"
 
@@ -24,18 +24,18 @@ describe("The service", () => {
   it("starts if each endpoint of the contract is served (§4, D30)", () => {
     const paths = listPaths()
     assert.includeMembers(paths, ["/news", "/usage/daily", "/account"])
-    const matched = matchWithContract(paths.map(makeEndpoint))
+    const matched = matchEndpointsWithContract(paths.map(makeEndpoint))
     assert.deepStrictEqual(matched.map(({ declared }) => declared.endpoint.path), paths.map((path) => `/v1${path}`))
     for (const { declared, endpoint } of matched) assert.strictEqual(`/v1${endpoint.path}`, declared.endpoint.path)
   })
 
   it("does not start if nothing serves an endpoint of the contract (§4, D30)", () => {
     const served = listPaths().filter((path) => path !== "/news").map(makeEndpoint)
-    assert.throws(() => matchWithContract(served), "Nothing serves the endpoint /v1/news")
+    assert.throws(() => matchEndpointsWithContract(served), "Nothing serves the endpoint /v1/news")
   })
 
   it("does not start if it serves an endpoint that the contract lacks (§4, D30)", () => {
     const served = [...listPaths(), "/undeclared"].map(makeEndpoint)
-    assert.throws(() => matchWithContract(served), "The contract has no endpoint /v1/undeclared")
+    assert.throws(() => matchEndpointsWithContract(served), "The contract has no endpoint /v1/undeclared")
   })
 })

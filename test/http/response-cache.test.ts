@@ -8,12 +8,12 @@ import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { computeEtag } from "../../src/http/ConditionalRequests.ts"
 import { makeRequestContext } from "../../src/http/RequestContext.ts"
 import { makeResponseStore } from "../../src/http/ResponseCache.ts"
-import { buildUrl, documentedDatasetEndpoints, requiredQuery } from "../support/DocumentedEndpoints.ts"
+import { buildUrl, documentedDatasetEndpoints, makeRequiredQuery } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 
-const { startInstance, requestOverWire } = ServiceInstances
+const { startServiceInstance, requestOverWire } = ServiceInstances
 
 const target = "/v1/news"
 
@@ -78,7 +78,7 @@ layer(Layer.empty)("A stored response", (it) => {
 })
 
 const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
-  Layer.provideMerge(ServiceInstances.databaseWithKeys),
+  Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
 )
 
 /** Headers with a new value in every response. */
@@ -90,7 +90,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The respon
       const { ultimate } = yield* TestKeys
       const metrics = yield* chooseFreePort
       const port = yield* Effect.provideService(
-        startInstance({ METRICS_PORT: String(metrics) }),
+        startServiceInstance({ METRICS_PORT: String(metrics) }),
         Metric.MetricRegistry,
         new Map(),
       )
@@ -103,7 +103,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The respon
         const { parameters, path } = endpoint
         const isList = parameters.some(({ name }) => name === "limit")
         const symbols = parameters.find(({ name }) => name === "ticker")?.kind === "tickers" ? "T7,T8,@@" : "O7"
-        const query = [...requiredQuery(endpoint, "ticker"), ["ticker", symbols] as const]
+        const query = [...makeRequiredQuery(endpoint, "ticker"), ["ticker", symbols] as const]
         for (const format of isList ? ["json", "csv", "ndjson"] : ["json"]) {
           for (const encoding of ["identity", "gzip"]) {
             const requestUrl = buildUrl(path, [

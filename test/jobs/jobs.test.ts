@@ -20,8 +20,8 @@ import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { HealthProbe } from "../../src/db/health/HealthProbe.ts"
 import type { Job, JobLease } from "../../src/jobs/Job.ts"
-import { makeLeaseStatements } from "../../src/jobs/JobLease.ts"
-import { computeJobRetryDelay, jobsLayer } from "../../src/jobs/JobRunner.ts"
+import { makeJobLeaseStatements } from "../../src/jobs/JobLease.ts"
+import { computeJobRetryDelay, jobRunnerLayer } from "../../src/jobs/JobRunner.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
 
@@ -79,7 +79,7 @@ const startWorker = Effect.fnUntraced(function* (
   }
   const scope = yield* Effect.acquireRelease(Scope.make(), (scope) => Scope.close(scope, Exit.void))
   yield* Layer.buildWithScope(
-    Layer.fresh(jobsLayer([job])).pipe(
+    Layer.fresh(jobRunnerLayer([job])).pipe(
       Layer.provide(Layer.fresh(HealthProbe.layer)),
       Layer.provide(databaseClientLayer({ url: Redacted.make(url.href), applicationName: name })),
       Layer.provide(Logger.layer([])),
@@ -197,7 +197,7 @@ layer(base, { excludeTestServices: true, timeout: "90 seconds" })("A background 
   it.effect("has one lease holder among many processes, and the holder condition is true only for that process (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const competitors = Array.from({ length: 20 }, () => makeLeaseStatements(sql, crypto.randomUUID()))
+      const competitors = Array.from({ length: 20 }, () => makeJobLeaseStatements(sql, crypto.randomUUID()))
       yield* Effect.forEach(competitors, ({ declare }) => declare(["raced"]), { concurrency: "unbounded" })
       const taken = yield* Effect.forEach(competitors, ({ take }) => take(["raced", "unknown"]), {
         concurrency: "unbounded",

@@ -2,7 +2,7 @@
 import { cp, mkdir, symlink, writeFile } from "node:fs/promises"
 import { join } from "node:path"
 import { atomContentType } from "../../src/changelog/Api.ts"
-import { findingsOf, type Judge, judgesFolder, type Target } from "./Judge.ts"
+import { type Judge, type JudgedService, judgesFolder, runForFindings } from "./Judge.ts"
 
 const projectRoot = join(judgesFolder, "../..")
 const programs = join(judgesFolder, "programs")
@@ -27,7 +27,7 @@ const runSteps = async (steps: ReadonlyArray<() => Promise<ReadonlyArray<string>
   return []
 }
 
-const checkTypeScript = async ({ documentFile, folder, key, origin }: Target) => {
+const checkTypeScript = async ({ documentFile, folder, key, origin }: JudgedService) => {
   const cwd = join(folder, "typescript")
   await mkdir(cwd)
   await symlink(join(judgesFolder, "node_modules"), join(cwd, "node_modules"))
@@ -36,18 +36,18 @@ const checkTypeScript = async ({ documentFile, folder, key, origin }: Target) =>
   await writeFile(join(cwd, "tsconfig.json"), JSON.stringify({ compilerOptions, include: ["*.ts", "generated"] }))
   const env = { TICKERLINE_URL: origin, TICKERLINE_KEY: key }
   return await runSteps([
-    () => findingsOf("openapi-typescript", [documentFile, "--output", "generated/openapi-typescript.ts"], { cwd }),
-    () => findingsOf("openapi-ts", ["--input", documentFile, "--output", "generated/hey-api", "--silent"], { cwd }),
-    () => findingsOf(join(projectRoot, "node_modules/.bin/tsc"), [], { cwd }),
-    () => findingsOf("node", ["compiled/openapi-typescript.js"], { cwd, env }),
-    () => findingsOf("node", ["compiled/hey-api.js"], { cwd, env }),
+    () => runForFindings("openapi-typescript", [documentFile, "--output", "generated/openapi-typescript.ts"], { cwd }),
+    () => runForFindings("openapi-ts", ["--input", documentFile, "--output", "generated/hey-api", "--silent"], { cwd }),
+    () => runForFindings(join(projectRoot, "node_modules/.bin/tsc"), [], { cwd }),
+    () => runForFindings("node", ["compiled/openapi-typescript.js"], { cwd, env }),
+    () => runForFindings("node", ["compiled/hey-api.js"], { cwd, env }),
   ])
 }
 
 /** The generator does not know the content type of the changelog feed, so it treats the feed as text. */
 const pythonConfiguration = { content_type_overrides: { [atomContentType]: "text/plain" } }
 
-const checkPython = async ({ documentFile, folder, key, origin }: Target) => {
+const checkPython = async ({ documentFile, folder, key, origin }: JudgedService) => {
   const cwd = join(folder, "python")
   await mkdir(cwd)
   await writeFile(join(cwd, "configuration.json"), JSON.stringify(pythonConfiguration))
@@ -55,8 +55,8 @@ const checkPython = async ({ documentFile, folder, key, origin }: Target) => {
   const args = ["generate", "--path", documentFile, ...output, "--config", "configuration.json", "--fail-on-warning"]
   const env = { TICKERLINE_URL: origin, TICKERLINE_KEY: key, PYTHONPATH: cwd }
   return await runSteps([
-    () => findingsOf("openapi-python-client", args, { cwd }),
-    () => findingsOf("python", [join(programs, "openapi_python_client.py")], { cwd, env }),
+    () => runForFindings("openapi-python-client", args, { cwd }),
+    () => runForFindings("python", [join(programs, "openapi_python_client.py")], { cwd, env }),
   ])
 }
 

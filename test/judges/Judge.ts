@@ -7,7 +7,7 @@ import { fileURLToPath } from "node:url"
 export const judgesFolder = fileURLToPath(new URL(".", import.meta.url))
 
 /** The service that all judges test. */
-export interface Target {
+export interface JudgedService {
   /** Such as `http://127.0.0.1:8080`. */
   readonly origin: string
   readonly key: string
@@ -28,7 +28,7 @@ export interface Judge {
   /** Programs that must be installed. */
   readonly programs: ReadonlyArray<string>
   /** Resolves to what is wrong with the service; empty if nothing is. Rejects if the tools do not work. */
-  readonly run: (target: Target) => Promise<ReadonlyArray<string>>
+  readonly run: (target: JudgedService) => Promise<ReadonlyArray<string>>
 }
 
 /** Folders of programs. The tools that `check` installs come first. */
@@ -82,13 +82,13 @@ export const runProgram = (program: string, args: ReadonlyArray<string>, options
   startProgram(program, args, options).ended
 
 /** Runs a program. Unless it exits with 0, its output is returned as a finding. */
-export const findingsOf = async (program: string, args: ReadonlyArray<string>, options?: ProgramOptions) => {
+export const runForFindings = async (program: string, args: ReadonlyArray<string>, options?: ProgramOptions) => {
   const { code, output } = await runProgram(program, args, options)
   return code === 0 ? [] : [`${program} ended with ${code}:\n${output}`]
 }
 
 /** Reads a value inside JSON by keys and indexes. */
-export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
+export const readJsonValue = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
   path.reduce<unknown>(
     (value, key) => typeof value === "object" && value !== null ? Reflect.get(value, key) : undefined,
     body,

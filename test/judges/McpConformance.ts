@@ -2,7 +2,7 @@
 import { globSync, readFileSync } from "node:fs"
 import { createServer, request } from "node:http"
 import { join } from "node:path"
-import { type Judge, runProgram, type Target } from "./Judge.ts"
+import { type Judge, type JudgedService, runProgram } from "./Judge.ts"
 
 /** The scenarios that apply. All others need tools, prompts or resources of a demonstration server, or a session. */
 const scenarios: Readonly<Record<string, ReadonlyArray<string>>> = {
@@ -36,7 +36,7 @@ const expectedFailures: Readonly<Record<string, string>> = {
 }
 
 /** Starts a proxy that adds the key to each request, because the suite sends none. */
-const startProxy = ({ allowedOrigin: { port }, key, origin }: Target) =>
+const startProxy = ({ allowedOrigin: { port }, key, origin }: JudgedService) =>
   new Promise<() => void>((resolve, reject) => {
     const server = createServer((incoming, outgoing) => {
       const forwarded = request(

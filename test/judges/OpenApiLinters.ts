@@ -1,8 +1,8 @@
 /** Redocly and Spectral with their recommended rules, on the OpenAPI document (§4.5). */
-import { findingsOf, type Judge, judgesFolder } from "./Judge.ts"
+import { type Judge, judgesFolder, runForFindings } from "./Judge.ts"
 
 export const openApiLinters: Judge = {
   name: "openapi-linters",
   programs: ["node"],
-  run: ({ documentFile }) => findingsOf("node", ["openapi-linters.js", documentFile], { cwd: judgesFolder }),
+  run: ({ documentFile }) => runForFindings("node", ["openapi-linters.js", documentFile], { cwd: judgesFolder }),
 }

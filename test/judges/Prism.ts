@@ -4,7 +4,7 @@ import { toEndpointName } from "../../src/client/EndpointTypes.ts"
 import { createClient, TickerlineError } from "../../src/client/PromiseClient.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { eventStreamContentType } from "../../src/rules/EventStreamFormat.ts"
-import { type Judge, startProgram, type Target, valueAt } from "./Judge.ts"
+import { type Judge, type JudgedService, readJsonValue, startProgram } from "./Judge.ts"
 
 interface PlannedRequest {
   readonly path: string
@@ -12,35 +12,35 @@ interface PlannedRequest {
   readonly status: number
 }
 
-const parametersOf = (operation: unknown) => Array.from(Object.values(Object(valueAt(operation, "parameters"))))
+const parametersOf = (operation: unknown) => Array.from(Object.values(Object(readJsonValue(operation, "parameters"))))
 
 /** Returns a query with the example or first allowed value of each required parameter. */
 const makeMinimalQuery = (operation: unknown) =>
   new URLSearchParams(
-    parametersOf(operation).filter((parameter) => valueAt(parameter, "required") === true).map((parameter) => {
-      const schema = valueAt(parameter, "schema")
-      const value = valueAt(schema, "examples", 0) ?? valueAt(schema, "enum", 0)
-      return [String(valueAt(parameter, "name")), String(value)]
+    parametersOf(operation).filter((parameter) => readJsonValue(parameter, "required") === true).map((parameter) => {
+      const schema = readJsonValue(parameter, "schema")
+      const value = readJsonValue(schema, "examples", 0) ?? readJsonValue(schema, "enum", 0)
+      return [String(readJsonValue(parameter, "name")), String(value)]
     }),
   )
 
 /** Returns an operation's examples as requests, from their summaries. Examples of a 422 are not valid requests. */
 const listExamples = (path: string, operation: unknown): ReadonlyArray<PlannedRequest> =>
-  Object.entries(Object(valueAt(operation, "responses"))).flatMap(([code, response]) =>
-    Object.values(Object(valueAt(response, "content", "application/json", "examples"))).map((example) => ({
+  Object.entries(Object(readJsonValue(operation, "responses"))).flatMap(([code, response]) =>
+    Object.values(Object(readJsonValue(response, "content", "application/json", "examples"))).map((example) => ({
       path,
-      query: new URLSearchParams(String(valueAt(example, "summary")).split("?")[1] ?? ""),
+      query: new URLSearchParams(String(readJsonValue(example, "summary")).split("?")[1] ?? ""),
       status: Number(code),
     }))
   ).filter(({ status }) => status !== 422)
 
 /** Whether the operation is a stream. Prism waits for the end of a response, which streams do not have. */
 const isEndless = (operation: unknown) =>
-  valueAt(operation, "responses", "200", "content", eventStreamContentType) !== undefined
+  readJsonValue(operation, "responses", "200", "content", eventStreamContentType) !== undefined
 
 const listRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
-  Object.entries(Object(valueAt(document, "paths"))).flatMap(([path, item]) => {
-    const operation = valueAt(item, "get")
+  Object.entries(Object(readJsonValue(document, "paths"))).flatMap(([path, item]) => {
+    const operation = readJsonValue(item, "get")
     if (isEndless(operation)) return []
     const examples = listExamples(path, operation)
     const isExampleless = examples.every(({ status }) => status !== 200)
@@ -50,9 +50,9 @@ const listRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
 /** Returns the requests of each list in its text formats other than JSON. */
 const listFormatRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
   listRequests(document).filter(({ status }) => status === 200).flatMap(({ path, query, status }) => {
-    const parameters = parametersOf(valueAt(document, "paths", path, "get"))
-    const format = parameters.find((parameter) => valueAt(parameter, "name") === "format")
-    const formats = Object.values(Object(valueAt(format, "schema", "enum"))).map(String)
+    const parameters = parametersOf(readJsonValue(document, "paths", path, "get"))
+    const format = parameters.find((parameter) => readJsonValue(parameter, "name") === "format")
+    const formats = Object.values(Object(readJsonValue(format, "schema", "enum"))).map(String)
     return formats.filter((name) => name !== "json" && name !== "parquet").map((name) => ({
       path,
       query: new URLSearchParams([...query, ["format", name]]),
@@ -60,7 +60,7 @@ const listFormatRequests = (document: unknown): ReadonlyArray<PlannedRequest> =>
     }))
   })
 
-const startPrism = async ({ documentFile, origin }: Target) => {
+const startPrism = async ({ documentFile, origin }: JudgedService) => {
   const port = String(await Effect.runPromise(chooseFreePort))
   const prism = startProgram("prism", ["proxy", documentFile, origin, "--errors", "-p", port, "-v", "warn"])
   let early: string | undefined
@@ -109,7 +109,7 @@ export const prism: Judge = {
       const headers = { authorization: `Bearer ${target.key}` }
       const sendPlain = ({ path, query }: PlannedRequest) => recordingFetch(`${proxy.url}${path}?${query}`, { headers })
       const send = async (request: PlannedRequest) => {
-        const get = valueAt(client, toEndpointName(request.path), "get")
+        const get = readJsonValue(client, toEndpointName(request.path), "get")
         // The changelog feed is not JSON, so the client has no method for it.
         if (!isSend(get)) return await sendPlain(request)
         return await get(Object.fromEntries(request.query)).catch((error: unknown) => {

@@ -1,6 +1,6 @@
 /** Schemathesis with all checks on all operations, with a key and without one. */
 import { join } from "node:path"
-import { findingsOf, type Judge, judgesFolder } from "./Judge.ts"
+import { type Judge, judgesFolder, runForFindings } from "./Judge.ts"
 
 export const schemathesis: Judge = {
   name: "schemathesis",
@@ -10,7 +10,7 @@ export const schemathesis: Judge = {
     const configuration = join(judgesFolder, "schemathesis.toml")
     const depth = isFull ? ["--max-examples=100"] : ["--max-examples=10", "--generation-deterministic", "--no-shrink"]
     const run = (args: ReadonlyArray<string>) =>
-      findingsOf(
+      runForFindings(
         "schemathesis",
         ["--config-file", configuration, "run", `${origin}/v1/openapi.json`, "--no-color", ...depth, ...args],
         { cwd: folder, env: environment },

@@ -1,5 +1,5 @@
 /** Attacks with slow clients: meanwhile, another client must get responses, and the slow connections must be closed. */
-import { type Judge, runProgram, type Target } from "./Judge.ts"
+import { type Judge, type JudgedService, runProgram } from "./Judge.ts"
 
 /** Maximum duration of a request by another client, ms: half of the time after which slow requests are closed. */
 const maxDurationMillis = 5_000
@@ -27,7 +27,7 @@ const fullAttacks: ReadonlyArray<Attack> = [
 ]
 
 /** Requests a list until `isOver`. Returns the first wrong response. */
-const requestUntil = async ({ key, origin }: Target, isOver: () => boolean): Promise<string | undefined> => {
+const requestUntil = async ({ key, origin }: JudgedService, isOver: () => boolean): Promise<string | undefined> => {
   while (!isOver()) {
     const response = await fetch(`${origin}/v1/news?limit=1`, {
       headers: { authorization: `Bearer ${key}` },
@@ -41,7 +41,7 @@ const requestUntil = async ({ key, origin }: Target, isOver: () => boolean): Pro
   return undefined
 }
 
-const runAttack = async ({ args, end, name }: Attack, target: Target) => {
+const runAttack = async ({ args, end, name }: Attack, target: JudgedService) => {
   let isOver = false
   // The tool waits in a busy loop, so it runs at the lowest priority.
   const run = runProgram("nice", [

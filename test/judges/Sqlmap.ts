@@ -4,7 +4,7 @@ import { writeFile } from "node:fs/promises"
 import { createServer } from "node:http"
 import { join } from "node:path"
 import { DatabaseSync } from "node:sqlite"
-import { type Judge, runProgram, type Target } from "./Judge.ts"
+import { type Judge, type JudgedService, runProgram } from "./Judge.ts"
 
 /** Requests with symbols, words, a part of a text, an order and a number. */
 const requests = [
@@ -73,7 +73,7 @@ const scan = async ({ args, folder, urls }: Scan) => {
   return { injectable: rows.filter((row) => row.split(",")[2] !== ""), output }
 }
 
-const checkService = async ({ folder, isFull, key, origin }: Target) => {
+const checkService = async ({ folder, isFull, key, origin }: JudgedService) => {
   const urls = [...requests, ...(isFull ? fullRequests : [])].map((request) => origin + request)
   // T (time-based) is left out, because a busy machine makes any parameter look injectable.
   const depth = isFull ? ["--level=3", "--risk=2"] : ["--level=2", "--technique=BEUSQ"]
@@ -86,7 +86,7 @@ const checkService = async ({ folder, isFull, key, origin }: Target) => {
     : injectable.map((row) => `injectable: ${row}`)
 }
 
-const checkTool = async ({ folder }: Target) => {
+const checkTool = async ({ folder }: JudgedService) => {
   const { close, origin } = await startInjectableServer()
   try {
     const urls = [`${origin}/?name=Beyond`]

@@ -5,9 +5,9 @@ import { tmpdir } from "node:os"
 import { join } from "node:path"
 import { parseArgs } from "node:util"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { openHome, startOnRuntime } from "../support/RuntimeService.ts"
+import { openServiceHome, startServiceOnRuntime } from "../support/RuntimeService.ts"
 import { generatedClients } from "./GeneratedClients.ts"
-import { isInstalled, type Judge, type Target } from "./Judge.ts"
+import { isInstalled, type Judge, type JudgedService } from "./Judge.ts"
 import { mcpConformance } from "./McpConformance.ts"
 import { openApiLinters } from "./OpenApiLinters.ts"
 import { prism } from "./Prism.ts"
@@ -33,7 +33,7 @@ if (unknownName !== undefined) {
 const chosen = judges.filter(({ name }) => positionals.length === 0 || positionals.includes(name))
 
 /** Runs a judge, if its programs are installed. Returns its findings, or why it failed. */
-const runJudge = async ({ name, programs, run }: Judge, target: Target): Promise<ReadonlyArray<string>> => {
+const runJudge = async ({ name, programs, run }: Judge, target: JudgedService): Promise<ReadonlyArray<string>> => {
   const missing = programs.filter((program) => !isInstalled(program))
   if (missing.length > 0) {
     const problem = `not installed: ${missing.join(", ")}`
@@ -60,8 +60,8 @@ const limits = {
 const folder = await mkdtemp(join(tmpdir(), "tickerline-judges-"))
 const port = await Effect.runPromise(chooseFreePort)
 const allowedOrigin = { origin: `http://localhost:${port}`, port }
-const { close, home } = await openHome()
-const service = await startOnRuntime("node", home, { ...limits, CORS_ORIGINS: allowedOrigin.origin })
+const { close, home } = await openServiceHome()
+const service = await startServiceOnRuntime("node", home, { ...limits, CORS_ORIGINS: allowedOrigin.origin })
 try {
   const text = await fetch(`${service.origin}/v1/openapi.json`).then((response) => response.text())
   const documentFile = join(folder, "openapi.json")

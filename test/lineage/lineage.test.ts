@@ -8,12 +8,12 @@ import {
   type LineageLink,
   maxLineageLinks,
   resolveLineage,
-  resolveSymbol,
-  selectCandidate,
+  resolveLineageOfEvents,
+  selectLineageCandidate,
   type TickerChangeEvent,
   toCompanyLineage,
 } from "../../src/lineage/Lineage.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 type Events = ReadonlyArray<TickerChangeEvent>
 
@@ -40,20 +40,20 @@ const event = (
 const links = (events: Events): ReadonlyArray<LineageLink> =>
   events.map(({ effective_date, new_ticker, old_ticker }) => ({ old_ticker, new_ticker, effective_date }))
 
-const ask = ([first, ...others]: Events) => {
+const resolveEvents = ([first, ...others]: Events) => {
   if (first === undefined) throw new Error("a component has at least one event")
   return resolveLineage([first, ...others])
 }
 
 const resolved = (events: Events) => {
-  const answer = ask(events)
+  const answer = resolveEvents(events)
   if (Result.isFailure(answer)) throw new Error(`refused: ${answer.failure.reasons.join(", ")}`)
   const { current_ticker, history }: { current_ticker: string; history: ReadonlyArray<LineageLink> } = answer.success
   return { history, current_ticker }
 }
 
 const refused = (events: Events) => {
-  const answer = ask(events)
+  const answer = resolveEvents(events)
   if (Result.isSuccess(answer)) throw new Error(`resolved to ${answer.success.current_ticker}`)
   const candidates: ReadonlyArray<
     Omit<LineageCandidate, "history"> & { readonly history: ReadonlyArray<LineageLink> }
@@ -62,7 +62,7 @@ const refused = (events: Events) => {
 }
 
 const reasonsOf = (events: Events): ReadonlyArray<Reason> => {
-  const answer = ask(events)
+  const answer = resolveEvents(events)
   return Result.isFailure(answer) ? answer.failure.reasons : []
 }
 
@@ -249,7 +249,7 @@ const firstDate = ({ history }: { readonly history: ReadonlyArray<LineageLink> }
 /** Describes what is wrong with the result for a component. Empty if it is correct. */
 const findProblems = (events: Events): ReadonlyArray<string> => {
   const { may, must } = expectedReasons(events)
-  const answer = ask(events)
+  const answer = resolveEvents(events)
   if (Result.isSuccess(answer)) {
     const right = dateOrders(events)[0] ?? []
     return [
@@ -318,8 +318,8 @@ describe("resolveLineage (D20)", () => {
   }, { arbitrary: { runs: 300 } })
 
   it.prop("finds the same conflict for any order of the events (D21)", [arbitraryEvents, keys], ([events, order]) => {
-    assert.deepStrictEqual(ask(shuffled(events, order)), ask(events))
-  }, { arbitrary: { runs: inputs(1000) } })
+    assert.deepStrictEqual(resolveEvents(shuffled(events, order)), resolveEvents(events))
+  }, { arbitrary: { runs: getInputCount(1000) } })
 
   it("accepts one event (§2.2)", () => {
     assert.deepStrictEqual(resolved([event("FB", "META", "2022-06-09", "0001326801", "Meta")]), {
@@ -419,7 +419,7 @@ describe("the events of a conflict (D21)", () => {
     "are listed once each, by date, and each reason has an event that contributes to it (D21)",
     [arbitraryEvents, keys],
     ([events, order]) => {
-      const answer = ask(shuffled(events, order))
+      const answer = resolveEvents(shuffled(events, order))
       if (Result.isSuccess(answer)) return
       const { event_count, events: shown, reasons } = answer.failure
       assert.strictEqual(event_count, events.length)
@@ -448,7 +448,7 @@ describe("the events of a conflict (D21)", () => {
         )
       }
     },
-    { arbitrary: { runs: inputs(1000) } },
+    { arbitrary: { runs: getInputCount(1000) } },
   )
 
   it.prop("have max_hops_exceeded from the thirteenth link of a long chain on (D21)", [chain(13, 23)], ([events]) => {
@@ -600,7 +600,7 @@ describe("an independent implementation agrees (D21)", () => {
         checkedCount += 1
         const found = findProblems(component)
         if (found.length > 0 && wrong.length < 3) wrong.push({ component, found })
-        const answer = ask(component)
+        const answer = resolveEvents(component)
         const kind = Result.isSuccess(answer)
           ? "chain"
           : `${answer.failure.reasons.join(" ")} ${answer.failure.candidates.length}`
@@ -627,11 +627,11 @@ describe("an independent implementation agrees (D21)", () => {
 
   it.prop("on random sets of events over few symbols, dates and CIKs (D21)", [arbitraryEvents], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(findProblems), [])
-  }, { arbitrary: { runs: inputs(4000) } })
+  }, { arbitrary: { runs: getInputCount(4000) } })
 
   it.prop("on chains of about twelve links with up to three corrupted events (D21)", [corruptedChain], ([events]) => {
     assert.deepStrictEqual(components(events).flatMap(findProblems), [])
-  }, { arbitrary: { runs: inputs(1000) } })
+  }, { arbitrary: { runs: getInputCount(1000) } })
 })
 
 describe("each component of the sample data (D20, D21)", () => {
@@ -668,7 +668,7 @@ describe("each component of the sample data (D20, D21)", () => {
     assert.isAbove(all.length, 100)
     for (const component of all) {
       assert.deepStrictEqual(findProblems(component), [], component[0]?.old_ticker)
-      assert.deepStrictEqual(ask(component.toReversed()), ask(component), component[0]?.old_ticker)
+      assert.deepStrictEqual(resolveEvents(component.toReversed()), resolveEvents(component), component[0]?.old_ticker)
     }
   })
 
@@ -691,7 +691,7 @@ describe("each component of the sample data (D20, D21)", () => {
   ]
   it.each(examples)("of %s resolves to %s (D21)", (ticker, expected) => {
     const own = all.find((component) => component.some((one) => [one.old_ticker, one.new_ticker].includes(ticker)))
-    const answer = Result.match(ask(own ?? []), {
+    const answer = Result.match(resolveEvents(own ?? []), {
       onSuccess: ({ history }) => [history[0]?.old_ticker, ...history.map((link) => link.new_ticker)].join(" "),
       onFailure: ({ candidates, reasons }) =>
         [`${reasons.join(", ")}:`, ...candidates.map(({ current_ticker }) => current_ticker)].join(" "),
@@ -705,7 +705,7 @@ describe("selectCandidate (D35)", () => {
   const facebook = event("FB", "META", "2022-06-09", "0001326801", "Meta Platforms")
 
   const select = (events: Events, cik: string) =>
-    Result.match(selectCandidate(resolveSymbol(events), cik), {
+    Result.match(selectLineageCandidate(resolveLineageOfEvents(events), cik), {
       onSuccess: ({ current_ticker }): unknown => current_ticker,
       onFailure: (failure) =>
         "reasons" in failure ? failure.reasons : { candidates: failure.candidates.map((candidate) => candidate.cik) },
@@ -735,7 +735,8 @@ describe("selectCandidate (D35)", () => {
 })
 
 describe("toCompanyLineage (D20)", () => {
-  const lineage = (...events: Events) => Result.map(resolveSymbol(events), (chain) => chain && toCompanyLineage(chain))
+  const lineage = (...events: Events) =>
+    Result.map(resolveLineageOfEvents(events), (chain) => chain && toCompanyLineage(chain))
 
   it("ends each period on the first day of the next symbol (D20)", () => {
     const events = [event("A", "B", "2001-01-01"), event("B", "C", "2002-02-02")]

@@ -8,13 +8,13 @@ import { ScreenerQuery, ScreenerRow } from "../../src/v1/screener/Api.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import { buildUrl, documentedEndpoints } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
-import { chooseValue, makeChooser } from "../support/RandomChoices.ts"
+import { chooseParameterValue, makeRandomChooser } from "../support/RandomChoices.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import { TestKeys } from "../support/Service.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(1_500)).pipe(
-  Layer.provideMerge(ServiceInstances.databaseWithKeys),
+  Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
 )
 
 const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "limit"))
@@ -27,8 +27,8 @@ const past: Readonly<Record<string, string>> = {
 
 /** Returns the URL of a random request to a list. Requests with the same `shape` have the same parameters. */
 const makeRequest = (shape: number, seed: number) => {
-  const chooseShape = makeChooser(shape)
-  const choose = makeChooser(seed)
+  const chooseShape = makeRandomChooser(shape)
+  const choose = makeRandomChooser(seed)
   const [first, ...rest] = lists
   assert.isDefined(first)
   const { parameters, path } = chooseShape([first, ...rest])
@@ -40,7 +40,7 @@ const makeRequest = (shape: number, seed: number) => {
     if (!isSent) return []
     return [[
       name,
-      name === "status_code" ? choose(["200", "200,404"]) : chooseValue(parameter, chooseShape, choose),
+      name === "status_code" ? choose(["200", "200,404"]) : chooseParameterValue(parameter, chooseShape, choose),
     ]] as const
   })
   const paging = chooseShape<ReadonlyArray<readonly [string, string]>>([
@@ -58,7 +58,7 @@ const makeRequest = (shape: number, seed: number) => {
 
 const fillUsage = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
-  const { account_id, key_id } = yield* CustomerUsage.findKeyIds(key)
+  const { account_id, key_id } = yield* CustomerUsage.findAccountAndKeyIds(key)
   yield* sql`select create_usage_partition(timestamptz '2024-05-05')`
   yield* sql`
     insert into usage
@@ -76,8 +76,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
       yield* fillUsage(ultimate)
       const settings = { CACHE_MEGABYTES: "0", USAGE_RETENTION: "100000 days" }
       const [port, otherPort] = [
-        yield* ServiceInstances.startInstance(settings),
-        yield* ServiceInstances.startInstance(settings),
+        yield* ServiceInstances.startServiceInstance(settings),
+        yield* ServiceInstances.startServiceInstance(settings),
       ]
       const request = (at: number, url: string) =>
         Effect.map(ServiceInstances.requestOverWire(at, url, ultimate), ({ status, text }) => ({
@@ -85,7 +85,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("Compiled 
           text: text.replace(/"(last_used_at|request_id)":"[^"]+"/g, ""),
         }))
       let withRows = 0
-      const count = inputs(400)
+      const count = getInputCount(400)
       for (let shape = 1; shape <= count; shape += 1) {
         const url = makeRequest(shape, shape + 1_000_000)
         yield* request(port, makeRequest(shape, shape + 2_000_000))

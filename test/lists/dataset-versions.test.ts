@@ -8,7 +8,7 @@ import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 import { skipUnlessThorough } from "../support/Thoroughness.ts"
 
-const { startInstance, requestOverWire } = ServiceInstances
+const { startServiceInstance, requestOverWire } = ServiceInstances
 
 /** Waits for a second, after which every earlier write must be known, and returns the version of the tables. */
 const version = Effect.fnUntraced(function* (...tables: ReadonlyArray<string>) {
@@ -29,7 +29,7 @@ const event = {
 
 const versions = Layer.provide(DatasetVersions.layer, ReadRouter.layer)
 
-layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
+layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeysLayer), {
   excludeTestServices: true,
   timeout: "120 seconds",
 })(
@@ -164,7 +164,7 @@ layer(Layer.provideMerge(versions, ServiceInstances.databaseWithKeys), {
   },
 )
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "120 seconds" })(
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "120 seconds" })(
   "Two instances",
   (it) => {
     it.effect("return no result that is older than a second, even during random writes (D17)", () =>
@@ -172,7 +172,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         yield* skipUnlessThorough
         const sql = yield* SqlClient.SqlClient
         const { basic } = yield* Service.TestKeys
-        const ports = [yield* startInstance(), yield* startInstance()]
+        const ports = [yield* startServiceInstance(), yield* startServiceInstance()]
         const tickers = ["AA", "BB", "CC"]
         /** The committed prices of each ticker, with the times of their commits. */
         const commits = new Map(tickers.map((ticker) => [ticker, [{ price: 0, at: performance.now() }]]))

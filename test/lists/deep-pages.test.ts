@@ -53,7 +53,7 @@ layer(service, { excludeTestServices: true })("Deep pages", (it) => {
   const page = Effect.fnUntraced(function* (path: string, key: string) {
     const { body, status, text } = yield* requestJson(path, { key })
     assert.strictEqual(status, 200, text)
-    return { rows: ListClients.resultRows(body), more: at(body, "has_more") }
+    return { rows: ListClients.getResultRows(body), more: at(body, "has_more") }
   })
 
   /** Compares deep pages of several sizes, up to the last one, with the expected rows of the complete list. */

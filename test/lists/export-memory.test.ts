@@ -9,7 +9,7 @@ import * as Downloads from "../support/Downloads.ts"
 import { readGroupSizes } from "../support/ParquetFiles.ts"
 import { commandFile, startProgram, waitForOutput } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
-import { poolableClient } from "../support/PoolerMode.ts"
+import { makePoolableClientLayer } from "../support/PoolerMode.ts"
 
 // @module-tag slow
 
@@ -36,7 +36,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
   it.effect("keeps one chunk or row group of a 200 MB export in memory, even if the client pauses (RELIABILITY.md)", () =>
     Effect.gen(function* () {
       const url = yield* Service.copyMigratedDatabase
-      const context = yield* Layer.build(poolableClient({ url, applicationName: "tickerline-test" }))
+      const context = yield* Layer.build(makePoolableClientLayer({ url, applicationName: "tickerline-test" }))
       const key = yield* Effect.provide(Service.ensureAccountWithKey("memory", "basic"), context)
       const waiting = Effect.provide(isWaiting, context)
       const sql = yield* Effect.provide(SqlClient.SqlClient, context)
@@ -53,7 +53,7 @@ layer(Layer.merge(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: 
       )
       yield* waitForOutput(running, /keys create/)
       const before = peak(running.child.pid)
-      const response = yield* Downloads.beginDownload(port, "/v1/news?format=ndjson&limit=all", key)
+      const response = yield* Downloads.startPausedDownload(port, "/v1/news?format=ndjson&limit=all", key)
       assert.strictEqual(response.headers["x-row-count"], String(rows))
       yield* Effect.repeat(waiting, { until: (is) => is, schedule: Schedule.spaced("50 millis") }).pipe(
         Effect.timeout("30 seconds"),

@@ -12,7 +12,7 @@ import * as Service from "../support/Service.ts"
 
 // @module-tag slow
 
-const { startInstance, requestOverWire } = ServiceInstances
+const { startServiceInstance, requestOverWire } = ServiceInstances
 
 const rows = 1_000
 
@@ -30,9 +30,9 @@ const insertNews = (length: number) =>
 class SharedPort extends Context.Service<SharedPort, number>()("test/SharedPort") {}
 
 const filled = (length: number) =>
-  Layer.effect(SharedPort, startInstance()).pipe(
+  Layer.effect(SharedPort, startServiceInstance()).pipe(
     Layer.provideMerge(Layer.effectDiscard(insertNews(length))),
-    Layer.provideMerge(ServiceInstances.databaseWithKeys),
+    Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
   )
 
 const path = "/v1/news?limit=all&format=csv"
@@ -93,7 +93,7 @@ layer(filled(2_000), { excludeTestServices: true, timeout: "120 seconds" })("An 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { key } = yield* CustomerUsage.createCustomer("long")
-      const port = yield* Effect.provideService(startInstance(), ExportReadTimeout, Duration.millis(500))
+      const port = yield* Effect.provideService(startServiceInstance(), ExportReadTimeout, Duration.millis(500))
       yield* sql`alter table news rename to those`
       yield* sql`create view news as select those.* from pg_sleep(60) as slept, those`
       yield* Effect.addFinalizer(() =>
@@ -255,7 +255,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const { key } = yield* CustomerUsage.createCustomer("gone")
         const port = yield* SharedPort
         yield* Effect.scoped(
-          Effect.andThen(Downloads.beginDownload(port, path, key), until(cursors, (count) => count > 0)),
+          Effect.andThen(Downloads.startPausedDownload(port, path, key), until(cursors, (count) => count > 0)),
         )
         yield* until(cursors, (count) => count === 0)
         const [usage, ...more] = yield* recorded(port, key, 1)
@@ -273,7 +273,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const sql = yield* SqlClient.SqlClient
         const { key } = yield* CustomerUsage.createCustomer("cut")
         const port = yield* SharedPort
-        const response = yield* Downloads.beginDownload(port, path, key)
+        const response = yield* Downloads.startPausedDownload(port, path, key)
         yield* sql`select pg_terminate_backend(pid) from pg_stat_activity where query ~ 'from export' and pid <> pg_backend_pid()`
         assert.isFalse(yield* Downloads.finishDownload(response))
         assert.deepStrictEqual(response.trailers, {})
@@ -285,7 +285,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
 
     it.effect("is refused with 503 if the account already has two in progress, or the service four (§7.2)", () =>
       Effect.gen(function* () {
-        const port = yield* startInstance({ DATABASE_POOL_TIMEOUT: "300 millis" })
+        const port = yield* startServiceInstance({ DATABASE_POOL_TIMEOUT: "300 millis" })
         const [one, two, three] = yield* Effect.forEach(
           ["one", "two", "three"],
           (name) => Effect.map(CustomerUsage.createCustomer(`at once ${name}`), ({ key }) => key),
@@ -301,9 +301,15 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
           assert.strictEqual(headers["retry-after"], "5")
         })
         yield* Effect.scoped(Effect.gen(function* () {
-          yield* Effect.all([Downloads.beginDownload(port, path, one), Downloads.beginDownload(port, path, one)])
+          yield* Effect.all([
+            Downloads.startPausedDownload(port, path, one),
+            Downloads.startPausedDownload(port, path, one),
+          ])
           yield* refusal(one, /This account already has 2 exports in progress.*pages/)
-          yield* Effect.all([Downloads.beginDownload(port, path, two), Downloads.beginDownload(port, path, two)])
+          yield* Effect.all([
+            Downloads.startPausedDownload(port, path, two),
+            Downloads.startPausedDownload(port, path, two),
+          ])
           yield* refusal(three, /The service already has 4 exports in progress/)
           const pages = yield* Effect.forEach(
             Array.from({ length: 20 }, (_, at) => `/v1/screener?page=${at + 1}`),
@@ -323,7 +329,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
         const port = yield* SharedPort
         const exportPath = "/v1/news?limit=all&format=ndjson"
         yield* Effect.addFinalizer(() => Effect.orDie(Effect.andThen(sql`truncate news`, insertNews(largeText))))
-        const response = yield* Downloads.beginDownload(port, exportPath, ultimate)
+        const response = yield* Downloads.startPausedDownload(port, exportPath, ultimate)
         const chunks: Array<Buffer> = []
         response.on("data", (chunk: Buffer) => chunks.push(chunk)).pause()
         // The test gets an exclusive lock immediately, which shows that the export holds no lock.
@@ -337,7 +343,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
       Effect.gen(function* () {
         const sql = yield* SqlClient.SqlClient
         const { ultimate } = yield* Service.TestKeys
-        const port = yield* startInstance({ WHOLE_LISTS: "1" })
+        const port = yield* startServiceInstance({ WHOLE_LISTS: "1" })
         /** Reads the state and last statement of each database session that an export holds. */
         const sessions = Effect.map(
           sql<{ readonly query: string; readonly state: string }>`
@@ -354,7 +360,7 @@ layer(filled(largeText), { excludeTestServices: true, timeout: "120 seconds" })(
           return yield* Effect.never
         })))
         yield* Deferred.await(held)
-        const taking = yield* Effect.forkScoped(Downloads.beginDownload(port, path, ultimate))
+        const taking = yield* Effect.forkScoped(Downloads.startPausedDownload(port, path, ultimate))
         yield* until(sessions, (found) => found.length > 0)
         // Waits until the first attempt has failed and the second one has begun.
         yield* until(sessions, (found) => found.every((one) => !one.startsWith("active")))

@@ -8,9 +8,9 @@ import { SqlClient } from "effect/sql"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { documentedDatasetEndpoints, valueAt } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
-import { type Chooser, makeChooser } from "../support/RandomChoices.ts"
+import { makeRandomChooser, type RandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 const symbols = ["SA", "SB", "SC", "SD", "SE", "SF", "SG", "SH"] as const
 
@@ -97,12 +97,12 @@ interface Company {
   readonly periods: ReadonlyArray<Period>
 }
 
-const pickSome = <A>(choose: Chooser, items: ReadonlyArray<A>, count: number) =>
+const pickSome = <A>(choose: RandomChooser, items: ReadonlyArray<A>, count: number) =>
   items.map((item, index) => ({ item, key: choose([0, 1, 2, 3, 4, 5, 6, 7, 8, 9]) * 100 + index }))
     .toSorted((left, right) => left.key - right.key).slice(0, count).map(({ item }) => item)
 
 /** Makes a company with up to five symbols. Its current symbol may be the same as its first. */
-const makeCompany = (choose: Chooser, cik: string, available: ReadonlyArray<string>): Company => {
+const makeCompany = (choose: RandomChooser, cik: string, available: ReadonlyArray<string>): Company => {
   const chosen = pickSome(choose, available, choose([1, 2, 3, 3, 4, 5]))
   const [former = ""] = chosen
   const used = chosen.length > 2 && choose([true, false, false]) ? [...chosen.slice(0, -1), former] : chosen
@@ -216,7 +216,7 @@ const expectRows = Effect.fnUntraced(function* (path: string, filters: string, c
 
 /** Makes a random case: companies, the symbols by which they are requested, and a filter. */
 const makeCase = (seed: number, path: string) => {
-  const choose = makeChooser(seed)
+  const choose = makeRandomChooser(seed)
   const first = makeCompany(choose, "0000000001", symbols)
   // The second company either shares symbols with the first, so that both are candidates, or has other symbols.
   const isRecycled = choose([true, false]) && first.periods.length > 1
@@ -251,7 +251,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
     ({ index, path }) =>
       Effect.gen(function* () {
         let compared = 0
-        const count = inputs(8)
+        const count = getInputCount(8)
         for (let seed = 1; seed <= count; seed += 1) {
           const { companies, entries, filters, limit, requested } = makeCase(seed * 1000 + index, path)
           yield* storeCompanies(companies)
@@ -271,8 +271,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
 
   it.effect("has the same pages, export, estimate and header for any symbol of a chain (D35)", () =>
     Effect.gen(function* () {
-      for (let seed = 1; seed <= inputs(4); seed += 1) {
-        const company = makeCompany(makeChooser(seed), "0000000001", symbols)
+      for (let seed = 1; seed <= getInputCount(4); seed += 1) {
+        const company = makeCompany(makeRandomChooser(seed), "0000000001", symbols)
         yield* storeCompanies([company])
         for (const path of paths.filter((_, index) => index % 4 === seed % 4)) {
           const answers = yield* Effect.forEach(
@@ -304,7 +304,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
       const filings = yield* sql<{ readonly ticker: string; readonly filed_at: string }>`
         select ticker, filed_at::text from ownership order by ticker, filed_at desc
       `
-      for (let seed = 1; seed <= inputs(25); seed += 1) {
+      for (let seed = 1; seed <= getInputCount(25); seed += 1) {
         const { companies, entries, limit, requested } = makeCase(seed, "/v1/ownership")
         yield* storeCompanies(companies)
         const seen = new Set<string>()
@@ -332,7 +332,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("A list th
   it.effect("returns the newest row of each period from /v1/historical-float-pro?latest=true (D33, D35)", () =>
     Effect.gen(function* () {
       const path = "/v1/historical-float-pro"
-      for (let seed = 1; seed <= inputs(25); seed += 1) {
+      for (let seed = 1; seed <= getInputCount(25); seed += 1) {
         const { companies, entries, filters, limit, requested } = makeCase(seed, path)
         yield* storeCompanies(companies)
         const all = yield* expectRows(path, filters, requested)

@@ -9,15 +9,15 @@ import {
   documentedDatasetEndpoints,
   type DocumentedEndpoint,
   documentedEndpoints,
+  makeRequiredQuery,
   type ParameterKind,
-  requiredQuery,
   valueAt,
 } from "../support/DocumentedEndpoints.ts"
 import type { DocumentedParameter } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
-import { someOf } from "../support/Thoroughness.ts"
+import { sampleUnlessThorough } from "../support/Thoroughness.ts"
 
 /** A marker in every hostile input. It may occur in the parameters of a statement, but never in its SQL. */
 const mark = "zq7"
@@ -95,7 +95,7 @@ const typedCases = documentedEndpoints.flatMap((endpoint) =>
 
 /** Returns hostile values for a parameter. Each text is for every second parameter, so each is sent to half of them. */
 const valuesFor = (parameter: DocumentedParameter, index: number) =>
-  someOf(
+  sampleUnlessThorough(
     [...hostile.filter((_, at) => at % 2 === index % 2), ...disguised(parameter)],
     6,
     index,
@@ -103,7 +103,7 @@ const valuesFor = (parameter: DocumentedParameter, index: number) =>
 
 /** Returns the required parameters of the endpoint, except `parameters`. */
 const requiredExcept = (endpoint: DocumentedEndpoint, parameters: ReadonlyArray<DocumentedParameter>) =>
-  requiredQuery(endpoint).filter(([required]) => parameters.every(({ name }) => name !== required))
+  makeRequiredQuery(endpoint).filter(([required]) => parameters.every(({ name }) => name !== required))
 
 /** Returns the query of request number `at`: each parameter has its value with this index, starting over at the end. */
 const queryAt = (
@@ -192,7 +192,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     ({ endpoint, index, parameter }) =>
       Effect.gen(function* () {
         const values = valuesFor(parameter, index)
-        const rest = requiredQuery(endpoint, parameter.name)
+        const rest = makeRequiredQuery(endpoint, parameter.name)
         const sent = yield* sendAll(
           endpoint,
           values.map((value) => buildUrl(endpoint.path, [...rest, [parameter.name, value]])),
@@ -230,8 +230,8 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     (endpoint) =>
       sendAll(
         endpoint,
-        someOf(hostile, 5, endpoint.path.length).map((name) =>
-          buildUrl(endpoint.path, [...requiredQuery(endpoint), [name, "1"]])
+        sampleUnlessThorough(hostile, 5, endpoint.path.length).map((name) =>
+          buildUrl(endpoint.path, [...makeRequiredQuery(endpoint), [name, "1"]])
         ),
       ),
   )
@@ -245,7 +245,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
           .map((one) => "parameter" in one ? [one.parameter] : one.parameters)
         const targets = chunks.flatMap((parameters) => {
           const values = parameters.map((one) => [...hostile.slice(9, 11), ...disguised(one).slice(0, 2)])
-          return someOf([0, 1, 2, 3], 4, endpoint.path.length).map((at) =>
+          return sampleUnlessThorough([0, 1, 2, 3], 4, endpoint.path.length).map((at) =>
             buildUrl("/estimate", [
               ["endpoint", endpoint.path],
               ...requiredExcept(endpoint, parameters),
@@ -325,7 +325,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
         path,
         table: table ?? "",
         parameter: name,
-        required: requiredQuery(endpoint),
+        required: makeRequiredQuery(endpoint),
         ...columnOf(path, name),
       }))
   })
@@ -335,7 +335,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
     assert.isAtLeast(texts.length, 15)
   })
 
-  it.effect.each(someOf(filters, 3, 0))(
+  it.effect.each(sampleUnlessThorough(filters, 3, 0))(
     "finds only the row with the hostile text, using $parameter of $path (SECURITY.md)",
     ({ column, isList, isPart, parameter, path, required, table }) =>
       Effect.gen(function* () {
@@ -363,7 +363,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The servi
           where changed.ctid = one.place returning 1
         `
         assert.lengthOf(changed, kept.length)
-        for (const text of someOf(kept, 5, parameter.length)) {
+        for (const text of sampleUnlessThorough(kept, 5, parameter.length)) {
           const { body, status } = yield* ask(buildUrl(path, [...required, [parameter, text], ["limit", "100"]]))
           assert.strictEqual(status, 200)
           const wanted = isPart ? kept.filter((other) => other.toLowerCase().includes(text.toLowerCase())) : [text]

@@ -13,11 +13,11 @@ import {
   nullableColumn,
   priceColumn,
   priceInThousandthsColumn,
-  productColumn,
+  priceTimesSharesColumn,
   textArrayColumn,
   textColumn,
 } from "../../src/rows/Columns.ts"
-import { output } from "../../src/rows/OutputBuffer.ts"
+import { rowOutputBuffer } from "../../src/rows/OutputBuffer.ts"
 import { makeParquetWriter } from "../../src/lists/ParquetWriter.ts"
 import {
   findFieldEncoder,
@@ -26,7 +26,7 @@ import {
   type RowModel,
   type RowModels,
 } from "../../src/rows/RowEncoder.ts"
-import { type RowRecord, toRecords } from "../../src/rows/RowRecord.ts"
+import { type RowRecord, toRowRecords } from "../../src/rows/RowRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 import { formatDecimal, parseWithDigits, readParquet } from "../support/ParquetFiles.ts"
 import { AfterhoursStat } from "../../src/v1/afterhours-stats/Api.ts"
@@ -68,7 +68,7 @@ const database = Layer.unwrap(
 
 const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
   const sql = yield* SqlClient.SqlClient
-  return toRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
+  return toRowRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
 })
 
 /** Writes the records to a file, `size` records at a time. */
@@ -90,7 +90,7 @@ const toJsonRows = (models: RowModels, records: ReadonlyArray<RowRecord>) => {
   const nulls = Object.fromEntries(getColumnNames(models).map((name) => [name, null]))
   return records.map((record) => ({
     ...nulls,
-    ...Object(parseWithDigits(new TextDecoder().decode(output.take(writeJson(record, 0))))),
+    ...Object(parseWithDigits(new TextDecoder().decode(rowOutputBuffer.take(writeJson(record, 0))))),
   }))
 }
 
@@ -221,7 +221,7 @@ layer(database, { excludeTestServices: true })("A Parquet file", (it) => {
     thousandths: priceInThousandthsColumn(""),
     price: priceColumn(""),
     money: moneyColumn(""),
-    product: productColumn(""),
+    product: priceTimesSharesColumn(""),
   }) {}
   const shapes = [[18, 3], [18, 4], [20, 2], [38, 2]] as const
   /** Unscaled integers with any number of digits that a precision allows, half of them next to the limits. */

@@ -8,14 +8,14 @@ import {
   documentedDatasetEndpoints,
   documentedEndpoints,
   type DocumentedParameter,
+  getDocumentedResponses,
+  makeRequiredQuery,
   type ParameterKind,
-  requiredQuery,
-  responsesOf,
   valueAt,
 } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
-import { inputs, someOf } from "../support/Thoroughness.ts"
+import { getInputCount, sampleUnlessThorough } from "../support/Thoroughness.ts"
 
 /** The service with enough rows in every table for several pages, for matches of filters and for nulls. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(Layer.provideMerge(Service.layer))
@@ -53,7 +53,7 @@ const ajv = formats.default(new Ajv2020({ strict: false, allErrors: true }))
 /** Validators for the documented responses, by path and status. */
 const validators = new Map(
   documentedEndpoints.flatMap(({ path }) =>
-    Array.from(responsesOf(path), ([status, response]) => {
+    Array.from(getDocumentedResponses(path), ([status, response]) => {
       const schema = valueAt(response, "content", "application/json", "schema")
       const complete = { ...Object(schema ?? {}), components: getDefaultOpenApiDocument().components }
       return [`${path} ${status}`, ajv.compile(complete)] as const
@@ -114,8 +114,8 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API",
         const { ultimate } = yield* Service.TestKeys
         for (const chunk of Arr.chunksOf(endpoint.parameters, 10)) {
           const names = chunk.map(({ name }) => name)
-          const others = requiredQuery(endpoint).filter(([name]) => !names.includes(name))
-          const values = chunk.map((parameter) => someOf(wrongFor(parameter), 4, parameter.name.length))
+          const others = makeRequiredQuery(endpoint).filter(([name]) => !names.includes(name))
+          const values = chunk.map((parameter) => sampleUnlessThorough(wrongFor(parameter), 4, parameter.name.length))
           for (let at = 0; at < Math.max(...values.map(({ length }) => length)); at += 1) {
             const sent = names.map((name, index) =>
               [name, values[index]?.at(at % (values[index]?.length ?? 1)) ?? ""] as const
@@ -146,6 +146,6 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("The API",
         assert.strictEqual(headers["x-api-version"], "v1")
         assert.isString(headers["x-request-id"])
       }),
-    { arbitrary: { runs: inputs(1_000) } },
+    { arbitrary: { runs: getInputCount(1_000) } },
   )
 })

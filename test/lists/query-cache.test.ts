@@ -2,7 +2,7 @@ import { assert, layer } from "@effect/vitest"
 import { Clock, DateTime, Effect, Fiber, Layer, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
-import { buildUrl, documentedDatasetEndpoints, requiredQuery, valueAt } from "../support/DocumentedEndpoints.ts"
+import { buildUrl, documentedDatasetEndpoints, makeRequiredQuery, valueAt } from "../support/DocumentedEndpoints.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
@@ -10,11 +10,11 @@ import * as RawSockets from "../support/RawSockets.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
 
-const { startInstance, requestOverWire } = ServiceInstances
+const { startServiceInstance, requestOverWire } = ServiceInstances
 const { TestKeys } = Service
 
 const filled = Layer.effectDiscard(GeneratedRows.fillAllTables(300)).pipe(
-  Layer.provideMerge(ServiceInstances.databaseWithKeys),
+  Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
 )
 
 const runners = "/v1/intraday-runners?ticker=T7"
@@ -45,10 +45,12 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
   it.effect("returns cached results with the body and headers of fresh ones, for every dataset (D14, D17, D27)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       for (const endpoint of documentedDatasetEndpoints.filter(({ path }) => path.startsWith("/v1/"))) {
         const { path } = endpoint
-        const url = path === "/v1/historical-tickers" ? `${path}?ticker=O7` : buildUrl(path, requiredQuery(endpoint))
+        const url = path === "/v1/historical-tickers"
+          ? `${path}?ticker=O7`
+          : buildUrl(path, makeRequiredQuery(endpoint))
         const answers = yield* often(port, url, ultimate)
         const [fresh] = answers
         assert.strictEqual(fresh.status, 200, `${path} ${fresh.text}`)
@@ -66,7 +68,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { account_id, key } = yield* CustomerUsage.createCustomer("memory")
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       const [{ headers: { etag = "" } }] = yield* often(port, runners, key)
       yield* often(port, runners, key, { headers: { "If-None-Match": etag } })
       yield* CustomerUsage.waitForRecordedRequests(account_id, 10)
@@ -92,7 +94,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
   it.effect("ignores the order of parameters, but not their values (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       const { sent } = yield* StatementRecorder.recordStatements(Effect.gen(function* () {
         yield* requestOverWire(port, "/v1/intraday-runners?ticker=T7&limit=3", basic)
         yield* requestOverWire(port, "/v1/intraday-runners?limit=3&ticker=T7", basic)
@@ -107,7 +109,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const sql = yield* SqlClient.SqlClient
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       yield* requestOverWire(port, "/v1/account", basic)
       const requests = Effect.all(
         Array.from({ length: 50 }, () => requestOverWire(port, "/v1/screener?limit=100", basic)),
@@ -131,7 +133,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
   it.effect("caches nothing with CACHE_MEGABYTES=0 (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* startInstance({ CACHE_MEGABYTES: "0" })
+      const port = yield* startServiceInstance({ CACHE_MEGABYTES: "0" })
       const { sent } = yield* StatementRecorder.recordStatements(often(port, runners, basic))
       assert.strictEqual(sent.filter(({ text }) => text.includes("from intraday_runners")).length, 5)
     }).pipe(Effect.scoped, Effect.provide(StatementRecorder.layer)))
@@ -139,7 +141,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The query 
   it.effect("stays within its limit, and still returns a result that is too large to cache (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* startInstance({ CACHE_MEGABYTES: "1" })
+      const port = yield* startServiceInstance({ CACHE_MEGABYTES: "1" })
       for (let page = 1; page <= 30; page++) {
         const [fresh, , , , kept] = yield* often(port, `/v1/intraday-runners?limit=10&page=${page}`, basic)
         assert.strictEqual(fresh.status, 200)
@@ -155,7 +157,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
       const { basic } = yield* TestKeys
       const listed = yield* CustomerUsage.createCustomer("listed", { endpoints: ["/v1/screener"] })
       const revoked = yield* CustomerUsage.createCustomer("revoked")
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       for (const key of [basic, revoked.key]) {
         assert.deepStrictEqual((yield* often(port, runners, key)).map(({ status }) => status), [
           200,
@@ -177,7 +179,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
   it.effect("refuses a cached result to a request with two different credentials (D2)", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       yield* often(port, runners, basic)
       yield* often(port, runners, pro)
       const lines = {
@@ -206,13 +208,13 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
   it.effect("refuses a cached result to a lower tier, for every endpoint that requires one (D3)", () =>
     Effect.gen(function* () {
       const { basic, ultimate } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       const higher = Endpoints.catalogueEndpoints.filter(({ isPriced: charged, row }) =>
         charged && row.tier !== "basic"
       )
       for (const { row } of higher) {
         const documented = documentedDatasetEndpoints.find(({ path }) => path === row.path)
-        const path = buildUrl(row.path, documented === undefined ? [] : requiredQuery(documented))
+        const path = buildUrl(row.path, documented === undefined ? [] : makeRequiredQuery(documented))
         yield* often(port, path, ultimate)
         assert.strictEqual((yield* requestOverWire(port, path, basic)).status, 403, path)
       }
@@ -222,7 +224,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
     Effect.gen(function* () {
       const limited = yield* CustomerUsage.createCustomer("limited")
       const prepaid = yield* CustomerUsage.createCustomer("prepaid", { balance: 150, tier: "pro" })
-      const port = yield* startInstance({ RATE_LIMIT_BASIC: "5" })
+      const port = yield* startServiceInstance({ RATE_LIMIT_BASIC: "5" })
       const statuses: Array<number> = []
       for (let i = 0; i < 8; i++) statuses.push((yield* requestOverWire(port, runners, limited.key)).status)
       assert.deepStrictEqual(statuses, [200, 200, 200, 200, 200, 429, 429, 429])
@@ -238,7 +240,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       const [early, late] = yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table split_status in access exclusive mode`
         const gone = yield* Effect.forkChild(requestOverWire(port, "/v1/split-status?ticker=T7", basic))
@@ -256,7 +258,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       yield* often(port, runners, basic)
       yield* sql.withTransaction(Effect.gen(function* () {
         yield* sql`lock table intraday_runners in access exclusive mode`
@@ -267,7 +269,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
   it.effect("does not return a result that was read before a change (D17)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       const [before] = yield* often(port, runners, basic)
       yield* touch(4711)
       yield* seen
@@ -281,7 +283,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
   it.effect("refuses a request without Host, even if its result is cached (RFC 9112)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
-      const port = yield* startInstance()
+      const port = yield* startServiceInstance()
       yield* often(port, runners, basic)
       assert.strictEqual((yield* requestOverWire(port, runners, basic, { setHost: false })).status, 400)
       assert.strictEqual((yield* requestOverWire(port, runners, basic)).status, 200)
@@ -305,7 +307,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("The servic
         currentTimeMillisUnsafe: () => now,
         currentTimeMillis: Effect.sync(() => now),
       })
-      const port = yield* Effect.provideService(startInstance(), Clock.Clock, moved)
+      const port = yield* Effect.provideService(startServiceInstance(), Clock.Clock, moved)
       for (const { status, text } of yield* often(port, "/v1/ticker-changes?ticker=EVE", basic)) {
         assert.strictEqual(status, 200)
         assert.include(text, `"has_changes":false`)

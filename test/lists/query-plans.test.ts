@@ -6,7 +6,7 @@ import {
   documentedDatasetEndpoints,
   type DocumentedParameter,
   isLineageParameter,
-  requiredQuery,
+  makeRequiredQuery,
 } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
@@ -56,8 +56,8 @@ const requests = documentedDatasetEndpoints.flatMap((endpoint) => {
   const takesTickers = endpoint.parameters.some(({ kind }) => kind === "tickers")
   const followed = [["ticker", takesTickers ? "T5,T602" : "T5"], ["follow_lineage", "true"]] as const
   return [
-    buildUrl(endpoint.path, requiredQuery(endpoint)),
-    ...filters.map((filter) => buildUrl(endpoint.path, [...requiredQuery(endpoint), [filter.name, rare(filter)]])),
+    buildUrl(endpoint.path, makeRequiredQuery(endpoint)),
+    ...filters.map((filter) => buildUrl(endpoint.path, [...makeRequiredQuery(endpoint), [filter.name, rare(filter)]])),
     ...(!isFollowable ? [] : [
       buildUrl(endpoint.path, followed),
       buildUrl(endpoint.path, [...followed, ["page", "3"]]),

@@ -6,7 +6,7 @@ import { type LoadableDataset, loadableDatasets } from "../../src/load/Datasets.
 import { loadFile, type LoadTask } from "../../src/load/Load.ts"
 import { type LoadColumn, readTableColumns } from "../../src/load/LoadingTable.ts"
 import { fillTable } from "../support/GeneratedRows.ts"
-import { makeChooser } from "../support/RandomChoices.ts"
+import { makeRandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
 
 type Row = Readonly<Record<string, unknown>>
@@ -59,7 +59,7 @@ const chooseColumns = (
   columns: ReadonlyArray<LoadColumn>,
   seed: number,
 ) => {
-  const choose = makeChooser(seed)
+  const choose = makeRandomChooser(seed)
   return columns.filter(({ name }) => [...key, ...combinedColumns].includes(name) || choose([true, false, false]))
 }
 

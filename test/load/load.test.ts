@@ -25,7 +25,7 @@ import { loadFile } from "../../src/load/Load.ts"
 import { beginTransaction, waitUntilBlocked } from "../support/OpenTransactions.ts"
 import { commandFile, compileCacheFolder, projectRoot } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
-import { skipUnlessThorough, someOf } from "../support/Thoroughness.ts"
+import { sampleUnlessThorough, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { requestJson } = Service
 
@@ -986,7 +986,7 @@ layer(TestLayer, { excludeTestServices: true })("load", (it) => {
     /** Columns outside the keys, each with a valid value that differs from the example row. */
     const differences = { last_updated: "2026-06-02 20:05:00", status: "reverted", close: "99.99" } as const
 
-    it.effect.each(someOf(loadableDatasets, 4, 0))(
+    it.effect.each(sampleUnlessThorough(loadableDatasets, 4, 0))(
       "keeps the last row of a key in $table, in a file and with --append (D22)",
       (dataset) =>
         Effect.gen(function* () {

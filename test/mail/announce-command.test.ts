@@ -5,10 +5,10 @@ import { Effect, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { runCommand } from "../support/InProcessCommands.ts"
+import { runCommandInProcess } from "../support/InProcessCommands.ts"
 import * as MailServer from "../support/MailServer.ts"
 import * as Processes from "../support/Processes.ts"
-import { startInstance } from "../support/ServiceInstances.ts"
+import { startServiceInstance } from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
 // @module-tag slow
@@ -35,10 +35,10 @@ const setUp = Effect.gen(function* () {
   /** Starts a service that needs no signals, and so no process of its own. */
   const serveHere = Effect.flatMap(
     Layer.build(Layer.merge(sql, NodeCrypto.layer)),
-    (context) => Effect.provide(startInstance(settings), context),
+    (context) => Effect.provide(startServiceInstance(settings), context),
   )
   const command = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
-    const ended = yield* runCommand(args, environment)
+    const ended = yield* runCommandInProcess(args, environment)
     assert.strictEqual(ended.code, 0, ended.err)
     return ended.out
   })
@@ -95,11 +95,11 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
   it.effect("unknown entries, invalid addresses and invalid settings are refused with advice (§9.6)", () =>
     Effect.gen(function* () {
       const { DATABASE_URL } = { DATABASE_URL: Redacted.value(yield* Service.copyMigratedDatabase) }
-      const entry = yield* runCommand(["announce", "--entry", "ticker-change"], { DATABASE_URL })
+      const entry = yield* runCommandInProcess(["announce", "--entry", "ticker-change"], { DATABASE_URL })
       assert.strictEqual(entry.code, 1)
       assert.match(entry.err, /no entry ticker-change\. It has: .*ticker-changes/)
       const address = ["accounts", "create", "x", "--tier", "pro", "--email", "a@x.example, b@x.example"]
-      const refused = yield* runCommand(address, { DATABASE_URL })
+      const refused = yield* runCommandInProcess(address, { DATABASE_URL })
       assert.strictEqual(refused.code, 2)
       assert.match(refused.err + refused.out, /must be an email address/)
       for (
@@ -111,7 +111,11 @@ layer(NodeServices.layer, { excludeTestServices: true, timeout: "180 seconds" })
           [{ SMTP_URL: "smtp://mail.example", MAIL_FROM: "a@b.example", MAIL_PER_MINUTE: "0" }, /MAIL_PER_MINUTE/],
         ] as const
       ) {
-        const ended = yield* runCommand(["serve"], { DATABASE_URL, PORT: String(yield* chooseFreePort), ...settings })
+        const ended = yield* runCommandInProcess(["serve"], {
+          DATABASE_URL,
+          PORT: String(yield* chooseFreePort),
+          ...settings,
+        })
         assert.strictEqual(ended.code, 1, JSON.stringify(settings))
         assert.match(ended.err, expected)
         assert.notInclude(ended.err, "hunter2")

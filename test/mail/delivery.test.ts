@@ -34,7 +34,7 @@ const fastSettings = {
 }
 
 const startSender = (port: number, more: Readonly<Record<string, string>> = {}) =>
-  ServiceInstances.startInstance({ SMTP_URL: `smtp://127.0.0.1:${port}`, ...fastSettings, ...more })
+  ServiceInstances.startServiceInstance({ SMTP_URL: `smtp://127.0.0.1:${port}`, ...fastSettings, ...more })
 
 const readStatuses = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
@@ -54,7 +54,7 @@ const waitForStatuses = (...expected: ReadonlyArray<string>) =>
     Effect.map(readStatuses, (found) => String(found) === String(expected)),
   )
 
-layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true, timeout: "120 seconds" })(
+layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices: true, timeout: "120 seconds" })(
   "delivery",
   (it) => {
     it.effect("each address gets each entry once, regardless of case, and a second run queues nothing (§9.6)", () =>
@@ -271,13 +271,13 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         const right = { SMTP_URL: `smtp://mailer:s3cret%3A%2F%40@127.0.0.1:${smtp.port}` }
         const wrong = { SMTP_URL: `smtp://mailer:hunter2@127.0.0.1:${smtp.port}` }
         yield* Effect.scoped(Effect.andThen(
-          ServiceInstances.startInstance({ ...fastSettings, ...wrong }, { port: 0 }, { watched }),
+          ServiceInstances.startServiceInstance({ ...fastSettings, ...wrong }, { port: 0 }, { watched }),
           waitUntil(
             "that the server refuses the password",
             Effect.sync(() => logged.some((line) => line.includes("EAUTH"))),
           ),
         ))
-        yield* ServiceInstances.startInstance({ ...fastSettings, ...right }, { port: 0 }, { watched })
+        yield* ServiceInstances.startServiceInstance({ ...fastSettings, ...right }, { port: 0 }, { watched })
         yield* waitForStatuses("failed")
         yield* waitUntil("that the failure is logged", Effect.sync(() => logged.some((line) => line.includes("550"))))
         assert.notMatch(logged.join("\n"), /secret-customer|s3cret|hunter2/)

@@ -7,7 +7,7 @@ import * as McpClients from "../support/McpClients.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 
-const { post } = McpClients
+const { postMcpMessage } = McpClients
 const { TestKeys, valueAt } = Service
 
 const initialize = (protocolVersion: string) => ({
@@ -44,13 +44,13 @@ const headersWithoutSession = {
 /** Starts an instance as `serve` does. Returns a function that posts with the basic key. */
 const start = Effect.fnUntraced(function* (settings: Readonly<Record<string, string>> = {}) {
   const { basic } = yield* TestKeys
-  const port = yield* ServiceInstances.startInstance(settings)
+  const port = yield* ServiceInstances.startServiceInstance(settings)
   const send = (body: unknown, { headers, ...more }: McpClients.PostOptions = {}) =>
-    post(port, body, { headers: { "X-API-Key": basic, ...headers }, ...more })
+    postMcpMessage(port, body, { headers: { "X-API-Key": basic, ...headers }, ...more })
   return { port, send }
 })
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("POST /mcp", (it) => {
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("POST /mcp", (it) => {
   it.effect("requires a valid key, and without one responds like the API (D2, guides/mcp)", () =>
     Effect.gen(function* () {
       const { port, send } = yield* start()
@@ -61,9 +61,11 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("POST /m
         assert.strictEqual(headers["x-request-id"], valueAt(json, "request_id"))
       }
       const { basic } = yield* TestKeys
-      const conflicting = yield* post(port, callLineage, { headers: { "X-API-Key": basic, Authorization: "Bearer x" } })
+      const conflicting = yield* postMcpMessage(port, callLineage, {
+        headers: { "X-API-Key": basic, Authorization: "Bearer x" },
+      })
       assert.strictEqual(conflicting.status, 401)
-      const bearer = yield* post(port, callLineage, { headers: { Authorization: `Bearer ${basic}` } })
+      const bearer = yield* postMcpMessage(port, callLineage, { headers: { Authorization: `Bearer ${basic}` } })
       assert.strictEqual(valueAt(bearer.json, "result", "isError"), false)
     }).pipe(Effect.scoped))
 
@@ -73,22 +75,24 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("POST /m
       const own = `http://127.0.0.1:${port}`
       const listed = "https://app.example.com"
       const { basic } = yield* TestKeys
-      yield* ServiceInstances.startInstance({ CORS_ORIGINS: listed }, { port }).pipe(
+      yield* ServiceInstances.startServiceInstance({ CORS_ORIGINS: listed }, { port }).pipe(
         Effect.provideService(BaseUrl, own),
       )
       for (const origin of ["http://evil.example", "null", `${own}.evil.example`, "http://localhost"]) {
         for (const method of ["POST", "GET", "OPTIONS", "DELETE"]) {
           const options = { method, headers: { Origin: origin, "X-API-Key": basic } }
-          const { headers, status } = yield* post(port, callLineage, options)
+          const { headers, status } = yield* postMcpMessage(port, callLineage, options)
           assert.strictEqual(status, 403, `${method} ${origin}`)
           assert.isUndefined(headers["access-control-allow-origin"])
         }
       }
       for (const origin of [own, listed]) {
-        const { json, status } = yield* post(port, callLineage, { headers: { Origin: origin, "X-API-Key": basic } })
+        const { json, status } = yield* postMcpMessage(port, callLineage, {
+          headers: { Origin: origin, "X-API-Key": basic },
+        })
         assert.deepStrictEqual([status, valueAt(json, "result", "isError")], [200, false], origin)
       }
-      const preflight = yield* post(port, "", { method: "OPTIONS", headers: { Origin: listed } })
+      const preflight = yield* postMcpMessage(port, "", { method: "OPTIONS", headers: { Origin: listed } })
       assert.strictEqual(preflight.status, 204)
       assert.strictEqual(preflight.headers["access-control-allow-origin"], listed)
       assert.strictEqual(preflight.headers["access-control-allow-methods"], "POST")

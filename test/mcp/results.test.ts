@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
 import { joinCsvCells, splitCsvCells, splitCsvRecords } from "../../src/mcp/CsvRecords.ts"
-import { choosePage } from "../../src/mcp/QueryTool.ts"
-import { estimateTokens, fitRows } from "../../src/mcp/ResultSize.ts"
+import { choosePageForPosition } from "../../src/mcp/QueryTool.ts"
+import { estimateTokens, fitRowsToTokens } from "../../src/mcp/ResultSize.ts"
 
 const encodeCell = (text: string) => /[",\r\n]/.test(text) ? `"${text.replaceAll('"', '""')}"` : text
 const Cells = Schema.NonEmptyArray(Schema.String)
@@ -33,7 +33,7 @@ describe("A page", () => {
     "contains the position, and has at least half of the maximum number of rows (guides/mcp)",
     [Position, Limit],
     ([at, max]) => {
-      const { limit, page, skip } = choosePage(at, max)
+      const { limit, page, skip } = choosePageForPosition(at, max)
       assert.strictEqual((page - 1) * limit + skip, at)
       assert.isAtMost(limit, max)
       assert.isAtLeast(limit, max / 2)
@@ -49,7 +49,7 @@ describe("Rows", () => {
     [Schema.Array(Schema.Array(Schema.String))],
     ([rows]) => {
       const maxTokens = 60
-      const fitted = fitRows(rows, maxTokens)
+      const fitted = fitRowsToTokens(rows, maxTokens)
       const tokens = fitted.rows.reduce((sum: number, row) => sum + estimateTokens(row), 0)
       assert.isAtMost(tokens, maxTokens)
       if (rows.length > 0) assert.isAbove(fitted.rows.length, 0)
@@ -58,7 +58,10 @@ describe("Rows", () => {
   )
 
   it("are reduced to the first one, with its texts shortened, if it is too long (guides/mcp)", () => {
-    const { isShortened, rows } = fitRows([{ id: 1, body: "x".repeat(10_000), list: Array(5000).fill("y") }], 100)
+    const { isShortened, rows } = fitRowsToTokens(
+      [{ id: 1, body: "x".repeat(10_000), list: Array(5000).fill("y") }],
+      100,
+    )
     assert.isTrue(isShortened)
     assert.isAtMost(estimateTokens(rows[0]), 100)
     assert.match(JSON.stringify(rows[0]), /^\{"id":1,"body":"x+…","list":\["y",/)

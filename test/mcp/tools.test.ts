@@ -20,7 +20,7 @@ const listAt = (value: unknown, ...path: ReadonlyArray<string | number>): Readon
   return Array.isArray(found) ? found : []
 }
 
-const connect = Effect.fnUntraced(function* (key?: string, mode?: McpClients.Negotiation) {
+const connect = Effect.fnUntraced(function* (key?: string, mode?: McpClients.NegotiationMode) {
   const { ultimate } = yield* TestKeys
   return yield* connectOverHttp(yield* servicePort, key ?? ultimate, mode)
 })
@@ -101,13 +101,13 @@ describe("The details of the endpoints", () => {
   })
 })
 
-layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 seconds" })("The MCP server", (it) => {
-  it.effect.each(McpClients.negotiations)(
+layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 seconds" })("The MCP server", (it) => {
+  it.effect.each(McpClients.negotiationModes)(
     "offers read-only tools with output schemas, and the guides, to the SDK (%s, guides/mcp)",
     (mode) =>
       Effect.gen(function* () {
         const client = yield* connect(undefined, mode)
-        assert.strictEqual(client.getNegotiatedProtocolVersion(), McpClients.newestVersion[mode])
+        assert.strictEqual(client.getNegotiatedProtocolVersion(), McpClients.newestProtocolVersion[mode])
         const { tools } = yield* Effect.promise(() => client.listTools())
         assert.sameMembers(tools.map(({ name }) => name), ["find_endpoint", "query", "lineage", "estimate"])
         for (const { annotations, inputSchema, name, outputSchema } of tools) {
@@ -348,7 +348,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
       assert.isTrue(isError)
       assert.strictEqual(valueAt(value, "error", "code"), "insufficient_tier")
       const limited = yield* Service.ensureAccountWithKey("mcp limited", "basic", { endpoints: ["/v1/news"] })
-      for (const mode of McpClients.negotiations) {
+      for (const mode of McpClients.negotiationModes) {
         const client = yield* connect(limited, mode)
         const { tools } = yield* Effect.promise(() => client.listTools())
         assert.sameMembers(tools.map(({ name }) => name), ["find_endpoint", "query"])
@@ -362,7 +362,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
     }).pipe(Effect.scoped))
 })
 
-const smallResults = Service.sampleDataLayer.pipe(
+const smallResults = Service.sampleServiceLayer.pipe(
   Layer.provide(CustomerUsage.settingsLayer({ MCP_RESULT_TOKENS: "1000", RATE_LIMIT_BASIC: "2" })),
 )
 

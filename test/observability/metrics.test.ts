@@ -11,17 +11,17 @@ import * as Service from "../support/Service.ts"
 
 // @module-tag waiting
 
-const { startInstance, requestOverWire } = ServiceInstances
+const { startServiceInstance, requestOverWire } = ServiceInstances
 
 /** Starts an instance. `scrape` reads its metrics by name and labels. */
-const measured = Effect.gen(function* () {
+const startMeasuredInstance = Effect.gen(function* () {
   const metrics = yield* chooseFreePort
   // A mail server is configured only so that its metrics exist. No email is sent.
   const mail = { SMTP_URL: "smtp://127.0.0.1:1", MAIL_FROM: "notices@tickerline.example" }
   // The ingest runs only at the given time, in the middle of the night.
   const ingest = { INGEST_EDGAR: "daily 03:33 America/New_York", EDGAR_USER_AGENT: "Acme Inc ops@acme.example" }
   const replicas = { DATABASE_READ_URLS: "postgres://nobody@127.0.0.1:1/nowhere" }
-  const port = yield* startInstance({ METRICS_PORT: String(metrics), ...mail, ...ingest, ...replicas }).pipe(
+  const port = yield* startServiceInstance({ METRICS_PORT: String(metrics), ...mail, ...ingest, ...replicas }).pipe(
     Effect.provideService(Metric.MetricRegistry, new Map()),
   )
   const scrape = Effect.map(requestOverWire(metrics, "/metrics", ""), ({ headers, status, text }) => {
@@ -37,13 +37,13 @@ const measured = Effect.gen(function* () {
 })
 
 /** Returns the number of requests to an endpoint with this status, from the cache or not. */
-const counted = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
+const getRequestCount = (found: ReadonlyMap<string, number>, endpoint: string, status: number, cached: boolean) =>
   found.get(`tickerline_http_requests_total{endpoint="${endpoint}",status="${status}",cached="${cached}"}`) ?? 0
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitoring", (it) => {
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Monitoring", (it) => {
   it.effect("counts each response once, by endpoint, status and cache (operations/monitoring)", () =>
     Effect.gen(function* () {
-      const { port, scrape } = yield* measured
+      const { port, scrape } = yield* startMeasuredInstance
       const { basic } = yield* Service.TestKeys
       const get = (path: string, key = basic) => requestOverWire(port, path, key)
       for (let round = 0; round < 5; round++) yield* get("/v1/news?limit=1")
@@ -53,13 +53,16 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitor
       yield* get(`/v1/${"x".repeat(50)}`)
       // A response is counted when it has been sent, which the client may notice earlier.
       const found = yield* retryUntil(scrape, (found) =>
-        counted(found, "other", 404, false) === 2 &&
+        getRequestCount(found, "other", 404, false) === 2 &&
         found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`) === 7)
-      assert.strictEqual(counted(found, "/v1/news", 200, true) + counted(found, "/v1/news", 200, false), 5)
-      assert.isAbove(counted(found, "/v1/news", 200, true), 0)
-      assert.strictEqual(counted(found, "/v1/news", 422, false), 1)
-      assert.strictEqual(counted(found, "/v1/news", 401, false), 1)
-      assert.strictEqual(counted(found, "other", 404, false), 2)
+      assert.strictEqual(
+        getRequestCount(found, "/v1/news", 200, true) + getRequestCount(found, "/v1/news", 200, false),
+        5,
+      )
+      assert.isAbove(getRequestCount(found, "/v1/news", 200, true), 0)
+      assert.strictEqual(getRequestCount(found, "/v1/news", 422, false), 1)
+      assert.strictEqual(getRequestCount(found, "/v1/news", 401, false), 1)
+      assert.strictEqual(getRequestCount(found, "other", 404, false), 2)
       assert.strictEqual(found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`), 7)
       assert.strictEqual(
         found.get(`tickerline_http_request_duration_seconds_bucket{endpoint="/v1/news",le="+Inf"}`),
@@ -69,18 +72,18 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitor
 
   it.effect("counts an estimate as a request to /estimate only (operations/monitoring)", () =>
     Effect.gen(function* () {
-      const { port, scrape } = yield* measured
+      const { port, scrape } = yield* startMeasuredInstance
       const { basic } = yield* Service.TestKeys
       yield* requestOverWire(port, "/estimate?endpoint=/v1/news", basic)
       const found = yield* scrape
-      assert.strictEqual(counted(found, "/estimate", 200, false), 1)
+      assert.strictEqual(getRequestCount(found, "/estimate", 200, false), 1)
       assert.isUndefined(found.get(`tickerline_http_request_duration_seconds_count{endpoint="/v1/news"}`))
     }))
 
   it.effect("shows a committed change of a dataset and its time within a second (operations/monitoring)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
-      const { scrape } = yield* measured
+      const { scrape } = yield* startMeasuredInstance
       const changes = Effect.map(scrape, (found) => found.get(`tickerline_dataset_changes_total{dataset="screener"}`))
       const before = (yield* changes) ?? 0
       yield* sql`delete from screener`
@@ -95,7 +98,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitor
       const sql = yield* SqlClient.SqlClient
       const metrics = yield* chooseFreePort
       const settings = { METRICS_PORT: String(metrics), DATABASE_POOL_SIZE: "1", DATABASE_POOL_TIMEOUT: "300 millis" }
-      const port = yield* startInstance(settings).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
+      const port = yield* startServiceInstance(settings).pipe(Effect.provideService(Metric.MetricRegistry, new Map()))
       const { basic } = yield* Service.TestKeys
       yield* requestOverWire(port, "/v1/news?limit=2", basic)
       const statuses = yield* sql.withTransaction(
@@ -117,7 +120,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitor
   it.effect("counts refused requests by status (operations/monitoring)", () =>
     Effect.gen(function* () {
       const metrics = yield* chooseFreePort
-      const port = yield* startInstance({ METRICS_PORT: String(metrics) })
+      const port = yield* startServiceInstance({ METRICS_PORT: String(metrics) })
       const count = Effect.map(requestOverWire(metrics, "/metrics", ""), ({ text }) =>
         ["400", "431"].map((status) =>
           Number(new RegExp(`^tickerline_http_refused_total\\{status="${status}"\\} (\\d+)$`, "m").exec(text)?.[1] ?? 0)
@@ -131,7 +134,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitor
   it.effect("serves metrics only on the separate port METRICS_PORT (operations/monitoring)", () =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
-      const { metrics, port } = yield* measured
+      const { metrics, port } = yield* startMeasuredInstance
       assert.strictEqual((yield* requestOverWire(port, "/metrics", basic)).status, 404)
       assert.strictEqual((yield* requestOverWire(metrics, "/v1/news", basic)).status, 404)
     }))
@@ -140,7 +143,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Monitor
   it.effect.each(files)("names only existing metrics in %s (operations/monitoring)", (file) =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
-      const { port, scrape } = yield* measured
+      const { port, scrape } = yield* startMeasuredInstance
       yield* requestOverWire(port, "/v1/news", basic)
       const text = readFileSync(new URL(`../../${file}`, import.meta.url), "utf8")
       const named = new Set(text.match(/\b(?:tickerline|process|nodejs)_(?!service\b)[a-z0-9_]+\b/g))

@@ -7,7 +7,7 @@ import { valueAt } from "../support/DocumentedEndpoints.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
-const { startInstance, requestOverWire } = ServiceInstances
+const { startServiceInstance, requestOverWire } = ServiceInstances
 
 interface Span {
   readonly traceId: string
@@ -35,7 +35,7 @@ const spansIn = (body: unknown): ReadonlyArray<Span> =>
   }))
 
 /** Starts a collector that stores the traces that it receives. */
-const collector = Effect.acquireRelease(
+const startCollector = Effect.acquireRelease(
   Effect.callback<{ readonly url: string; readonly texts: Array<string>; readonly close: () => void }>((resume) => {
     const texts: Array<string> = []
     const server = createServer((request, response) => {
@@ -55,20 +55,20 @@ const collector = Effect.acquireRelease(
 )
 
 /** Starts an instance that sends its traces to the collector. */
-const traced = Effect.fnUntraced(function* (url: string) {
+const startTracedInstance = Effect.fnUntraced(function* (url: string) {
   const settings = { OTEL_EXPORTER_OTLP_ENDPOINT: url, OTEL_BSP_SCHEDULE_DELAY: "50" }
   const exporter = yield* Layer.build(
-    Layer.provide(Tracing.exporterLayer, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
+    Layer.provide(Tracing.traceExporterLayer, ConfigProvider.layer(ConfigProvider.fromUnknown(settings))),
   )
   const watched = Layer.merge(Logger.layer([]), Layer.succeedContext(exporter))
-  return yield* startInstance({}, { port: 0 }, { watched })
+  return yield* startServiceInstance({}, { port: 0 }, { watched })
 })
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Tracing", (it) => {
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("Tracing", (it) => {
   it.effect("records one trace per request with its SQL, and continues the client's trace (D12)", () =>
     Effect.gen(function* () {
-      const { texts, url } = yield* collector
-      const port = yield* traced(url)
+      const { texts, url } = yield* startCollector
+      const port = yield* startTracedInstance(url)
       const { basic } = yield* Service.TestKeys
       const trace = "0af7651916cd43dd8448eb211c80319c"
       const parent = "b7ad6b7169203331"
@@ -101,7 +101,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("Tracing
 
   it.effect("does not make requests fail while the trace collector is unavailable (operations/monitoring)", () =>
     Effect.gen(function* () {
-      const port = yield* traced("http://127.0.0.1:9")
+      const port = yield* startTracedInstance("http://127.0.0.1:9")
       const { basic } = yield* Service.TestKeys
       for (let round = 0; round < 5; round++) {
         assert.strictEqual((yield* requestOverWire(port, "/v1/news", basic)).status, 200)

@@ -10,7 +10,7 @@ import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import { TestKeys } from "../support/Service.ts"
 
-const { startInstance, requestOverWire } = ServiceInstances
+const { startServiceInstance, requestOverWire } = ServiceInstances
 
 const rows = 230
 
@@ -23,12 +23,12 @@ const hostile = Effect.gen(function* () {
 })
 
 class Instance extends Context.Service<Instance, { readonly port: number }>()("test/rows/Instance") {
-  static readonly layer = Layer.effect(Instance, Effect.map(startInstance(), (port) => ({ port })))
+  static readonly layer = Layer.effect(Instance, Effect.map(startServiceInstance(), (port) => ({ port })))
 }
 
 const filled = Instance.layer.pipe(
   Layer.provideMerge(Layer.effectDiscard(Effect.andThen(GeneratedRows.fillAllTables(rows), hostile))),
-  Layer.provideMerge(ServiceInstances.databaseWithKeys),
+  Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
 )
 
 const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
@@ -121,7 +121,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           }
           assert.strictEqual(ndjson.headers["content-type"], "application/x-ndjson")
           assert.strictEqual(ndjson.headers["x-row-count"], String(Downloads.splitLines(ndjson.text).length))
-          assert.strictEqual(ndjson.headers["unencoded-digest"], Downloads.contentDigest(ndjson.bytes))
+          assert.strictEqual(ndjson.headers["unencoded-digest"], Downloads.formatContentDigest(ndjson.bytes))
           pages.push(...results)
           lines.push(...Downloads.splitLines(ndjson.text))
           more = valueAt(JSON.parse(json.text), "has_more") === true
@@ -133,7 +133,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
         assert.match(page1.headers["content-disposition"] ?? "", /^attachment; filename="[a-z-]+\.csv"$/)
         assert.strictEqual(page1.headers["x-row-count"], String(first.records.length))
         assert.strictEqual(page1.headers["content-type"], "text/csv; charset=utf-8; header=present")
-        assert.strictEqual(page1.headers["unencoded-digest"], Downloads.contentDigest(page1.bytes))
+        assert.strictEqual(page1.headers["unencoded-digest"], Downloads.formatContentDigest(page1.bytes))
         // Each request adds a row to /v1/usage, so its pages and exports differ.
         if (list.path.startsWith("/v1/usage")) return
         assert.strictEqual(
@@ -179,7 +179,7 @@ layer(filled, { excludeTestServices: true, timeout: "120 seconds" })("Every list
           assert.strictEqual(headers["trailer"], "Unencoded-Digest, X-Cost-Microdollars")
           assert.strictEqual(headers["cache-control"], "private, no-store")
           assert.isUndefined(headers["etag"])
-          assert.strictEqual(trailers["unencoded-digest"], Downloads.contentDigest(bytes))
+          assert.strictEqual(trailers["unencoded-digest"], Downloads.formatContentDigest(bytes))
           assert.match(trailers["x-cost-microdollars"] ?? "", /^\d+$/)
         }
         assert.strictEqual(csv.headers["x-row-count"], String(records.length))

@@ -2,7 +2,7 @@ import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Effect, Schema, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { encodeCsvCell } from "../../src/rows/CsvCells.ts"
-import { negotiateListFormat } from "../../src/rows/ListFormats.ts"
+import { negotiatePageFormat } from "../../src/rows/ListFormats.ts"
 
 const anyText = Arbitrary.map(Arbitrary.schema(Schema.String), (text) => text.toWellFormed())
 
@@ -46,7 +46,7 @@ describe("The format of a list", () => {
     ] as const,
   )(
     "is negotiated: Accept: %s gets %s (RFC 9110, 12.5.1)",
-    ([accept, format]) => Effect.sync(() => assert.strictEqual(negotiateListFormat(accept), format)),
+    ([accept, format]) => Effect.sync(() => assert.strictEqual(negotiatePageFormat(accept), format)),
   )
 })
 

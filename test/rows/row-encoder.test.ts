@@ -14,8 +14,8 @@ import {
   textArrayColumn,
   textColumn,
 } from "../../src/rows/Columns.ts"
-import { fieldTypes } from "../../src/rows/FieldEncoders.ts"
-import { output } from "../../src/rows/OutputBuffer.ts"
+import { postgresTypeIds } from "../../src/rows/FieldEncoders.ts"
+import { rowOutputBuffer } from "../../src/rows/OutputBuffer.ts"
 import {
   findFieldEncoder,
   getColumnNames,
@@ -25,9 +25,9 @@ import {
   type RowModels,
   type WriteRow,
 } from "../../src/rows/RowEncoder.ts"
-import { makeFileWriter, makeGroupResultEncoder, makeRowResultEncoder } from "../../src/rows/ResultWriter.ts"
+import { makeFileWriter, makeGroupResultEncoder, makeSingleRowResultEncoder } from "../../src/rows/ResultWriter.ts"
 import type { RowRecord } from "../../src/rows/RowRecord.ts"
-import { toRecords } from "../../src/rows/RowRecord.ts"
+import { toRowRecords } from "../../src/rows/RowRecord.ts"
 import { FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColumn } from "../../src/rows/Timestamps.ts"
 import { encodeListPage } from "../../src/rules/Paging.ts"
 import { ApiKeyRow } from "../../src/v1/account/Api.ts"
@@ -39,7 +39,7 @@ import { HistoricalFloat } from "../../src/v1/historical-float-pro/Api.ts"
 import { IntradayRunner } from "../../src/v1/intraday-runners/Api.ts"
 import { ComplianceNotice } from "../../src/v1/nasdaq-compliance/Api.ts"
 import { NewsBasicItem, NewsItem } from "../../src/v1/news/Api.ts"
-import { Owner, OwnershipFiling } from "../../src/v1/ownership/Api.ts"
+import { Owner, OwnershipFilingHeader } from "../../src/v1/ownership/Api.ts"
 import { PremarketStat } from "../../src/v1/premarket-stats/Api.ts"
 import { PumpAndDumpSuspect } from "../../src/v1/pump-and-dump-tracker/Api.ts"
 import { Registration } from "../../src/v1/registrations/Api.ts"
@@ -67,7 +67,7 @@ const rows: ReadonlyArray<Row> = [
   NewsBasicItem,
   NewsItem,
   Owner,
-  OwnershipFiling,
+  OwnershipFilingHeader,
   PremarketStat,
   PumpAndDumpSuspect,
   Registration,
@@ -81,7 +81,7 @@ const rows: ReadonlyArray<Row> = [
 ]
 
 const database = Layer.unwrap(
-  Effect.map(Service.makeDatabase(), (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
+  Effect.map(Service.createTestDatabase(), (url) => databaseClientLayer({ url, applicationName: "tickerline-test" })),
 )
 
 // ----------------------------------------------------------------------------------------------------------------
@@ -138,14 +138,14 @@ const wordsOf = (ast: SchemaAST.AST): ReadonlyArray<unknown> =>
   SchemaAST.isUnion(ast) ? ast.types.flatMap(wordsOf) : SchemaAST.isLiteral(ast) ? [ast.literal] : []
 
 const sqlTypes: { readonly [type: number]: readonly [name: string, values: Arbitrary.Arbitrary<unknown>] } = {
-  [fieldTypes.boolean]: ["boolean", anyBoolean],
-  [fieldTypes.bigint]: ["bigint", anyInteger],
-  [fieldTypes.text]: ["text", anyText],
-  [fieldTypes.textArray]: ["text[]", Arbitrary.array(anyText, { maxLength: 4 })],
-  [fieldTypes.date]: ["date", anyDate],
-  [fieldTypes.timestamp]: ["timestamp", anyTime],
-  [fieldTypes.timestamptz]: ["timestamptz", anyTime],
-  [fieldTypes.numeric]: ["numeric", anyDecimal],
+  [postgresTypeIds.boolean]: ["boolean", anyBoolean],
+  [postgresTypeIds.bigint]: ["bigint", anyInteger],
+  [postgresTypeIds.text]: ["text", anyText],
+  [postgresTypeIds.textArray]: ["text[]", Arbitrary.array(anyText, { maxLength: 4 })],
+  [postgresTypeIds.date]: ["date", anyDate],
+  [postgresTypeIds.timestamp]: ["timestamp", anyTime],
+  [postgresTypeIds.timestamptz]: ["timestamptz", anyTime],
+  [postgresTypeIds.numeric]: ["numeric", anyDecimal],
 }
 
 /** Returns the PostgreSQL type of a column, and random values of it. */
@@ -180,14 +180,14 @@ const select = Effect.fnUntraced(
     const sql = yield* SqlClient.SqlClient
     const list = expressions.join(", ")
     const rows = yield* sql.unsafe(`select row(${list}), ${list} ${from}`, parameters).valuesUnprepared
-    const records = toRecords(rows)
+    const records = toRowRecords(rows)
     return rows.flatMap(([, ...values], index) => records.slice(index, index + 1).map((record) => ({ record, values })))
   },
 )
 
 const selectRecords = Effect.fnUntraced(function* (list: string, from = "") {
   const sql = yield* SqlClient.SqlClient
-  return toRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
+  return toRowRecords(yield* sql.unsafe(`select row(${list}) ${from}`).valuesUnprepared)
 })
 
 /** Sends generated rows to PostgreSQL, and reads them back as typed columns. */
@@ -202,7 +202,7 @@ const sendRows = (row: RowModel, rows: ReadonlyArray<object>) => {
 }
 
 const textDecoder = new TextDecoder("utf-8", { fatal: true, ignoreBOM: true })
-const write = (writeRow: WriteRow, record: RowRecord) => textDecoder.decode(output.take(writeRow(record, 0)))
+const write = (writeRow: WriteRow, record: RowRecord) => textDecoder.decode(rowOutputBuffer.take(writeRow(record, 0)))
 
 /** Returns a function that encodes a row as JSON with its schemas. */
 const encodeWithSchemas = (row: Row) => {
@@ -385,7 +385,7 @@ layer(database)("The row encoder", (it) => {
       }
       const sql = yield* SqlClient.SqlClient
       const plain = yield* sql`select 1`.values
-      assert.throws(() => toRecords(plain), /row/)
+      assert.throws(() => toRowRecords(plain), /row/)
     }))
 
   it.effect("refuses a null in a column that is not nullable (§7.1)", () =>
@@ -434,9 +434,9 @@ layer(database)("The result writer", (it) => {
     Holding,
     (row, previous) => row.hasSameField(previous, 0),
     (group, position) => {
-      let end = output.writeAscii("[", position)
+      let end = rowOutputBuffer.writeAscii("[", position)
       for (const row of group) end = writeShares(row, end)
-      return output.writeAscii("]", end)
+      return rowOutputBuffer.writeAscii("]", end)
     },
   )
   /** SQL for 0 to 6 holdings of each of 9 filings. One filing has none. */
@@ -447,7 +447,7 @@ layer(database)("The result writer", (it) => {
   it.effect("encodes groups independently of how the rows are divided into chunks (D8)", () =>
     Effect.gen(function* () {
       const records = yield* readHoldings
-      for (const encoder of [grouped, makeRowResultEncoder(Holding)]) {
+      for (const encoder of [grouped, makeSingleRowResultEncoder(Holding)]) {
         for (const format of ["csv", "ndjson"] as const) {
           const complete = makeFileWriter(encoder, format)(records, true)
           const text = show(complete.bytes)

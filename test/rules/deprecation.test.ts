@@ -3,7 +3,7 @@ import { assert, describe, it, layer } from "@effect/vitest"
 import { Arbitrary, Cause, DateTime, Effect, Exit, Layer, Option, Schema } from "effect"
 import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup, OpenApi } from "effect/http-api"
 import { TestClock } from "effect/testing"
-import { Authentication } from "../../src/accounts/keys/Authentication.ts"
+import { AuthenticationMiddleware } from "../../src/accounts/keys/Authentication.ts"
 import { NotFound } from "../../src/rules/Errors.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../src/rules/Validation.ts"
 import {
@@ -87,7 +87,7 @@ class Small extends HttpApi.make("small")
       endpoint("waning").annotateMerge(makeDeprecationAnnotations(makeDeprecation("2026-11-01"))),
     ),
   )
-  .middleware(Authentication)
+  .middleware(AuthenticationMiddleware)
   .middleware(ValidationMiddleware)
   .middleware(UnexpectedErrorMiddleware)
   .middleware(DeprecationMiddleware)

@@ -3,25 +3,25 @@ import { assert, layer } from "@effect/vitest"
 import { Context, Effect, Layer, Schema } from "effect"
 import { HttpApi } from "effect/http-api"
 import { SqlClient } from "effect/sql"
-import { Billing } from "../../src/accounts/Authorization.ts"
+import { BillingMiddleware } from "../../src/accounts/Authorization.ts"
 import { Api } from "../../src/Api.ts"
 import * as Datasets from "../../src/load/Datasets.ts"
-import { getEndpointTables, ReadsTables } from "../../src/rules/EndpointAnnotations.ts"
+import { EndpointTables, getEndpointTables } from "../../src/rules/EndpointAnnotations.ts"
 import { booleanFilters } from "../../src/rules/Filters.ts"
 import { PagingParameters } from "../../src/rules/Paging.ts"
-import { compileConditions } from "../../src/lists/Conditions.ts"
+import { compileFilterConditions } from "../../src/lists/Conditions.ts"
 import {
   buildUrl,
   type DocumentedEndpoint,
   documentedEndpoints,
   type DocumentedParameter,
   isLineageParameter,
-  requiredQuery,
+  makeRequiredQuery,
 } from "../support/DocumentedEndpoints.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
-import { someOf } from "../support/Thoroughness.ts"
+import { sampleUnlessThorough } from "../support/Thoroughness.ts"
 
 /** Inserts some rows, so that PostgreSQL calls the functions in the statements. */
 const service = Layer.effectDiscard(GeneratedRows.fillAllTables(100)).pipe(
@@ -37,8 +37,8 @@ const declared = () => {
     onEndpoint: ({ endpoint, middleware }) => {
       // The change feed reads the history of all tables, and has tests of its own.
       const isFeed = endpoint.path.startsWith("/v1/changes")
-      if (isFeed || !Array.from(middleware).some(({ key }) => key === Billing.key)) return
-      found.push({ path: endpoint.path, tables: Context.get(endpoint.annotations, ReadsTables) })
+      if (isFeed || !Array.from(middleware).some(({ key }) => key === BillingMiddleware.key)) return
+      found.push({ path: endpoint.path, tables: Context.get(endpoint.annotations, EndpointTables) })
     },
   })
   return found
@@ -66,7 +66,7 @@ const valuesOf = ({ kind, words }: DocumentedParameter): ReadonlyArray<string> =
 }
 
 const requestOf = (endpoint: DocumentedEndpoint, name: string, value: string) =>
-  buildUrl(endpoint.path, [...requiredQuery(endpoint, name), [name, value]])
+  buildUrl(endpoint.path, [...makeRequiredQuery(endpoint, name), [name, value]])
 
 /** Statements about keys and usage, which every request sends. */
 const keyOrUsageStatement = /\b(accounts|api_keys|usage)\b/
@@ -114,9 +114,9 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
     "reads exactly the declared tables, and changes the SQL statement with each parameter: $path (D4, D17)",
     ({ endpoint, tables }) =>
       Effect.gen(function* () {
-        const plain = yield* sentFor(buildUrl(endpoint.path, requiredQuery(endpoint)))
+        const plain = yield* sentFor(buildUrl(endpoint.path, makeRequiredQuery(endpoint)))
         const found = new Map(yield* Effect.forEach(plain, withOpened))
-        for (const parameter of someOf(endpoint.parameters, 3, endpoint.path.length)) {
+        for (const parameter of sampleUnlessThorough(endpoint.parameters, 3, endpoint.path.length)) {
           const sent = yield* Effect.forEach(
             valuesOf(parameter),
             (value) => sentFor(requestOf(endpoint, parameter.name, value)),
@@ -153,7 +153,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const silent = Schema.Struct({ silent: Schema.optionalKey(Schema.Boolean), ...PagingParameters })
-      assert.throws(() => compileConditions(sql, silent), "The parameter silent declares no filter")
+      assert.throws(() => compileFilterConditions(sql, silent), "The parameter silent declares no filter")
       const literal = Schema.Struct({
         ...booleanFilters("is_adr"),
         flag: Schema.optionalKey(Schema.Boolean.annotate({
@@ -164,7 +164,7 @@ layer(service, { excludeTestServices: true, timeout: "120 seconds" })("The API",
         })),
         ...PagingParameters,
       })
-      const getConditions = compileConditions(sql, literal)
+      const getConditions = compileFilterConditions(sql, literal)
       assert.deepStrictEqual(getConditions({ flag: true, page: 1, limit: 10 }), ["a"])
       assert.deepStrictEqual(getConditions({ flag: false, page: 1, limit: 10 }), [])
       assert.deepStrictEqual(getConditions({ page: 1, limit: 10 }), [])

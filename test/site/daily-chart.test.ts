@@ -1,8 +1,8 @@
 /** §2.1, D29 (usage): the chart of usage and cost by day. */
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary } from "effect"
-import { axisTicks, daysBetween, renderDailyChart } from "../../src/site/browser/daily-chart.js"
-import { formatCompact, formatDollars, formatInteger } from "../../src/site/browser/number-format.js"
+import { computeAxisTicks, listDaysBetween, renderDailyChart } from "../../src/site/browser/daily-chart.js"
+import { formatCompactNumber, formatDollars, formatInteger } from "../../src/site/browser/number-format.js"
 import * as SvgAssertions from "../support/SvgAssertions.ts"
 
 const {
@@ -18,7 +18,7 @@ const renderChart = (values: ReadonlyArray<number>, more: Partial<Parameters<typ
     id: "it",
     title: "Cost",
     name: "USD",
-    days: daysBetween("2026-01-01", "2027-12-31").slice(0, values.length),
+    days: listDaysBetween("2026-01-01", "2027-12-31").slice(0, values.length),
     values,
     subset: undefined,
     format: formatDollars,
@@ -42,7 +42,7 @@ describe("The daily chart", () => {
   }, { arbitrary: { runs: 100 } })
 
   it.prop("has a bar for every day and a table with the same values (D29)", [amounts], ([values]) => {
-    const html = renderChart(values, { format: formatInteger, formatAxis: formatCompact })
+    const html = renderChart(values, { format: formatInteger, formatAxis: formatCompactNumber })
     assert.lengthOf(html.match(/class="amount"/g) ?? [], 2 * values.length)
     const cells = Array.from(
       html.matchAll(/<td [^>]*class="number"[^>]*>([^<]*)<\/td>/g),
@@ -71,7 +71,7 @@ describe("The daily chart", () => {
   it.prop("has an axis of at most seven round numbers, from 0 to at least the maximum (D29)", [
     arbitraryInteger(0, Number.MAX_SAFE_INTEGER),
   ], ([maximum]) => {
-    const ticks = axisTicks(maximum)
+    const ticks = computeAxisTicks(maximum)
     assert.strictEqual(ticks[0], 0)
     assert.isAtMost(ticks.length, 7)
     assert.isAtLeast(ticks.at(-1) ?? 0, maximum)
@@ -80,10 +80,10 @@ describe("The daily chart", () => {
   }, { arbitrary: { runs: 500 } })
 
   it("lists consecutive calendar days (D29)", () => {
-    assert.deepStrictEqual(daysBetween("2024-02-28", "2024-03-01"), ["2024-02-28", "2024-02-29", "2024-03-01"])
-    assert.deepStrictEqual(daysBetween("2024-03-01", "2024-02-28"), [])
-    assert.deepStrictEqual(daysBetween("x", "2024-02-28"), [])
-    assert.lengthOf(daysBetween("0001-01-01", "2024-02-28"), 1000)
+    assert.deepStrictEqual(listDaysBetween("2024-02-28", "2024-03-01"), ["2024-02-28", "2024-02-29", "2024-03-01"])
+    assert.deepStrictEqual(listDaysBetween("2024-03-01", "2024-02-28"), [])
+    assert.deepStrictEqual(listDaysBetween("x", "2024-02-28"), [])
+    assert.lengthOf(listDaysBetween("0001-01-01", "2024-02-28"), 1000)
   })
 
   it.prop(

@@ -1,6 +1,6 @@
 /** D35: the lanes of a company's events, drawn on the time axis of its chain. */
 import { assert, describe, it } from "@effect/vitest"
-import { parseEvents, renderLanes } from "../../src/site/browser/event-lanes.js"
+import { parseTimelineEvents, renderEventLanes } from "../../src/site/browser/event-lanes.js"
 import { parseLineage } from "../../src/site/browser/lineage-response.js"
 import {
   arbitraryHostileText,
@@ -32,7 +32,7 @@ describe("The lanes of events", () => {
   ], (days) => {
     const results = days.map((day) => ({ ...news, at: new Date(day * 86_400_000).toISOString() }))
     for (const lineage of lineages) {
-      const html = renderLanes(lineage, parseEvents({ results }), today)
+      const html = renderEventLanes(lineage, parseTimelineEvents({ results }), today)
       assertWellFormedMarkup(html)
       assert.deepStrictEqual(findElementsOutsideViewBox(html), [])
       assert.lengthOf(html.match(/class="event"/g) ?? [], 2 * results.length)
@@ -41,12 +41,12 @@ describe("The lanes of events", () => {
   })
 
   it.prop("escapes every value, and links only to the reference (SECURITY.md)", [arbitraryHostileText], ([text]) => {
-    const events = parseEvents({
+    const events = parseTimelineEvents({
       results: [{ at: "2026-03-02", ticker: text, type: text, title: text, endpoint: text, key: text }],
     })
     assert.lengthOf(events, 1)
     for (const lineage of lineages) {
-      const html = renderLanes(lineage, events, today)
+      const html = renderEventLanes(lineage, events, today)
       assertWellFormedMarkup(html)
       const links = Array.from(html.matchAll(/<a href="([^"]*)"/g), ([, href = ""]) => href)
       assert.lengthOf(links, 3)
@@ -56,13 +56,16 @@ describe("The lanes of events", () => {
   })
 
   it.prop("reads any JSON, and omits rows of unknown shape (D35)", [arbitraryJson], ([body]) => {
-    assert.deepStrictEqual(parseEvents(body), [])
-    assert.lengthOf(parseEvents({ results: [body, { ...news, at: "2026-13-01" }, { ...news, key: 1 }, news] }), 1)
+    assert.deepStrictEqual(parseTimelineEvents(body), [])
+    assert.lengthOf(
+      parseTimelineEvents({ results: [body, { ...news, at: "2026-13-01" }, { ...news, key: 1 }, news] }),
+      1,
+    )
   })
 
   it("describes an event with its date, type, title and symbol, and links to its row (D35)", () => {
     const row = { ...news, type: "compliance_notice", endpoint: "/v1/nasdaq-compliance", key: "ticker=A&limit=100" }
-    assert.deepStrictEqual(parseEvents({ results: [row] }), [{
+    assert.deepStrictEqual(parseTimelineEvents({ results: [row] }), [{
       date: "2026-03-02",
       type: "compliance notice",
       description: "2026-03-02 compliance notice: x (A)",

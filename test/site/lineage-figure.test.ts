@@ -2,8 +2,8 @@
 import { assert, describe, it } from "@effect/vitest"
 import { Arbitrary, Result, Schema } from "effect"
 import examples from "../../samples/examples.json" with { type: "json" }
-import { renderLineage } from "../../src/site/browser/lineage-figure.js"
-import { makeAmbiguityError } from "../../src/lineage/LineageErrors.ts"
+import { renderLineageFigure } from "../../src/site/browser/lineage-figure.js"
+import { makeAmbiguousLineageError } from "../../src/lineage/LineageErrors.ts"
 import { resolveLineage, type TickerChangeEvent } from "../../src/lineage/Lineage.ts"
 import * as SvgAssertions from "../support/SvgAssertions.ts"
 
@@ -16,7 +16,7 @@ const {
 
 const options = { id: "it", today: "2026-11-21" }
 
-const render = (body: unknown) => renderLineage(body, options) ?? ""
+const render = (body: unknown) => renderLineageFigure(body, options) ?? ""
 
 const day = (number: number) => new Date(Date.UTC(1998, 0, 1 + number)).toISOString().slice(0, 10)
 
@@ -53,7 +53,7 @@ const responseBody = ([first, ...others]: ReadonlyArray<TickerChangeEvent>): unk
     const { current_ticker, history } = answer.success
     return { count: history.length, results: [{ query_ticker, has_changes: true, current_ticker, history }] }
   }
-  const { error } = makeAmbiguityError([{ query_ticker, conflict: answer.failure }], false)
+  const { error } = makeAmbiguousLineageError([{ query_ticker, conflict: answer.failure }], false)
   return { error, request_id: "1" }
 }
 
@@ -110,10 +110,10 @@ describe("The figure of a lineage", () => {
 
   it.prop("accepts any JSON, and renders only lineages (D21)", [SvgAssertions.arbitraryJson], ([body]) => {
     for (const one of [body, { results: [body] }, { error: { code: "ambiguous_ticker_lineage", details: body } }]) {
-      const html = renderLineage(one, options)
+      const html = renderLineageFigure(one, options)
       if (html !== undefined) assertWellFormedMarkup(html)
     }
-    assert.isUndefined(renderLineage(body, options))
+    assert.isUndefined(renderLineageFigure(body, options))
   }, { arbitrary: { runs: 200 } })
 
   it("shows the chain of OSTK from its first to its current symbol, with dates (§2.2)", () => {

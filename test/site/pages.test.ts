@@ -6,7 +6,7 @@ import { BaseUrl } from "../../src/http/BaseUrl.ts"
 import { tiers } from "../../src/rules/EndpointAnnotations.ts"
 import { renderGuide } from "../../src/site/Markdown.ts"
 import { errorReference } from "../../src/site/ReferenceTables.ts"
-import { responsesOf } from "../support/DocumentedEndpoints.ts"
+import { getDocumentedResponses } from "../support/DocumentedEndpoints.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
 import * as Service from "../support/Service.ts"
 
@@ -189,7 +189,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       const listed = errorReference.map(({ code, status }) => `${status} ${code}`)
       const declared = new Set<string>()
       for (const path of Object.keys(getDefaultOpenApiDocument().paths)) {
-        for (const [status, response] of responsesOf(path)) {
+        for (const [status, response] of getDocumentedResponses(path)) {
           if (Number(status) < 400) continue
           const schema = valueAt(response, "content", "application/json", "schema")
           const refs = JSON.stringify(schema).matchAll(/#\/components\/schemas\/(\w+)/g)
@@ -220,55 +220,58 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
     }))
 })
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("The documentation of one service", (it) => {
-  it.effect("keeps the path of BASE_URL in redirects (D10)", () =>
-    Effect.gen(function* () {
-      const port = yield* Effect.provideService(
-        ServiceInstances.startInstance(),
-        BaseUrl,
-        "https://api.example.com/market",
-      )
-      const { headers, status } = yield* ServiceInstances.requestOverWire(port, "/docs", "")
-      assert.strictEqual(status, 302)
-      assert.strictEqual(headers["location"], "/market/v1/docs")
-    }).pipe(Effect.scoped))
-
-  it.effect("shows the configured limits and prices (D18, D27)", () =>
-    Effect.gen(function* () {
-      const settings = { RATE_LIMIT_BASIC: "77", RATE_LIMIT_PRO: "1234", ENDPOINT_PRICES: "/v1/news=20000000" }
-      const port = yield* ServiceInstances.startInstance(settings)
-      const { text } = yield* ServiceInstances.requestOverWire(port, "/v1/docs/cost", "")
-      const plain = text.replaceAll("<wbr>", "")
-      assert.match(plain, /<code>basic<\/code><\/th><td[^>]*>77<\/td>/)
-      assert.match(plain, /<code>pro<\/code><\/th><td[^>]*>1,234<\/td>/)
-      assert.match(plain, /<code>\/v1\/news<\/code><\/th><td[^>]*>\$20.00<\/td>/)
-      for (const tier of tiers) assert.include(text, `<code>${tier}</code>`)
-    }).pipe(Effect.scoped))
-
-  it.effect("compresses pages once per encoding, each with its own strong ETag (operations/caching)", () =>
-    Effect.gen(function* () {
-      const port = yield* ServiceInstances.startInstance()
-      const plain = yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "")
-      for (const encoding of ["zstd", "br", "gzip"]) {
-        const headers = { "Accept-Encoding": encoding }
-        const [first, again] = [
-          yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "", { headers }),
-          yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "", { headers }),
-        ]
-        assert.strictEqual(first.headers["content-encoding"], encoding)
-        assert.strictEqual(first.headers["vary"], "Accept-Encoding")
-        assert.strictEqual(first.text, plain.text)
-        assert.isBelow(first.bytes.length, plain.bytes.length / 3)
-        assert.deepStrictEqual(again.bytes, first.bytes)
-        assert.strictEqual(first.headers["etag"], `${plain.headers["etag"]?.slice(0, -1)}-${encoding}"`)
-        const known = { ...headers, "If-None-Match": first.headers["etag"] ?? "" }
-        assert.strictEqual(
-          (yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "", { headers: known })).status,
-          304,
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })(
+  "The documentation of one service",
+  (it) => {
+    it.effect("keeps the path of BASE_URL in redirects (D10)", () =>
+      Effect.gen(function* () {
+        const port = yield* Effect.provideService(
+          ServiceInstances.startServiceInstance(),
+          BaseUrl,
+          "https://api.example.com/market",
         )
-      }
-    }).pipe(Effect.scoped))
-})
+        const { headers, status } = yield* ServiceInstances.requestOverWire(port, "/docs", "")
+        assert.strictEqual(status, 302)
+        assert.strictEqual(headers["location"], "/market/v1/docs")
+      }).pipe(Effect.scoped))
+
+    it.effect("shows the configured limits and prices (D18, D27)", () =>
+      Effect.gen(function* () {
+        const settings = { RATE_LIMIT_BASIC: "77", RATE_LIMIT_PRO: "1234", ENDPOINT_PRICES: "/v1/news=20000000" }
+        const port = yield* ServiceInstances.startServiceInstance(settings)
+        const { text } = yield* ServiceInstances.requestOverWire(port, "/v1/docs/cost", "")
+        const plain = text.replaceAll("<wbr>", "")
+        assert.match(plain, /<code>basic<\/code><\/th><td[^>]*>77<\/td>/)
+        assert.match(plain, /<code>pro<\/code><\/th><td[^>]*>1,234<\/td>/)
+        assert.match(plain, /<code>\/v1\/news<\/code><\/th><td[^>]*>\$20.00<\/td>/)
+        for (const tier of tiers) assert.include(text, `<code>${tier}</code>`)
+      }).pipe(Effect.scoped))
+
+    it.effect("compresses pages once per encoding, each with its own strong ETag (operations/caching)", () =>
+      Effect.gen(function* () {
+        const port = yield* ServiceInstances.startServiceInstance()
+        const plain = yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "")
+        for (const encoding of ["zstd", "br", "gzip"]) {
+          const headers = { "Accept-Encoding": encoding }
+          const [first, again] = [
+            yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "", { headers }),
+            yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "", { headers }),
+          ]
+          assert.strictEqual(first.headers["content-encoding"], encoding)
+          assert.strictEqual(first.headers["vary"], "Accept-Encoding")
+          assert.strictEqual(first.text, plain.text)
+          assert.isBelow(first.bytes.length, plain.bytes.length / 3)
+          assert.deepStrictEqual(again.bytes, first.bytes)
+          assert.strictEqual(first.headers["etag"], `${plain.headers["etag"]?.slice(0, -1)}-${encoding}"`)
+          const known = { ...headers, "If-None-Match": first.headers["etag"] ?? "" }
+          assert.strictEqual(
+            (yield* ServiceInstances.requestOverWire(port, "/v1/docs/reference", "", { headers: known })).status,
+            304,
+          )
+        }
+      }).pipe(Effect.scoped))
+  },
+)
 
 describe("The renderer of guides", () => {
   it("rejects HTML, and escapes code (CONTRIBUTING, guides)", () => {

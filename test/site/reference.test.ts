@@ -3,7 +3,7 @@ import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
-import { referencePagePath } from "../../src/site/Page.ts"
+import { getReferencePagePath } from "../../src/site/Page.ts"
 import { endlessPaths } from "../support/DocumentedEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
@@ -18,14 +18,14 @@ const documented = Object.keys(getDefaultOpenApiDocument().paths)
 
 const charged = (path: string) => catalogueEndpoints.some(({ isPriced: charged, row }) => charged && row.path === path)
 
-layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 seconds" })("The API reference", (it) => {
+layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 seconds" })("The API reference", (it) => {
   it.effect("has a page for every endpoint, with its parameters, statuses and error codes (§4.5)", () =>
     Effect.gen(function* () {
       const overview = (yield* open("/v1/docs/reference")).text
       assert.isAbove(documented.length, 30)
       for (const path of documented) {
-        assert.include(overview, `href="${referencePagePath(path)}"`)
-        const { status, text } = yield* open(referencePagePath(path))
+        assert.include(overview, `href="${getReferencePagePath(path)}"`)
+        const { status, text } = yield* open(getReferencePagePath(path))
         assert.strictEqual(status, 200, path)
         const page = text.replaceAll("<wbr>", "")
         const operation = valueAt(getDefaultOpenApiDocument(), "paths", path, "get")
@@ -51,7 +51,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
   it.effect("explains every field, parameter and header once (§4.5)", () =>
     Effect.gen(function* () {
       for (const path of documented) {
-        const { text } = yield* open(referencePagePath(path))
+        const { text } = yield* open(getReferencePagePath(path))
         const rows = Array.from(text.matchAll(/<tr role="row"><th scope="row".*?<\/tr>/gs), ([row]) => row)
         assert.isAbove(rows.length, 0, path)
         assert.deepStrictEqual(rows.filter((row) => /data-label="Meaning"><\/td>/.test(row)), [], path)
@@ -75,7 +75,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "120 second
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       for (const path of documented.filter((path) => !endlessPaths.has(path))) {
-        const { text } = yield* open(referencePagePath(path))
+        const { text } = yield* open(getReferencePagePath(path))
         const [, command = ""] = /<div id="request">([\s\S]*?)<\/div>/.exec(text) ?? []
         const [, request = ""] = /http:\/\/127\.0\.0\.1:8080(\/[^"]*)"/.exec(textOf(command)) ?? []
         assert.isTrue(request === path || request.startsWith(`${path}?`), request)

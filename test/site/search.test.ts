@@ -4,7 +4,7 @@ import { Arbitrary, Effect, Schema } from "effect"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
 import { cutExcerpt, parseSearchIndex, searchEntries, splitWords } from "../../src/site/browser/search-matching.js"
 import { documentationPath } from "../../src/rules/Deprecation.ts"
-import { referencePagePath } from "../../src/site/Page.ts"
+import { getReferencePagePath } from "../../src/site/Page.ts"
 import * as Service from "../support/Service.ts"
 
 layer(Service.layer, { excludeTestServices: true })("The search index", (it) => {
@@ -33,7 +33,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
         "/v1/docs/reference/intraday-runners",
       )
       for (const { row } of catalogueEndpoints.filter(({ row }) => row.path !== documentationPath)) {
-        assert.strictEqual(searchEntries(entries, row.path)[0]?.path, referencePagePath(row.path), row.path)
+        assert.strictEqual(searchEntries(entries, row.path)[0]?.path, getReferencePagePath(row.path), row.path)
       }
       assert.deepStrictEqual(searchEntries(entries, "no-such-word"), [])
       assert.deepStrictEqual(searchEntries(entries, "  "), [])

@@ -5,9 +5,9 @@ import { Effect, FileSystem, Layer, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import { readFileSync } from "node:fs"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { startInstance } from "../support/ServiceInstances.ts"
+import { startServiceInstance } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
-import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
+import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import { endProcess, startCommandProcess } from "../support/Processes.ts"
 import { startTcpProxy } from "../support/TcpProxy.ts"
 import * as Service from "../support/Service.ts"
@@ -15,13 +15,13 @@ import * as SteadyClients from "../support/SteadyClients.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
 
 const database = Service.TestKeys.layer.pipe(
-  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(sampleDedicatedLayer),
   Layer.provideMerge(NodeCrypto.layer),
 )
 
 const startClients = Effect.gen(function* () {
   const { key } = yield* CustomerUsage.createCustomer(`soak ${performance.now()}`, { tier: "ultimate" })
-  return yield* SteadyClients.startSteadyClients({ port: yield* startInstance({ CACHE_MEGABYTES: "16" }), key })
+  return yield* SteadyClients.startSteadyClients({ port: yield* startServiceInstance({ CACHE_MEGABYTES: "16" }), key })
 })
 
 /** Writes a file with a number of symbol changes. `generation` is the prefix of the new symbols. */
@@ -72,7 +72,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       const through = yield* Layer.build(
         databaseClientLayer({ url: Redacted.make(url.href), applicationName: "stalled" }),
       )
-      const port = yield* Effect.provide(startInstance({ CACHE_MEGABYTES: "0" }), through)
+      const port = yield* Effect.provide(startServiceInstance({ CACHE_MEGABYTES: "0" }), through)
       const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key })
       yield* more(100)
       yield* proxy.stall
@@ -96,7 +96,7 @@ layer(database, { excludeTestServices: true, timeout: "20 minutes" })("Long faul
       const ended = yield* startCommandProcess(["load", "ticker_changes", first], { DATABASE_URL: server.url })
       assert.strictEqual((yield* Effect.promise(() => ended.ended)).code, 0)
       const { key } = yield* CustomerUsage.createCustomer("loading", { tier: "ultimate" })
-      const port = yield* startInstance({ CACHE_MEGABYTES: "0" })
+      const port = yield* startServiceInstance({ CACHE_MEGABYTES: "0" })
       const paths = Array.from({ length: 100 }, (_, at) => `/v1/ticker-changes?ticker=T${at + 1}`)
       const isRight = ({ status, text }: { readonly status: number; readonly text: string }) =>
         status === 200 && /"new_ticker":"[AB]/.test(text)

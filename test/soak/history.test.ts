@@ -7,7 +7,7 @@ import { assert, layer } from "@effect/vitest"
 import { Duration, Effect, Layer } from "effect"
 import { migratedDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import { recordFaultSummary } from "../support/FaultSummaries.ts"
-import { checkHistory } from "../support/HistoryWorkload.ts"
+import { runHistoryWorkload } from "../support/HistoryWorkload.ts"
 
 const duration = Duration.minutes(Number(process.env["SOAK_MINUTES"] ?? "30"))
 
@@ -21,7 +21,7 @@ layer(database, { excludeTestServices: true, timeout: "10 minutes" })("The histo
     "stays the same for readers and complete for consumers during many faults (RELIABILITY.md, 0113, 0114, 0115)",
     () =>
       Effect.gen(function* () {
-        const summary = yield* checkHistory({
+        const summary = yield* runHistoryWorkload({
           seed: Number(process.env["HISTORY_SEED"] ?? Date.now() % 1_000_000_000),
           services: 2,
           writers: 6,

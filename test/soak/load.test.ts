@@ -7,7 +7,7 @@ import { Agent, request } from "node:http"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
-import { DedicatedPostgres, sampleDatabaseLayer } from "../support/DedicatedPostgres.ts"
+import { DedicatedPostgres, sampleDedicatedLayer } from "../support/DedicatedPostgres.ts"
 import { startCommandProcess } from "../support/Processes.ts"
 import * as Service from "../support/Service.ts"
 import * as SteadyClients from "../support/SteadyClients.ts"
@@ -16,13 +16,13 @@ const minutes = Number(process.env["SOAK_MINUTES"] ?? "30")
 const connections = 32
 
 const database = Service.TestKeys.layer.pipe(
-  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(sampleDedicatedLayer),
   Layer.provideMerge(NodeCrypto.layer),
 )
 
 /** Returns the path of a request. Half of the requests repeat a few paths; the others read about 60,000 pages. */
 const pathAt = (at: number) => {
-  const again = SteadyClients.mixedPaths[at % SteadyClients.mixedPaths.length] ?? ""
+  const again = SteadyClients.mixedRequestPaths[at % SteadyClients.mixedRequestPaths.length] ?? ""
   const [page, limit] = [(at * 31) % 197 + 1, (at * 17) % 100 + 1]
   const table = ["gap-stats", "screener", "news"][at % 3] ?? ""
   return at % 2 === 0 ? again : `/v1/${table}?page=${page}&limit=${limit}`
@@ -72,7 +72,7 @@ const makeClient = (port: number, key: string) => {
 type Client = ReturnType<typeof makeClient>
 
 /** Measures requests per second at full speed. */
-const peakOf = ({ answered, ask }: Client, seconds: number) =>
+const measurePeak = ({ answered, ask }: Client, seconds: number) =>
   Effect.callback<number>((resume) => {
     const before = answered()
     const until = performance.now() + seconds * 1000
@@ -86,7 +86,7 @@ const peakOf = ({ answered, ask }: Client, seconds: number) =>
   })
 
 /** Sends requests at a fixed rate, independent of response times. Returns the function that stops this. */
-const pace = ({ ask }: Client, rate: number) => {
+const sendAtRate = ({ ask }: Client, rate: number) => {
   const began = performance.now()
   let sentCount = 0
   const timer = setInterval(() => {
@@ -100,14 +100,14 @@ const pace = ({ ask }: Client, rate: number) => {
 }
 
 /** Returns the slope of the regression line through values that are one minute apart. */
-const slopeOf = (points: ReadonlyArray<number>) => {
+const computeSlope = (points: ReadonlyArray<number>) => {
   const middle = (points.length - 1) / 2
   const mean = points.reduce((sum, point) => sum + point, 0) / points.length
   const above = points.reduce((sum, point, at) => sum + (at - middle) * (point - mean), 0)
   return above / points.reduce((sum, _, at) => sum + (at - middle) ** 2, 0)
 }
 
-const worst = (minutes: ReadonlyArray<Minute>) =>
+const computeMedianP99 = (minutes: ReadonlyArray<Minute>) =>
   minutes.map(({ p99 }) => p99).toSorted((left, right) => left - right)[Math.floor(minutes.length / 2)] ?? 0
 
 const report = (peak: number, seen: ReadonlyArray<Minute>, unexpected: number) => [
@@ -146,12 +146,12 @@ layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) 
 
       const client = makeClient(port, key)
       yield* Effect.addFinalizer(() => Effect.sync(() => client.agent.destroy()))
-      yield* peakOf(client, 10)
-      const peak = yield* peakOf(client, 20)
+      yield* measurePeak(client, 10)
+      const peak = yield* measurePeak(client, 20)
       client.taken()
 
       const stop = yield* Effect.acquireRelease(
-        Effect.sync(() => pace(client, peak * 0.7)),
+        Effect.sync(() => sendAtRate(client, peak * 0.7)),
         (stop) => Effect.sync(stop),
       )
       const seen: Array<Minute> = []
@@ -168,8 +168,11 @@ layer(database, { excludeTestServices: true, timeout: "2 hours" })("Load", (it) 
 
       assert.deepStrictEqual(Object.fromEntries(client.unexpected), {})
       const settled = seen.slice(Math.floor(seen.length / 3))
-      assert.isBelow(slopeOf(settled.map(({ memory }) => memory)), 1, "MiB per minute")
-      assert.isBelow(worst(settled), Math.max(20, 2 * worst(seen.slice(0, Math.ceil(seen.length / 3)))))
+      assert.isBelow(computeSlope(settled.map(({ memory }) => memory)), 1, "MiB per minute")
+      assert.isBelow(
+        computeMedianP99(settled),
+        Math.max(20, 2 * computeMedianP99(seen.slice(0, Math.ceil(seen.length / 3)))),
+      )
       yield* CustomerUsage.retryUntil(
         CustomerUsage.countRecordedRequests(account_id),
         (rows) => rows >= client.answered(),

@@ -7,7 +7,7 @@ import { readFileSync } from "node:fs"
 import { createRequire } from "node:module"
 import { type Browser as Chromium, type BrowserContextOptions, chromium, type Page } from "playwright-core"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
-import { candidatePaths, isExecutable } from "./Processes.ts"
+import { getCandidateProgramPaths, isExecutable } from "./Processes.ts"
 import * as Service from "./Service.ts"
 
 // Debian's headless shell takes less CPU time than the whole browser.
@@ -17,7 +17,10 @@ const program = [
   process.env["CHROMIUM_PATH"] ?? "",
   ...usual.flatMap((
     name,
-  ) => [...candidatePaths(name), ...["/usr/bin", "/usr/local/bin", "/snap/bin"].map((at) => `${at}/${name}`)]),
+  ) => [
+    ...getCandidateProgramPaths(name),
+    ...["/usr/bin", "/usr/local/bin", "/snap/bin"].map((at) => `${at}/${name}`),
+  ]),
 ].find((path) => path !== "" && isExecutable(path))
 
 /** Whether the browser tests are skipped: there is no browser, and `REQUIRE_BROWSER` is not set. */
@@ -71,7 +74,7 @@ export class Browser extends Context.Service<Browser, {
       )
       return { chromium: running, demoKey, origin: `http://127.0.0.1:${"port" in address ? address.port : 0}` }
     }),
-  ).pipe(Layer.provideMerge(Service.sampleDataLayer))
+  ).pipe(Layer.provideMerge(Service.sampleServiceLayer))
 }
 
 /** An open page with the problems that have occurred on it. */

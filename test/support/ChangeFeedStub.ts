@@ -3,7 +3,7 @@ import { assert } from "@effect/vitest"
 import { Effect } from "effect"
 import { createServer, type ServerResponse } from "node:http"
 
-export interface StubRequest {
+export interface FeedStubRequest {
   readonly path: string
   readonly query: URLSearchParams
   readonly headers: Readonly<Record<string, string | ReadonlyArray<string> | undefined>>
@@ -11,7 +11,7 @@ export interface StubRequest {
   readonly closed: Promise<void>
 }
 
-export type StubReply =
+export type FeedStubReply =
   | "lost"
   | { readonly status: number; readonly body: unknown; readonly headers?: Readonly<Record<string, string>> }
   | {
@@ -21,7 +21,7 @@ export type StubReply =
     readonly ending: "end" | "reset" | "open"
   }
 
-const send = (response: ServerResponse, reply: StubReply) => {
+const send = (response: ServerResponse, reply: FeedStubReply) => {
   if (reply === "lost") return response.socket?.destroy()
   if ("status" in reply) {
     const body = typeof reply.body === "string" ? reply.body : JSON.stringify(reply.body)
@@ -42,11 +42,11 @@ const send = (response: ServerResponse, reply: StubReply) => {
 }
 
 /** Starts the server. `answer` returns the reply to a request. `index` counts the requests from 0. */
-export const startFeedStub = (answer: (request: StubRequest, index: number) => StubReply) =>
+export const startChangeFeedStub = (answer: (request: FeedStubRequest, index: number) => FeedStubReply) =>
   Effect.acquireRelease(
-    Effect.callback<{ readonly url: string; readonly requests: Array<StubRequest>; readonly close: () => void }>(
+    Effect.callback<{ readonly url: string; readonly requests: Array<FeedStubRequest>; readonly close: () => void }>(
       (resume) => {
-        const requests: Array<StubRequest> = []
+        const requests: Array<FeedStubRequest> = []
         const server = createServer((incoming, response) => {
           const { pathname, searchParams } = new URL(incoming.url ?? "/", "http://localhost")
           const closed = new Promise<void>((resolve) => response.once("close", () => resolve()))
@@ -69,11 +69,11 @@ export const startFeedStub = (answer: (request: StubRequest, index: number) => S
   )
 
 /** Returns the cursor after change `number`. With `step`, returns a later cursor that is before the next change. */
-export const cursorOf = (number: number, step = 0) => `${number}.${step}.${"0123456789abcdef".repeat(2)}`
+export const makeStubCursor = (number: number, step = 0) => `${number}.${step}.${"0123456789abcdef".repeat(2)}`
 
 /** Makes a change as the service sends it. Its row has text that looks like the syntax of an event stream. */
-export const makeChange = (number: number) => ({
-  cursor: cursorOf(number),
+export const makeStubChange = (number: number) => ({
+  cursor: makeStubCursor(number),
   recorded_at: "2026-06-01T08:30:00.123456-05:00",
   dataset: "split_status",
   kind: "added",
@@ -83,15 +83,15 @@ export const makeChange = (number: number) => ({
   changed: [],
 })
 
-export const formatChange = (number: number) =>
-  `id: ${cursorOf(number)}\nevent: change\ndata: ${JSON.stringify(makeChange(number))}\n\n`
+export const formatChangeEvent = (number: number) =>
+  `id: ${makeStubCursor(number)}\nevent: change\ndata: ${JSON.stringify(makeStubChange(number))}\n\n`
 
 export const formatHeartbeat = (cursor?: string) => `: heartbeat\n${cursor === undefined ? "" : `id: ${cursor}\n`}\n`
 
-export const formatEnd = (reason: string) =>
-  `event: end\ndata: ${JSON.stringify({ reason, message: "Scripted.", cursor: cursorOf(9_999) })}\n\n`
+export const formatEndEvent = (reason: string) =>
+  `event: end\ndata: ${JSON.stringify({ reason, message: "Scripted.", cursor: makeStubCursor(9_999) })}\n\n`
 
-export const expiredError = {
+export const expiredCursorError = {
   error: {
     code: "cursor_expired",
     message: "Later changes are no longer known.",
@@ -100,14 +100,14 @@ export const expiredError = {
   request_id: "stub",
 }
 
-export const formatGap = (body: unknown = expiredError) =>
-  `event: gap\ndata: ${JSON.stringify(body)}\n\n${formatEnd("gap")}`
+export const formatGapEvents = (body: unknown = expiredCursorError) =>
+  `event: gap\ndata: ${JSON.stringify(body)}\n\n${formatEndEvent("gap")}`
 
-export const makeError = (code: string, details?: unknown) => ({
+export const makeErrorBody = (code: string, details?: unknown) => ({
   error: { code, message: `It is ${code}.`, ...(details === undefined ? {} : { details }) },
   request_id: "stub",
 })
 
 /** Returns the reason for which a promise is rejected. Dies if the promise is fulfilled. */
-export const rejectionOf = (start: () => Promise<unknown>): Effect.Effect<unknown> =>
+export const awaitRejection = (start: () => Promise<unknown>): Effect.Effect<unknown> =>
   Effect.promise(() => start().then(() => assert.fail("The promise was fulfilled"), (error: unknown) => error))

@@ -40,7 +40,7 @@ export const makeUsageRecord = (more: Partial<UsageRecord> = {}): UsageRecord =>
 class NotRecorded extends Data.TaggedError("NotRecorded")<{ readonly message: string }> {}
 
 /** Finds the account id and the key id of an API key by its hash. */
-export const findKeyIds = Effect.fnUntraced(function* (key: string) {
+export const findAccountAndKeyIds = Effect.fnUntraced(function* (key: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly account_id: string; readonly key_id: string }>`
     select account_id::text, key_id::text from api_keys
@@ -61,7 +61,7 @@ export const createCustomer = Effect.fnUntraced(
   function* (name: string, { balance, tier = "basic", ...more }: CustomerOptions = {}) {
     const sql = yield* SqlClient.SqlClient
     const key = yield* Service.ensureAccountWithKey(name, tier, more)
-    const ids = yield* findKeyIds(key)
+    const ids = yield* findAccountAndKeyIds(key)
     if (balance !== undefined) {
       yield* sql`
       update accounts set balance_microdollars = ${String(balance)}::text::bigint where account_id = ${ids.account_id}
@@ -97,8 +97,8 @@ export const readAllPages = Effect.fnUntraced(function* (first: string, key: str
       key,
     })
     assert.strictEqual(status, 200, text)
-    const rows = ListClients.resultRows(body)
-    path = ListClients.nextPagePath(headers)
+    const rows = ListClients.getResultRows(body)
+    path = ListClients.getNextPageUrl(headers)
     assert.strictEqual(valueAt(body, "has_more"), path !== undefined)
     assert.strictEqual(valueAt(body, "count"), rows.length)
     if (path !== undefined) assert.strictEqual(rows.length, limit)

@@ -5,7 +5,7 @@ import { inject } from "vitest"
 import { runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
 import { chooseFreePort, type EmbeddedCluster, embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { withHomeLock } from "../../src/db/embedded/HomeDirectory.ts"
-import { ensurePostgresRuns, findRunningPostgres } from "../../src/db/embedded/PostgresServer.ts"
+import { ensurePostgresIsRunning, findRunningPostgres } from "../../src/db/embedded/PostgresServer.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import { makePostgresCluster } from "./PostgresCluster.ts"
@@ -27,7 +27,7 @@ export interface PostgresServer {
 }
 
 /** Makes the controls of the server with this data, but does not start it. The server stops when the scope closes. */
-export const controlServer = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
+export const makeServerControls = Effect.fnUntraced(function* (cluster: EmbeddedCluster, port: number) {
   const services = yield* Effect.context<FileSystem.FileSystem>()
   const found = Effect.provide(findRunningPostgres(cluster), services)
   const gone = Effect.repeat(found, {
@@ -42,7 +42,7 @@ export const controlServer = Effect.fnUntraced(function* (cluster: EmbeddedClust
     )
   yield* Effect.addFinalizer(() => end("SIGINT"))
   const url = `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/postgres`
-  const start = ensurePostgresRuns(cluster, port).pipe(Effect.orDie, Effect.asVoid, Effect.provide(services))
+  const start = ensurePostgresIsRunning(cluster, port).pipe(Effect.orDie, Effect.asVoid, Effect.provide(services))
   const server: PostgresServer = { url, port, logFile: cluster.logFile, cluster, pid, stop: end, start }
   return server
 })
@@ -62,7 +62,7 @@ const prepareSampleCluster = Effect.gen(function* () {
     Effect.gen(function* () {
       const cluster = yield* makePostgresCluster(`${folder}/home`)
       if (yield* fs.exists(complete)) return cluster
-      const { url } = yield* controlServer(cluster, yield* ensurePostgresRuns(cluster, undefined))
+      const { url } = yield* makeServerControls(cluster, yield* ensurePostgresIsRunning(cluster, undefined))
       yield* Effect.andThen(Migrations.runMigrations, loadSampleMarket).pipe(
         Effect.provide(Layer.merge(connectTo(url), Logger.layer([]))),
       )
@@ -85,7 +85,9 @@ export class DedicatedPostgres extends Context.Service<DedicatedPostgres, Postgr
     DedicatedPostgres,
     Effect.gen(function* () {
       const cluster = yield* makePostgresCluster(`${yield* makeServerFolder}/home`)
-      return DedicatedPostgres.of(yield* controlServer(cluster, yield* ensurePostgresRuns(cluster, undefined)))
+      return DedicatedPostgres.of(
+        yield* makeServerControls(cluster, yield* ensurePostgresIsRunning(cluster, undefined)),
+      )
     }),
   )
 
@@ -98,7 +100,7 @@ export class DedicatedPostgres extends Context.Service<DedicatedPostgres, Postgr
       const data = `${folder}/data`
       yield* runToCompletion({ command: "cp", args: ["-a", prepared.dataDirectory, data], systemUser: undefined })
       const cluster = { ...prepared, baseDirectory: folder, dataDirectory: data, logFile: `${folder}/postgres.log` }
-      const server = yield* controlServer(cluster, yield* chooseFreePort)
+      const server = yield* makeServerControls(cluster, yield* chooseFreePort)
       yield* server.start
       return DedicatedPostgres.of(server)
     }),
@@ -116,7 +118,7 @@ export const migratedDedicatedLayer = Layer.effectDiscard(Migrations.runMigratio
 )
 
 /** A client of the server, with a migrated database that holds the sample market. */
-export const sampleDatabaseLayer = clientLayer.pipe(
+export const sampleDedicatedLayer = clientLayer.pipe(
   Layer.provideMerge(DedicatedPostgres.sampleLayer),
   Layer.provideMerge(NodeServices.layer),
 )

@@ -3,7 +3,7 @@ import { Predicate } from "effect"
 import { catalogueEndpoints } from "../../src/catalogue/Endpoints.ts"
 import { getDefaultOpenApiDocument } from "../../src/catalogue/OpenApiDocument.ts"
 
-/** Reads a value inside JSON by keys and indexes: `valueAt(body, "error", "code")`. */
+/** Reads a value inside JSON by keys and indexes: `readJsonValue(body, "error", "code")`. */
 export const valueAt = (body: unknown, ...path: ReadonlyArray<string | number>): unknown =>
   path.reduce<unknown>(
     (value, key) => Predicate.isObject(value) || Array.isArray(value) ? Reflect.get(value, key) : undefined,
@@ -19,7 +19,7 @@ export const resolveReference = (value: unknown): unknown => {
 }
 
 /** Returns the documented responses of an endpoint by status. */
-export const responsesOf = (path: string): ReadonlyMap<string, unknown> =>
+export const getDocumentedResponses = (path: string): ReadonlyMap<string, unknown> =>
   new Map(
     Object.entries(Object(valueAt(getDefaultOpenApiDocument(), "paths", path, "get", "responses"))).map((
       [status, response],
@@ -119,7 +119,7 @@ export const pickSampleValue = (words: ReadonlyArray<string>) =>
   words.find((word) => optionalOnlyPaths.has(word)) ?? words[0]
 
 /** Returns names and values of the required parameters, without the parameter `except`. */
-export const requiredQuery = ({ parameters }: DocumentedEndpoint, except = "") =>
+export const makeRequiredQuery = ({ parameters }: DocumentedEndpoint, except = "") =>
   parameters.filter(({ name, required }) => required && name !== except).map(({ name, words }) =>
     [name, pickSampleValue(words) ?? "ZZ9"] as const
   )

@@ -3,7 +3,7 @@ import { Data, Effect, Stream } from "effect"
 import { Csv } from "effect/encoding"
 import { createHash } from "node:crypto"
 import { type IncomingMessage, request } from "node:http"
-import { decompress } from "./ServiceInstances.ts"
+import { decompressBody } from "./ServiceInstances.ts"
 
 export interface Download {
   readonly status: number
@@ -34,7 +34,7 @@ export const download = (port: number, path: string, key: string, headers: Reado
       response.on("close", () => {
         const isComplete = response.complete
         const encoding = isComplete ? response.headers["content-encoding"] : undefined
-        const bytes = decompress(encoding, Buffer.concat(chunks))
+        const bytes = decompressBody(encoding, Buffer.concat(chunks))
         resume(Effect.succeed({
           status: response.statusCode ?? 0,
           headers: named(response.headers),
@@ -50,7 +50,7 @@ export const download = (port: number, path: string, key: string, headers: Reado
   })
 
 /** Starts a download and pauses it after the headers. The scope closes it. */
-export const beginDownload = (port: number, path: string, key: string) =>
+export const startPausedDownload = (port: number, path: string, key: string) =>
   Effect.acquireRelease(
     Effect.callback<IncomingMessage, Error>((resume) => {
       const outgoing = startRequest(port, path, key, {})
@@ -71,13 +71,14 @@ export const finishDownload = (response: IncomingMessage) =>
     response.resume()
   })
 
-export const contentDigest = (bytes: Uint8Array) => `sha-256=:${createHash("sha256").update(bytes).digest("base64")}:`
+export const formatContentDigest = (bytes: Uint8Array) =>
+  `sha-256=:${createHash("sha256").update(bytes).digest("base64")}:`
 
-class NoMark extends Data.TaggedError("NoMark")<{ readonly text: string }> {}
+class MissingByteOrderMark extends Data.TaggedError("NoMark")<{ readonly text: string }> {}
 
 /** Parses CSV with an independent library. */
 export const parseCsv = Effect.fnUntraced(function* (text: string) {
-  if (!text.startsWith("\uFEFF")) return yield* new NoMark({ text: text.slice(0, 20) })
+  if (!text.startsWith("\uFEFF")) return yield* new MissingByteOrderMark({ text: text.slice(0, 20) })
   const records = yield* Stream.runCollect(Stream.pipeThroughChannel(Stream.make(text.slice(1)), Csv.decodeString()))
   return { header: records[0] ?? [], records: records.slice(1) }
 })

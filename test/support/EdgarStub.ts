@@ -10,24 +10,24 @@ const recordings = fileURLToPath(new URL("../ingest/edgar/recordings/", import.m
 
 export const readRecording = (file: string) => readFileSync(recordings + file, "utf8")
 
-export interface StubAnswer {
+export interface EdgarStubAnswer {
   readonly status: number
   readonly type: string
   readonly body: string
   readonly headers?: Readonly<Record<string, string>>
 }
 
-export interface StubRequest {
+export interface EdgarStubRequest {
   readonly path: string
   readonly headers: IncomingHttpHeaders
 }
 
-const json = (body: string): StubAnswer => ({ status: 200, type: "application/json", body })
+const json = (body: string): EdgarStubAnswer => ({ status: 200, type: "application/json", body })
 
-export const xmlAnswer = (body: string): StubAnswer => ({ status: 200, type: "text/xml", body })
+export const makeXmlAnswer = (body: string): EdgarStubAnswer => ({ status: 200, type: "text/xml", body })
 
 /** Reads a recorded error. Omits the headers that the server of the stub sets itself. */
-const readError = (name: string, extension: string): StubAnswer => {
+const readError = (name: string, extension: string): EdgarStubAnswer => {
   const [status = "", , ...lines] = readRecording(`errors/${name}.headers.txt`).split("\n")
   const headers = lines.flatMap((line) => {
     const [, field = "", value = ""] = /^([\w-]+): (.*)$/.exec(line) ?? []
@@ -41,16 +41,16 @@ const readError = (name: string, extension: string): StubAnswer => {
   }
 }
 
-export const notThere = readError("403-object-not-there", "xml")
-export const noSuchKey = readError("404-no-such-submissions", "xml")
-export const fileUnavailable = readError("503-getcurrent-past-the-end", "html")
+export const missingDocumentAnswer = readError("403-object-not-there", "xml")
+export const missingSubmissionsAnswer = readError("404-no-such-submissions", "xml")
+export const unavailableFileAnswer = readError("503-getcurrent-past-the-end", "html")
 
 /** Not a recording: only the title and the heading of the SEC's page are known. */
 const refusalPage = `<!DOCTYPE html><html><head><title>SEC.gov | Request Rate Threshold Exceeded</title></head><body>
 <h1>Automated access to our sites must comply with SEC.gov's Privacy and Security Policy.</h1></body></html>`
 
 /** Makes the SEC's refusal of automated access, which it sends with status 403, 429 or 200. */
-export const makeRefusal = (status: number): StubAnswer => ({ status, type: "text/html", body: refusalPage })
+export const makeAccessRefusal = (status: number): EdgarStubAnswer => ({ status, type: "text/html", body: refusalPage })
 
 export interface ListedFiling {
   readonly accession: string
@@ -111,7 +111,7 @@ export const makeSubmissions = ({ cik, name, tickers }: ListedCompany, filings: 
 export const makeTickerList = (
   companies: ReadonlyArray<ListedCompany>,
   lastModified = "Fri, 12 Jun 2026 10:00:00 GMT",
-): StubAnswer => ({
+): EdgarStubAnswer => ({
   ...json(JSON.stringify({
     fields: ["cik", "name", "ticker", "exchange"],
     data: companies.flatMap(({ cik, name, tickers }) => tickers.map((ticker) => [Number(cik), name, ticker, "Nasdaq"])),
@@ -122,7 +122,7 @@ export const makeTickerList = (
 export const tickerListPath = "/files/company_tickers_exchange.json"
 
 /** Returns the recorded response for a path, if there is one. */
-const findRecording = (path: string): StubAnswer | undefined => {
+const findRecording = (path: string): EdgarStubAnswer | undefined => {
   const [, folder = "", name = ""] = /^\/(?:api\/xbrl\/)?(submissions|companyfacts)\/(CIK[\w-]+)\.json$/.exec(path) ??
     []
   const file = [`${folder}/${name}.json`, `${folder}/${name}.trimmed.json`].find((file) =>
@@ -133,14 +133,14 @@ const findRecording = (path: string): StubAnswer | undefined => {
 
 /** Starts the server. `answers` replaces recordings by path, and `intercept` may answer any request with a fault. */
 export const startEdgarStub = Effect.gen(function* () {
-  const requests: Array<StubRequest> = []
-  const answers = new Map<string, StubAnswer>()
-  const behaviour: { intercept: (request: StubRequest) => StubAnswer | "hang" | "reset" | undefined } = {
+  const requests: Array<EdgarStubRequest> = []
+  const answers = new Map<string, EdgarStubAnswer>()
+  const behaviour: { intercept: (request: EdgarStubRequest) => EdgarStubAnswer | "hang" | "reset" | undefined } = {
     intercept: () => undefined,
   }
-  const choose = (request: StubRequest) =>
+  const choose = (request: EdgarStubRequest) =>
     behaviour.intercept(request) ?? answers.get(request.path) ?? findRecording(request.path) ??
-      (/^\/(submissions|api)\//.test(request.path) ? noSuchKey : notThere)
+      (/^\/(submissions|api)\//.test(request.path) ? missingSubmissionsAnswer : missingDocumentAnswer)
 
   const server = createServer((incoming, response) => {
     const request = { path: incoming.url ?? "", headers: incoming.headers }
@@ -176,7 +176,7 @@ export const startEdgarStub = Effect.gen(function* () {
 export type EdgarStub = Effect.Success<typeof startEdgarStub>
 
 /** Three companies with recorded submissions, and two (Snowflake and Zivo) whose filings the tests choose. */
-export const companies = {
+export const stubCompanies = {
   apple: { cik: "0000320193", name: "Apple Inc.", tickers: ["AAPL"] },
   imunon: { cik: "0000749647", name: "Imunon, Inc.", tickers: ["IMNN"] },
   siemensEnergy: { cik: "0001830056", name: "Siemens Energy AG/ADR", tickers: ["SMEGF"] },
@@ -198,32 +198,32 @@ export const zivoFilings: ReadonlyArray<ListedFiling> = [{
   primaryDocument: "xslSCHEDULE_13D_X01/primary_doc.xml",
 }]
 
-export const documentPath = ({ cik }: ListedCompany, accession: string, document: string) =>
+export const getFilingDocumentPath = ({ cik }: ListedCompany, accession: string, document: string) =>
   `/Archives/edgar/data/${Number(cik)}/${accession.replaceAll("-", "")}/${document}`
 
 /** Adds responses for the companies: lists, two ownership forms, and a Schedule 13D/A that is not well-formed. */
-export const addMarket = ({ answers }: EdgarStub) => {
-  const { apple, snowflake, zivo } = companies
-  answers.set(tickerListPath, makeTickerList(Object.values(companies)))
+export const addCompaniesAndFilings = ({ answers }: EdgarStub) => {
+  const { apple, snowflake, zivo } = stubCompanies
+  answers.set(tickerListPath, makeTickerList(Object.values(stubCompanies)))
   answers.set(`/submissions/CIK${apple.cik}-submissions-001.json`, makeSubmissionsPage([]))
   answers.set(`/submissions/CIK${snowflake.cik}.json`, makeSubmissions(snowflake, snowflakeFilings))
   answers.set(`/submissions/CIK${zivo.cik}.json`, makeSubmissions(zivo, zivoFilings))
   answers.set(
-    documentPath(snowflake, "0001640147-26-000002", "form4.xml"),
-    xmlAnswer(readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
+    getFilingDocumentPath(snowflake, "0001640147-26-000002", "form4.xml"),
+    makeXmlAnswer(readRecording("ownership/form4-derivative-and-holdings-snow.xml")),
   )
   answers.set(
-    documentPath(snowflake, "0001640147-26-000001", "form3.xml"),
-    xmlAnswer(readRecording("ownership/form3-two-owners-snow.xml")),
+    getFilingDocumentPath(snowflake, "0001640147-26-000001", "form3.xml"),
+    makeXmlAnswer(readRecording("ownership/form3-two-owners-snow.xml")),
   )
   answers.set(
-    documentPath(zivo, "0001101026-26-000001", "primary_doc.xml"),
-    xmlAnswer(readRecording("schedule13/schedule13da-zivo-not-well-formed.xml")),
+    getFilingDocumentPath(zivo, "0001101026-26-000001", "primary_doc.xml"),
+    makeXmlAnswer(readRecording("schedule13/schedule13da-zivo-not-well-formed.xml")),
   )
 }
 
 /** Makes the database record the time of each request slot that a process takes, on the clock of the limiter. */
-export const recordSlots = Effect.gen(function* () {
+export const recordRequestSlots = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   yield* sql`create table slots (at timestamptz)`
   yield* sql.unsafe(`create function record_slot() returns trigger language plpgsql as $$ begin
@@ -233,7 +233,7 @@ export const recordSlots = Effect.gen(function* () {
 })
 
 /** Counts the recorded slots, in total and in the busiest second. */
-export const readSlots = Effect.gen(function* () {
+export const countRequestSlots = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly count: number; readonly busiest: number }>`
     select count(*)::int as count, max(within)::int as busiest from (

@@ -86,7 +86,7 @@ export class EventStream {
 }
 
 /** Waits until the condition is true. Fails after 4,000 checks, which take at least 20 seconds. */
-export const until = (what: string, condition: () => boolean) =>
+export const waitForCondition = (what: string, condition: () => boolean) =>
   Effect.suspend(() => condition() ? Effect.void : Effect.fail(new StreamFailure({ message: `${what}: not in time` })))
     .pipe(
       Effect.retry({ schedule: Schedule.spaced("5 millis"), times: 4_000 }),
@@ -107,7 +107,7 @@ export const openEventStream = Effect.fnUntraced(
       Effect.sync(() => new EventStream(port, `/v1/changes/stream?${query}`, all, isReading)),
       (stream) => Effect.sync(() => stream.close()),
     )
-    yield* until("headers", () => stream.status !== 0 || stream.isClosed)
+    yield* waitForCondition("headers", () => stream.status !== 0 || stream.isClosed)
     return stream
   },
 )

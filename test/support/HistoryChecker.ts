@@ -72,15 +72,15 @@ export interface ObservedHistory {
 
 const tokenPattern = /\bt(\d+)\.\d+\b/g
 
-export const formatToken = (transaction: number, row: number) => `t${transaction}.${row}`
+export const formatRowToken = (transaction: number, row: number) => `t${transaction}.${row}`
 
-export const findTokens = (text: string): ReadonlyArray<string> => text.match(tokenPattern) ?? []
+export const findRowTokens = (text: string): ReadonlyArray<string> => text.match(tokenPattern) ?? []
 
 const transactionOf = (token: string) => Number(token.slice(1, token.indexOf(".")))
 
 const describeChange = ({ dataset, key, kind, moment }: ObservedChange) => `${dataset} ${kind} ${key} at ${moment}`
 
-export const isWanted = ({ dataset, kind, ticker }: ConsumerFilter, change: ObservedChange) =>
+export const matchesConsumerFilter = ({ dataset, kind, ticker }: ConsumerFilter, change: ObservedChange) =>
   (dataset?.includes(change.dataset) ?? true) && (kind?.includes(change.kind) ?? true) &&
   (ticker === undefined || change.symbols.some((symbol) => ticker.includes(symbol)))
 
@@ -106,7 +106,7 @@ const checkAnswers = ({ answers }: ObservedHistory) => {
  * again only after a restart (0115).
  */
 const checkConsumer = ({ filter, name, segments }: ConsumerRecord, changes: ReadonlyArray<ObservedChange>) => {
-  const wanted = changes.filter((change) => isWanted(filter, change))
+  const wanted = changes.filter((change) => matchesConsumerFilter(filter, change))
   const places = new Map(wanted.map(({ identity }, place) => [identity, place]))
   const violations: Array<string> = []
   let reached = 0
@@ -236,7 +236,7 @@ const checkOrigins = ({ answers, changes }: ObservedHistory) => {
 }
 
 /** Returns a sentence for each broken promise. It begins with the number of the decision that makes the promise. */
-export const findViolations = (history: ObservedHistory): ReadonlyArray<string> => [
+export const findHistoryViolations = (history: ObservedHistory): ReadonlyArray<string> => [
   ...checkAnswers(history),
   ...history.consumers.flatMap((consumer) => checkConsumer(consumer, history.changes)),
   ...checkTransactions(history),

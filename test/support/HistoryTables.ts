@@ -1,24 +1,24 @@
 /** Random statements and files for datasets whose rows have a token in a text column (see HistoryChecker). */
-import { formatToken } from "./HistoryChecker.ts"
-import type { Choices, Chooser } from "./RandomChoices.ts"
+import { formatRowToken } from "./HistoryChecker.ts"
+import type { Choices, RandomChooser } from "./RandomChoices.ts"
 
 const thousandths: Choices<number> = [0, ...Array.from({ length: 999 }, (_, index) => (index + 1) / 1000)]
 
 /** Chooses a random number in [0, 1). */
-export const chooseNumber = (choose: Chooser) => choose(thousandths)
+export const chooseNumber = (choose: RandomChooser) => choose(thousandths)
 
-export const isChosen = (choose: Chooser, probability: number) => chooseNumber(choose) < probability
+export const happensWithProbability = (choose: RandomChooser, probability: number) => chooseNumber(choose) < probability
 
-export const chooseInteger = (choose: Chooser, limit: number) => Math.floor(chooseNumber(choose) * limit)
+export const chooseInteger = (choose: RandomChooser, limit: number) => Math.floor(chooseNumber(choose) * limit)
 
-export const symbols: Choices<string> = ["TA", "TB", "TC", "TD", "TE", "TF"]
+export const historySymbols: Choices<string> = ["TA", "TB", "TC", "TD", "TE", "TF"]
 
 interface HistoryTable {
   readonly name: string
   readonly key: ReadonlyArray<string>
   /** The column with the token. */
   readonly token: string
-  readonly chooseKey: (choose: Chooser) => string
+  readonly chooseKey: (choose: RandomChooser) => string
   /** Returns the cells of a row. `key` has the key columns, separated by spaces. */
   readonly makeRow: (key: string, symbol: string, token: string) => Readonly<Record<string, string>>
 }
@@ -96,7 +96,7 @@ export interface HistoryStatement {
   readonly effect: "writes" | "removes" | "truncates"
 }
 
-const chooseKeys = ({ chooseKey }: HistoryTable, choose: Chooser, count: number) =>
+const chooseKeys = ({ chooseKey }: HistoryTable, choose: RandomChooser, count: number) =>
   Array.from(new Set(Array.from({ length: count }, () => chooseKey(choose))))
 
 const makeUpsert = (table: HistoryTable, rows: ReadonlyArray<Readonly<Record<string, string>>>): HistoryStatement => {
@@ -118,15 +118,17 @@ export const makeMarkerStatement = (writer: number, token: string) =>
   makeUpsert(news, [news.makeRow(`writer-${writer}`, "TA", token)])
 
 /** Chooses a random statement. `makeToken` returns a new token for each call. */
-export const chooseStatement = (choose: Chooser, makeToken: () => string): HistoryStatement => {
+export const chooseStatement = (choose: RandomChooser, makeToken: () => string): HistoryStatement => {
   const table = choose(historyTables)
   const kind = choose(["upsert", "upsert", "upsert", "update", "update", "delete", "same"])
-  if (isChosen(choose, 0.02)) return { text: `truncate ${table.name}`, table: table.name, effect: "truncates" }
+  if (happensWithProbability(choose, 0.02)) {
+    return { text: `truncate ${table.name}`, table: table.name, effect: "truncates" }
+  }
   const keys = chooseKeys(table, choose, choose([1, 1, 2, 3, 5, 20]))
   const listed = keys.map(quote).join(", ")
   const returned = `returning ${keyOf(table)} as key, ${table.token} as token`
   if (kind === "upsert") {
-    return makeUpsert(table, keys.map((key) => table.makeRow(key, choose(symbols), makeToken())))
+    return makeUpsert(table, keys.map((key) => table.makeRow(key, choose(historySymbols), makeToken())))
   }
   if (kind === "update") {
     const values = keys.map((key) => `(${quote(key)}, ${quote(makeToken())})`).join(", ")
@@ -141,10 +143,10 @@ export const chooseStatement = (choose: Chooser, makeToken: () => string): Histo
 }
 
 /** Makes a random file for the command `load`, with the tokens of its rows. */
-export const chooseFile = (choose: Chooser, transaction: number, maxRows: number) => {
+export const chooseLoadFile = (choose: RandomChooser, transaction: number, maxRows: number) => {
   const table = choose(historyTables)
   const keys = chooseKeys(table, choose, 1 + chooseInteger(choose, maxRows))
-  const rows = keys.map((key, index) => table.makeRow(key, choose(symbols), formatToken(transaction, index)))
+  const rows = keys.map((key, index) => table.makeRow(key, choose(historySymbols), formatRowToken(transaction, index)))
   const header = Object.keys(rows[0] ?? {})
   const lines = [header, ...rows.map((row) => Object.values(row))].map((cells) => cells.join(","))
   return {
@@ -155,5 +157,5 @@ export const chooseFile = (choose: Chooser, transaction: number, maxRows: number
 }
 
 /** Makes SQL that reads the key and the token of each row. */
-export const makeTableQuery = (table: HistoryTable) =>
+export const makeTokenQuery = (table: HistoryTable) =>
   `select ${keyOf(table)} as key, ${table.token} as token from ${table.name}`

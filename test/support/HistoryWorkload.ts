@@ -17,10 +17,10 @@ import { DedicatedPostgres, type PostgresServer } from "./DedicatedPostgres.ts"
 import {
   type ConsumerFilter,
   type ConsumerRecord,
-  findTokens,
-  findViolations,
-  formatToken,
-  isWanted,
+  findHistoryViolations,
+  findRowTokens,
+  formatRowToken,
+  matchesConsumerFilter,
   type ObservedChange,
   type PastAnswer,
   type WrittenTransaction,
@@ -28,13 +28,13 @@ import {
 import { openEventStream } from "./EventStreams.ts"
 import * as HistoryTables from "./HistoryTables.ts"
 import { combinedOutput, endProcess, type RunningProcess, startCommandProcess } from "./Processes.ts"
-import { type Chooser, makeChooser } from "./RandomChoices.ts"
+import { makeRandomChooser, type RandomChooser } from "./RandomChoices.ts"
 import { requestOverWire, startServiceProcess, type WireResponse } from "./ServiceInstances.ts"
 import { queryServer } from "./StandbyPair.ts"
 import { makeStandbyOf } from "./SynchronousStandby.ts"
 import { startTcpProxy } from "./TcpProxy.ts"
 
-const { chooseInteger, chooseNumber, isChosen } = HistoryTables
+const { chooseInteger, chooseNumber, happensWithProbability } = HistoryTables
 
 export interface HistoryOptions {
   readonly seed: number
@@ -126,12 +126,12 @@ const isolations = ["read committed", "read committed", "repeatable read", "seri
 const runTransaction = Effect.fnUntraced(function* (
   connection: PgConnection.PgConnection,
   record: HistoryRecord,
-  choose: Chooser,
+  choose: RandomChooser,
   writer: number,
 ) {
   const id = record.nextTransaction()
   let rows = 0
-  const makeToken = () => formatToken(id, rows += 1)
+  const makeToken = () => formatRowToken(id, rows += 1)
   const query = (text: string) => Effect.timeout(connection.query(text), "20 seconds")
   let leaves = new Map<string, string>()
   const statements: Array<string> = []
@@ -150,7 +150,7 @@ const runTransaction = Effect.fnUntraced(function* (
   const body = Effect.gen(function* () {
     yield* query(`begin isolation level ${isolation}`)
     for (let count = choose([1, 1, 2, 3, 6]); count > 0; count -= 1) {
-      const isTakenBack = isChosen(choose, 0.1)
+      const isTakenBack = happensWithProbability(choose, 0.1)
       const before = new Map(leaves)
       if (isTakenBack) yield* query("savepoint before")
       yield* write(HistoryTables.chooseStatement(choose, makeToken))
@@ -158,7 +158,7 @@ const runTransaction = Effect.fnUntraced(function* (
         yield* query("rollback to before")
         leaves = before
       }
-      if (isChosen(choose, 0.04)) yield* Effect.sleep(chooseInteger(choose, 2_000))
+      if (happensWithProbability(choose, 0.04)) yield* Effect.sleep(chooseInteger(choose, 2_000))
     }
     yield* write(HistoryTables.makeMarkerStatement(writer, makeToken()))
   })
@@ -172,7 +172,7 @@ const runTransaction = Effect.fnUntraced(function* (
       earliest: formatMoment(earliest),
       latest: formatMoment(Date.now() + 1),
     }, { writer, isolation, statements, reason })
-  if (Exit.isFailure(written) || isChosen(choose, 0.08)) {
+  if (Exit.isFailure(written) || happensWithProbability(choose, 0.08)) {
     add("aborted", Exit.isFailure(written) ? describeCause(written.cause) : "rolled back")
     return Exit.isSuccess(yield* Effect.exit(query("rollback")))
   }
@@ -186,7 +186,7 @@ const runTransaction = Effect.fnUntraced(function* (
 const runWriter = (
   url: string,
   record: HistoryRecord,
-  choose: Chooser,
+  choose: RandomChooser,
   writer: number,
   pause: number,
   isStopping: () => boolean,
@@ -211,7 +211,7 @@ const runWriter = (
 const runLoader = Effect.fnUntraced(function* (
   url: string,
   record: HistoryRecord,
-  choose: Chooser,
+  choose: RandomChooser,
   { loadPause, maxLoadedRows }: HistoryOptions,
   isStopping: () => boolean,
 ) {
@@ -220,13 +220,13 @@ const runLoader = Effect.fnUntraced(function* (
   let hasKilled = false
   while (!isStopping() || !hasKilled) {
     const id = record.nextTransaction()
-    const { content, dataset, tokens } = HistoryTables.chooseFile(choose, id, maxLoadedRows)
+    const { content, dataset, tokens } = HistoryTables.chooseLoadFile(choose, id, maxLoadedRows)
     const file = `${folder}/${id}.csv`
     yield* fs.writeFileString(file, content)
     const earliest = formatMoment(Date.now())
     const append = choose([["--append"], []])
     const loading = yield* startCommandProcess(["load", dataset, file, ...append], { DATABASE_URL: url })
-    if (!hasKilled || isChosen(choose, 0.3)) {
+    if (!hasKilled || happensWithProbability(choose, 0.3)) {
       const millis = hasKilled ? 300 + chooseInteger(choose, 1_200) : 200 + chooseInteger(choose, 200)
       yield* Effect.timeoutOption(Effect.promise(() => loading.ended), millis)
       if (loading.child.exitCode === null) {
@@ -253,18 +253,18 @@ interface Client {
   readonly ports: ReadonlyArray<number>
   readonly key: string
   /** Sends a request to a random service. Returns undefined if the service did not answer, or answered with 503. */
-  readonly request: (choose: Chooser, target: string) => Effect.Effect<WireResponse | undefined>
+  readonly request: (choose: RandomChooser, target: string) => Effect.Effect<WireResponse | undefined>
 }
 
 /** Requests that return all rows of a dataset, each with the name of the dataset. */
 const completeTargets: Readonly<Record<string, string>> = {
   "/v1/news?format=ndjson&limit=all": "news",
   "/v1/research-reports?format=csv&limit=all": "research_reports",
-  [`/v1/split-status?format=ndjson&limit=all&ticker=${HistoryTables.symbols.join(",")}`]: "split_status",
+  [`/v1/split-status?format=ndjson&limit=all&ticker=${HistoryTables.historySymbols.join(",")}`]: "split_status",
 }
 
-const chooseTarget = (choose: Chooser) => {
-  const symbol = choose(HistoryTables.symbols)
+const chooseTarget = (choose: RandomChooser) => {
+  const symbol = choose(HistoryTables.historySymbols)
   const page = `limit=${choose([3, 10, 100])}&page=${choose([1, 1, 2])}`
   return choose([
     "/v1/news?format=ndjson&limit=all",
@@ -287,7 +287,7 @@ const stableStatuses = new Set([200, 404, 409])
 const requestPast = Effect.fnUntraced(function* (
   { request }: Client,
   record: HistoryRecord,
-  choose: Chooser,
+  choose: RandomChooser,
   target: string,
   moment: string,
 ) {
@@ -300,7 +300,7 @@ const requestPast = Effect.fnUntraced(function* (
   // Remove the address of the service that answered from links, because other services return theirs.
   const links = headers["link"]?.replaceAll(/http:\/\/[^/]*/g, "")
   const digest = digestOf(`${headers["x-row-count"]} ${links} ${text}`)
-  const answer = { target, moment, status, etag: headers["etag"], digest, tokens: findTokens(text), dataset }
+  const answer = { target, moment, status, etag: headers["etag"], digest, tokens: findRowTokens(text), dataset }
   return answer satisfies PastAnswer
 })
 
@@ -308,7 +308,7 @@ const requestPast = Effect.fnUntraced(function* (
 const runReader = Effect.fnUntraced(function* (
   client: Client,
   record: HistoryRecord,
-  choose: Chooser,
+  choose: RandomChooser,
   pause: number,
   recentMoments: ReadonlyArray<string>,
   isStopping: () => boolean,
@@ -429,7 +429,7 @@ const makeReceipts = (record: HistoryRecord, name: string, filter: ConsumerFilte
 const runConsumer = Effect.fnUntraced(function* (
   { request }: Client,
   record: HistoryRecord,
-  choose: Chooser,
+  choose: RandomChooser,
   name: string,
   filter: ConsumerFilter,
   isStopping: () => boolean,
@@ -452,8 +452,8 @@ const runConsumer = Effect.fnUntraced(function* (
     receive(changes, cursor)
     record.counts.pages += 1
     if (isLast && !has_more && changes.length === 0) return consumer
-    if (isChosen(choose, 0.6)) store()
-    if (!isLast && isChosen(choose, 0.02)) restart()
+    if (happensWithProbability(choose, 0.6)) store()
+    if (!isLast && happensWithProbability(choose, 0.02)) restart()
     if (!has_more) yield* Effect.sleep(isLast ? 10 : 100 + chooseInteger(choose, 500))
   }
 })
@@ -464,7 +464,7 @@ const decodeChange = Schema.decodeUnknownSync(Schema.fromJsonString(FeedChange))
 const runFollower = Effect.fnUntraced(function* (
   { key, ports }: Client,
   record: HistoryRecord,
-  choose: Chooser,
+  choose: RandomChooser,
   name: string,
   filter: ConsumerFilter,
   getExpectedCount: () => number | undefined,
@@ -492,8 +492,8 @@ const runFollower = Effect.fnUntraced(function* (
         }
       }
       if (stream.lastId !== "" && stream.lastId !== getPlace().cursor) receive([], stream.lastId)
-      if (isChosen(choose, 0.6)) store()
-      if (isClosed || (getExpectedCount() === undefined && isChosen(choose, 0.01))) return
+      if (happensWithProbability(choose, 0.6)) store()
+      if (isClosed || (getExpectedCount() === undefined && happensWithProbability(choose, 0.01))) return
       yield* Effect.sleep("50 millis")
     }
   }))
@@ -505,7 +505,7 @@ const runFollower = Effect.fnUntraced(function* (
   return consumer
 })
 
-const readFeed = Effect.fnUntraced(function* ({ request }: Client, choose: Chooser) {
+const readFeed = Effect.fnUntraced(function* ({ request }: Client, choose: RandomChooser) {
   const changes: Array<ObservedChange> = []
   let cursor: string | undefined
   while (true) {
@@ -541,19 +541,19 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
   /** Waits for the standby, because a restarted primary shows commits that a failover could otherwise lose. */
   const waitForStandby = Effect.suspend(() => standby?.waitUntilComplete ?? Effect.void)
 
-  const restart = Effect.fnUntraced(function* (signal: "SIGINT" | "SIGKILL", choose: Chooser) {
+  const restart = Effect.fnUntraced(function* (signal: "SIGINT" | "SIGKILL", choose: RandomChooser) {
     yield* primary.stop(signal)
     yield* Effect.sleep(chooseInteger(choose, 1_500))
     yield* primary.start
     yield* waitForStandby
   })
-  const failOver = Effect.fnUntraced(function* (choose: Chooser) {
+  const failOver = Effect.fnUntraced(function* (choose: RandomChooser) {
     const [failed, next] = [primary, standby]
     if (next === undefined) return
     yield* failed.stop("SIGKILL")
     yield* Effect.sleep(chooseInteger(choose, 1_000))
     // A load balancer may switch to the standby before its promotion, or afterwards.
-    const isEarly = isChosen(choose, 0.5)
+    const isEarly = happensWithProbability(choose, 0.5)
     if (isEarly) yield* proxy.lead(next.port)
     yield* Effect.sleep(chooseInteger(choose, 500))
     yield* next.promote
@@ -615,7 +615,7 @@ const reportFailure = (seed: number, { file, folder, processes }: HistoryRecord)
 const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: HistoryRecord) {
   const { duration, readers, seed, services: serviceCount, transactionsPerFault, writers } = options
   let actors = 0
-  const nextChooser = () => makeChooser(seed + 7_919 * (actors += 1))
+  const nextChooser = () => makeRandomChooser(seed + 7_919 * (actors += 1))
   const choose = nextChooser()
   const { key } = yield* CustomerUsage.createCustomer("history", { tier: "ultimate" })
   const servers = yield* makeServers(record)
@@ -650,7 +650,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
   const following = yield* many(followerFilters.length, (index) => {
     const filter = followerFilters[index] ?? {}
     const name = `follower ${index + 1} ${JSON.stringify(filter)}`
-    const getExpectedCount = () => allChanges?.filter((change) => isWanted(filter, change)).length
+    const getExpectedCount = () => allChanges?.filter((change) => matchesConsumerFilter(filter, change)).length
     return runFollower(services.client, record, nextChooser(), name, filter, getExpectedCount)
   })
 
@@ -730,7 +730,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
   const tables = yield* Effect.forEach(HistoryTables.historyTables, (table) =>
     Effect.map(
       Effect.flatMap(
-        queryServer(servers.getPrimary().url, HistoryTables.makeTableQuery(table)),
+        queryServer(servers.getPrimary().url, HistoryTables.makeTokenQuery(table)),
         ({ rows }) => decodeReturned(rows),
       ),
       (rows) => [table.name, new Map(rows.map(({ key, token }) => [key, token]))] as const,
@@ -744,11 +744,11 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
 })
 
 /** Runs the workload, and fails if the observations break a promise. Returns counts of operations and faults. */
-export const checkHistory = Effect.fnUntraced(function* (options: HistoryOptions) {
+export const runHistoryWorkload = Effect.fnUntraced(function* (options: HistoryOptions) {
   const record = makeRecord(options)
   return yield* Effect.gen(function* () {
     const { history, requests } = yield* observe(options, record)
-    const violations = [...record.unexpected, ...findViolations(history)]
+    const violations = [...record.unexpected, ...findHistoryViolations(history)]
     violations.forEach((violation) => record.log("violation", { violation }))
     assert.deepStrictEqual(violations.slice(0, 10), [], `${violations.length} violations`)
     yield* Effect.sync(() => rmSync(record.folder, { recursive: true }))

@@ -7,7 +7,7 @@ import { toExitCode } from "../../src/cli/ErrorReport.ts"
 import type { EndedProcess, Environment } from "./Processes.ts"
 
 /** Runs a command without the environment of the tests. The code is null if it takes over ninety seconds. */
-export const runCommand = (
+export const runCommandInProcess = (
   args: ReadonlyArray<string>,
   environment: Environment,
   stdio: Partial<Omit<Stdio.Stdio, "args">> = {},

@@ -11,27 +11,27 @@ type Asking = ReturnType<typeof requestJson>
 type Answer = Effect.Success<Asking>
 type Asked<A> = Effect.Effect<A, Effect.Error<Asking>, Effect.Services<Asking>>
 
-export const resultRows = (body: unknown): ReadonlyArray<unknown> => {
+export const getResultRows = (body: unknown): ReadonlyArray<unknown> => {
   const results = valueAt(body, "results")
   return Array.isArray(results) ? results : []
 }
 
 /** Returns the names of the null fields in a row. */
-export const nullFields = (row: unknown) =>
+export const getNullFieldNames = (row: unknown) =>
   Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) => cell === null ? [name] : [])
 
 /** Returns the names and values of the fields in a row that are null or lists. */
-export const nullAndListFields = (row: unknown) =>
+export const getNullAndListFields = (row: unknown) =>
   Object.entries(Predicate.isObject(row) ? row : {}).flatMap(([name, cell]) =>
     cell === null || Array.isArray(cell) ? [[name, cell]] : []
   )
 
 /** Identifies a trading session by its ticker and date, as `TICKER date`. */
-export const tickerAndDate = (row: unknown) => `${String(valueAt(row, "ticker"))} ${String(valueAt(row, "date"))}`
+export const formatTickerAndDate = (row: unknown) => `${String(valueAt(row, "ticker"))} ${String(valueAt(row, "date"))}`
 
 const foundIn = ({ body, status, text }: Answer, query: string) => {
   assert.strictEqual(status, 200, `${query}: ${text}`)
-  return resultRows(body)
+  return getResultRows(body)
 }
 
 /** Returns the content of a 422 response. `field` and `reason` are those of its first invalid field. */
@@ -57,7 +57,7 @@ const printedIn = ({ headers, status, text }: Answer) => {
 }
 
 /** Returns the URL of the next page from the `Link` header. */
-export const nextPagePath = (headers: Readonly<Record<string, string | undefined>>) =>
+export const getNextPageUrl = (headers: Readonly<Record<string, string | undefined>>) =>
   /^<([^>]*)>; rel="next"$/.exec(headers["link"] ?? "")?.[1]
 
 /** Follows `Link` and returns the rows of all pages. Checks that no page is empty, and all but the last are full. */
@@ -69,10 +69,10 @@ const walked = Effect.fnUntraced(function* (first: string, limit: number, option
     assert.strictEqual(status, 200, text)
     assert.strictEqual(valueAt(body, "page"), page)
     assert.strictEqual(valueAt(body, "limit"), limit)
-    const rows = resultRows(body)
+    const rows = getResultRows(body)
     assert.strictEqual(valueAt(body, "count"), rows.length)
     seen.push(...rows)
-    path = nextPagePath(headers)
+    path = getNextPageUrl(headers)
     assert.strictEqual(valueAt(body, "has_more"), path !== undefined)
     if (path !== undefined) assert.strictEqual(rows.length, limit)
     assert.isAbove(rows.length, 0)
@@ -81,7 +81,7 @@ const walked = Effect.fnUntraced(function* (first: string, limit: number, option
 })
 
 /** Makes a client of one list, with the key of the tier `basic`. All methods except `list` check the status. */
-export const listClient = (path: string) => {
+export const makeListClient = (path: string) => {
   const list = (query: string): Asked<Answer> => requestJson(`${path}?${query}`)
   const found = (query: string) => Effect.map(list(query), (answer) => foundIn(answer, query))
   return {
@@ -101,7 +101,7 @@ export const listClient = (path: string) => {
 }
 
 /** Makes a client of two lists of the same dataset, which must refuse the same queries. Uses the key of the tier. */
-export const pairedListClient = (paths: readonly [full: string, brief: string], tier: Tier = "basic") => {
+export const makePairedListClient = (paths: readonly [full: string, brief: string], tier: Tier = "basic") => {
   const each = Effect.fnUntraced(function* <A, E, R>(run: (path: string, key: string) => Effect.Effect<A, E, R>) {
     const { [tier]: key } = yield* Service.TestKeys
     return [yield* run(paths[0], key), yield* run(paths[1], key)] as const

@@ -3,16 +3,19 @@ import { Client, StreamableHTTPClientTransport } from "@modelcontextprotocol/cli
 import { Effect } from "effect"
 
 /** How the SDK chooses a protocol version: `legacy` begins with the message `initialize`, `auto` does not need it. */
-export const negotiations = ["legacy", "auto"] as const
-export type Negotiation = typeof negotiations[number]
+export const negotiationModes = ["legacy", "auto"] as const
+export type NegotiationMode = typeof negotiationModes[number]
 
-export const newestVersion: Readonly<Record<Negotiation, string>> = { legacy: "2025-11-25", auto: "2026-07-28" }
+export const newestProtocolVersion: Readonly<Record<NegotiationMode, string>> = {
+  legacy: "2025-11-25",
+  auto: "2026-07-28",
+}
 
-export const makeSdkClient = (mode: Negotiation) =>
+export const makeSdkClient = (mode: NegotiationMode) =>
   new Client({ name: "test", version: "1.0.0" }, { versionNegotiation: { mode } })
 
 /** Connects the SDK's client over HTTP until the scope closes. */
-export const connectOverHttp = (port: number, key: string, mode: Negotiation = "auto") =>
+export const connectOverHttp = (port: number, key: string, mode: NegotiationMode = "auto") =>
   Effect.acquireRelease(
     Effect.promise(async () => {
       const client = makeSdkClient(mode)
@@ -48,7 +51,11 @@ export interface PostOptions {
 }
 
 /** Sends a body to `/mcp`. */
-export const post = (port: number, body: unknown, { headers = {}, method = "POST", path = "/mcp" }: PostOptions = {}) =>
+export const postMcpMessage = (
+  port: number,
+  body: unknown,
+  { headers = {}, method = "POST", path = "/mcp" }: PostOptions = {},
+) =>
   Effect.promise(async () => {
     const response = await fetch(`http://127.0.0.1:${port}${path}`, {
       method,

@@ -7,10 +7,10 @@ import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import { MigrationsFolder } from "../../src/db/migrations/MigrationScripts.ts"
 import { loadableDatasets } from "../../src/load/Datasets.ts"
 import { fillTable } from "./GeneratedRows.ts"
-import { makeDatabase } from "./Service.ts"
+import { createTestDatabase } from "./Service.ts"
 
 /** Creates an empty database, and drops it when the scope closes. */
-export const makeEmptyDatabase = Effect.suspend(() => makeDatabase())
+export const makeEmptyDatabase = Effect.suspend(() => createTestDatabase())
 
 /** Runs an effect over separate connections to a database, as another process would. */
 export const withDatabase = <A, E, R>(url: Redacted.Redacted, work: Effect.Effect<A, E, R>) =>

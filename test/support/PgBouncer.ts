@@ -3,9 +3,9 @@ import { Effect, FileSystem, Schedule } from "effect"
 import { execFileSync } from "node:child_process"
 import { connect } from "node:net"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { candidatePaths, isExecutable, startProgram } from "./Processes.ts"
+import { getCandidateProgramPaths, isExecutable, startProgram } from "./Processes.ts"
 
-export const pgBouncerProgram = [...candidatePaths("pgbouncer"), "/usr/sbin/pgbouncer"].find(isExecutable)
+export const pgBouncerProgram = [...getCandidateProgramPaths("pgbouncer"), "/usr/sbin/pgbouncer"].find(isExecutable)
 
 export const isPgBouncerMissing = pgBouncerProgram === undefined && (process.env["REQUIRE_PGBOUNCER"] ?? "") === ""
 

@@ -19,7 +19,7 @@ const own = (server: string) => {
 export const startTestPooler = (settings: Readonly<Record<string, string>> = {}, fixed?: number) =>
   PgBouncer.startPgBouncer(own(inject("databaseUrl")), settings, fixed)
 
-export const replacePort = (url: Redacted.Redacted, port: number) => {
+export const replaceUrlPort = (url: Redacted.Redacted, port: number) => {
   const target = new URL(Redacted.value(url))
   target.port = String(port)
   return target.href
@@ -48,7 +48,7 @@ export const makeServiceRoleDatabase = Effect.fnUntraced(function* (limited = tr
 })
 
 /** Returns the URL of the same database for its owner. */
-export const ownerUrl = (url: Redacted.Redacted) => {
+export const getOwnerUrl = (url: Redacted.Redacted) => {
   const target = new URL(inject("databaseUrl"))
   target.pathname = new URL(Redacted.value(url)).pathname
   return Redacted.make(target.href)

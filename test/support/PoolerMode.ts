@@ -8,7 +8,7 @@ import * as Database from "../../src/db/Database.ts"
 /** Environment variable through which the global setup passes both ports to the test workers. */
 const portsVariable = "TEST_POOLER"
 
-export const announcePooler = (server: number, pooler: number) => {
+export const setPoolerPorts = (server: number, pooler: number) => {
   process.env[portsVariable] = `${server} ${pooler}`
 }
 
@@ -24,7 +24,7 @@ const pooled = (url: string) => {
 }
 
 /** Returns the service's database client, which connects through the pooler if requested. */
-export const poolableClient = (
+export const makePoolableClientLayer = (
   { applicationName, url }: Pick<Database.DatabaseClientOptions, "url" | "applicationName">,
 ) => {
   const through = pooled(Redacted.value(url))
@@ -34,7 +34,7 @@ export const poolableClient = (
 }
 
 /** Adds the pooler to the settings of a process that uses the test server. */
-export const poolableSettings = (values: Readonly<Record<string, string>>) => {
+export const addPoolerSettings = (values: Readonly<Record<string, string>>) => {
   const { DATABASE_DIRECT_URL: direct, DATABASE_URL: url } = values
   const through = url === undefined || direct !== undefined ? undefined : pooled(url)
   return url === undefined || through === undefined

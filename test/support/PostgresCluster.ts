@@ -12,15 +12,15 @@ import {
   openEmbeddedCluster,
   readServerCredentials,
 } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { locateServer, openHomeDirectory } from "../../src/db/embedded/HomeDirectory.ts"
+import { locateEmbeddedServer, openHomeDirectory } from "../../src/db/embedded/HomeDirectory.ts"
 import { EmbeddedPostgresError, runToCompletion } from "../../src/db/embedded/ChildProcess.ts"
 
 /** Folder of the installed PostgreSQL programs; undefined for the embedded ones. */
-export const installedPrograms = process.env["TEST_POSTGRES_BIN"] || undefined
+export const installedPostgresPrograms = process.env["TEST_POSTGRES_BIN"] || undefined
 
 const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
   const fs = yield* FileSystem.FileSystem
-  const place = yield* locateServer(yield* openHomeDirectory(path))
+  const place = yield* locateEmbeddedServer(yield* openHomeDirectory(path))
   const { systemUser, baseDirectory: base } = place
   const [folder, secret] = [`${base}/cluster`, `${base}/password`]
   const data = `${folder}/data`
@@ -62,4 +62,6 @@ const initdb = Effect.fnUntraced(function* (path: string, bin: string) {
 
 /** Creates the data of a server below `path` if there are none. Does not start the server. */
 export const makePostgresCluster = (path: string) =>
-  installedPrograms === undefined ? openEmbeddedCluster(path, undefined) : initdb(path, installedPrograms)
+  installedPostgresPrograms === undefined
+    ? openEmbeddedCluster(path, undefined)
+    : initdb(path, installedPostgresPrograms)

@@ -5,7 +5,7 @@ import { accessSync, constants } from "node:fs"
 import { connect } from "node:net"
 import { delimiter, join } from "node:path"
 import { fileURLToPath } from "node:url"
-import { poolableSettings } from "./PoolerMode.ts"
+import { addPoolerSettings } from "./PoolerMode.ts"
 
 export const projectRoot = fileURLToPath(new URL("../..", import.meta.url)).replace(/\/$/, "")
 
@@ -19,7 +19,7 @@ export const isExecutable = (path: string) => {
 }
 
 /** Paths at which a program of this name may be installed. */
-export const candidatePaths = (name: string) =>
+export const getCandidateProgramPaths = (name: string) =>
   (process.env["PATH"] ?? "").split(delimiter).map((folder) => join(folder, name))
 
 export type Environment = Readonly<Record<string, string>>
@@ -72,7 +72,7 @@ export const commandFile = process.env["TEST_COMMAND"] ?? "src/main.ts"
 
 /** Starts a command of the service. */
 export const startCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>
-  startProgram(process.execPath, [commandFile, ...args], poolableSettings(environment))
+  startProgram(process.execPath, [commandFile, ...args], addPoolerSettings(environment))
 
 /** Runs a command to its end. After ninety seconds it is killed, and its code is null. */
 export const runCommandProcess = (args: ReadonlyArray<string>, environment: Environment) =>
@@ -107,7 +107,7 @@ export const waitForOutput = (running: RunningProcess, words: RegExp) =>
   )
 
 /** Whether Node or Deno may write a temporary file with these flags. */
-export const mayWrite = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
+export const canWriteFiles = Effect.fnUntraced(function* (program: string, flags: ReadonlyArray<string>) {
   const fs = yield* FileSystem.FileSystem
   const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-confined-" })}/written`
   const script = `import("node:fs").then((fs) => fs.writeFileSync(${JSON.stringify(file)}, ""))`

@@ -4,7 +4,7 @@ import type { DocumentedParameter, ParameterKind } from "./DocumentedEndpoints.t
 export type Choices<A> = readonly [A, ...ReadonlyArray<A>]
 
 /** Returns a function that makes random choices, the same for the same seed. */
-export const makeChooser = (seed: number) => {
+export const makeRandomChooser = (seed: number) => {
   let state = seed >>> 0
   return <A>(options: Choices<A>): A => {
     state = (Math.imul(state ^ (state >>> 15), 0x2c1b3c6d) + 0x9e3779b9) >>> 0
@@ -12,7 +12,7 @@ export const makeChooser = (seed: number) => {
   }
 }
 
-export type Chooser = ReturnType<typeof makeChooser>
+export type RandomChooser = ReturnType<typeof makeRandomChooser>
 
 const numbers: Choices<string> = ["0", "7", "1000", "5.25", "1e4", "-1e300", "1e300", "9223372036854775807.5"]
 const values: Readonly<Record<Exclude<ParameterKind, "words" | "tickers" | "integer" | "ticker">, Choices<string>>> = {
@@ -24,7 +24,11 @@ const values: Readonly<Record<Exclude<ParameterKind, "words" | "tickers" | "inte
 }
 
 /** Chooses a valid value of the parameter. `chooseShape` chooses only the number of tickers, which shapes the SQL. */
-export const chooseValue = ({ kind, words }: DocumentedParameter, chooseShape: Chooser, choose: Chooser) => {
+export const chooseParameterValue = (
+  { kind, words }: DocumentedParameter,
+  chooseShape: RandomChooser,
+  choose: RandomChooser,
+) => {
   const [first, ...rest] = words
   if (first !== undefined) return choose([first, ...rest, words.join(",")])
   if (kind === "words" || kind === "integer") return "7"

@@ -1,12 +1,12 @@
 /** Random transactions on three datasets, for tests of the change feed. */
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import type { Chooser } from "./RandomChoices.ts"
+import type { RandomChooser } from "./RandomChoices.ts"
 
 export const range = (length: number) => Array.from({ length }, (_, index) => index)
 
 /** Chooses a statement, and the key by which transactions sort their statements so that they do not deadlock. */
-const chooseStatement = (choose: Chooser) => {
+const chooseStatement = (choose: RandomChooser) => {
   const ticker = choose(["AAA", "BBB", "CCC"])
   const day = `2026-01-0${choose([1, 2, 3, 4])}`
   const number = choose([1, 2, 3])
@@ -66,7 +66,7 @@ const chooseStatement = (choose: Chooser) => {
 const abandon = Effect.fail("abandoned" as const)
 
 /** Runs a transaction with one to eight statements. Some of the statements, or all, may be rolled back. */
-export const writeTransaction = Effect.fnUntraced(function* (choose: Chooser) {
+export const writeRandomTransaction = Effect.fnUntraced(function* (choose: RandomChooser) {
   const sql = yield* SqlClient.SqlClient
   const statements = range(choose([1, 2, 4, 8])).map(() => chooseStatement(choose))
     .toSorted((left, right) => left.order < right.order ? -1 : 1)

@@ -14,10 +14,10 @@ export class ServicePort extends Context.Service<ServicePort, number>()("test/Ra
 export const socketServiceLayer = (timeouts?: ConnectionTimeouts, settings: Readonly<Record<string, string>> = {}) =>
   Layer.effect(
     ServicePort,
-    ServiceInstances.startInstance(settings, undefined, timeouts === undefined ? {} : { timeouts }),
+    ServiceInstances.startServiceInstance(settings, undefined, timeouts === undefined ? {} : { timeouts }),
   )
     .pipe(
-      Layer.provideMerge(ServiceInstances.databaseWithKeys),
+      Layer.provideMerge(ServiceInstances.databaseWithKeysLayer),
     )
 
 /** Checks that the service still answers other clients from the database. */
@@ -72,7 +72,7 @@ export const parseResponses = (bytes: Buffer): ReadonlyArray<ParsedResponse> => 
   const plain = after.length < length ? undefined : [after.subarray(0, length), after.subarray(length)] as const
   const read = headers["transfer-encoding"] === "chunked" ? unchunked(after) : plain
   if (read === undefined) return []
-  const text = ServiceInstances.decompress(headers["content-encoding"], read[0]).toString("utf8")
+  const text = ServiceInstances.decompressBody(headers["content-encoding"], read[0]).toString("utf8")
   return [{ status, headers, text }, ...parseResponses(read[1])]
 }
 
@@ -141,7 +141,7 @@ export const waitUntilServerSocketCloses = (port: number, socket: Socket) =>
 const inner = /\bat \S+ \(|node_modules|\.ts:\d|HPE_|Parse Error|SqlError|PgError|syntax error|api_keys|node:internal/
 
 /** Checks the headers and the error format of a response (§7.2, D11, D12, D14). */
-export const assertProperResponse = ({ headers, status, text }: ParsedResponse) => {
+export const assertResponseFormat = ({ headers, status, text }: ParsedResponse) => {
   assert.strictEqual(headers["x-api-version"], "v1", text)
   assert.match(String(headers["x-request-id"]), /^[A-Za-z0-9._-]{1,128}$/)
   // HTML pages contain scripts.
@@ -159,7 +159,7 @@ export const assertSingleError = (answers: ReadonlyArray<ParsedResponse>, status
   const summary = answers.map((answer) => `${answer.status} ${answer.text.slice(0, 300)}`).join("\n")
   assert.strictEqual(answers.length, 1, summary)
   for (const answer of answers) {
-    assertProperResponse(answer)
+    assertResponseFormat(answer)
     assert.deepStrictEqual([answer.status, valueAt(JSON.parse(answer.text), "error", "code")], [status, code], summary)
     // An error lists at most twenty reasons, so even an error for a large request is small.
     assert.isBelow(answer.text.length, 65_536)

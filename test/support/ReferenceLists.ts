@@ -5,11 +5,11 @@
 import { Effect, Predicate, Result, Schema } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
 import type { CurrentAccount } from "../../src/accounts/keys/Authentication.ts"
-import { Parameter } from "../../src/db/CompiledStatement.ts"
+import { StatementParameter } from "../../src/db/CompiledStatement.ts"
 import { Database } from "../../src/db/Database.ts"
 import { makeRequestContext, RequestContext } from "../../src/http/RequestContext.ts"
 import { LineageResolver } from "../../src/lineage/LineageResolver.ts"
-import { ListEndpoints } from "../../src/lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../src/lists/ListEndpoints.ts"
 import type { ListClauses, ListDefinition, QueryShape } from "../../src/lists/ListQuery.ts"
 import { getColumnNames, type RowModel } from "../../src/rows/RowEncoder.ts"
 import type { AnnotatedEndpoint } from "../../src/rules/EndpointAnnotations.ts"
@@ -26,7 +26,7 @@ import { historicalFloatProEndpoints } from "../../src/v1/historical-float-pro/H
 import { intradayRunnersEndpoints } from "../../src/v1/intraday-runners/Http.ts"
 import { nasdaqComplianceEndpoints } from "../../src/v1/nasdaq-compliance/Http.ts"
 import { newsEndpoints } from "../../src/v1/news/Http.ts"
-import { Owner, OwnershipFiling, OwnershipRow } from "../../src/v1/ownership/Api.ts"
+import { Owner, OwnershipFilingHeader, OwnershipRow } from "../../src/v1/ownership/Api.ts"
 import { ownershipEndpoints } from "../../src/v1/ownership/Http.ts"
 import { premarketStatsEndpoints } from "../../src/v1/premarket-stats/Http.ts"
 import { pumpAndDumpTrackerEndpoints } from "../../src/v1/pump-and-dump-tracker/Http.ts"
@@ -107,7 +107,7 @@ const makeRowResults = (models: ReadonlyArray<RowModel>, query: AddingQuery) => 
 /** Makes the encoder of filings with their owners. The rows with the same ticker are one filing. */
 const makeOwnershipResults = (query: AddingQuery) => {
   const columns = getColumns([OwnershipRow], query)
-  const [encodeRow, encodeFiling, encodeOwner] = [OwnershipRow, OwnershipFiling, Owner].map((model) =>
+  const [encodeRow, encodeFiling, encodeOwner] = [OwnershipRow, OwnershipFilingHeader, Owner].map((model) =>
     makeEncoder([model])
   )
   const group = (rows: ReadonlyArray<object>) =>
@@ -171,7 +171,7 @@ const makeClauses = (
     orderAndLimit: orderBy,
     orderUpToPage: orderBy,
     limit: unlimitedRows,
-    offset: new Parameter(() => 0),
+    offset: new StatementParameter(() => 0),
     isDeep: false,
     period: undefined,
     fromPage: ({ order, table, where }) => sql`${sql(table)} where ${where} ${orderBy(order)}`,
@@ -249,7 +249,10 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
   /** Replaces the values of the query by parameters. The cast is needed because `fromEntries` loses the names. */
   const makeShape = (query: DecodedQuery) =>
     Object.fromEntries(
-      Object.entries(query).map(([name, value]) => [name, shaped.has(name) ? value : new Parameter(() => value)]),
+      Object.entries(query).map(([name, value]) => [
+        name,
+        shaped.has(name) ? value : new StatementParameter(() => value),
+      ]),
     ) as QueryShape<Query, ShapedBy>
 
   const filteredColumns = new Map(
@@ -278,7 +281,7 @@ const makeReferenceList = <Query extends PageQuery, ShapedBy extends keyof Query
         const { columns, group } = makeEncoder({ ...query, follow_lineage: false })
         const statement = select(makeShape(values), makeClauses(sql, columns, makeConditions(values)))
         const [text, parameters] = statement.compile()
-        const filled = parameters.map((value) => value instanceof Parameter ? value.compute(values) : value)
+        const filled = parameters.map((value) => value instanceof StatementParameter ? value.compute(values) : value)
         return Effect.map(sql.unsafe<object>(text, filled).unprepared, group)
       }),
   }
@@ -292,7 +295,7 @@ export const referenceLists = Effect.gen(function* () {
     lists.set(list.path, list)
     return { path: list.path, decode: () => Effect.die(new Error("the reference serves no requests")) }
   }
-  const recorder = ListEndpoints.of({
+  const recorder = ListEndpointFactory.of({
     makeEndpoint: (endpoint, definition) =>
       add(makeReferenceList(sql, endpoint, makeDecoder(definition.Query), definition, false)),
     makeResolvedEndpoint: (endpoint, query, resolve, definition) => {
@@ -328,7 +331,7 @@ export const referenceLists = Effect.gen(function* () {
     timelineEndpoints,
     usageEndpoints,
   ]).pipe(
-    Effect.provideService(ListEndpoints, recorder),
+    Effect.provideService(ListEndpointFactory, recorder),
     Effect.provideService(LineageResolver, {
       resolve: () => Effect.die(new Error("the reference follows no lineage")),
     }),

@@ -4,7 +4,7 @@ import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import * as ServiceInstances from "./ServiceInstances.ts"
 import { StandbyPair } from "./StandbyPair.ts"
 
-export const waitUntilFound = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
+export const repeatUntilTrue = <A, E, R>(look: Effect.Effect<A, E, R>, holds: (found: A) => boolean) =>
   Effect.repeat(look, { until: holds, schedule: Schedule.spaced("20 millis") }).pipe(Effect.timeout("60 seconds"))
 
 interface Named {
@@ -14,7 +14,7 @@ interface Named {
 export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<Record<string, string>> = {}) {
   const { first, second, urls } = yield* StandbyPair
   const metrics = yield* chooseFreePort
-  const port = yield* ServiceInstances.startInstance({
+  const port = yield* ServiceInstances.startServiceInstance({
     DATABASE_READ_URLS: urls,
     METRICS_PORT: String(metrics),
     ...values,
@@ -41,6 +41,6 @@ export const startReplicaReader = Effect.fnUntraced(function* (values: Readonly<
   const [reads, used, lag] = [of("reads_total"), of("used"), of("lag_seconds")]
   /** Number of reads sent to both standbys. */
   const total = Effect.map(readAll("reads_total", first, second), ([one = 0, other = 0]) => one + other)
-  const bothUsed = waitUntilFound(readAll("used", first, second), (values) => values.every((used) => used === 1))
+  const bothUsed = repeatUntilTrue(readAll("used", first, second), (values) => values.every((used) => used === 1))
   return { port, reads, used, lag, total, bothUsed }
 })

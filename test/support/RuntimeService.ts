@@ -13,7 +13,7 @@ const root = fileURLToPath(new URL("../../", import.meta.url))
 const findDeno = () => execFileSync("deno", ["eval", "console.log(Deno.execPath())"], { encoding: "utf8" }).trim()
 
 /** Returns the home folder in `SERVICE_HOME`, so that several programs share its sample data, or a new home folder. */
-export const openHome = async () => {
+export const openServiceHome = async () => {
   const shared = process.env["SERVICE_HOME"]
   if (shared !== undefined) return { home: shared, close: async () => {} }
   const home = await mkdtemp(join(tmpdir(), "tickerline-home-"))
@@ -31,7 +31,7 @@ export interface RuntimeService {
 }
 
 /** Starts the service on the runtime `node` or `deno`, with additional settings. Resolves when it is ready. */
-export const startOnRuntime = async (
+export const startServiceOnRuntime = async (
   runtime: string,
   home: string,
   settings: Readonly<Record<string, string>> = {},

@@ -15,7 +15,7 @@ import { type Tier, tiers } from "../../src/rules/EndpointAnnotations.ts"
 import * as FirstStart from "../../src/cli/FirstStart.ts"
 import * as Server from "../../src/Server.ts"
 import { databaseClientLayer } from "../../src/db/Database.ts"
-import { poolableClient } from "./PoolerMode.ts"
+import { makePoolableClientLayer } from "./PoolerMode.ts"
 
 const migratedUrl = () => new URL(inject("databaseUrl"))
 
@@ -32,7 +32,7 @@ const runAsAdmin = (statement: string) =>
   Effect.scoped(Effect.flatMap(adminConnection, (connection) => connection.query(statement)))
 
 /** Creates a database, empty or as a copy of `template`, and drops it when the scope closes. */
-export const makeDatabase = Effect.fnUntraced(function* (template?: string) {
+export const createTestDatabase = Effect.fnUntraced(function* (template?: string) {
   const name = `test_${SecureRandom.uuidV7Unsafe().replaceAll("-", "")}`
   yield* Effect.acquireRelease(
     runAsAdmin(`create database ${name}${template === undefined ? "" : ` template ${template} strategy file_copy`}`),
@@ -44,7 +44,7 @@ export const makeDatabase = Effect.fnUntraced(function* (template?: string) {
 const migratedDatabase = () => migratedUrl().pathname.slice(1)
 
 /** Copies the migrated database, which takes milliseconds. */
-export const copyMigratedDatabase = Effect.suspend(() => makeDatabase(migratedDatabase()))
+export const copyMigratedDatabase = Effect.suspend(() => createTestDatabase(migratedDatabase()))
 
 export const loadSampleMarket = Effect.gen(function* () {
   const fs = yield* FileSystem.FileSystem
@@ -70,7 +70,7 @@ const sampleTemplate = Effect.gen(function* () {
 }).pipe(Effect.scoped)
 
 /** Copies the database with the sample market, which takes milliseconds after the first time. */
-export const copySampleDatabase = Effect.flatMap(sampleTemplate, makeDatabase)
+export const copySampleDatabase = Effect.flatMap(sampleTemplate, createTestDatabase)
 
 /** Creates a key, and its account if it does not exist. */
 export const ensureAccountWithKey = Effect.fnUntraced(
@@ -134,7 +134,7 @@ export const serviceLayerWithKeys = <E1, R1, More, E, R>(
   )
 
 const makeClientLayer = <E, R>(database: Effect.Effect<Redacted.Redacted, E, R>) =>
-  Layer.unwrap(Effect.map(database, (url) => poolableClient({ url, applicationName: "tickerline-test" })))
+  Layer.unwrap(Effect.map(database, (url) => makePoolableClientLayer({ url, applicationName: "tickerline-test" })))
 
 /** A client of a new copy of the migrated database. */
 export const migratedDatabaseLayer = makeClientLayer(copyMigratedDatabase)
@@ -155,7 +155,7 @@ export const databaseUrl = Effect.gen(function* () {
 })
 
 /** The service with the sample market, at the current time. */
-export const sampleDataLayer = serviceLayerOver(sampleDatabaseLayer)
+export const sampleServiceLayer = serviceLayerOver(sampleDatabaseLayer)
 
 export interface TestRequestOptions {
   readonly method?: "GET" | "HEAD" | "POST" | "PUT" | "PATCH" | "DELETE" | "OPTIONS"
@@ -183,7 +183,7 @@ export const requestJson = Effect.fnUntraced(
  * Repeats a request until it gets the status, for at most five seconds. Returns the time from sending the first request
  * to sending the last one that got another status, ms, because a busy machine may delay responses.
  */
-export const waitForStatus = Effect.fnUntraced(function* (path: string, key: string, status: number) {
+export const waitForResponseStatus = Effect.fnUntraced(function* (path: string, key: string, status: number) {
   const start = yield* Clock.currentTimeMillis
   let lastOther = 0
   for (;;) {
@@ -216,7 +216,7 @@ export const insertRows = Effect.fnUntraced(
 )
 
 /** Reads the clock of the database, in UTC with microseconds. */
-export const readClock = Effect.gen(function* () {
+export const readDatabaseClock = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly now: string }>`
     select to_char(clock_timestamp() at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') as now`

@@ -29,7 +29,7 @@ export interface WireRequestOptions {
 }
 
 /** Decompresses a body. */
-export const decompress = (encoding: string | undefined, bytes: Buffer) =>
+export const decompressBody = (encoding: string | undefined, bytes: Buffer) =>
   bytes.length === 0
     ? bytes
     : encoding === "br"
@@ -56,7 +56,7 @@ export const requestOverWire = (
       response.on("end", () => {
         const bytes = Buffer.concat(chunks)
         const named = Object.entries(response.headers).map(([name, value]) => [name, String(value)])
-        const text = decompress(response.headers["content-encoding"], bytes).toString("utf8")
+        const text = decompressBody(response.headers["content-encoding"], bytes).toString("utf8")
         const { statusCode: status = 0, trailers } = response
         resume(Effect.succeed({ status, headers: Object.fromEntries(named), bytes, text, trailers }))
       })
@@ -70,7 +70,7 @@ export const requestOverWire = (
 const settings = ConfigProvider.layerAdd(ConfigProvider.fromUnknown({ CACHE_MEGABYTES: "16" }), { asPrimary: true })
 
 /** Starts an instance on a free port, or on the given port. Returns the port. */
-export const startInstance = Effect.fnUntraced(function* (
+export const startServiceInstance = Effect.fnUntraced(function* (
   values: Readonly<Record<string, string>> = {},
   at: { readonly port: number; readonly reusePort?: boolean } = { port: 0 },
   { timeouts, watched = Logger.layer([]) }: {
@@ -111,7 +111,7 @@ export const startServiceProcess = Effect.fnUntraced(function* (databaseUrl: str
 })
 
 /** A database with API keys, without a running service. */
-export const databaseWithKeys = TestKeys.layer.pipe(
+export const databaseWithKeysLayer = TestKeys.layer.pipe(
   Layer.provideMerge(Service.migratedDatabaseLayer),
   Layer.provideMerge(NodeCrypto.layer),
   Layer.provideMerge(NodeServices.layer),

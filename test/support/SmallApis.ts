@@ -13,7 +13,7 @@ import { RequestMetrics } from "../../src/observability/RequestMetrics.ts"
 import { DeprecationMiddleware } from "../../src/rules/Deprecation.ts"
 import { UnexpectedErrorMiddleware, ValidationMiddleware } from "../../src/rules/Validation.ts"
 import { httpServerLayer } from "./Service.ts"
-import { databaseWithKeys } from "./ServiceInstances.ts"
+import { databaseWithKeysLayer } from "./ServiceInstances.ts"
 
 /** Serves the routes on a free port, with their own database and one API key per tier. */
 export const serveRoutes = <E, R>(routes: Layer.Layer<never, E, R>) =>
@@ -39,5 +39,5 @@ export const serveRoutes = <E, R>(routes: Layer.Layer<never, E, R>) =>
   ).pipe(
     Layer.provide(Logger.layer([])),
     Layer.provideMerge(httpServerLayer),
-    Layer.provideMerge(databaseWithKeys),
+    Layer.provideMerge(databaseWithKeysLayer),
   )

@@ -59,7 +59,7 @@ const nameOf = ({ status, text }: Answer) => {
 }
 
 /** Requests for several tables, with repeated and unique queries, refusals and errors. */
-export const mixedPaths: ReadonlyArray<string> = [
+export const mixedRequestPaths: ReadonlyArray<string> = [
   "/v1/ticker-changes?ticker=OSTK",
   "/v1/ticker-changes?ticker=META",
   "/v1/historical-tickers?ticker=NOBODY",
@@ -91,7 +91,7 @@ export const startSteadyClients = Effect.fnUntraced(function* (
     isRight,
     key,
     mayRefuse = () => false,
-    paths: requestedPaths = mixedPaths,
+    paths: requestedPaths = mixedRequestPaths,
     pause = 10,
     port,
   }: SteadyClientOptions,

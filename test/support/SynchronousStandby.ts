@@ -4,7 +4,7 @@ import { execFileSync } from "node:child_process"
 import { closeSync, openSync, writeFileSync } from "node:fs"
 import { launchDetached } from "../../src/db/embedded/ChildProcess.ts"
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { controlServer, DedicatedPostgres, type PostgresServer } from "./DedicatedPostgres.ts"
+import { DedicatedPostgres, makeServerControls, type PostgresServer } from "./DedicatedPostgres.ts"
 import { queryServer } from "./StandbyPair.ts"
 import { startTcpProxy } from "./TcpProxy.ts"
 
@@ -25,7 +25,7 @@ export const makeStandbyOf = Effect.fnUntraced(function* (primary: PostgresServe
   const cluster = { ...primary.cluster, dataDirectory: `${folder}/data`, logFile: `${folder}/log` }
   const { dataDirectory: data, logFile, programsDirectory: programs, systemUser } = cluster
   const link = yield* startTcpProxy(primary.port)
-  const server = yield* controlServer(cluster, yield* chooseFreePort)
+  const server = yield* makeServerControls(cluster, yield* chooseFreePort)
   yield* primary.stop("SIGINT")
   yield* Effect.sync(() => execFileSync("cp", ["-a", primary.cluster.dataDirectory, data]))
   yield* primary.start

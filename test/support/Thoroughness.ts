@@ -12,9 +12,9 @@ export const skipUnlessThorough = Effect.sync(() => {
 })
 
 /** Returns the number of random inputs for a property test: if most are skipped, a tenth, but at least 3 or 10. */
-export const inputs = (count: number) =>
+export const getInputCount = (count: number) =>
   hasAllInputs ? count : Math.min(count, Math.max(depth === "fast" ? 3 : 10, Math.ceil(count / 10)))
 
 /** Returns all values. If most are skipped, it returns every `step`-th value, beginning at `offset % step`. */
-export const someOf = <A>(values: ReadonlyArray<A>, step: number, offset: number): ReadonlyArray<A> =>
+export const sampleUnlessThorough = <A>(values: ReadonlyArray<A>, step: number, offset: number): ReadonlyArray<A> =>
   hasAllInputs ? values : values.filter((_, index) => index % step === offset % step)

@@ -5,7 +5,7 @@ import { Effect, Exit, FileSystem, Layer, Redacted, Scope } from "effect"
 import type { TestProject } from "vitest/node"
 import { createUpcomingUsagePartitions } from "../../src/accounts/billing/UsagePartitions.ts"
 import { embeddedDatabaseUser } from "../../src/db/embedded/EmbeddedCluster.ts"
-import { ensurePostgresRuns, stopPostgres } from "../../src/db/embedded/PostgresServer.ts"
+import { ensurePostgresIsRunning, stopPostgres } from "../../src/db/embedded/PostgresServer.ts"
 import * as Migrations from "../../src/db/migrations/Migrations.ts"
 import { sessionTimeouts } from "../../src/db/pool/ConnectionSettings.ts"
 import * as PgBouncer from "./PgBouncer.ts"
@@ -43,7 +43,7 @@ const start = Effect.gen(function* () {
   const home = yield* makeFolder("tickerline-test-")
   const cluster = yield* makePostgresCluster(home)
   yield* fs.writeFileString(`${cluster.dataDirectory}/postgresql.conf`, unsafeSettings, { flag: "a" })
-  const port = yield* Effect.acquireRelease(ensurePostgresRuns(cluster, undefined), () => stopPostgres(cluster))
+  const port = yield* Effect.acquireRelease(ensurePostgresIsRunning(cluster, undefined), () => stopPostgres(cluster))
   const at = (database: string) =>
     `postgres://${embeddedDatabaseUser}:${cluster.password}@127.0.0.1:${port}/${database}`
   const admin = yield* PgConnection.make({ url: Redacted.make(at("postgres")) })
@@ -60,7 +60,7 @@ const start = Effect.gen(function* () {
     ([name, value]) => admin.query(`alter role ${embeddedDatabaseUser} set ${name} = '${value}'`),
   )
   const pooler = yield* PgBouncer.startPgBouncer({ port, user: embeddedDatabaseUser, password: cluster.password })
-  PoolerMode.announcePooler(port, pooler.port)
+  PoolerMode.setPoolerPorts(port, pooler.port)
   return url
 })
 

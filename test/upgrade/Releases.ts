@@ -5,7 +5,13 @@ import { accessSync, constants } from "node:fs"
 import packageJson from "../../package.json" with { type: "json" }
 import { chooseFreePort } from "../../src/db/embedded/EmbeddedCluster.ts"
 import { requestOverWire } from "../support/ServiceInstances.ts"
-import { candidatePaths, type Environment, isExecutable, projectRoot, startProgram } from "../support/Processes.ts"
+import {
+  type Environment,
+  getCandidateProgramPaths,
+  isExecutable,
+  projectRoot,
+  startProgram,
+} from "../support/Processes.ts"
 
 const git = (...args: ReadonlyArray<string>) =>
   execFileSync("git", ["-C", projectRoot, ...args], { encoding: "utf8", stdio: ["ignore", "pipe", "ignore"] }).trim()
@@ -23,7 +29,7 @@ const commitOf = (version: string) => {
 
 export const previousRelease = { version: packageJson.version, commit: commitOf(packageJson.version) }
 
-export const haproxyProgram = [...candidatePaths("haproxy"), "/usr/sbin/haproxy"].find(isExecutable)
+export const haproxyProgram = [...getCandidateProgramPaths("haproxy"), "/usr/sbin/haproxy"].find(isExecutable)
 
 /** Lists missing prerequisites, for the title of the skipped test. */
 export const missingPrerequisites = [
@@ -78,7 +84,7 @@ export const startRelease = Effect.fnUntraced(function* (folder: string, port: n
 })
 
 /** Starts HAProxy without retries, as configured in `docs/operations/upgrades.md`. */
-export const startBalancer = Effect.fnUntraced(function* (backends: ReadonlyArray<number>) {
+export const startLoadBalancer = Effect.fnUntraced(function* (backends: ReadonlyArray<number>) {
   if (haproxyProgram === undefined) return yield* new MissingPrerequisite({ message: "REQUIRE_UPGRADE: no haproxy" })
   const fs = yield* FileSystem.FileSystem
   const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-haproxy-" })

@@ -17,7 +17,7 @@ import {
   missingPrerequisites,
   previousRelease,
   runReleaseCommand,
-  startBalancer,
+  startLoadBalancer,
   startRelease,
 } from "./Releases.ts"
 
@@ -98,7 +98,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
           )
 
         let running = yield* startOld
-        const front = yield* startBalancer([oldPort, newPort])
+        const front = yield* startLoadBalancer([oldPort, newPort])
         const steady = yield* SteadyClients.startSteadyClients({ port: front, key, clients: 8 })
         yield* steady.more()
 
@@ -171,7 +171,7 @@ layer(server, { excludeTestServices: true })("upgrades", (it) => {
           from accounts as it join usage using (account_id) where name = 'steady' group by it.account_id
         `
         // Before the clients begin to count, they send one request per path.
-        const requests = seen.requests + SteadyClients.mixedPaths.length
+        const requests = seen.requests + SteadyClients.mixedRequestPaths.length
         const [{ cost } = { cost: 0 }] = sums
         assert.deepStrictEqual(Array.from(sums), [
           { rows: requests, keys: requests, cost, days: requests, daily: cost, charged: cost },

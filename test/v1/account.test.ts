@@ -10,7 +10,7 @@ import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, TestKeys } = Service
-const { createCustomer, findKeyIds, retryUntil, readAllPages } = CustomerUsage
+const { createCustomer, findAccountAndKeyIds, retryUntil, readAllPages } = CustomerUsage
 
 const keysPath = "/v1/account/api-keys"
 
@@ -27,7 +27,7 @@ const instants = [
 const listed = (key: string, query = "limit=100") =>
   Effect.map(requestJson(`${keysPath}?${query}`, { key }), ({ body, status, text }) => {
     assert.strictEqual(status, 200, text)
-    return ListClients.resultRows(body)
+    return ListClients.getResultRows(body)
   })
 
 const idsIn = (rows: ReadonlyArray<unknown>) => rows.map((row) => valueAt(row, "key_id"))
@@ -41,7 +41,7 @@ const set = Effect.fnUntraced(function* (key_id: number, columns: Readonly<Recor
 /** Creates another key for the account. */
 const another = Effect.fnUntraced(function* (account: string, more: Partial<ApiKeys.NewApiKey> = {}) {
   const key = yield* ApiKeys.createApiKey({ account, name: "another", expires: null, endpoints: null, ...more })
-  return { key, ...(yield* findKeyIds(key)) }
+  return { key, ...(yield* findAccountAndKeyIds(key)) }
 })
 
 layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
@@ -70,7 +70,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account", (it) => {
       const { account_id, key } = yield* createCustomer("no address")
       const { body } = yield* requestJson("/v1/account", { key })
       assert.strictEqual(valueAt(body, "results", 0, "account_id"), account_id)
-      assert.deepStrictEqual(ListClients.nullFields(valueAt(body, "results", 0)), ["contact_email"])
+      assert.deepStrictEqual(ListClients.getNullFieldNames(valueAt(body, "results", 0)), ["contact_email"])
     }))
 
   it.effect("created_at is an instant, formatted at -05:00 all year (§2.1.2, §2.1.4)", () =>
@@ -205,7 +205,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       yield* become("disabled", 401)
       yield* ApiKeys.enableApiKey(key_id)
       yield* become("active", 200)
-      const next = yield* findKeyIds(yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1)))
+      const next = yield* findAccountAndKeyIds(yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1)))
       yield* become("active", 200)
       assert.strictEqual(yield* statusOf(next.key_id), "active")
       yield* set(key_id, { expires_at: "2025-01-01T00:00:00Z" })
@@ -221,7 +221,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/account/api-keys", 
       const first = yield* createCustomer(account)
       const others = yield* Effect.replicateEffect(another(account), 20)
       const { text } = yield* requestJson(`${keysPath}?limit=100`, { key: first.key })
-      const hints = ListClients.resultRows(JSON.parse(text)).map((row) => String(valueAt(row, "key_hint")))
+      const hints = ListClients.getResultRows(JSON.parse(text)).map((row) => String(valueAt(row, "key_hint")))
       const keys = [first, ...others].map(({ key }) => key)
       assert.deepStrictEqual(hints, keys.map((key) => key.slice(0, 12)))
       for (const key of keys) {

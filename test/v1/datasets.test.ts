@@ -4,7 +4,7 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Endpoints from "../../src/catalogue/Endpoints.ts"
 import * as Datasets from "../../src/load/Datasets.ts"
-import { datasetEndpoints } from "../../src/v1/datasets/DatasetEndpoints.ts"
+import { endpointsByDataset } from "../../src/v1/datasets/DatasetEndpoints.ts"
 import * as Service from "../support/Service.ts"
 
 const { requestJson, valueAt, insertRows } = Service
@@ -65,7 +65,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/datasets", (it) => 
           ('screener', 7, '2026-06-30T13:30:00Z'), ('no_dataset', 1, '2026-07-03T13:30:00Z')
       `
       const { text } = yield* requestJson(
-        `/v1/datasets?limit=1&page=${datasetEndpoints.findIndex((one) => one.dataset === "screener") + 1}`,
+        `/v1/datasets?limit=1&page=${endpointsByDataset.findIndex((one) => one.dataset === "screener") + 1}`,
       )
       assert.include(
         text,

@@ -19,7 +19,7 @@ const security = (fields: Readonly<Record<string, unknown>> & { readonly id: str
 
 const paths = ["/v1/dilution-data", "/v1/dilution-data-advanced"] as const
 
-const [base, more] = [ListClients.listClient(paths[0]), ListClients.listClient(paths[1])]
+const [base, more] = [ListClients.makeListClient(paths[0]), ListClients.makeListClient(paths[1])]
 
 const clients = [base, more]
 
@@ -157,7 +157,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/dilution-data and /
         for (const client of clients) {
           const [row] = yield* client.found(`ticker=DNULL&security_type=${security_type}`)
           const expected = [...common, ...own, "underlying_shares_remaining", ...(client === more ? ofAdvanced : [])]
-          assert.deepStrictEqual(ListClients.nullFields(row), expected)
+          assert.deepStrictEqual(ListClients.getNullFieldNames(row), expected)
           assert.deepStrictEqual(keysOf(row).filter((name) => foreign.some((other) => other === name)), [])
         }
       }

@@ -23,7 +23,7 @@ const figures = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/float-outstanding")
+const { column, found, list, printed, refused, walk } = ListClients.makeListClient("/v1/float-outstanding")
 
 const tickersOf = (query: string) => column("ticker", query)
 

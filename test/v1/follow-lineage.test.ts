@@ -261,13 +261,13 @@ layer(Service.layer, { excludeTestServices: true })("follow_lineage", (it) => {
 // Caching
 // ---------------------------------------------------------------------------------------------------------------------
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })(
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "60 seconds" })(
   "The caches of follow_lineage",
   (it) => {
     it.effect("repeat X-Lineage, even with a 304, until a ticker change is recorded (D17, D35)", () =>
       Effect.gen(function* () {
         const { basic } = yield* Service.TestKeys
-        const port = yield* ServiceInstances.startInstance()
+        const port = yield* ServiceInstances.startServiceInstance()
         const target = "/v1/premarket-stats?follow_lineage=true&ticker=KPA"
         const ask = (headers: Readonly<Record<string, string>> = {}) =>
           ServiceInstances.requestOverWire(port, target, basic, { headers })

@@ -34,12 +34,12 @@ const session = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = ListClients.pairedListClient(paths)
+const { found, printed, refused, walk } = ListClients.makePairedListClient(paths)
 
 /** The ticker and date of each row. Fails if the two endpoints returned different rows. */
 const keysIn = ([base, advanced]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
-  const keys = base.map(ListClients.tickerAndDate)
-  assert.deepStrictEqual(advanced.map(ListClients.tickerAndDate), keys)
+  const keys = base.map(ListClients.formatTickerAndDate)
+  assert.deepStrictEqual(advanced.map(ListClients.formatTickerAndDate), keys)
   return keys
 }
 
@@ -123,7 +123,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/gap-stats and /v1/g
     Effect.gen(function* () {
       yield* insertRows("gap_stats", session({ ticker: "GNULL" }))
       const [, [row]] = yield* found("ticker=GNULL")
-      assert.deepStrictEqual(ListClients.nullAndListFields(row), [
+      assert.deepStrictEqual(ListClients.getNullAndListFields(row), [
         ["high_time", null],
         ["low_time", null],
         ["closed_over_vwap", null],

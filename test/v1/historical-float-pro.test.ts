@@ -8,7 +8,7 @@ import { skipHistory } from "../support/GeneratedRows.ts"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
 import * as StatementRecorder from "../support/StatementRecorder.ts"
-import { inputs, skipUnlessThorough } from "../support/Thoroughness.ts"
+import { getInputCount, skipUnlessThorough } from "../support/Thoroughness.ts"
 
 const { valueAt, insertRows } = Service
 
@@ -22,7 +22,7 @@ const filing = (ticker: string, fields: Readonly<Record<string, unknown>> = {}) 
 
 const price = (ticker: string, date: string, close: string) => ({ ticker, date, close })
 
-const { column, found, printed, refused, walk } = ListClients.listClient("/v1/historical-float-pro")
+const { column, found, printed, refused, walk } = ListClients.makeListClient("/v1/historical-float-pro")
 
 const detailsOf = (query: string) => column("details", query)
 
@@ -528,7 +528,7 @@ layer(Service.layer, { excludeTestServices: true })("Random closes and filings",
           assert.deepStrictEqual(yield* detailsOf(`ticker=HPA,HPB&latest=true${query}`), numbers(named), query)
         }
       }),
-    { arbitrary: { runs: inputs(30) } },
+    { arbitrary: { runs: getInputCount(30) } },
   )
 })
 

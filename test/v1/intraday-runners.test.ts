@@ -29,13 +29,13 @@ const runner = (fields: Readonly<Record<string, unknown>>) => ({
 
 const path = "/v1/intraday-runners"
 
-const { column, found, list, printed, refused, walk } = ListClients.listClient(path)
+const { column, found, list, printed, refused, walk } = ListClients.makeListClient(path)
 
-const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(ListClients.tickerAndDate))
+const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(ListClients.formatTickerAndDate))
 
 const tickersOf = (query: string) => column("ticker", query)
 
-const tickersIn = (body: unknown) => ListClients.resultRows(body).map((row) => valueAt(row, "ticker"))
+const tickersIn = (body: unknown) => ListClients.getResultRows(body).map((row) => valueAt(row, "ticker"))
 
 /** Returns symbols such as `RN001`, `RN002`: with up to three digits, alphabetical order is numeric order. */
 const symbol = (prefix: string, number: number) => `${prefix}${String(number).padStart(3, "0")}`
@@ -494,7 +494,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       })
       for (const limit of [1, 7, 10, 25, 99, 100]) {
         const seen = yield* walk("date_from=2023-06-05&date_to=2023-06-09", limit)
-        assert.deepStrictEqual(seen.map(ListClients.tickerAndDate), expected)
+        assert.deepStrictEqual(seen.map(ListClients.formatTickerAndDate), expected)
       }
     }))
 
@@ -523,7 +523,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
       const query = "limit=1&ticker=rk000,rk%20001,RK002,@?&min_gap_percentage=-1e3&date_from=2022-04-01&page=2"
       for (const method of ["GET", "HEAD"] as const) {
         const { headers } = yield* requestJson(`/v1/intraday-runners?${query}`, { method })
-        const link = new URL(ListClients.nextPagePath(headers) ?? "nothing", "http://base")
+        const link = new URL(ListClients.getNextPageUrl(headers) ?? "nothing", "http://base")
         assert.strictEqual(link.pathname, "/v1/intraday-runners")
         assert.deepStrictEqual(Object.fromEntries(link.searchParams), {
           limit: "1",
@@ -535,7 +535,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/intraday-runners", 
         assert.strictEqual(headers["x-dropped-tickers"], "%40%3F")
       }
       const { headers } = yield* requestJson(`/v1/intraday-runners?${query}`)
-      const followed = yield* requestJson(ListClients.nextPagePath(headers) ?? "nothing")
+      const followed = yield* requestJson(ListClients.getNextPageUrl(headers) ?? "nothing")
       assert.deepStrictEqual(tickersIn(followed.body), ["RK002"])
       assert.strictEqual(valueAt(followed.body, "has_more"), false)
     }))

@@ -20,7 +20,7 @@ const notice = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { column, found, printed, refused, walk } = ListClients.listClient("/v1/nasdaq-compliance")
+const { column, found, printed, refused, walk } = ListClients.makeListClient("/v1/nasdaq-compliance")
 
 const idsOf = (query: string) => column("id", query)
 
@@ -66,7 +66,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/nasdaq-compliance",
     Effect.gen(function* () {
       yield* insertRows("nasdaq_compliance", notice({ id: "null", ticker: "CNULL" }))
       const [row] = yield* found("ticker=CNULL")
-      assert.deepStrictEqual(ListClients.nullFields(row), [
+      assert.deepStrictEqual(ListClients.getNullFieldNames(row), [
         "company",
         "added_date",
         "rule",

@@ -4,7 +4,7 @@ import { Arbitrary, Effect, Schema } from "effect"
 import * as FilterAssertions from "../support/FilterAssertions.ts"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 const { requestJson, valueAt, insertRows } = Service
 
@@ -20,7 +20,7 @@ const item = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = ListClients.pairedListClient(paths)
+const { found, printed, refused, walk } = ListClients.makePairedListClient(paths)
 
 /** The ids of the rows. Fails if the two endpoints returned different rows. */
 const idsIn = ([full, basic]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
@@ -84,7 +84,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
     Effect.gen(function* () {
       yield* insertRows("news", item({ id: "null", ticker: "NNULL" }))
       const [[row]] = yield* found("ticker=NNULL")
-      assert.deepStrictEqual(ListClients.nullAndListFields(row), [
+      assert.deepStrictEqual(ListClients.getNullAndListFields(row), [
         ["tickers", []],
         ["title", null],
         ["summary", null],
@@ -322,7 +322,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/news and /v1/news-b
         assert.strictEqual(status, good ? 200 : 422, text)
         if (!good) assert.strictEqual(valueAt(body, "error", "details", "fields", 0, "field"), "query")
       }),
-    { arbitrary: { runs: inputs(200) } },
+    { arbitrary: { runs: getInputCount(200) } },
   )
 
   // -------------------------------------------------------------------------------------------------------------------

@@ -61,7 +61,7 @@ layer(CustomerUsage.serviceWithSettings(limits), { excludeTestServices: true })(
       const { account_id, key } = yield* createCustomer("new")
       const found = yield* overview(key)
       assert.strictEqual(valueAt(found, "account_id"), account_id)
-      assert.deepStrictEqual(ListClients.nullFields(found), ["balance_microdollars", "last_charged_at"])
+      assert.deepStrictEqual(ListClients.getNullFieldNames(found), ["balance_microdollars", "last_charged_at"])
       assert.deepStrictEqual([valueAt(found, "requests_today"), valueAt(found, "cost_today_microdollars")], [0, 0])
     }))
 

@@ -24,7 +24,7 @@ const row = (ticker: string, accession_number: string, fields: Fields = {}) => (
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-const { found, list, printed, refused, walk } = ListClients.listClient("/v1/ownership")
+const { found, list, printed, refused, walk } = ListClients.makeListClient("/v1/ownership")
 
 /** Formats each filing as `TICKER accession: owner, owner`. */
 const shownIn = (groups: ReadonlyArray<unknown>) =>

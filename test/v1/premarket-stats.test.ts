@@ -27,9 +27,9 @@ const segments = [["premarket-stats", "premarket_stats"], ["afterhours-stats", "
 segments.forEach(([segment, table]) =>
   layer(Service.layer, { excludeTestServices: true })(`GET /v1/${segment}`, (it) => {
     const path = `/v1/${segment}`
-    const { found, printed, refused, walk } = ListClients.listClient(path)
+    const { found, printed, refused, walk } = ListClients.makeListClient(path)
 
-    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(ListClients.tickerAndDate))
+    const keysOf = (query: string) => Effect.map(found(query), (rows) => rows.map(ListClients.formatTickerAndDate))
 
     const tickersOf = (query: string) => Effect.map(keysOf(query), (keys) => keys.map((key) => key.split(" ")[0]))
 
@@ -83,7 +83,7 @@ segments.forEach(([segment, table]) =>
       Effect.gen(function* () {
         yield* insertRows(table, session({ ticker: "PNULL" }))
         const [row] = yield* found("ticker=PNULL")
-        assert.deepStrictEqual(ListClients.nullAndListFields(row), [
+        assert.deepStrictEqual(ListClients.getNullAndListFields(row), [
           ["open_price", null],
           ["close_price", null],
           ["high_time", null],
@@ -129,7 +129,7 @@ segments.forEach(([segment, table]) =>
         )
         for (const limit of [1, 7, 24, 100]) {
           const seen = yield* walk("date_from=2024-05-06&date_to=2024-05-08", limit)
-          assert.deepStrictEqual(seen.map(ListClients.tickerAndDate), expected)
+          assert.deepStrictEqual(seen.map(ListClients.formatTickerAndDate), expected)
         }
       }))
 

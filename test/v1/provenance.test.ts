@@ -2,12 +2,12 @@
 import { assert, layer } from "@effect/vitest"
 import { Effect, Layer } from "effect"
 import { SqlClient } from "effect/sql"
-import { buildUrl, documentedEndpoints, requiredQuery } from "../support/DocumentedEndpoints.ts"
+import { buildUrl, documentedEndpoints, makeRequiredQuery } from "../support/DocumentedEndpoints.ts"
 import { download, parseCsv } from "../support/Downloads.ts"
 import * as GeneratedRows from "../support/GeneratedRows.ts"
-import { chooseValue, makeChooser } from "../support/RandomChoices.ts"
+import { chooseParameterValue, makeRandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 const { insertRows, requestJson, valueAt } = Service
 
@@ -42,7 +42,7 @@ const removeSources = Effect.fnUntraced(function* (format: string, text: string)
 
 /** Chooses valid values for some filters. */
 const chooseFilters = ({ parameters }: typeof sourcedLists[number], seed: number) => {
-  const choose = makeChooser(seed)
+  const choose = makeRandomChooser(seed)
   const symbols = choose(["T1,T2,T7,T50,T299", "T7", "T1,@@"])
   const isFollowed = choose([true, false, false])
   return parameters.flatMap((parameter) => {
@@ -51,7 +51,7 @@ const chooseFilters = ({ parameters }: typeof sourcedLists[number], seed: number
     if (name === "follow_lineage") return isFollowed ? [[name, "true"] as const] : []
     if (name === "ticker") return isFollowed || parameter.required ? [[name, symbols] as const] : []
     const isSent = name === "sort" || choose([true, ...Array.from({ length: parameters.length }, () => false)])
-    return isSent ? [[name, chooseValue(parameter, choose, choose)] as const] : []
+    return isSent ? [[name, chooseParameterValue(parameter, choose, choose)] as const] : []
   })
 }
 
@@ -79,7 +79,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
       for (const endpoint of documentedEndpoints) {
         const { parameters, path } = endpoint
         if (hasParameter(parameters, "provenance") || !hasParameter(parameters, "ticker")) continue
-        const target = buildUrl(path, [...requiredQuery(endpoint), ["provenance", "true"]])
+        const target = buildUrl(path, [...makeRequiredQuery(endpoint), ["provenance", "true"]])
         const { ultimate } = yield* Service.TestKeys
         const { body, status } = yield* requestJson(target, { key: ultimate })
         assert.strictEqual(status, 422, target)
@@ -92,7 +92,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
     (list) =>
       Effect.gen(function* () {
         let sourced = 0
-        for (let seed = 1; seed <= inputs(10); seed += 1) {
+        for (let seed = 1; seed <= getInputCount(10); seed += 1) {
           const filters = chooseFilters(list, seed)
           // Each choice of filters is tested with every second kind of page.
           for (const [format, paging] of pages.filter((_, index) => index % 2 === seed % 2)) {
@@ -114,7 +114,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
             sourced += count
           }
         }
-        assert.isAbove(sourced, inputs(50))
+        assert.isAbove(sourced, getInputCount(50))
       }),
   )
 
@@ -123,7 +123,7 @@ layer(service, { excludeTestServices: true, timeout: "180 seconds" })("provenanc
     (list) =>
       Effect.gen(function* () {
         const { ultimate: key } = yield* Service.TestKeys
-        const target = buildUrl(list.path, requiredQuery(list).map(([name]) => [name, "T1,T2,T7"] as const))
+        const target = buildUrl(list.path, makeRequiredQuery(list).map(([name]) => [name, "T1,T2,T7"] as const))
         const query = target.includes("?") ? `${target}&` : `${target}?`
         const plain = yield* get(query)
         const page = yield* get(`${query}provenance=true`)

@@ -17,7 +17,7 @@ const makeRow = (ticker: string, fields: Readonly<Record<string, unknown>> = {})
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/pump-and-dump-tracker")
+const { column, found, list, printed, refused, walk } = ListClients.makeListClient("/v1/pump-and-dump-tracker")
 
 const tickersOf = (query: string) => Effect.map(column("ticker", query), (tickers) => tickers.map(String))
 

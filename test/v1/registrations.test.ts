@@ -20,7 +20,7 @@ const registration = (fields: Readonly<Record<string, unknown>> & { readonly id:
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/registrations")
+const { column, found, list, printed, refused, walk } = ListClients.makeListClient("/v1/registrations")
 
 const idsOf = (query: string) => column("id", query)
 
@@ -79,7 +79,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/registrations", (it
     Effect.gen(function* () {
       yield* insertRows("registrations", registration({ id: "null", ticker: "RNULL" }))
       const [row] = yield* found("ticker=RNULL")
-      assert.deepStrictEqual(ListClients.nullFields(row), [
+      assert.deepStrictEqual(ListClients.getNullFieldNames(row), [
         "effective_date",
         "expiration_date",
         "offering_amount",

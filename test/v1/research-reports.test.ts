@@ -20,7 +20,7 @@ const report = (fields: Readonly<Record<string, unknown>>) => ({
   ...fields,
 })
 
-const { found, printed, refused, walk } = ListClients.pairedListClient(paths, "ultimate")
+const { found, printed, refused, walk } = ListClients.makePairedListClient(paths, "ultimate")
 
 /** The ids of the reports. Fails if the summaries, which have no ids, have other tickers or times than the reports. */
 const idsIn = ([full, tldr]: readonly [ReadonlyArray<unknown>, ReadonlyArray<unknown>]) => {
@@ -92,8 +92,8 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/research-reports an
       yield* insertRows("research_reports", report({ report_id: "null", ticker: "RRNULL" }))
       const [[full], [tldr]] = yield* found("ticker=RRNULL")
       const both = ["price", "market_cap", "tradable_float", "outstanding", "country", "industry", "post_url"]
-      assert.deepStrictEqual(ListClients.nullFields(full), ["volume", ...both])
-      assert.deepStrictEqual(ListClients.nullFields(tldr), both)
+      assert.deepStrictEqual(ListClients.getNullFieldNames(full), ["volume", ...both])
+      assert.deepStrictEqual(ListClients.getNullFieldNames(tldr), both)
     }))
 
   it.effect("both times are instants, formatted at -05:00 all year (§2.1.4, D15)", () =>

@@ -35,7 +35,7 @@ const readOnlyNumbers = ["insider_percent", "affiliate_percent", "institutions_p
 const numbers = [...decimals, ...wholes]
 const words = ["exchange", "sector", "industry", "country", "state"]
 
-const { column, found, printed, refused, walk } = ListClients.listClient("/v1/screener")
+const { column, found, printed, refused, walk } = ListClients.makeListClient("/v1/screener")
 
 const tickersOf = (query: string) => column("ticker", query)
 

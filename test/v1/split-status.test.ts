@@ -17,7 +17,7 @@ const split = (fields: Readonly<Record<string, unknown>> & { readonly id: string
   ...fields,
 })
 
-const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/split-status")
+const { column, found, list, printed, refused, walk } = ListClients.makeListClient("/v1/split-status")
 
 const idsOf = (query: string) => column("id", query)
 
@@ -67,7 +67,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/split-status", (it)
     Effect.gen(function* () {
       yield* insertRows("split_status", split({ id: "null", ticker: "SNULL" }))
       const [row] = yield* found("ticker=SNULL")
-      assert.deepStrictEqual(ListClients.nullFields(row), [
+      assert.deepStrictEqual(ListClients.getNullFieldNames(row), [
         "split_from",
         "split_to",
         "split_ratio_min",

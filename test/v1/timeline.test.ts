@@ -3,18 +3,18 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import type { CurrentAccount } from "../../src/accounts/keys/Authentication.ts"
 import { RequiredTier } from "../../src/rules/EndpointAnnotations.ts"
-import { eventEndpoints, eventTypes } from "../../src/v1/timeline/Api.ts"
-import { splitTypesByAccess } from "../../src/v1/timeline/Http.ts"
+import { timelineEventEndpoints, timelineEventTypes } from "../../src/v1/timeline/Api.ts"
+import { splitEventTypesByAccess } from "../../src/v1/timeline/Http.ts"
 import { GapStatsApiGroup } from "../../src/v1/gap-stats/Api.ts"
 import * as ListClients from "../support/ListClients.ts"
-import { makeChooser } from "../support/RandomChoices.ts"
+import { makeRandomChooser } from "../support/RandomChoices.ts"
 import * as Service from "../support/Service.ts"
 import * as ServiceInstances from "../support/ServiceInstances.ts"
-import { inputs } from "../support/Thoroughness.ts"
+import { getInputCount } from "../support/Thoroughness.ts"
 
 const { insertRows, requestJson, valueAt } = Service
 
-const { column, found, list, printed, refused, walk } = ListClients.listClient("/v1/timeline")
+const { column, found, list, printed, refused, walk } = ListClients.makeListClient("/v1/timeline")
 
 // ---------------------------------------------------------------------------------------------------------------------
 // Expected events
@@ -111,7 +111,7 @@ const lists: ReadonlyArray<{
 ]
 
 const readList = (path: string, ticker: string) =>
-  ListClients.listClient(path).walk(`ticker=${encodeURIComponent(ticker)}`, 100)
+  ListClients.makeListClient(path).walk(`ticker=${encodeURIComponent(ticker)}`, 100)
 
 /** Reads all rows of a list. Does not use `walk` for an empty list, because `walk` refuses empty pages. */
 const readAll = Effect.fnUntraced(function* (path: string, ticker: string) {
@@ -145,7 +145,7 @@ const readOwnershipFilings = Effect.fnUntraced(function* (ticker: string) {
   const found = yield* Effect.forEach(filings, ({ accession_number }) =>
     Effect.map(
       requestJson(`/v1/ownership?ticker=${ticker}&accession_number=${encodeURIComponent(accession_number)}`),
-      ({ body }) => ListClients.resultRows(body),
+      ({ body }) => ListClients.getResultRows(body),
     ))
   return found.flat().map((row): ExpectedEvent => ({
     at: textAt(row, "filed_at") ?? "",
@@ -212,7 +212,7 @@ const followKey = Effect.fnUntraced(function* (event: unknown) {
     ? listOf(valueAt(body, "error", "details", "events"))
     : valueAt(event, "type") === "ticker_change"
     ? listOf(valueAt(body, "results", 0, "history"))
-    : ListClients.resultRows(body)
+    : ListClients.getResultRows(body)
   return rows
 })
 
@@ -227,7 +227,7 @@ const describe = (event: unknown) =>
 /** A company with all kinds of events, others with some, symbols of ambiguous chains, and an unknown symbol. */
 const tickers = ["GAP7", "NVQ7", "QRK8", "SNK1", "BYON", "META", "GOOG", "BMR1", "NONE0"] as const
 
-layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "180 seconds" })("GET /v1/timeline", (it) => {
+layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "180 seconds" })("GET /v1/timeline", (it) => {
   const expectedByTicker = new Map<string, ReadonlyArray<ExpectedEvent>>()
   const readExpected = Effect.fnUntraced(function* (ticker: string) {
     const known = expectedByTicker.get(ticker)
@@ -242,9 +242,9 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "180 second
     [Schema.Int.check(Schema.isBetween({ minimum: 0, maximum: 2 ** 31 }))],
     ([seed]) =>
       Effect.gen(function* () {
-        const choose = makeChooser(seed)
+        const choose = makeRandomChooser(seed)
         const ticker = choose(tickers)
-        const types = choose([[], eventTypes.filter(() => choose([true, false]))])
+        const types = choose([[], timelineEventTypes.filter(() => choose([true, false]))])
         const date_from = choose([undefined, undefined, "2023-11-06", "2025-01-31", "2025-08-01"])
         const date_to = choose([undefined, undefined, "2025-08-29", "2026-03-13", "2026-06-25"])
         const expected = (yield* readExpected(ticker)).filter(({ at, type }) =>
@@ -264,7 +264,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "180 second
         assert.deepStrictEqual(times, times.toSorted().toReversed(), query)
         assert.isTrue(events.every((event) => valueAt(event, "ticker") === ticker), query)
       }),
-    { arbitrary: { runs: inputs(80) } },
+    { arbitrary: { runs: getInputCount(80) } },
   )
 
   it.effect("gives for each event, of any type, the request that returns its full row (§2)", () =>
@@ -280,7 +280,7 @@ layer(Service.sampleDataLayer, { excludeTestServices: true, timeout: "180 second
           seen.add(textAt(event, "type") ?? "")
         }
       }
-      assert.sameMembers(Array.from(seen), [...eventTypes])
+      assert.sameMembers(Array.from(seen), [...timelineEventTypes])
     }))
 
   it.effect("prints the same events in each format, as pages and as an export (D8)", () =>
@@ -537,7 +537,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       for (const ticker of ["TLA", "TLB"]) {
         const { body, headers } = yield* list(`ticker=${ticker}&follow_lineage=true&limit=100`)
         assert.strictEqual(headers["x-lineage"], "TLA..2024-01-10, TLB..2025-01-10, TLA;outside=4")
-        const events = ListClients.resultRows(body)
+        const events = ListClients.getResultRows(body)
         assert.deepStrictEqual(
           events.map((event) => ["at", "ticker", "title"].map((name) => textAt(event, name)).join(" ")),
           [
@@ -559,7 +559,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       }
       const plain = yield* list("ticker=TLB&follow_lineage=false&limit=100")
       assert.isUndefined(plain.headers["x-lineage"])
-      assert.lengthOf(ListClients.resultRows(plain.body), 8)
+      assert.lengthOf(ListClients.getResultRows(plain.body), 8)
       assert.notInclude(plain.text, "lineage_ticker")
       const csv = yield* list("ticker=TLB&follow_lineage=true&format=csv")
       assert.match(csv.text, /^at,ticker,type,title,endpoint,key,tier,lineage_ticker\r\n/)
@@ -659,7 +659,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       const selected = yield* list("ticker=TAM&follow_lineage=true&cik=8")
       assert.strictEqual(selected.headers["x-lineage"], "TAO..2021-01-04, TAM")
       assert.deepStrictEqual(
-        ListClients.resultRows(selected.body).map((event) => [
+        ListClients.getResultRows(selected.body).map((event) => [
           valueAt(event, "title"),
           valueAt(event, "lineage_ticker"),
           valueAt(event, "key"),
@@ -675,7 +675,10 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
   it.effect("refuses an unknown type, a missing or invalid ticker, and dates in the wrong order (D4, D6, D7)", () =>
     Effect.gen(function* () {
       const unknown = yield* refused("ticker=GAP7&types=news,merger")
-      assert.deepStrictEqual([unknown.field, unknown.reason], ["types", `must be one of: ${eventTypes.join(", ")}`])
+      assert.deepStrictEqual([unknown.field, unknown.reason], [
+        "types",
+        `must be one of: ${timelineEventTypes.join(", ")}`,
+      ])
       assert.deepStrictEqual((yield* refused("types=news")).fields, [{ field: "ticker", reason: "is required" }])
       assert.strictEqual((yield* refused("ticker=A,B")).field, "ticker")
       const dates = yield* refused("ticker=GAP7&date_from=2025-02-01&date_to=2025-01-31")
@@ -688,14 +691,17 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
   it.effect("omits the types whose endpoint requires a higher tier (D3)", () =>
     Effect.sync(() => {
       const endpoints = {
-        ...eventEndpoints,
+        ...timelineEventEndpoints,
         gap: GapStatsApiGroup.endpoints.list.annotate(RequiredTier, "pro"),
       }
       const omitted = (account: Partial<typeof CurrentAccount.Service>, types?: ReadonlyArray<"gap" | "news">) =>
-        splitTypesByAccess({ ...unrestricted, ...account }, types, endpoints)
-      assert.deepStrictEqual(omitted({}), { types: eventTypes.filter((type) => type !== "gap"), omitted: ["gap"] })
+        splitEventTypesByAccess({ ...unrestricted, ...account }, types, endpoints)
+      assert.deepStrictEqual(omitted({}), {
+        types: timelineEventTypes.filter((type) => type !== "gap"),
+        omitted: ["gap"],
+      })
       assert.deepStrictEqual(omitted({}, ["news", "gap"]), { types: ["news"], omitted: ["gap"] })
-      assert.deepStrictEqual(omitted({ tier: "ultimate" }), { types: [...eventTypes], omitted: [] })
+      assert.deepStrictEqual(omitted({ tier: "ultimate" }), { types: [...timelineEventTypes], omitted: [] })
       assert.deepStrictEqual(omitted({ tier: "pro", endpoints: ["/v1/gap-stats", "/v1/timeline"] }, ["news", "gap"]), {
         types: ["gap"],
         omitted: ["news"],
@@ -711,13 +717,13 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       })
       const read = (query: string, key: string | undefined = undefined) =>
         requestJson(`/v1/timeline?ticker=TNARROW${query}`, key === undefined ? {} : { key })
-      const typesIn = (body: unknown) => ListClients.resultRows(body).map((event) => valueAt(event, "type"))
+      const typesIn = (body: unknown) => ListClients.getResultRows(body).map((event) => valueAt(event, "type"))
       const full = yield* read("")
       assert.deepStrictEqual(typesIn(full.body), ["news", "gap"])
       assert.isUndefined(full.headers["x-omitted-types"])
       const some = yield* read("", narrow)
       assert.deepStrictEqual(typesIn(some.body), ["news"])
-      assert.strictEqual(some.headers["x-omitted-types"], eventTypes.slice(2).join(","))
+      assert.strictEqual(some.headers["x-omitted-types"], timelineEventTypes.slice(2).join(","))
       const none = yield* read("&types=gap", narrow)
       assert.deepStrictEqual([none.status, typesIn(none.body), none.headers["x-omitted-types"]], [200, [], "gap"])
       assert.isUndefined((yield* read("&types=news,filing", narrow)).headers["x-omitted-types"])
@@ -729,7 +735,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
       })
       assert.deepStrictEqual([unchanged.status, unchanged.headers["x-omitted-types"]], [
         304,
-        eventTypes.slice(2).join(","),
+        timelineEventTypes.slice(2).join(","),
       ])
       const { body } = yield* requestJson("/estimate?endpoint=/v1/timeline&ticker=TNARROW", {
         key: yield* Service.ensureAccountWithKey("test narrow", "ultimate", {
@@ -740,7 +746,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/timeline", (it) => 
     }))
 })
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("The caches of /v1/timeline", (it) => {
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })("The caches of /v1/timeline", (it) => {
   it.effect("never give an account events that only another account may see (D3, D17)", () =>
     Effect.gen(function* () {
       yield* insertRows("news", newsItem("cached", { ticker: "TCACHE", title: "Seen" }))
@@ -749,7 +755,7 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true })("The cac
       const narrow = yield* Service.ensureAccountWithKey("test cached", "ultimate", {
         endpoints: ["/v1/timeline", "/v1/news"],
       })
-      const port = yield* ServiceInstances.startInstance()
+      const port = yield* ServiceInstances.startServiceInstance()
       const count = (key: string) =>
         Effect.map(
           ServiceInstances.requestOverWire(port, "/v1/timeline?ticker=TCACHE&types=news,gap", key),

@@ -10,7 +10,7 @@ import * as FilterAssertions from "../support/FilterAssertions.ts"
 import * as CustomerUsage from "../support/CustomerUsage.ts"
 import * as ListClients from "../support/ListClients.ts"
 import * as Service from "../support/Service.ts"
-import { poolableClient } from "../support/PoolerMode.ts"
+import { makePoolableClientLayer } from "../support/PoolerMode.ts"
 
 const { requestJson, valueAt, insertRows } = Service
 const { createCustomer, retryUntil, readAllPages, waitForRecordedRequests } = CustomerUsage
@@ -31,7 +31,7 @@ class OtherConnection extends Context.Service<OtherConnection, PgConnection.PgCo
 const service = Service.serviceLayerOver(Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase
   return Layer.merge(
-    poolableClient({ url, applicationName: "tickerline-test" }),
+    makePoolableClientLayer({ url, applicationName: "tickerline-test" }),
     Layer.effect(OtherConnection, PgConnection.make({ url, applicationName: "other" })),
   )
 }))).pipe(Layer.provide(CustomerUsage.settingsLayer(settings)))
@@ -41,7 +41,7 @@ type Answer = Effect.Success<ReturnType<typeof requestJson>>
 const rowsFor = Effect.fnUntraced(function* (path: string, key: string) {
   const { body, status, text } = yield* requestJson(path, { key })
   assert.strictEqual(status, 200, `${path}: ${text}`)
-  return ListClients.resultRows(body)
+  return ListClients.getResultRows(body)
 })
 
 const column = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => valueAt(row, name))
@@ -308,7 +308,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
         Effect.map(
           requestJson("/v1/usage?status_code=429&endpoint=/v1/news", { key }),
           ({ body, status }) =>
-            status === 200 ? ListClients.resultRows(body).map((row) => Number(valueAt(row, "request_count"))) : [],
+            status === 200 ? ListClients.getResultRows(body).map((row) => Number(valueAt(row, "request_count"))) : [],
         ),
         (counts) => counts.length > 0,
       )
@@ -475,8 +475,8 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
       }
     }))
 
-  const list = ListClients.listClient("/v1/usage")
-  const daily = ListClients.listClient("/v1/usage/daily")
+  const list = ListClients.makeListClient("/v1/usage")
+  const daily = ListClients.makeListClient("/v1/usage/daily")
 
   it.effect("refuses an invalid status_code and an empty endpoint (resources: usage)", () =>
     Effect.gen(function* () {

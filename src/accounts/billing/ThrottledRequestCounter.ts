@@ -16,7 +16,7 @@ interface Tally {
   readonly minute: number
   requests: number
   bytes: number
-  written: ThrottledRequestCount["to"]
+  writtenCounts: ThrottledRequestCount["to"]
 }
 
 const zero = { requests: 0, bytes: 0 }
@@ -33,7 +33,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
   }
 
   const makeTally = (name: string, row: UsageRecord, minute: number): Tally => {
-    const tally = { id: SecureRandom.uuidV7Unsafe(), row, minute, ...zero, written: zero }
+    const tally = { id: SecureRandom.uuidV7Unsafe(), row, minute, ...zero, writtenCounts: zero }
     current.set(name, tally)
     return tally
   }
@@ -59,15 +59,15 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     const batch = taken.map((tally): ThrottledRequestCount => ({
       id: tally.id,
       row: tally.row,
-      from: tally.written,
+      from: tally.writtenCounts,
       to: { requests: tally.requests, bytes: tally.bytes },
     }))
     const markWritten = () => {
       for (const [index, tally] of taken.entries()) {
-        tally.written = batch[index]?.to ?? tally.written
+        tally.writtenCounts = batch[index]?.to ?? tally.writtenCounts
         waiting.delete(tally)
         // If requests were added during the write, the row goes to the end of the queue.
-        if (tally.requests > tally.written.requests) waiting.add(tally)
+        if (tally.requests > tally.writtenCounts.requests) waiting.add(tally)
       }
     }
     return { batch, markWritten }
@@ -78,7 +78,7 @@ export const makeThrottledRequestCounter = (maxWaiting = maxWaitingRows) => {
     takeBatch,
     countWaitingRows: () => waiting.size,
     countWaitingRequests: () =>
-      waiting.values().reduce((sum, { requests, written }) => sum + requests - written.requests, 0),
+      waiting.values().reduce((sum, { requests, writtenCounts }) => sum + requests - writtenCounts.requests, 0),
     /** Returns the number of rows in memory, written or not. */
     countRows: () => new Set([...current.values(), ...waiting]).size,
   }

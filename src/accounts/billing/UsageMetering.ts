@@ -43,11 +43,11 @@ const writesFailedTotal = Metric.counter("tickerline_usage_writes_failed_total",
   description: "Failed attempts to record requests. They are repeated.",
   incremental: true,
 })
-export const usageRequestsRefusedTotal = Metric.counter("tickerline_usage_requests_refused_total", {
+export const usageBufferRefusalsTotal = Metric.counter("tickerline_usage_requests_refused_total", {
   description: "Requests refused because too many requests wait to be recorded.",
   incremental: true,
 })
-export const usageRowsLostTotal = Metric.counter("tickerline_usage_rows_lost_total", {
+export const usageRecordsLostTotal = Metric.counter("tickerline_usage_rows_lost_total", {
   description: "Requests that a process could not record before it ended.",
   incremental: true,
 })
@@ -72,7 +72,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
       const maxWaiting = yield* UsageBufferConfig
       const writeUsage = yield* makeUsageWriter
       const writeRefusals = yield* makeThrottledRequestWriter
-      yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageRequestsRefusedTotal, usageRowsLostTotal)
+      yield* initializeCounters(rowsWrittenTotal, writesFailedTotal, usageBufferRefusalsTotal, usageRecordsLostTotal)
       const waiting: Array<UsageRecord> = []
       const refusals = makeThrottledRequestCounter()
       yield* registerGauge({
@@ -101,7 +101,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
         const isNew = !isRefusing
         isRefusing = true
         const message = `Requests are refused because ${waiting.length} requests wait to be recorded.`
-        return Metric.update(usageRequestsRefusedTotal, 1).pipe(
+        return Metric.update(usageBufferRefusalsTotal, 1).pipe(
           Effect.andThen(isNew ? Effect.logError(message) : Effect.void),
           Effect.andThen(Effect.fail(bufferFull)),
         )
@@ -178,7 +178,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
         const requests = waiting.length + refusals.countWaitingRequests()
         const cost = waiting.reduce((sum, { cost_microdollars }) => sum + cost_microdollars, 0)
         return Effect.andThen(
-          Metric.update(usageRowsLostTotal, requests),
+          Metric.update(usageRecordsLostTotal, requests),
           Effect.logError(
             `${requests} requests, worth ${cost} microdollars, could not be recorded before the process ended.`,
           ),

@@ -40,10 +40,11 @@ const schemes = {
 }
 
 /** Checks the key before permissions, limits and parameters, so 401 takes precedence over 402, 403, 422 and 429. */
-export class Authentication extends HttpApiMiddleware.Service<Authentication, { provides: CurrentAccount }>()(
-  "tickerline/account/Authentication",
-  {
-    security: schemes,
-    error: [MissingApiKey, InvalidApiKey, ApiKeyDisabled, RateLimitExceeded, DataRefreshing, DatabasePoolTimeout],
-  },
-) {}
+export class AuthenticationMiddleware
+  extends HttpApiMiddleware.Service<AuthenticationMiddleware, { provides: CurrentAccount }>()(
+    "tickerline/account/Authentication",
+    {
+      security: schemes,
+      error: [MissingApiKey, InvalidApiKey, ApiKeyDisabled, RateLimitExceeded, DataRefreshing, DatabasePoolTimeout],
+    },
+  ) {}

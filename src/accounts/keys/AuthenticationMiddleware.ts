@@ -4,7 +4,7 @@ import { HttpServerRequest } from "effect/http"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
 import { InvalidApiKey, MissingApiKey } from "../AccountErrors.ts"
 import { isWellFormedApiKey, makeApiKeyHasher } from "./ApiKeyFormat.ts"
-import { Authentication, CurrentAccount } from "./Authentication.ts"
+import { AuthenticationMiddleware, CurrentAccount } from "./Authentication.ts"
 import { makeBruteForceGuard } from "./BruteForceGuard.ts"
 import { conflictingCredentials, readRequestCredential } from "./Credentials.ts"
 import { makeApiKeyLookup, unknownApiKeyError } from "./KeyLookup.ts"
@@ -105,7 +105,7 @@ export class Authenticator extends Context.Service<Authenticator, {
 }
 
 export const authenticationLayer = Layer.effect(
-  Authentication,
+  AuthenticationMiddleware,
   Effect.gen(function* () {
     const { authenticate } = yield* Authenticator
     // Effect tries the two security schemes in turn. The first attempt reads both headers, so the second attempt only
@@ -123,6 +123,6 @@ export const authenticationLayer = Layer.effect(
       return yield* Effect.provideService(next, CurrentAccount, account)
     })
 
-    return Authentication.of({ bearer: (next) => check(next), apiKey: (next) => check(next) })
+    return AuthenticationMiddleware.of({ bearer: (next) => check(next), apiKey: (next) => check(next) })
   }),
 )

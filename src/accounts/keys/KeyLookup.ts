@@ -94,7 +94,7 @@ export const makeApiKeyLookup = Effect.gen(function* () {
 })
 
 /** Makes the function that reads the accounts of open streams' keys. Unusable keys are missing from the result. */
-export const makeKeysInUseReader = Effect.gen(function* () {
+export const makeKeyAccountReader = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const readKeys = yield* makeKeyReader
   return Effect.fnUntraced(function* (keyIds: ReadonlyArray<number>) {

@@ -2,7 +2,7 @@
 import { PgClient } from "@effect/sql-pg"
 import { Clock, Duration, Effect, Option, Predicate, Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import { PoolSizeConfig } from "../../db/Database.ts"
+import { DatabasePoolSizeConfig } from "../../db/Database.ts"
 import { migrationsTable } from "../../db/migrations/Migrations.ts"
 import { listMigrationScripts } from "../../db/migrations/MigrationScripts.ts"
 import { checkDirectConnection, checkPooledAndDirectConnections } from "../../db/pool/PoolerCheck.ts"
@@ -12,7 +12,7 @@ import { makeServerPoll } from "../../db/replicas/ServerState.ts"
 import { IngestScheduleConfig } from "../../ingest/edgar/IngestSchedule.ts"
 import { MaxExportsConfig } from "../../lists/ExportCursors.ts"
 import { loadableDatasets } from "../../load/Datasets.ts"
-import { formatCount } from "../terminal/TerminalText.ts"
+import { formatCountWithNoun } from "../terminal/TerminalText.ts"
 import {
   type DoctorFinding,
   makeFailedFinding,
@@ -23,7 +23,7 @@ import {
 } from "./DoctorFinding.ts"
 
 /** Read-only mode protects the data from a faulty check; the timeouts keep checks from waiting for locks. */
-export const readOnlyConnectionLayer = (url: Redacted.Redacted) =>
+export const doctorConnectionLayer = (url: Redacted.Redacted) =>
   PgClient.layer({
     url,
     maxConnections: 1,
@@ -62,7 +62,7 @@ const oldestVersion = 15
 
 const isLocal = (url: URL) => url.hostname === "" || /^(localhost|127\.|\[?::1|\/)/.test(url.hostname)
 
-export const checkServer = Effect.fnUntraced(function* (url: Redacted.Redacted) {
+export const checkDatabaseServer = Effect.fnUntraced(function* (url: Redacted.Redacted) {
   const sql = yield* SqlClient.SqlClient
   const [server] = yield* sql<{
     readonly version: string
@@ -136,7 +136,7 @@ export const checkDatabaseClock = Effect.gen(function* () {
   return seconds > 60 ? makeFailedFinding("clocks", found, advice) : makeWarningFinding("clocks", found, advice)
 })
 
-export const checkConnections = Effect.gen(function* () {
+export const checkConnectionLimit = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* sql<{ readonly max: number; readonly used: number; readonly role_limit: number }>`
     select current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int as max,
@@ -147,7 +147,7 @@ export const checkConnections = Effect.gen(function* () {
   const hasPooler = Option.isSome(yield* DirectDatabaseUrlConfig)
   // The pool and the rate-limit connection go through the pooler, if there is one. Exports, the health probe and the
   // poll for dataset versions connect directly.
-  const needed = (hasPooler ? 0 : (yield* PoolSizeConfig) + 1) + (yield* MaxExportsConfig) + 2
+  const needed = (hasPooler ? 0 : (yield* DatabasePoolSizeConfig) + 1) + (yield* MaxExportsConfig) + 2
   const max = row === undefined ? 0 : row.role_limit >= 0 ? Math.min(row.role_limit, row.max) : row.max
   const found = `the service uses up to ${needed}; the server allows ${max}, of which ${row?.used ?? 0} are in use`
   const advice = "lower DATABASE_POOL_SIZE or WHOLE_LISTS, or raise max_connections."
@@ -211,7 +211,7 @@ interface RolePrivileges {
 }
 
 /** Compares the role's privileges with those that `tickerline grant` grants. */
-export const checkRole = (isEmbedded: boolean) =>
+export const checkRolePrivileges = (isEmbedded: boolean) =>
   Effect.gen(function* () {
     const sql = yield* SqlClient.SqlClient
     const [role] = yield* sql<RolePrivileges>`
@@ -270,7 +270,7 @@ export const checkRole = (isEmbedded: boolean) =>
   })
 
 /** Checks that each dataset has the `note_change` trigger, which counts its changes (D17, caching). */
-export const checkTriggers = Effect.gen(function* () {
+export const checkChangeTriggers = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const rows = yield* sql<{ readonly dataset: string }>`
     select relname as dataset from pg_trigger join pg_class on pg_class.oid = tgrelid
@@ -385,7 +385,9 @@ export const checkIngest = Effect.gen(function* () {
       : makePassedFinding("ingest", "the SEC's documents were never ingested")
   }
   const { error, hours, status, success_hours } = runs
-  const last = success_hours === null ? "never succeeded" : `last succeeded ${formatCount(success_hours, "hour")} ago`
+  const last = success_hours === null
+    ? "never succeeded"
+    : `last succeeded ${formatCountWithNoun(success_hours, "hour")} ago`
   if (status === "failed" || status === "interrupted") {
     return makeWarningFinding(
       "ingest",
@@ -467,7 +469,7 @@ const checkReplica = (name: string, primary: Effect.Success<typeof readServer>) 
 /** Compares each server in `DATABASE_READ_URLS` with the primary. */
 export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted, named: ReadonlyArray<NamedReplica>) {
   if (named.length === 0) return []
-  const primary = yield* Effect.provide(readServer, readOnlyConnectionLayer(url))
+  const primary = yield* Effect.provide(readServer, doctorConnectionLayer(url))
   if (primary.state.is_replica) {
     return [makeSkippedFinding("replicas", "DATABASE_URL points to a replica, so there is no primary to compare with")]
   }
@@ -478,7 +480,7 @@ export const checkReplicas = Effect.fnUntraced(function* (url: Redacted.Redacted
         name: `replica ${replica.name}`,
         advice: "Start it, or correct its URL in DATABASE_READ_URLS: postgres://user:password@host:port/database",
         effect: checkReplica(`replica ${replica.name}`, primary).pipe(
-          Effect.provide(readOnlyConnectionLayer(replica.url)),
+          Effect.provide(doctorConnectionLayer(replica.url)),
           Effect.mapError((error) => ({ message: getServerMessage(error) })),
         ),
       }),

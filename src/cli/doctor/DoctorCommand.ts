@@ -5,9 +5,9 @@ import { FetchHttpClient } from "effect/http"
 import process from "node:process"
 import { DatabaseUrlConfig, DirectDatabaseUrlConfig } from "../../db/pool/ConnectionSettings.ts"
 import { ReplicaUrlsConfig } from "../../db/replicas/ReadRouter.ts"
-import { makeBooleanFlag, makeSilentExample } from "../CommandParts.ts"
+import { makeBooleanFlag, makeExampleWithoutNpmOutput } from "../CommandParts.ts"
 import { type OutputCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { escapeLine, formatCount } from "../terminal/TerminalText.ts"
+import { escapeLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
 import * as Database from "./DatabaseChecks.ts"
 import { checkEmbeddedDatabase } from "./EmbeddedDatabaseChecks.ts"
 import {
@@ -54,17 +54,17 @@ const service = makeSection("service", [
 /** Runs all database checks over one connection. If the connection fails, returns only that finding. */
 const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
   Effect.gen(function* () {
-    const server = yield* check("connection", Database.checkServer(url))
+    const server = yield* check("connection", Database.checkDatabaseServer(url))
     if (server.some(({ check }) => check === "connection")) return server
     const checks = [
       check("clocks", Database.checkDatabaseClock),
-      check("connections", Database.checkConnections),
+      check("connections", Database.checkConnectionLimit),
       check("migrations", Database.checkMigrations),
     ]
     const schemaChecks = (yield* Effect.orElseSucceed(Database.isDatabaseMigrated, () => false))
       ? [
-        check("role", Database.checkRole(isEmbedded)),
-        check("triggers", Database.checkTriggers),
+        check("role", Database.checkRolePrivileges(isEmbedded)),
+        check("triggers", Database.checkChangeTriggers),
         check("indexes", Database.checkIndexes),
         check("rules", Database.checkConstraints),
         check("datasets", Database.checkDatasetRows),
@@ -72,7 +72,7 @@ const checkDatabaseAt = (url: Redacted.Redacted, isEmbedded: boolean) =>
       ]
       : []
     return [...server, ...(yield* Effect.all([...checks, ...schemaChecks])).flat()]
-  }).pipe(Effect.provide(Database.readOnlyConnectionLayer(url)))
+  }).pipe(Effect.provide(Database.doctorConnectionLayer(url)))
 
 const database = Effect.gen(function* () {
   const url = yield* DatabaseUrlConfig
@@ -157,7 +157,9 @@ export const makeDoctorCommand = (version: string) =>
           yield* Console.log([screen.paint("bold", section), ...lines].join("\n"))
         }
         yield* Console.log(
-          failures + warnings === 0 ? "No problems found." : `${failures} failed, ${formatCount(warnings, "warning")}.`,
+          failures + warnings === 0
+            ? "No problems found."
+            : `${failures} failed, ${formatCountWithNoun(warnings, "warning")}.`,
         )
       }
       if (failures > 0) {
@@ -169,8 +171,8 @@ export const makeDoctorCommand = (version: string) =>
       "Check settings, machine, database, permissions and clocks, and explain how to correct problems; changes nothing",
     ),
     Command.withExamples([
-      makeSilentExample("doctor", "Print a checklist; exits with 1 if a check failed"),
-      makeSilentExample("doctor --json", "Print the checklist as JSON"),
+      makeExampleWithoutNpmOutput("doctor", "Print a checklist; exits with 1 if a check failed"),
+      makeExampleWithoutNpmOutput("doctor --json", "Print the checklist as JSON"),
     ]),
     Command.provide(FetchHttpClient.layer),
   )

@@ -7,16 +7,21 @@ import process from "node:process"
 import { BaseUrlConfig } from "../../http/BaseUrl.ts"
 import { TrustedProxiesConfig } from "../../http/TrustedProxies.ts"
 import { HostConfig, PortConfig, ReusePortConfig } from "../ServeSettings.ts"
-import { findInvalidSettings, findMisspeltSettings, formatSettingSuggestion, settingNames } from "../Settings.ts"
+import {
+  findInvalidSettings,
+  findMisspelledSettings,
+  formatMisspelledSettingAdvice,
+  settingNames,
+} from "../Settings.ts"
 import { makeFailedFinding, makePassedFinding, makeWarningFinding } from "./DoctorFinding.ts"
 
 export const checkSettings = Effect.fnUntraced(function* (environment: Readonly<Record<string, string | undefined>>) {
   const invalid = (yield* findInvalidSettings).map(({ fix, problem }) => makeFailedFinding("settings", problem, fix))
-  const misspelt = findMisspeltSettings(environment).map((variable) =>
+  const misspelt = findMisspelledSettings(environment).map((variable) =>
     makeWarningFinding(
       variable.name,
       "no setting has this name, so it has no effect",
-      formatSettingSuggestion(variable),
+      formatMisspelledSettingAdvice(variable),
     )
   )
   const set = settingNames.filter((name) => environment[name] !== undefined)

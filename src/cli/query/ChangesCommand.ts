@@ -2,28 +2,34 @@
 import { Console, Effect, Option, Predicate, Stream } from "effect"
 import { Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
-import { type ChangeReader, followChanges, pollLimit } from "../../client/ChangeFollower.ts"
+import { type ChangeReader, followChanges, maxChangesPerPoll } from "../../client/ChangeFollower.ts"
 import type { AnyQuery } from "../../client/EndpointTypes.ts"
 import type { RawResponse } from "../../client/ResponseDecoder.ts"
 import {
-  checkForKeys,
-  checkUrls,
   makeBooleanFlag,
-  makeSilentExample,
+  makeExampleWithoutNpmOutput,
   makeUsageError,
-  serviceFlags,
+  refuseKeysInArguments,
+  requireHttpUrls,
+  serviceConnectionFlags,
 } from "../CommandParts.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { escapeLine, formatCount } from "../terminal/TerminalText.ts"
-import { findApiKey, makeNoAnswerError, makeSender, type QueryRequest, waitForRateLimit } from "./QueryRequest.ts"
-import { makeRefusedError, parseExactJson, type QueryCommandError } from "./QueryResponse.ts"
+import { escapeLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
+import {
+  findApiKey,
+  makeNoAnswerError,
+  makeSingleAttemptSender,
+  type QueryRequest,
+  waitForRateLimit,
+} from "./QueryRequest.ts"
+import { makeErrorFromResponse, parseExactJson, type QueryCommandError } from "./QueryResponse.ts"
 
 const path = "/v1/changes"
 
 /** Makes a reader that keeps each change as a line of JSON, with all digits of its numbers. */
 const makeReader = (arrow: string): ChangeReader<string, QueryCommandError> => {
   const readError = ({ metadata: { retry_after_seconds, status }, text }: RawResponse) =>
-    Effect.fail(makeRefusedError({ status, text, retryAfterSeconds: retry_after_seconds }, arrow))
+    Effect.fail(makeErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow))
   return {
     readChange: (response) =>
       Option.match(parseExactJson(response.text), {
@@ -48,13 +54,13 @@ const printKnownChanges = Effect.fnUntraced(function* <E, R>(
   query: AnyQuery,
   print: (line: string) => Effect.Effect<void, E, R>,
 ) {
-  const { send } = yield* makeSender(request)
+  const { send } = yield* makeSingleAttemptSender(request)
   const { readError, readPage } = makeReader(request.arrow)
   let count = 0
   let after = query["after"]
   for (;;) {
     const response = yield* Effect.mapError(
-      send(path, { ...query, after, limit: pollLimit }),
+      send(path, { ...query, after, limit: maxChangesPerPoll }),
       (error) => makeNoAnswerError(request, error),
     )
     if (response.metadata.status !== 200) return yield* readError(response)
@@ -72,7 +78,7 @@ const followAndPrint = Effect.fnUntraced(function* <E, R>(
   query: AnyQuery,
   print: (line: string) => Effect.Effect<void, E, R>,
 ) {
-  const sender = yield* makeSender(request)
+  const sender = yield* makeSingleAttemptSender(request)
   yield* followChanges(sender, makeReader(request.arrow), path, query, {}).pipe(
     Stream.mapError((error) => error._tag === "NoAnswer" ? makeNoAnswerError(request, error) : error),
     Stream.runForEach(print),
@@ -92,7 +98,7 @@ export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>
       kind: makeListFlag("kind", "Only these kinds: added, corrected, removed"),
       after: makeListFlag("after", "Where to continue: the cursor of a line, a time with its zone, or now"),
       follow: makeBooleanFlag("follow", "Wait for further changes, until the command is interrupted"),
-      ...serviceFlags,
+      ...serviceConnectionFlags,
     },
     Effect.fnUntraced(function* ({ follow, keyFile, url, ...filters }) {
       const values = Object.entries(filters).flatMap(([name, value]) =>
@@ -102,8 +108,8 @@ export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>
       )
       const empty = values.find(([, value]) => value.trim() === "")
       if (empty !== undefined) return yield* makeUsageError("changes", `--${empty[0]} has no value.`)
-      yield* checkForKeys("changes", values.map(([, value]) => value))
-      yield* checkUrls("changes", Option.toArray(url))
+      yield* refuseKeysInArguments("changes", values.map(([, value]) => value))
+      yield* requireHttpUrls("changes", Option.toArray(url))
       const stdout = yield* stdoutCapabilities
       const stderr = yield* stderrCapabilities
       const request: QueryRequest = {
@@ -117,14 +123,20 @@ export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>
       const print = (line: string) => Console.log(escapeOnTerminal(stdout, line))
       if (follow) return yield* followAndPrint(request, query, print)
       const { count, cursor } = yield* printKnownChanges(request, query, print)
-      const footer = `${formatCount(count, "change")}. To continue: --after ${cursor}`
+      const footer = `${formatCountWithNoun(count, "change")}. To continue: --after ${cursor}`
       yield* Console.error(stderr.paint("dim", escapeLine(footer)))
     }),
   ).pipe(
     Command.withDescription("Print what changed in the datasets, one JSON object per line"),
     Command.withExamples([
-      makeSilentExample("changes --dataset news --after 2026-06-01T13:30:00Z", "Print the changes since a time"),
-      makeSilentExample("changes --follow --after now --ticker GAP7", "Print each change of a symbol as it happens"),
+      makeExampleWithoutNpmOutput(
+        "changes --dataset news --after 2026-06-01T13:30:00Z",
+        "Print the changes since a time",
+      ),
+      makeExampleWithoutNpmOutput(
+        "changes --follow --after now --ticker GAP7",
+        "Print each change of a symbol as it happens",
+      ),
     ]),
     Command.provide(FetchHttpClient.layer),
   )

@@ -2,35 +2,35 @@
 import { Console, Effect, FileSystem, Option, Schema, Stdio, Stream } from "effect"
 import { Argument, Command, Flag } from "effect/cli"
 import { FetchHttpClient } from "effect/http"
-import { Progress } from "../../observability/Progress.ts"
+import { OperationProgress } from "../../observability/Progress.ts"
 import { encodeCsvCell } from "../../rows/CsvCells.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
 import { suggestName } from "../../rules/Suggestions.ts"
 import {
-  checkForKeys,
-  checkUrls,
   makeBooleanFlag,
-  makeSilentExample,
+  makeExampleWithoutNpmOutput,
   makeUsageError,
-  serviceFlags,
+  refuseKeysInArguments,
+  requireHttpUrls,
+  serviceConnectionFlags,
 } from "../CommandParts.ts"
 import { withProgressDisplay } from "../terminal/ProgressDisplay.ts"
 import { escapeOnTerminal, stderrCapabilities, stdoutCapabilities } from "../terminal/OutputCapabilities.ts"
-import { formatRecord, printTable } from "../terminal/TextTable.ts"
-import { escapeLine, formatCount } from "../terminal/TerminalText.ts"
+import { formatRowVertically, printTable } from "../terminal/TextTable.ts"
+import { escapeLine, formatCountWithNoun } from "../terminal/TerminalText.ts"
 import {
   fetchAllPages,
   fetchOnePage,
   findApiKey,
   openExport,
-  parseQueryTarget,
+  parseQueryCommandTarget,
   type QueryRequest,
   type QueryResult,
 } from "./QueryRequest.ts"
-import { listColumnNames, type ResponseRow, toTable } from "./QueryResponse.ts"
+import { listResponseColumnNames, type ResponseRow, toTextTable } from "./QueryResponse.ts"
 
 const chooseColumns = Effect.fnUntraced(function* (rows: ReadonlyArray<ResponseRow>, list: Option.Option<string>) {
-  const names = listColumnNames(rows)
+  const names = listResponseColumnNames(rows)
   if (Option.isNone(list)) return names
   const columns = list.value.split(",").map((name) => name.trim()).filter((name) => name !== "")
   const unknown = columns.find((name) => rows.length > 0 && !names.includes(name))
@@ -53,7 +53,7 @@ const formatFooter = ({ cost, hasMoreRows, page: { metadata }, rows }: QueryResu
   const { cost_microdollars, rate_limit } = metadata
   const more = followsPages ? " (more with a higher --max)" : " (more with --all)"
   return [
-    `${formatCount(rows.length, "row")}${hasMoreRows ? more : ""}`,
+    `${formatCountWithNoun(rows.length, "row")}${hasMoreRows ? more : ""}`,
     ...(cost_microdollars === null ? [] : [cost === 0 ? "free" : `${(cost / 1_000_000).toFixed(6)} USD`]),
     ...(rate_limit === null ? [] : [`${rate_limit.remaining} of ${rate_limit.limit} requests left this minute`]),
   ].join(", ")
@@ -81,13 +81,13 @@ const formatOmittedTypes = ({ page: { metadata: { omitted_types } } }: QueryResu
 const printRows = Effect.fnUntraced(function* ({ rows }: QueryResult, columnList: Option.Option<string>) {
   const screen = yield* stdoutCapabilities
   const columns = yield* chooseColumns(rows, columnList)
-  const table = toTable(rows, columns, screen.hasUnicode ? "→" : "->")
-  if (screen.isTerminal && rows.length === 1) return yield* Console.log(formatRecord(table, screen).join("\n"))
+  const table = toTextTable(rows, columns, screen.hasUnicode ? "→" : "->")
+  if (screen.isTerminal && rows.length === 1) return yield* Console.log(formatRowVertically(table, screen).join("\n"))
   yield* printTable(table, "or choose columns with --columns")
 })
 
 const fetchWithProgress = Effect.fnUntraced(function* (request: QueryRequest, maxRows: number) {
-  const progress = yield* Progress
+  const progress = yield* OperationProgress
   Object.assign(progress, { label: request.path, unit: "rows" })
   return yield* fetchAllPages(request, maxRows, (rows) => {
     progress.count = rows
@@ -114,7 +114,7 @@ const writeExport = Effect.fnUntraced(
     if (Option.isSome(file)) yield* writeFile(bytes, file.value)
     else yield* Stream.run(bytes, (yield* Stdio.Stdio).stdout())
     const stderr = yield* stderrCapabilities
-    const count = rows === undefined ? "The list" : formatCount(Number(rows), "row")
+    const count = rows === undefined ? "The list" : formatCountWithNoun(Number(rows), "row")
     const target = Option.match(file, { onNone: () => "standard output", onSome: (name) => name })
     yield* Console.error(stderr.paint("dim", escapeLine(`${count}, written to ${target}`)))
   },
@@ -133,7 +133,7 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
         Flag.withDescription("Query parameter that needs no quotes, repeatable: -p ticker=GAP7 -p limit=5"),
         Flag.withDefault({}),
       ),
-      ...serviceFlags,
+      ...serviceConnectionFlags,
       columns: Flag.String("columns").pipe(
         Flag.withDescription("Columns to print, separated by commas, in this order"),
         Flag.optional,
@@ -168,9 +168,9 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
       if (Option.isNone(format) && Option.isSome(output)) {
         return yield* makeUsageError("query", "--output needs --format. Without it, redirect the output: > FILE")
       }
-      yield* checkForKeys("query", [argument, ...Object.values(parameters)])
-      yield* checkUrls("query", [...Option.toArray(url), .../^https?:/i.test(argument) ? [argument] : []])
-      const { origin, path, search } = parseQueryTarget(argument, parameters, paths)
+      yield* refuseKeysInArguments("query", [argument, ...Object.values(parameters)])
+      yield* requireHttpUrls("query", [...Option.toArray(url), .../^https?:/i.test(argument) ? [argument] : []])
+      const { origin, path, search } = parseQueryCommandTarget(argument, parameters, paths)
       const otherService = Option.orElse(url, () => Option.fromUndefinedOr(origin))
       const stdout = yield* stdoutCapabilities
       const stderr = yield* stderrCapabilities
@@ -201,13 +201,22 @@ export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, 
   ).pipe(
     Command.withDescription("Send a request to the running service and print the response as a table"),
     Command.withExamples([
-      makeSilentExample(`query "/v1/intraday-runners?ticker=GAP7&limit=5"`, "Print five sessions of a symbol"),
-      makeSilentExample(
+      makeExampleWithoutNpmOutput(
+        `query "/v1/intraday-runners?ticker=GAP7&limit=5"`,
+        "Print five sessions of a symbol",
+      ),
+      makeExampleWithoutNpmOutput(
         "query news -p ticker=GAP7 --columns filed_at,form_type,title",
         "Print chosen columns; -p needs no quotes",
       ),
-      makeSilentExample("query screener -p limit=100 --all --csv > screener.csv", "Write all pages to a file"),
-      makeSilentExample("query screener --format parquet -o screener.parquet", "Download a complete list as Parquet"),
+      makeExampleWithoutNpmOutput(
+        "query screener -p limit=100 --all --csv > screener.csv",
+        "Write all pages to a file",
+      ),
+      makeExampleWithoutNpmOutput(
+        "query screener --format parquet -o screener.parquet",
+        "Download a complete list as Parquet",
+      ),
     ]),
     Command.provide(FetchHttpClient.layer),
   )

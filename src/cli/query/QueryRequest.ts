@@ -8,7 +8,13 @@ import { makeRequestSender } from "../../client/EndpointCaller.ts"
 import type { ResponseMetadata } from "../../client/ResponseMetadata.ts"
 import { TickerlineHomeConfig } from "../../db/embedded/EmbeddedPostgres.ts"
 import type { ExportFormat } from "../../rows/ListFormats.ts"
-import { extractRows, makeRefusedError, parseExactJson, QueryCommandError, type ResponseRow } from "./QueryResponse.ts"
+import {
+  extractResponseRows,
+  makeErrorFromResponse,
+  parseExactJson,
+  QueryCommandError,
+  type ResponseRow,
+} from "./QueryResponse.ts"
 
 interface QueryTarget {
   /** Present if the argument is a complete URL. */
@@ -19,7 +25,7 @@ interface QueryTarget {
 }
 
 /** Resolves the argument of `query`: `news`, `v1/news`, `/v1/news` or a complete URL, plus `--param` values. */
-export const parseQueryTarget = (
+export const parseQueryCommandTarget = (
   argument: string,
   parameters: Readonly<Record<string, string>>,
   paths: ReadonlyArray<string>,
@@ -96,7 +102,7 @@ const findNextSearch = (links: string | undefined) => {
 }
 
 /** Makes a request sender that does not retry, because the user is waiting. */
-export const makeSender = ({ apiKey, baseUrl }: QueryRequest) =>
+export const makeSingleAttemptSender = ({ apiKey, baseUrl }: QueryRequest) =>
   makeRequestSender({
     baseUrl,
     apiKey: Option.getOrUndefined(apiKey),
@@ -120,7 +126,7 @@ export const makeNoAnswerError = ({ baseUrl }: QueryRequest, { reason }: NoAnswe
 /** Returns a function that fetches the page for a query string. */
 const makePageFetcher = Effect.fnUntraced(function* (request: QueryRequest) {
   const { arrow, path } = request
-  const { send } = yield* makeSender(request)
+  const { send } = yield* makeSingleAttemptSender(request)
   return Effect.fnUntraced(function* (search: string) {
     const { headers, text, metadata } = yield* Effect.mapError(
       send(path, search),
@@ -128,13 +134,13 @@ const makePageFetcher = Effect.fnUntraced(function* (request: QueryRequest) {
     )
     const { retry_after_seconds, status } = metadata
     if (status !== 200) {
-      return yield* makeRefusedError({ status, text, retryAfterSeconds: retry_after_seconds }, arrow)
+      return yield* makeErrorFromResponse({ status, text, retryAfterSeconds: retry_after_seconds }, arrow)
     }
     const page: Page = {
       body: text,
       isJson: headers["content-type"]?.startsWith("application/json") === true,
       metadata,
-      rows: Option.match(parseExactJson(text), { onNone: () => [], onSome: extractRows }),
+      rows: Option.match(parseExactJson(text), { onNone: () => [], onSome: extractResponseRows }),
       nextSearch: findNextSearch(headers["link"]),
     }
     return page
@@ -205,14 +211,14 @@ const addExportParameters = (search: string, format: ExportFormat) => {
 /** Opens the complete list as a file. The bytes fail if the response is cut off. */
 export const openExport = Effect.fnUntraced(function* (request: QueryRequest, format: ExportFormat) {
   const { arrow, path, search } = request
-  const { openFile } = yield* makeSender(request)
+  const { openFile } = yield* makeSingleAttemptSender(request)
   const { body, headers, metadata } = yield* Effect.mapError(
     openFile(path, addExportParameters(search, format), format),
     (error) => makeNoAnswerError(request, error),
   )
   if (typeof body === "string") {
     const { retry_after_seconds: retryAfterSeconds, status } = metadata
-    return yield* makeRefusedError({ status, text: body, retryAfterSeconds }, arrow)
+    return yield* makeErrorFromResponse({ status, text: body, retryAfterSeconds }, arrow)
   }
   const bytes = Stream.mapError(
     body,

@@ -22,7 +22,7 @@ const isRow = (value: unknown): value is ResponseRow => Predicate.isObject(value
 const isRowList = (value: unknown): value is ReadonlyArray<ResponseRow> => Array.isArray(value) && value.every(isRow)
 
 /** Returns the first list of rows in the body. A body without a list counts as a single row. */
-export const extractRows = (body: unknown): ReadonlyArray<ResponseRow> =>
+export const extractResponseRows = (body: unknown): ReadonlyArray<ResponseRow> =>
   isRow(body) ? Object.values(body).find(isRowList) ?? [body] : []
 
 const isSymbolChange = (value: unknown): value is { readonly old_ticker: string; readonly new_ticker: string } =>
@@ -46,11 +46,11 @@ const toCell = (value: unknown, arrow: string): TableCell => {
 }
 
 /** Lists the column names in the order in which the rows first use them. */
-export const listColumnNames = (rows: ReadonlyArray<ResponseRow>) =>
+export const listResponseColumnNames = (rows: ReadonlyArray<ResponseRow>) =>
   Array.from(new Set(rows.flatMap((row) => Object.keys(row))))
 
 /** Builds a table with the given columns. A column that no row has is empty. */
-export const toTable = (
+export const toTextTable = (
   rows: ReadonlyArray<ResponseRow>,
   columns: ReadonlyArray<string>,
   arrow: string,
@@ -139,7 +139,7 @@ const getAdvice = ({ retryAfterSeconds, status }: ErrorResponse) => {
 }
 
 /** Describes an error response: the service's message, its details, and the next step. */
-export const makeRefusedError = (response: ErrorResponse, arrow: string) => {
+export const makeErrorFromResponse = (response: ErrorResponse, arrow: string) => {
   const lines = Option.match(Option.flatMap(parseExactJson(response.text), decodeErrorBody), {
     onNone: () => [
       `The response has status ${response.status} and does not come from Tickerline: ${response.text.slice(0, 200)}`,

@@ -45,7 +45,7 @@ const isSet = (name: string) => Effect.map(Config.option(Config.String(name)), O
 /** Width to assume for a terminal that does not report its width. */
 const defaultColumns = 80
 
-const makeScreen = Effect.fnUntraced(
+const readOutputCapabilities = Effect.fnUntraced(
   function* (stream: "stdout" | "stderr"): Effect.fn.Return<OutputCapabilities, Config.ConfigError, Stdio.Stdio> {
     const stdio = yield* Stdio.Stdio
     const isTerminal = yield* stream === "stdout" ? stdio.stdoutIsTerminal : stdio.stderrIsTerminal
@@ -62,9 +62,9 @@ const makeScreen = Effect.fnUntraced(
   Effect.orDie,
 )
 
-export const stdoutCapabilities = makeScreen("stdout")
+export const stdoutCapabilities = readOutputCapabilities("stdout")
 
-export const stderrCapabilities = makeScreen("stderr")
+export const stderrCapabilities = readOutputCapabilities("stderr")
 
 /** Escapes control characters if the output is a terminal. Pipes and files receive the text unchanged. */
 export const escapeOnTerminal = ({ isTerminal }: OutputCapabilities, text: string) =>

@@ -1,7 +1,7 @@
 /** Shows the progress of a long operation: redraws one line on a terminal, or prints a line every ten seconds. */
 import { Clock, Console, Context, Duration, Effect, Schedule } from "effect"
 import process from "node:process"
-import { makeInitialProgress, Progress, type ProgressState } from "../../observability/Progress.ts"
+import { makeInitialProgress, OperationProgress, type ProgressState } from "../../observability/Progress.ts"
 import { addProgressSample, formatProgress, formatProgressLine, type ProgressSample } from "./ProgressLine.ts"
 import { type OutputCapabilities, stderrCapabilities } from "./OutputCapabilities.ts"
 import { escapeLine } from "./TerminalText.ts"
@@ -84,7 +84,7 @@ export const withProgressDisplay = <A, E, R>(work: Effect.Effect<A, E, R>) =>
   Effect.gen(function* () {
     const screen = yield* stderrCapabilities
     const state = makeInitialProgress()
-    const reportingWork = Effect.provideService(work, Progress, state)
+    const reportingWork = Effect.provideService(work, OperationProgress, state)
     if (yield* IsProgressLogged) {
       yield* Effect.forkScoped(logProgress(state))
       return yield* reportingWork

@@ -2,7 +2,7 @@
 import stringWidth from "string-width"
 
 /** Formats a count with its noun: `1 row`, `2 rows`. */
-export const formatCount = (count: number, singular: string, plural = `${singular}s`) =>
+export const formatCountWithNoun = (count: number, singular: string, plural = `${singular}s`) =>
   `${count} ${count === 1 ? singular : plural}`
 
 /** Returns the width in terminal columns; East Asian characters and emoji take two. */

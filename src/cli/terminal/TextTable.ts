@@ -75,7 +75,7 @@ export const formatTable = ({ columns, rows }: TableData, screen: OutputCapabili
 }
 
 /** Formats the first row with one line per column. */
-export const formatRecord = (
+export const formatRowVertically = (
   { columns, rows: [row = []] }: TableData,
   screen: OutputCapabilities,
 ): ReadonlyArray<string> => {

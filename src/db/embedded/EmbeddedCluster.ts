@@ -5,7 +5,7 @@ import { createServer } from "node:net"
 import process from "node:process"
 import {
   explainFileErrors,
-  locateServer,
+  locateEmbeddedServer,
   openHomeDirectory,
   type ServerLocation,
   withHomeLock,
@@ -34,7 +34,7 @@ const settings = {
   log_checkpoints: "off",
 }
 
-export const initdbOptions = (platform: NodeJS.Platform) => [
+export const makeInitdbArguments = (platform: NodeJS.Platform) => [
   ...Object.entries(settings).map(([name, value]) => `--set=${name}=${value}`),
   `--username=${embeddedDatabaseUser}`,
   "--auth=scram-sha-256",
@@ -99,7 +99,7 @@ const initdb = Effect.fnUntraced(
     }
     const { code, output } = yield* runToCompletion({
       command: `${programs}/bin/initdb`,
-      args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...initdbOptions(process.platform)],
+      args: [`--pgdata=${data}`, `--pwfile=${secret}`, ...makeInitdbArguments(process.platform)],
       systemUser: location.systemUser,
     })
     if (code === 0) return
@@ -141,7 +141,7 @@ const removeLeftovers = Effect.fnUntraced(function* (base: string) {
 const prepareCluster = Effect.fnUntraced(function* (home: string, folder: string | undefined) {
   const fs = yield* FileSystem.FileSystem
   const source = yield* findPostgresPackage(folder)
-  const location = yield* locateServer(home)
+  const location = yield* locateEmbeddedServer(home)
   yield* removeLeftovers(location.baseDirectory)
   const programs = yield* installPostgresPrograms(location, source)
   const data = `${location.baseDirectory}/cluster/data`

@@ -11,7 +11,7 @@ import { isLockTimeout } from "../SqlState.ts"
 import { type EmbeddedCluster, embeddedDatabaseUser, openEmbeddedCluster } from "./EmbeddedCluster.ts"
 import { withHomeLock } from "./HomeDirectory.ts"
 import { EmbeddedPostgresError } from "./ChildProcess.ts"
-import { ensurePostgresRuns, findRunningPostgres, stopPostgres } from "./PostgresServer.ts"
+import { ensurePostgresIsRunning, findRunningPostgres, stopPostgres } from "./PostgresServer.ts"
 
 export interface EmbeddedPostgres {
   readonly url: Redacted.Redacted<string>
@@ -51,7 +51,7 @@ const createDatabase = Effect.fnUntraced(function* (connection: PgConnection.PgC
  * open, or refuse it during crash recovery.
  */
 const ensureConnected = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
-  ensurePostgresRuns(cluster, fixedPort).pipe(
+  ensurePostgresIsRunning(cluster, fixedPort).pipe(
     Effect.bindTo("port"),
     Effect.bind("connection", ({ port }) => connect(cluster, port)),
     Effect.retry({

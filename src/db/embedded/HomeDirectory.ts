@@ -141,7 +141,7 @@ export const openHomeDirectory = Effect.fnUntraced(function* (path: string) {
     : Effect.fail(accessError.value)
 }, explainFileErrors)
 
-export const locateServer = Effect.fnUntraced(function* (home: string): Effect.fn.Return<
+export const locateEmbeddedServer = Effect.fnUntraced(function* (home: string): Effect.fn.Return<
   ServerLocation,
   EmbeddedPostgresError | PlatformError.PlatformError,
   FileSystem.FileSystem

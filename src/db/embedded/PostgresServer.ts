@@ -171,7 +171,7 @@ const attemptStart = Effect.fnUntraced(function* (cluster: EmbeddedCluster, fixe
 })
 
 /** Starts the server unless it is running, and returns its port. If the port is taken but not fixed, picks another. */
-export const ensurePostgresRuns = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
+export const ensurePostgresIsRunning = (cluster: EmbeddedCluster, fixedPort: number | undefined) =>
   attemptStart(cluster, fixedPort).pipe(
     Effect.retry({
       while: ({ _tag }) => _tag === "ServerNotReady",

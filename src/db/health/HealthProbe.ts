@@ -13,7 +13,7 @@ import type { Socket } from "node:net"
 import { repeatInBackground } from "../../observability/BackgroundFibers.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
 import { monotonicClock } from "../../observability/MonotonicTime.ts"
-import { DirectConnection } from "../pool/ConnectionSettings.ts"
+import { DirectConnectionConfig } from "../pool/ConnectionSettings.ts"
 
 const probeInterval = Duration.millis(500)
 
@@ -53,7 +53,7 @@ export class HealthProbe extends Context.Service<HealthProbe, {
     HealthProbe,
     Effect.gen(function* () {
       const now = yield* monotonicClock
-      const { config, pooler, sockets } = yield* DirectConnection
+      const { config, pooler, sockets } = yield* DirectConnectionConfig
       // If PostgreSQL is gone, sockets to the pooler are also closed, because the connections behind them are dead.
       const registries = pooler === undefined ? [sockets] : [sockets, pooler.sockets]
       let probeOpenedAt = now()

@@ -7,7 +7,7 @@ import { PgClient } from "@effect/sql-pg"
 import { Data, Duration, Effect, Layer, Schedule, Schema } from "effect"
 import { Reactivity } from "effect/reactivity"
 import { SqlClient, SqlError } from "effect/sql"
-import { Progress } from "../../observability/Progress.ts"
+import { OperationProgress } from "../../observability/Progress.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import { isLockTimeout } from "../SqlState.ts"
 import { listMigrationScripts, type MigrationScript } from "./MigrationScripts.ts"
@@ -109,7 +109,7 @@ const runOutsideTransaction = Effect.fnUntraced(
 /** Applies the next pending migration. After the last one, also renews the service roles' permissions. */
 const applyNext = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const progress = yield* Progress
+  const progress = yield* OperationProgress
   yield* acquireMigrationLock
   const applied = yield* sql<{ readonly id: number }>`select migration_id as id from ${sql(migrationsTable)}`
   const migrations = yield* listMigrationScripts

@@ -7,10 +7,10 @@ import { Data, Effect, Option, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../DecodeRows.ts"
 import {
-  alterRoleStatements,
   DirectDatabaseUrlConfig,
+  makeAlterRoleStatements,
+  makeRoleHasTimeoutsSql,
   quoteIdentifier,
-  roleHasTimeoutsSql,
 } from "../pool/ConnectionSettings.ts"
 
 export class RoleNotFound extends Data.TaggedError("RoleNotFound")<{ readonly message: string }> {}
@@ -87,12 +87,12 @@ const setRoleTimeLimits = Effect.fnUntraced(function* (role: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* decodeTimeouts(sql.unsafe(
     `select datname as database, ${
-      roleHasTimeoutsSql("$1")
+      makeRoleHasTimeoutsSql("$1")
     } as has_timeouts from pg_database where datname = current_database()`,
     [role],
   ))
   if (found === undefined || found.has_timeouts) return
-  const statements = alterRoleStatements(role, found.database)
+  const statements = makeAlterRoleStatements(role, found.database)
   yield* sql.withTransaction(Effect.forEach(statements, (statement) => sql.unsafe(statement), { discard: true })).pipe(
     Effect.catchIf(
       ({ reason }) => reason._tag === "AuthorizationError",

@@ -29,7 +29,7 @@ export const DirectDatabaseUrlConfig = Config.option(Config.schema(PostgresUrl, 
 export const quoteIdentifier = (name: string) => `"${name.replaceAll(`"`, `""`)}"`
 
 /** Returns statements that set the session time limits for a role in one database. A role may run them for itself. */
-export const alterRoleStatements = (role: string, database: string) =>
+export const makeAlterRoleStatements = (role: string, database: string) =>
   Object.entries(sessionTimeouts).map(([name, value]) =>
     `alter role ${quoteIdentifier(role)} in database ${quoteIdentifier(database)} set ${name} = '${value}'`
   )
@@ -40,7 +40,7 @@ const settingEntries = Object.entries(sessionTimeouts).map(([name, value]) => `'
  * Returns an SQL condition: whether new sessions of the role get the time limits. The `from` clause must contain
  * `pg_database`.
  */
-export const roleHasTimeoutsSql = (role: "current_user" | "$1") =>
+export const makeRoleHasTimeoutsSql = (role: "current_user" | "$1") =>
   `(
   select count(distinct entry) = ${settingEntries.length} from pg_db_role_setting, unnest(setconfig) as entry
   where setrole in (0, (select oid from pg_roles where rolname = ${role}))
@@ -75,8 +75,8 @@ export const makeConnectionConfig = Effect.fnUntraced(function* ({ applicationNa
 })
 
 /** Configuration of direct connections to PostgreSQL, for work that must stay in one session. */
-export class DirectConnection extends Context.Service<
-  DirectConnection,
+export class DirectConnectionConfig extends Context.Service<
+  DirectConnectionConfig,
   ConnectionConfig & {
     /** Configuration of the pool's connections through a pooler; undefined if the pool connects directly. */
     readonly pooler: ConnectionConfig | undefined

@@ -11,11 +11,11 @@ import { initializeCounters } from "../../observability/CallbackMetrics.ts"
 import { decodeRows } from "../DecodeRows.ts"
 import { describeSqlError } from "../SqlState.ts"
 import {
-  alterRoleStatements,
+  makeAlterRoleStatements,
   makeConnectionConfig,
+  makeRoleHasTimeoutsSql,
   PoolerPreparedStatementsConfig,
   quoteIdentifier,
-  roleHasTimeoutsSql,
   sessionTimeouts,
   sessionTimeZone,
 } from "./ConnectionSettings.ts"
@@ -46,7 +46,7 @@ const sessionQuery = `
       from (values ${expectedValues}) as expected (name, value)
       where current_setting(name) <> value
     ) as different,
-    ${roleHasTimeoutsSql("current_user")} as role_has_timeouts
+    ${makeRoleHasTimeoutsSql("current_user")} as role_has_timeouts
   from pg_database where datname = current_database()`
 
 const readSession = (connection: PgConnection.PgConnection) =>
@@ -82,7 +82,7 @@ const makeSettingsError = (setting: string, session: typeof SessionRow.Type) => 
     ? "The role has them now, but the pooler's connections are older, or another program changed them: run RECONNECT " +
       "in the pooler's console."
     : `Run \`npm run tickerline -- grant ${role}\`, or run as ${role} itself: ${
-      alterRoleStatements(role, database).join("; ")
+      makeAlterRoleStatements(role, database).join("; ")
     }; then run RECONNECT in the pooler's console.`
   return new DatabaseUrlError({
     message: `Through ${setting}, ${different.join(" and ")}. Poolers do not pass on session settings, so the role ` +

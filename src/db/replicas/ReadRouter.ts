@@ -10,7 +10,7 @@ import { initializeCounters, registerCounter, registerGauge } from "../../observ
 import type { ReplicaReader } from "../Database.ts"
 import { makeRetryCounter } from "../ReadPolicies.ts"
 import { isLockTimeout, isRecoveryConflict, isStatementTimeout } from "../SqlState.ts"
-import { makeReplica, makeWalHistory, type Replica, type RequiredTableVersion } from "./Replica.ts"
+import { makeReplica, makeReplicationLagTracker, type Replica, type RequiredTableVersion } from "./Replica.ts"
 import type { ServerState } from "./ServerState.ts"
 
 const splitUrls = (text: string) => text.split(/[\s,]+/).filter((url) => url !== "")
@@ -105,7 +105,7 @@ export class ReadRouter extends Context.Service<ReadRouter, {
   static readonly layer = Layer.effect(
     ReadRouter,
     Effect.gen(function* () {
-      const { lagOf, record } = makeWalHistory()
+      const { lagOf, record } = makeReplicationLagTracker()
       const replicas = yield* Effect.forEach(yield* ReplicaUrlsConfig, (named) => makeReplica({ ...named, lagOf }))
       const polls = yield* Effect.forEach(
         replicas,

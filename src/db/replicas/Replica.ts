@@ -2,16 +2,16 @@
 import { PgClient, type PgConnection, PgPool } from "@effect/sql-pg"
 import { Effect, type Redacted, Schedule } from "effect"
 import { SqlClient, SqlError } from "effect/sql"
-import { PoolSizeConfig, type SessionQuery } from "../Database.ts"
+import { DatabasePoolSizeConfig, type SessionQuery } from "../Database.ts"
 import { makeSocketRegistry } from "../health/SocketRegistry.ts"
 import { monotonicClock } from "../../observability/MonotonicTime.ts"
 import { toSqlConnection } from "../pool/PooledClient.ts"
 import { makePoolQueue } from "../pool/PoolQueue.ts"
-import { makePoolTimeoutError, poolWait } from "../ReadPolicies.ts"
+import { makePoolTimeoutError, poolTimeout } from "../ReadPolicies.ts"
 import { isRecoveryConflict } from "../SqlState.ts"
 import {
+  makeDatasetVersionReader,
   makeServerPoll,
-  makeVersionReader,
   serverPollTimeout,
   type ServerState,
   serverStateTtlMillis,
@@ -31,7 +31,7 @@ const maxWalSamples = 2_400
  * Records the primary's WAL positions, to measure how long ago the primary first moved past a replica's position.
  * A replica cannot report its own lag: it seems up to date if its link is cut, and behind if there are no writes.
  */
-export const makeWalHistory = () => {
+export const makeReplicationLagTracker = () => {
   const samples: Array<WalSample> = []
   return {
     record: ({ at, position }: WalSample) => {
@@ -80,7 +80,7 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
   const sql = yield* SqlClient.SqlClient
   const now = yield* monotonicClock
   const sockets = yield* makeSocketRegistry(url)
-  const permits = yield* PoolSizeConfig
+  const permits = yield* DatabasePoolSizeConfig
   const config = { ...primaryConfig, url, stream: sockets.open }
   const pool = yield* PgPool.make({ ...config, maxConnections: permits })
   const pollReplica = makeServerPoll(yield* PgClient.make({ ...config, maxConnections: 1, minConnections: 0 }))
@@ -93,16 +93,16 @@ export const makeReplica = Effect.fnUntraced(function* ({ lagOf, name, url }: Re
   let lastResponseAt = now()
   let [readCount, timeoutCount] = [0, 0]
 
-  const versionReaders = new WeakMap<ReadonlyArray<string>, ReturnType<typeof makeVersionReader>>()
+  const versionReaders = new WeakMap<ReadonlyArray<string>, ReturnType<typeof makeDatasetVersionReader>>()
   const hasVersion = (state: ServerState, { tables, version }: RequiredTableVersion) => {
-    const readVersion = versionReaders.get(tables) ?? makeVersionReader(tables)
+    const readVersion = versionReaders.get(tables) ?? makeDatasetVersionReader(tables)
     versionReaders.set(tables, readVersion)
     return readVersion(state) === version
   }
 
   const { permitsInUse, waiterCount, withPermit } = yield* makePoolQueue({
     permits,
-    timeout: yield* poolWait,
+    timeout: yield* poolTimeout,
     onTimeout: () => {
       timeoutCount += 1
       return makePoolTimeoutError()

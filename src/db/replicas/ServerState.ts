@@ -66,7 +66,7 @@ export const makeServerPoll = (sql: SqlClient.SqlClient) => {
  * result. The combined version is undefined if a table has no version.
  * The timeline is part of the version, because a row lost in a failover must not remain in a cache.
  */
-export const makeVersionReader = (tables: ReadonlyArray<string>) => {
+export const makeDatasetVersionReader = (tables: ReadonlyArray<string>) => {
   let cachedFor: ServerState | undefined
   let cached: string | undefined
   return (state: ServerState) => {

@@ -3,7 +3,7 @@
  * time (docs/decisions/0102-acceptance-times.md).
  */
 import { DateTime, Schema } from "effect"
-import { fixedOffsetClock, InstantColumn, newYorkClock, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
+import { fixedOffsetTimeFormat, InstantColumn, NewYorkTimeColumn, newYorkTimeFormat } from "../../rows/Timestamps.ts"
 
 export type AcceptanceClock = "eastern" | "utc"
 
@@ -15,7 +15,7 @@ export interface StampedFiling {
 }
 
 /** Exact acceptance times by accession number, from a source that names its time zone. */
-export type KnownTimes = ReadonlyMap<string, DateTime.Utc>
+export type KnownAcceptanceTimes = ReadonlyMap<string, DateTime.Utc>
 
 const isWallClock = Schema.is(NewYorkTimeColumn.schemas.insert)
 const isInstant = Schema.is(InstantColumn.schemas.insert)
@@ -36,17 +36,17 @@ const nightlyPattern = / 0[045]:15:/
 const easternHours = / 0[6-9]:/
 const utcHours = / (?:23|0[0-3]):/
 
-const readOn: { readonly [Clock in AcceptanceClock]: (digits: string) => DateTime.Utc } = {
-  eastern: newYorkClock.parse,
+const readStampOnClock: { readonly [Clock in AcceptanceClock]: (digits: string) => DateTime.Utc } = {
+  eastern: newYorkTimeFormat.parse,
   utc: (digits) => DateTime.makeUnsafe(`${digits.replace(" ", "T")}Z`),
 }
 
-const findClockOfKnownTimes = (filings: ReadonlyArray<StampedFiling>, known: KnownTimes) =>
+const findClockOfKnownTimes = (filings: ReadonlyArray<StampedFiling>, known: KnownAcceptanceTimes) =>
   new Set(filings.flatMap(({ accession, stamp }) => {
     const time = known.get(accession)
     const digits = toDigits(stamp)
     if (time === undefined || digits === null) return []
-    return (["eastern", "utc"] as const).filter((clock) => DateTime.Equivalence(readOn[clock](digits), time))
+    return (["eastern", "utc"] as const).filter((clock) => DateTime.Equivalence(readStampOnClock[clock](digits), time))
   }))
 
 const findClockOfHours = (filings: ReadonlyArray<StampedFiling>) =>
@@ -61,14 +61,14 @@ const getOnlyElement = <A>(elements: ReadonlySet<A>) => elements.size === 1 ? Ar
 /** Decides the clock of all stamps of one document. Null: the filings do not show it, or contradict each other. */
 export const decideClock = (
   filings: ReadonlyArray<StampedFiling>,
-  known: KnownTimes = new Map(),
+  known: KnownAcceptanceTimes = new Map(),
 ): AcceptanceClock | null =>
   getOnlyElement(findClockOfKnownTimes(filings, known)) ?? getOnlyElement(findClockOfHours(filings)) ?? null
 
 /** Returns the instant of acceptance, or null if the stamp holds no time or its clock is unknown. */
 export const readAcceptanceTime = (stamp: string, clock: AcceptanceClock | null): DateTime.Utc | null => {
   const digits = toDigits(stamp)
-  return digits === null || clock === null || midnightPattern.test(digits) ? null : readOn[clock](digits)
+  return digits === null || clock === null || midnightPattern.test(digits) ? null : readStampOnClock[clock](digits)
 }
 
 /** Reads the exact time from an SGML header (`<ACCEPTANCE-DATETIME>20220506183057`), whose clock is Eastern. */
@@ -96,10 +96,12 @@ interface DatedFiling {
 export const formatAcceptance = ({ acceptedAt, filingDate }: DatedFiling) =>
   acceptedAt === null
     ? { newYorkTime: null, fixedOffsetTime: `${filingDate} 00:00:00` }
-    : { newYorkTime: newYorkClock.format(acceptedAt), fixedOffsetTime: fixedOffsetClock.format(acceptedAt) }
+    : { newYorkTime: newYorkTimeFormat.format(acceptedAt), fixedOffsetTime: fixedOffsetTimeFormat.format(acceptedAt) }
 
 /** Returns the latest acceptance time in New York. A filing without a time counts as accepted at midnight. */
 export const formatLatestAcceptance = (filings: readonly [DatedFiling, ...ReadonlyArray<DatedFiling>]) => {
-  const times = filings.map(({ acceptedAt, filingDate }) => acceptedAt ?? newYorkClock.parse(`${filingDate} 00:00:00`))
-  return newYorkClock.format(times.reduce((a, b) => DateTime.max(a, b)))
+  const times = filings.map(({ acceptedAt, filingDate }) =>
+    acceptedAt ?? newYorkTimeFormat.parse(`${filingDate} 00:00:00`)
+  )
+  return newYorkTimeFormat.format(times.reduce((a, b) => DateTime.max(a, b)))
 }

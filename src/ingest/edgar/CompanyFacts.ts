@@ -2,7 +2,7 @@
 import { Order, Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
-import { AccessionNumber, checkCik, Cik, FormType, makeJsonDecoder } from "./JsonDocument.ts"
+import { AccessionNumber, checkCikMatchesUrl, Cik, FormType, makeJsonDecoder } from "./JsonDocument.ts"
 
 const FactElement = Schema.Struct({
   end: CalendarDate,
@@ -39,7 +39,7 @@ export interface CompanyFacts {
 }
 
 /** Orders facts by the date of the value. The last fact for a date is the one that was filed last. */
-export const byDate = Order.combineAll<Fact>([
+export const byFactDate = Order.combineAll<Fact>([
   Order.mapInput(Order.String, ({ end }) => end),
   Order.mapInput(Order.String, ({ filed }) => filed),
   Order.mapInput(Order.String, ({ accn }) => accn),
@@ -51,15 +51,15 @@ const isUsable = ({ end, filed, val }: Fact) => val >= 1 && val <= Number.MAX_SA
 const selectUsable = (facts: ReadonlyArray<Fact> = []) =>
   Array.from(Map.groupBy(facts.filter(isUsable), ({ accn, end }) => `${accn} ${end}`).values())
     .filter((repeated) => new Set(repeated.map(({ val }) => val)).size === 1)
-    .flatMap((repeated) => repeated.toSorted(byDate).slice(0, 1))
-    .toSorted(byDate)
+    .flatMap((repeated) => repeated.toSorted(byFactDate).slice(0, 1))
+    .toSorted(byFactDate)
 
 const decodeDocument = makeJsonDecoder(CompanyFactsDocument)
 
 export const decodeCompanyFacts = (text: string, url: string): Result.Result<CompanyFacts, DocumentRejected> =>
   Result.gen(function* () {
     const { cik, facts } = yield* decodeDocument(text, url)
-    yield* checkCik(cik, url)
+    yield* checkCikMatchesUrl(cik, url)
     return {
       cik,
       counts: selectUsable(facts.dei?.EntityCommonStockSharesOutstanding?.units.shares)

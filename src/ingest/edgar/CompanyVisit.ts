@@ -6,8 +6,8 @@ import { DocumentRejected } from "./DocumentRejected.ts"
 import { EdgarClient } from "./EdgarClient.ts"
 import {
   companyFactsUrl,
-  type EdgarBases,
-  edgarBases,
+  type EdgarBaseUrls,
+  edgarBaseUrls,
   submissionsPageUrl,
   submissionsUrl,
   xmlDocumentUrl,
@@ -18,7 +18,7 @@ import { type DatasetProgress, readProgress } from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
 import { makeNewsRows } from "./NewsRows.ts"
 import { isOwnershipForm, isSchedule13, makeOwnershipRows } from "./OwnershipRows.ts"
-import { covers, findPendingFilings, makeProgress } from "./PendingFilings.ts"
+import { coversFilingsSince, findPendingFilings, makeDatasetProgress } from "./PendingFilings.ts"
 import { makeRegistrationRows } from "./RegistrationRows.ts"
 import { makeScreenerRows } from "./ScreenerRows.ts"
 import { decodeSubmissions, decodeSubmissionsPage, type Filing, type Submissions } from "./Submissions.ts"
@@ -69,12 +69,12 @@ interface FailedDownload {
 }
 
 /** Returns a function that downloads documents. It fails only if the whole run cannot continue. */
-export const makeDownload = Effect.gen(function* () {
+export const makeDocumentDownloader = Effect.gen(function* () {
   const { bases, request } = yield* EdgarClient
   let consecutiveFailures = 0
 
-  return (makeUrl: (bases: EdgarBases) => string) => {
-    const url = makeUrl(edgarBases)
+  return (makeUrl: (bases: EdgarBaseUrls) => string) => {
+    const url = makeUrl(edgarBaseUrls)
     const fail = (kind: FailedDownload["kind"], reason: string): Result.Result<string, FailedDownload> =>
       Result.fail({ kind, rejection: new DocumentRejected({ url, reason }) })
     return request({ url: makeUrl(bases) }).pipe(
@@ -93,25 +93,25 @@ export const makeDownload = Effect.gen(function* () {
   }
 })
 
-export type Download = Effect.Success<typeof makeDownload>
+export type DocumentDownloader = Effect.Success<typeof makeDocumentDownloader>
 
 /** Downloads and decodes a document without which the company cannot be visited. */
 const requireDocument = Effect.fnUntraced(
   function* <A>(
-    download: Download,
-    makeUrl: (bases: EdgarBases) => string,
+    download: DocumentDownloader,
+    makeUrl: (bases: EdgarBaseUrls) => string,
     decode: (text: string, url: string) => Result.Result<A, DocumentRejected>,
   ) {
     const text = yield* Effect.fromResult(Result.mapError(yield* download(makeUrl), ({ rejection }) => rejection))
-    return yield* Effect.fromResult(decode(text, makeUrl(edgarBases)))
+    return yield* Effect.fromResult(decode(text, makeUrl(edgarBaseUrls)))
   },
 )
 
 /** Reads the company's filings, and decides which rows to make from them. */
 const readFilings = Effect.fnUntraced(
-  function* ({ cik }: Issuer, { datasets, since }: VisitOptions, stored: StoredProgress, download: Download) {
+  function* ({ cik }: Issuer, { datasets, since }: VisitOptions, stored: StoredProgress, download: DocumentDownloader) {
     const submissions = yield* requireDocument(download, (bases) => submissionsUrl(cik, bases), decodeSubmissions)
-    const isFirst = (name: IngestedDataset) => datasets.has(name) && !covers(stored.get(name), since)
+    const isFirst = (name: IngestedDataset) => datasets.has(name) && !coversFilingsSince(stored.get(name), since)
     const hasNew = (name: IngestedDataset, isRelevant: (filing: Filing) => boolean) =>
       datasets.has(name) && findPendingFilings(submissions.filings, stored.get(name), since).some(isRelevant)
     const makes = {
@@ -137,10 +137,11 @@ const readFilings = Effect.fnUntraced(
 
 /** Adds the rows of Forms 3, 4 and 5 and Schedules 13. Returns the filings whose documents to request again. */
 const addOwnership = Effect.fnUntraced(
-  function* (issuer: Issuer, forms: ReadonlyArray<Filing>, visit: CompanyVisit, download: Download) {
+  function* (issuer: Issuer, forms: ReadonlyArray<Filing>, visit: CompanyVisit, download: DocumentDownloader) {
     const failed = new Set<string>()
     const rows = yield* Effect.forEach(forms, (filing) => {
-      const makeUrl = (bases: EdgarBases) => xmlDocumentUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
+      const makeUrl = (bases: EdgarBaseUrls) =>
+        xmlDocumentUrl(issuer.cik, filing.accession, filing.primaryDocument, bases)
       return Effect.map(download(makeUrl), (result) => {
         if (Result.isFailure(result)) {
           if (result.failure.kind !== "rejected") failed.add(filing.accession)
@@ -148,7 +149,7 @@ const addOwnership = Effect.fnUntraced(
           return []
         }
         visit.documents += 1
-        const documentUrl = makeUrl(edgarBases)
+        const documentUrl = makeUrl(edgarBaseUrls)
         const made = makeOwnershipRows({ issuer, filing: { ...filing, documentUrl }, xml: result.success })
         if (Result.isSuccess(made)) return made.success
         visit.rejections.push(made.failure)
@@ -162,7 +163,7 @@ const addOwnership = Effect.fnUntraced(
 
 /** Adds the rows of the company's facts. Returns whether to request the facts again. */
 const addFloats = Effect.fnUntraced(
-  function* (issuer: Issuer, submissions: Submissions, visit: CompanyVisit, download: Download) {
+  function* (issuer: Issuer, submissions: Submissions, visit: CompanyVisit, download: DocumentDownloader) {
     const result = yield* download((bases) => companyFactsUrl(issuer.cik, bases))
     if (Result.isFailure(result)) {
       // Funds and new companies have no facts.
@@ -182,41 +183,43 @@ const addFloats = Effect.fnUntraced(
   },
 )
 
-export const visitCompany = Effect.fnUntraced(function* (issuer: Issuer, options: VisitOptions, download: Download) {
-  const { datasets, isDryRun, isFresh, since } = options
-  const stored: StoredProgress = isFresh ? new Map() : yield* readProgress(issuer.cik)
-  const visit: CompanyVisit = { rows: new Map(), progress: [], rejections: [], documents: 0 }
-  const read = yield* readFilings(issuer, options, stored, download).pipe(
-    Effect.catchTag("DocumentRejected", (rejection) => {
-      visit.rejections.push(rejection)
-      return Effect.succeed(undefined)
-    }),
-  )
-  if (read === undefined) return visit
+export const visitCompany = Effect.fnUntraced(
+  function* (issuer: Issuer, options: VisitOptions, download: DocumentDownloader) {
+    const { datasets, isDryRun, isFresh, since } = options
+    const stored: StoredProgress = isFresh ? new Map() : yield* readProgress(issuer.cik)
+    const visit: CompanyVisit = { rows: new Map(), progress: [], rejections: [], documents: 0 }
+    const read = yield* readFilings(issuer, options, stored, download).pipe(
+      Effect.catchTag("DocumentRejected", (rejection) => {
+        visit.rejections.push(rejection)
+        return Effect.succeed(undefined)
+      }),
+    )
+    if (read === undefined) return visit
 
-  const { documents, makes, submissions } = read
-  const { filings } = submissions
-  visit.documents += documents
-  const findPending = (dataset: IngestedDataset) => findPendingFilings(filings, stored.get(dataset), since)
-  const noteProgress = (dataset: IngestedDataset, failed: ReadonlySet<string> = new Set()) =>
-    visit.progress.push(makeProgress(issuer.cik, dataset, filings, since, stored.get(dataset), failed))
+    const { documents, makes, submissions } = read
+    const { filings } = submissions
+    visit.documents += documents
+    const findPending = (dataset: IngestedDataset) => findPendingFilings(filings, stored.get(dataset), since)
+    const noteProgress = (dataset: IngestedDataset, failed: ReadonlySet<string> = new Set()) =>
+      visit.progress.push(makeDatasetProgress(issuer.cik, dataset, filings, since, stored.get(dataset), failed))
 
-  if (datasets.has("news")) {
-    visit.rows.set("news", makeNewsRows(issuer, findPending("news")))
-    noteProgress("news")
-  }
-  if (makes.registrations) visit.rows.set("registrations", makeRegistrationRows(issuer, filings))
-  if (datasets.has("registrations")) noteProgress("registrations")
-  if (makes.screener) visit.rows.set("screener", makeScreenerRows(issuer, submissions))
-  if (datasets.has("screener")) noteProgress("screener")
-  if (datasets.has("ownership")) {
-    const forms = findPending("ownership").filter(hasOwnershipXml)
-    if (isDryRun) visit.documents += forms.length
-    else noteProgress("ownership", yield* addOwnership(issuer, forms, visit, download))
-  }
-  if (makes.floats && isDryRun) visit.documents += 1
-  const isRepeated = makes.floats && !isDryRun && (yield* addFloats(issuer, submissions, visit, download))
-  if (!isRepeated) floatDatasets.filter((name) => datasets.has(name)).forEach((name) => noteProgress(name))
-  for (const name of floatDatasets) if (!datasets.has(name)) visit.rows.delete(name)
-  return visit
-})
+    if (datasets.has("news")) {
+      visit.rows.set("news", makeNewsRows(issuer, findPending("news")))
+      noteProgress("news")
+    }
+    if (makes.registrations) visit.rows.set("registrations", makeRegistrationRows(issuer, filings))
+    if (datasets.has("registrations")) noteProgress("registrations")
+    if (makes.screener) visit.rows.set("screener", makeScreenerRows(issuer, submissions))
+    if (datasets.has("screener")) noteProgress("screener")
+    if (datasets.has("ownership")) {
+      const forms = findPending("ownership").filter(hasOwnershipXml)
+      if (isDryRun) visit.documents += forms.length
+      else noteProgress("ownership", yield* addOwnership(issuer, forms, visit, download))
+    }
+    if (makes.floats && isDryRun) visit.documents += 1
+    const isRepeated = makes.floats && !isDryRun && (yield* addFloats(issuer, submissions, visit, download))
+    if (!isRepeated) floatDatasets.filter((name) => datasets.has(name)).forEach((name) => noteProgress(name))
+    for (const name of floatDatasets) if (!datasets.has(name)) visit.rows.delete(name)
+    return visit
+  },
+)

@@ -5,7 +5,7 @@ import type { SqlError } from "effect/sql"
 import { Buffer } from "node:buffer"
 import { isEmailAddress } from "../../accounts/EmailAddress.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
-import { type EdgarBases, edgarBases } from "./EdgarUrls.ts"
+import { type EdgarBaseUrls, edgarBaseUrls } from "./EdgarUrls.ts"
 import { FairAccess } from "./FairAccess.ts"
 
 /** Whether the text can be a header value and contains an email address, as the SEC requires. */
@@ -26,10 +26,10 @@ const HttpUrl = Schema.String.check(
 )
 
 /** The base URLs. Tests replace both with `EDGAR_BASE_URL`. */
-export const EdgarBasesConfig: Config.Config<EdgarBases> = Config.map(
+export const EdgarBaseUrlsConfig: Config.Config<EdgarBaseUrls> = Config.map(
   Config.option(Config.schema(HttpUrl, "EDGAR_BASE_URL")),
   Option.match({
-    onNone: () => edgarBases,
+    onNone: () => edgarBaseUrls,
     onSome: (url) => ({ www: url.replace(/\/+$/, ""), data: url.replace(/\/+$/, "") }),
   }),
 )
@@ -44,13 +44,13 @@ export class EdgarUnavailable extends Data.TaggedError("EdgarUnavailable")<{
 }> {}
 
 /** Headers that make the next request conditional. */
-export interface Validators {
+export interface CacheValidators {
   readonly etag: string | null
   readonly lastModified: string | null
 }
 
-export type EdgarAnswer =
-  | { readonly _tag: "Found"; readonly text: string; readonly validators: Validators }
+export type EdgarResponse =
+  | { readonly _tag: "Found"; readonly text: string; readonly validators: CacheValidators }
   /** The SEC has no such document (yet). */
   | { readonly _tag: "Missing" }
   /** The document has not changed since the answer with these validators. */
@@ -60,7 +60,7 @@ export type EdgarError = EdgarBlocked | EdgarUnavailable | DocumentRejected | Sq
 
 export interface DocumentRequest {
   readonly url: string
-  readonly validators?: Validators | undefined
+  readonly validators?: CacheValidators | undefined
 }
 
 /** Limit for one document, decompressed. */
@@ -103,7 +103,7 @@ const readBody = Effect.fnUntraced(function* (url: string, response: HttpClientR
   return Buffer.concat(chunks).toString("utf8")
 })
 
-const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse): EdgarAnswer => ({
+const found = (text: string, { headers }: HttpClientResponse.HttpClientResponse): EdgarResponse => ({
   _tag: "Found",
   text,
   validators: { etag: headers["etag"] ?? null, lastModified: headers["last-modified"] ?? null },
@@ -117,7 +117,7 @@ const interpretAnswer = Effect.fnUntraced(function* (url: string, response: Http
   if (status === 429 || (status === 403 && isHtml) || (status === 200 && isHtml && isRefusalPage(body))) {
     return yield* new RequestRefused({ status })
   }
-  const answer: EdgarAnswer = { _tag: status === 304 ? "Unchanged" : "Missing" }
+  const answer: EdgarResponse = { _tag: status === 304 ? "Unchanged" : "Missing" }
   if (status === 304 || status === 404 || status === 403) return answer
   if (status >= 500) return yield* new TransientFailure({ reason: `status ${status}` })
   return status === 200
@@ -134,10 +134,10 @@ const toTransientFailure = (error: { readonly _tag: string }) =>
 
 export class EdgarClient extends Context.Service<EdgarClient, {
   /** Base URLs of the requests. Links in rows always name the SEC itself. */
-  readonly bases: EdgarBases
-  readonly request: (document: DocumentRequest) => Effect.Effect<EdgarAnswer, EdgarError>
+  readonly bases: EdgarBaseUrls
+  readonly request: (document: DocumentRequest) => Effect.Effect<EdgarResponse, EdgarError>
 }>()("tickerline/ingest/EdgarClient") {
-  static readonly layer = (userAgent: string, bases: EdgarBases) =>
+  static readonly layer = (userAgent: string, bases: EdgarBaseUrls) =>
     Layer.effect(
       EdgarClient,
       Effect.gen(function* () {
@@ -193,6 +193,6 @@ export class EdgarClient extends Context.Service<EdgarClient, {
     )
 
   /** The client with the rate limit that all processes of the database share. */
-  static readonly limitedLayer = (userAgent: string, bases: EdgarBases) =>
+  static readonly limitedLayer = (userAgent: string, bases: EdgarBaseUrls) =>
     Layer.provide(EdgarClient.layer(userAgent, bases), FairAccess.layer)
 }

@@ -4,20 +4,20 @@ import { SqlClient } from "effect/sql"
 import { loadableDatasets } from "../../load/Datasets.ts"
 import { loadFile } from "../../load/Load.ts"
 import type { MergeCounts } from "../../load/LoadingTable.ts"
-import { Progress } from "../../observability/Progress.ts"
+import { OperationProgress } from "../../observability/Progress.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
 import { suggestName } from "../../rules/Suggestions.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
-import { makeDownload, visitCompany } from "./CompanyVisit.ts"
+import { makeDocumentDownloader, visitCompany } from "./CompanyVisit.ts"
 import { decodeDailyIndex } from "./DailyIndex.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
-import { EdgarClient, type Validators } from "./EdgarClient.ts"
+import { type CacheValidators, EdgarClient } from "./EdgarClient.ts"
 import { dailyIndexUrl } from "./EdgarUrls.ts"
 import { companyDatasets, type IngestedDataset, ingestedDatasets } from "./IngestedDatasets.ts"
 import * as State from "./IngestState.ts"
 import type { Issuer } from "./Issuer.ts"
 import { subtractDays } from "./PendingFilings.ts"
-import { makeRowFiles, type RowsByTable } from "./RowFiles.ts"
+import { makeIngestRowFiles, type RowsByTable } from "./RowFiles.ts"
 import { groupIssuers } from "./TickerList.ts"
 import { findNewTickerChanges, readTickerList } from "./TickerLists.ts"
 
@@ -51,7 +51,7 @@ export interface IngestReport {
   readonly merged: Map<string, MergeCounts>
 }
 
-export const makeReport = (): IngestReport => ({
+export const makeIngestReport = (): IngestReport => ({
   companies: undefined,
   visited: 0,
   saved: 0,
@@ -74,7 +74,7 @@ const maxIndexDays = 30
 const lateIndexDays = 7
 
 /** The default for the first filing date of a run: a year ago. */
-export const defaultSince = Effect.map(todayInNewYork, (today) => subtractDays(today, 365))
+export const getDefaultIngestStart = Effect.map(todayInNewYork, (today) => subtractDays(today, 365))
 
 /** Parses symbols separated by commas. The SEC writes share classes with a hyphen: `BRK-B`. */
 export const parseTickers = (text: string): ReadonlyArray<string> =>
@@ -110,17 +110,17 @@ const findCompanies = Effect.fnUntraced(function* (issuers: ReadonlyArray<Issuer
 interface IndexRead {
   readonly ciks: ReadonlySet<string>
   /** Stored after all companies were visited, so that a run that fails before reads the indexes again. */
-  readonly validators: ReadonlyMap<string, Validators>
+  readonly validators: ReadonlyMap<string, CacheValidators>
 }
 
 /** Reads the CIKs in the daily indexes of these days. Skips indexes that have not changed since a successful run. */
 const readIndexes = Effect.fnUntraced(function* (firstDay: string, lastDay: string, report: IngestReport) {
   const { bases, request } = yield* EdgarClient
   const ciks = new Set<string>()
-  const validators = new Map<string, Validators>()
+  const validators = new Map<string, CacheValidators>()
   for (let day = firstDay; day <= lastDay; day = subtractDays(day, -1)) {
     const url = dailyIndexUrl(day, bases)
-    const answer = yield* request({ url, validators: yield* State.readValidators(url) })
+    const answer = yield* request({ url, validators: yield* State.readCacheValidators(url) })
     // There is no index for weekends and holidays, and none for the current day before the evening.
     if (answer._tag !== "Found") continue
     report.documents += 1
@@ -138,7 +138,7 @@ const noIndexes: IndexRead = { ciks: new Set(), validators: new Map() }
 const chooseCompanies = Effect.fnUntraced(
   function* (
     issuers: ReadonlyArray<Issuer>,
-    options: Pick<State.NewRun, "datasets" | "since" | "tickers">,
+    options: Pick<State.NewIngestRun, "datasets" | "since" | "tickers">,
     day: string,
     report: IngestReport,
   ) {
@@ -176,7 +176,7 @@ const addRejections = (report: IngestReport, rejections: ReadonlyArray<DocumentR
 
 /** Finds the interrupted run to continue, if requested. Its options replace those of this run. */
 const resolveOptions = Effect.fnUntraced(function* (options: IngestOptions) {
-  const found = options.resume ? yield* State.findInterruptedRun(options.scheduled) : undefined
+  const found = options.resume ? yield* State.findUnfinishedIngestRun(options.scheduled) : undefined
   const isSame = options.tickers === undefined || String(options.tickers) === String(found?.tickers)
   // If EDGAR_TICKERS has changed since, a scheduled run starts anew.
   const interrupted = isSame || !options.scheduled ? found : undefined
@@ -212,7 +212,7 @@ interface Batch {
 
 const makeBatch = (): Batch => ({ companies: 0, documents: 0, progress: [], rejections: [] })
 
-type RowFiles = Effect.Success<ReturnType<typeof makeRowFiles>>
+type RowFiles = Effect.Success<ReturnType<typeof makeIngestRowFiles>>
 
 const countRows = ({ counts }: RowFiles) => Array.from(counts.values()).reduce((sum, count) => sum + count, 0)
 
@@ -229,7 +229,7 @@ const loadBatch = Effect.fnUntraced(function* (files: RowFiles, batch: Batch, ru
     )
     yield* State.saveProgress(runId, batch.progress)
     yield* State.saveRejections(batch.rejections, now)
-    yield* State.addRunCounts(runId, {
+    yield* State.addIngestRunCounts(runId, {
       documents: batch.documents,
       rows: countRows(files),
       rejections: batch.rejections.length,
@@ -254,7 +254,7 @@ const prepareFolder = Effect.fnUntraced(function* ({ datasets, target }: Pick<In
   return target.folder
 })
 
-interface Work extends Pick<IngestOptions, "datasets" | "since" | "target"> {
+interface IngestPlan extends Pick<IngestOptions, "datasets" | "since" | "target"> {
   readonly companies: ReadonlyArray<Issuer>
   readonly indexes: IndexRead
   /** Whether the run covers all companies. If not, only symbol changes of `companies` are added. */
@@ -264,11 +264,11 @@ interface Work extends Pick<IngestOptions, "datasets" | "since" | "target"> {
 
 /** Visits the companies one by one, and saves their rows in batches. */
 const visitCompanies = Effect.fnUntraced(
-  function* (work: Work, rejections: Array<DocumentRejected>, report: IngestReport) {
+  function* (work: IngestPlan, rejections: Array<DocumentRejected>, report: IngestReport) {
     const { companies, coversAll, datasets, indexes, runId, since, target } = work
-    const progress = yield* Progress
-    const files = yield* makeRowFiles(yield* prepareFolder(work))
-    const download = yield* makeDownload
+    const progress = yield* OperationProgress
+    const files = yield* makeIngestRowFiles(yield* prepareFolder(work))
+    const download = yield* makeDocumentDownloader
     let batch = makeBatch()
 
     /** Counts rows and rejections, and writes the rows unless this is a dry run. */
@@ -317,7 +317,7 @@ const visitCompanies = Effect.fnUntraced(
     }
     yield* save
     if (target !== "load") return
-    for (const [url, validators] of indexes.validators) yield* State.saveValidators(url, validators)
+    for (const [url, validators] of indexes.validators) yield* State.saveCacheValidators(url, validators)
   },
   Effect.scoped,
 )
@@ -334,10 +334,10 @@ const prepareRun = Effect.fnUntraced(function* (given: IngestOptions, report: In
   const runId = target !== "load"
     ? 0
     : interrupted === undefined
-    ? yield* State.beginRun({ ...options, startedAt })
-    : yield* State.continueRun(interrupted.run_id)
+    ? yield* State.recordIngestRunStart({ ...options, startedAt })
+    : yield* State.resumeIngestRun(interrupted.run_id)
   const completed = interrupted === undefined ? new Set() : yield* State.readCompletedCompanies(runId)
-  const work: Work = {
+  const work: IngestPlan = {
     ...options,
     companies: companies.filter(({ cik }) => !completed.has(cik)),
     indexes,
@@ -348,7 +348,7 @@ const prepareRun = Effect.fnUntraced(function* (given: IngestOptions, report: In
   return { work, rejections: [...rejections] }
 })
 
-const toStatus = <E>(exit: Exit.Exit<unknown, E>): State.RunStatus =>
+const toStatus = <E>(exit: Exit.Exit<unknown, E>): State.IngestRunStatus =>
   Exit.isSuccess(exit) ? "succeeded" : Cause.hasInterruptsOnly(exit.cause) ? "interrupted" : "failed"
 
 const getMessage = (exit: Exit.Exit<unknown, { readonly message: string }>) => {
@@ -360,14 +360,14 @@ const getMessage = (exit: Exit.Exit<unknown, { readonly message: string }>) => {
 /** Records that the run has ended. It runs in its own fiber, because timeouts do not work in a finalizer. */
 const recordEnd = Effect.fnUntraced(function* (runId: number, exit: Exit.Exit<unknown, { readonly message: string }>) {
   const now = yield* Clock.currentTimeMillis
-  const record = State.finishRun(runId, toStatus(exit), now, getMessage(exit))
+  const record = State.recordIngestRunEnd(runId, toStatus(exit), now, getMessage(exit))
   const fiber = yield* Effect.forkDetach(Effect.ignore(Effect.timeout(record, "5 seconds")))
   yield* Fiber.await(fiber)
 })
 
 /** Ingests the companies. `report` is updated while the run proceeds. */
 export const runIngest = Effect.fnUntraced(function* (options: IngestOptions, report: IngestReport) {
-  Object.assign(yield* Progress, { label: "ticker list", unit: "documents" })
+  Object.assign(yield* OperationProgress, { label: "ticker list", unit: "documents" })
   const { rejections, work } = yield* prepareRun(options, report)
   const visits = visitCompanies(work, rejections, report)
   yield* work.target === "load" ? Effect.onExit(visits, (exit) => recordEnd(work.runId, exit)) : visits

@@ -1,44 +1,51 @@
 /** URLs of the SEC's documents. Rows always link to the SEC itself; tests replace the base URLs of the requests. */
 
-export interface EdgarBases {
+export interface EdgarBaseUrls {
   /** Base URL of filings, indexes and ticker lists. */
   readonly www: string
   /** Base URL of submissions and company facts. */
   readonly data: string
 }
 
-export const edgarBases: EdgarBases = { www: "https://www.sec.gov", data: "https://data.sec.gov" }
+export const edgarBaseUrls: EdgarBaseUrls = { www: "https://www.sec.gov", data: "https://data.sec.gov" }
 
 /** Returns the URL of a company's list of filings. The CIK has ten digits. */
-export const submissionsUrl = (cik: string, { data }: EdgarBases = edgarBases) => `${data}/submissions/CIK${cik}.json`
+export const submissionsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
+  `${data}/submissions/CIK${cik}.json`
 
 /** Returns the URL of an older page, which the list of filings names, such as `CIK0000320193-submissions-001.json`. */
-export const submissionsPageUrl = (name: string, { data }: EdgarBases = edgarBases) => `${data}/submissions/${name}`
+export const submissionsPageUrl = (name: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
+  `${data}/submissions/${name}`
 
 /** Returns the URL of a company's XBRL facts, without those that have dimensions. The CIK has ten digits. */
-export const companyFactsUrl = (cik: string, { data }: EdgarBases = edgarBases) =>
+export const companyFactsUrl = (cik: string, { data }: EdgarBaseUrls = edgarBaseUrls) =>
   `${data}/api/xbrl/companyfacts/CIK${cik}.json`
 
 /** Returns the URL of the list of all symbols, with names and exchanges. */
-export const tickerListUrl = ({ www }: EdgarBases = edgarBases) => `${www}/files/company_tickers_exchange.json`
+export const tickerListUrl = ({ www }: EdgarBaseUrls = edgarBaseUrls) => `${www}/files/company_tickers_exchange.json`
 
 /** Returns the URL of the list of one day's filings (`master` format). The day is `YYYY-MM-DD`. */
-export const dailyIndexUrl = (day: string, { www }: EdgarBases = edgarBases) => {
+export const dailyIndexUrl = (day: string, { www }: EdgarBaseUrls = edgarBaseUrls) => {
   const quarter = Math.ceil(Number(day.slice(5, 7)) / 3)
   const folder = `${www}/Archives/edgar/daily-index/${day.slice(0, 4)}/QTR${quarter}`
   return `${folder}/master.${day.replaceAll("-", "")}.idx`
 }
 
 /** Returns the URL of a filing's folder, which ends in a slash. Each CIK that the filing names has the same folder. */
-export const filingFolderUrl = (cik: string, accession: string, { www }: EdgarBases = edgarBases) =>
+export const filingFolderUrl = (cik: string, accession: string, { www }: EdgarBaseUrls = edgarBaseUrls) =>
   `${www}/Archives/edgar/data/${cik.replace(/^0+(?=\d)/, "")}/${accession.replaceAll("-", "")}/`
 
 /** Returns the URL of the page that lists the documents of one filing. */
-export const filingIndexUrl = (cik: string, accession: string, bases: EdgarBases = edgarBases) =>
+export const filingIndexUrl = (cik: string, accession: string, bases: EdgarBaseUrls = edgarBaseUrls) =>
   `${filingFolderUrl(cik, accession, bases)}${accession}-index.htm`
 
 /** Returns the URL of the main document as people read it, or of the index page if the SEC names no document. */
-export const documentUrl = (cik: string, accession: string, primaryDocument: string, bases: EdgarBases = edgarBases) =>
+export const documentUrl = (
+  cik: string,
+  accession: string,
+  primaryDocument: string,
+  bases: EdgarBaseUrls = edgarBaseUrls,
+) =>
   primaryDocument === ""
     ? filingIndexUrl(cik, accession, bases)
     : `${filingFolderUrl(cik, accession, bases)}${encodeURI(primaryDocument)}`
@@ -48,5 +55,5 @@ export const xmlDocumentUrl = (
   cik: string,
   accession: string,
   primaryDocument: string,
-  bases: EdgarBases = edgarBases,
+  bases: EdgarBaseUrls = edgarBaseUrls,
 ) => documentUrl(cik, accession, primaryDocument.replace(/^xsl[^/]*\//, ""), bases)

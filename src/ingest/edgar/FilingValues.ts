@@ -16,7 +16,7 @@ const parseDecimal = (text: string): bigint | undefined => {
 }
 
 /** Reads a number of shares, in hundred-millionths of a share. A failure mentions `name`. */
-export const readShares = (element: XmlElement | undefined, name = element?.name): Read<bigint | null> => {
+export const readScaledDecimal = (element: XmlElement | undefined, name = element?.name): Read<bigint | null> => {
   const text = readText(element)
   if (text === null) return Result.succeed(null)
   const shares = parseDecimal(text)
@@ -35,7 +35,7 @@ export const formatShares = (shares: bigint | null): Read<string | null> => {
 /** Reads a percentage from 0 to 100, in hundred-millionths of a percent. */
 export const readPercentage = (element: XmlElement | undefined): Read<bigint | null> =>
   Result.flatMap(
-    readShares(element),
+    readScaledDecimal(element),
     (percentage) =>
       percentage !== null && percentage > 100n * scale
         ? Result.fail(`has more than 100 % in ${element?.name}`)

@@ -2,7 +2,7 @@
 import { Order } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
 import { formatLatestAcceptance } from "./AcceptanceTime.ts"
-import { byDate, type CompanyFacts, type Fact } from "./CompanyFacts.ts"
+import { byFactDate, type CompanyFacts, type Fact } from "./CompanyFacts.ts"
 import { companyFactsUrl, filingIndexUrl } from "./EdgarUrls.ts"
 import type { Issuer } from "./Issuer.ts"
 import { findDepositaryReceipts } from "./ScreenerRows.ts"
@@ -82,7 +82,7 @@ const makeHistoricalRows = (issuer: Issuer, facts: CompanyFacts, isAdr: boolean)
 
 const byFiling = Order.combineAll<Fact>([
   Order.mapInput(Order.String, ({ filed }) => filed),
-  byDate,
+  byFactDate,
 ])
 
 /**

@@ -15,14 +15,14 @@ import {
 import { SqlClient } from "effect/sql"
 import { withDirectConnection } from "../../db/Connection.ts"
 import { decodeRows } from "../../db/DecodeRows.ts"
-import type { DirectConnection } from "../../db/pool/ConnectionSettings.ts"
+import type { DirectConnectionConfig } from "../../db/pool/ConnectionSettings.ts"
 import type { Job } from "../../jobs/Job.ts"
 import { initializeCounters, registerGauge } from "../../observability/CallbackMetrics.ts"
-import { EdgarBasesConfig, EdgarClient, UserAgentConfig } from "./EdgarClient.ts"
-import { defaultSince, EdgarTickersConfig, makeReport, runIngest } from "./EdgarIngest.ts"
+import { EdgarBaseUrlsConfig, EdgarClient, UserAgentConfig } from "./EdgarClient.ts"
+import { EdgarTickersConfig, getDefaultIngestStart, makeIngestReport, runIngest } from "./EdgarIngest.ts"
 import { ingestedDatasets } from "./IngestedDatasets.ts"
 import { IngestScheduleConfig } from "./IngestSchedule.ts"
-import { readLastScheduledRun, readLastSuccess } from "./IngestState.ts"
+import { readLastIngestSuccessTime, readLastScheduledIngestRun } from "./IngestState.ts"
 
 /** How often the job checks whether a run is due. */
 const pollInterval = Duration.minutes(1)
@@ -65,7 +65,7 @@ interface ScheduledIngest {
 /** Whether a run is due: at the scheduled time, at once after a crash, or `failureDelay` after a failure. */
 const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIngest) {
   const now = yield* Clock.currentTimeMillis
-  const last = yield* readLastScheduledRun
+  const last = yield* readLastScheduledIngestRun
   if (last !== undefined && last.finished_at === null) return true
   const endedAt = last?.finished_at ?? preparedAt
   if (now >= Cron.next(schedule, new Date(endedAt)).getTime()) return true
@@ -73,11 +73,11 @@ const isDue = Effect.fnUntraced(function* ({ preparedAt, schedule }: ScheduledIn
 })
 
 const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
-  const report = makeReport()
+  const report = makeIngestReport()
   const run = runIngest({
     tickers: ingest.tickers,
     datasets: ingestedDatasets,
-    since: yield* defaultSince,
+    since: yield* getDefaultIngestStart,
     resume: true,
     target: "load",
     scheduled: true,
@@ -98,8 +98,10 @@ const runScheduled = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
 })
 
 const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
-  const context = yield* Effect.context<SqlClient.SqlClient | DirectConnection | FileSystem.FileSystem | Path.Path>()
-  const bases = yield* EdgarBasesConfig
+  const context = yield* Effect.context<
+    SqlClient.SqlClient | DirectConnectionConfig | FileSystem.FileSystem | Path.Path
+  >()
+  const bases = yield* EdgarBaseUrlsConfig
   let lastSuccess = 0
   yield* initializeCounters(documentCounter, rejectionCounter)
   yield* registerGauge({
@@ -109,7 +111,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     read: () => lastSuccess,
   })
   return Effect.gen(function* () {
-    lastSuccess = yield* readLastSuccess
+    lastSuccess = yield* readLastIngestSuccessTime
     if (!(yield* isDue(ingest))) return Duration.zero
     if (!(yield* mayLoad)) {
       yield* Effect.logWarning(
@@ -121,7 +123,7 @@ const makeRun = Effect.fnUntraced(function* (ingest: ScheduledIngest) {
     yield* withDirectConnection(runScheduled(ingest)).pipe(
       Effect.provide(EdgarClient.limitedLayer(ingest.userAgent, bases)),
     )
-    lastSuccess = yield* readLastSuccess
+    lastSuccess = yield* readLastIngestSuccessTime
     return Duration.zero
   }).pipe(Effect.provide(context))
 })
@@ -144,5 +146,5 @@ export const ingestJob = {
   }),
 } satisfies Job<
   Config.ConfigError,
-  SqlClient.SqlClient | DirectConnection | FileSystem.FileSystem | Path.Path | Scope.Scope
+  SqlClient.SqlClient | DirectConnectionConfig | FileSystem.FileSystem | Path.Path | Scope.Scope
 >

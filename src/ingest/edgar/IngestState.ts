@@ -3,10 +3,10 @@ import { Effect, Schema } from "effect"
 import { SqlClient } from "effect/sql"
 import { decodeRows } from "../../db/DecodeRows.ts"
 import type { RowCells } from "../../load/FileReader.ts"
-import type { Validators } from "./EdgarClient.ts"
+import type { CacheValidators } from "./EdgarClient.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
 
-export interface NewRun {
+export interface NewIngestRun {
   readonly scheduled: boolean
   /** Null if the run covers all companies. */
   readonly tickers: ReadonlyArray<string> | null
@@ -17,13 +17,13 @@ export interface NewRun {
   readonly startedAt: number
 }
 
-export interface RunCounts {
+export interface IngestRunCounts {
   readonly documents: number
   readonly rows: number
   readonly rejections: number
 }
 
-export type RunStatus = "succeeded" | "failed" | "interrupted"
+export type IngestRunStatus = "succeeded" | "failed" | "interrupted"
 
 /** How far one dataset of a company was ingested. */
 export const DatasetProgress = Schema.Struct({
@@ -40,25 +40,25 @@ export const DatasetProgress = Schema.Struct({
 })
 export type DatasetProgress = typeof DatasetProgress.Type
 
-const StoredRun = Schema.Struct({
+const StoredIngestRun = Schema.Struct({
   run_id: Schema.Finite,
   tickers: Schema.NullOr(Schema.Array(Schema.String)),
   datasets: Schema.Array(Schema.String),
   since: Schema.String,
 })
-export type StoredRun = typeof StoredRun.Type
+export type StoredRun = typeof StoredIngestRun.Type
 
-const TickerListCopy = Schema.Struct({ day: Schema.String, entries: Schema.String })
-export type TickerListCopy = typeof TickerListCopy.Type
+const StoredTickerListCopy = Schema.Struct({ day: Schema.String, entries: Schema.String })
+export type StoredTickerListCopy = typeof StoredTickerListCopy.Type
 
 /** Number of days for which copies of the ticker list are kept. */
 const keptTickerListDays = 30
 
 const decodeIds = decodeRows(Schema.Struct({ run_id: Schema.Finite }))
-const decodeRuns = decodeRows(StoredRun)
+const decodeRuns = decodeRows(StoredIngestRun)
 const decodeProgress = decodeRows(DatasetProgress)
 const decodeCiks = decodeRows(Schema.Struct({ cik: Schema.String }))
-const decodeCopies = decodeRows(TickerListCopy)
+const decodeCopies = decodeRows(StoredTickerListCopy)
 const decodeValidators = decodeRows(
   Schema.Struct({ etag: Schema.NullOr(Schema.String), last_modified: Schema.NullOr(Schema.String) }),
 )
@@ -66,18 +66,20 @@ const decodeValidators = decodeRows(
 /** Returns SQL for a time in milliseconds since 1970. */
 const toTimestamp = (sql: SqlClient.SqlClient, millis: number) => sql`to_timestamp(${millis / 1000}::float8)`
 
-export const beginRun = Effect.fnUntraced(function* ({ datasets, scheduled, since, startedAt, tickers }: NewRun) {
-  const sql = yield* SqlClient.SqlClient
-  const [run] = yield* decodeIds(sql`
+export const recordIngestRunStart = Effect.fnUntraced(
+  function* ({ datasets, scheduled, since, startedAt, tickers }: NewIngestRun) {
+    const sql = yield* SqlClient.SqlClient
+    const [run] = yield* decodeIds(sql`
     insert into edgar_runs (scheduled, tickers, datasets, since, started_at)
     values (${scheduled}, ${tickers}::text[], ${datasets}::text[], ${since}::text::date, ${toTimestamp(sql, startedAt)})
     returning run_id::float8
   `)
-  return run?.run_id ?? 0
-})
+    return run?.run_id ?? 0
+  },
+)
 
 /** Continues an interrupted run, so that companies completed before the interruption are not visited again. */
-export const continueRun = Effect.fnUntraced(function* (runId: number) {
+export const resumeIngestRun = Effect.fnUntraced(function* (runId: number) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     update edgar_runs set status = 'running', finished_at = null, error = null where run_id = ${runId}::float8
@@ -85,8 +87,8 @@ export const continueRun = Effect.fnUntraced(function* (runId: number) {
   return runId
 })
 
-export const finishRun = Effect.fnUntraced(
-  function* (runId: number, status: RunStatus, finishedAt: number, error: string | null) {
+export const recordIngestRunEnd = Effect.fnUntraced(
+  function* (runId: number, status: IngestRunStatus, finishedAt: number, error: string | null) {
     const sql = yield* SqlClient.SqlClient
     yield* sql`
       update edgar_runs set status = ${status}, finished_at = ${toTimestamp(sql, finishedAt)}, error = ${error}
@@ -95,7 +97,7 @@ export const finishRun = Effect.fnUntraced(
   },
 )
 
-export const addRunCounts = Effect.fnUntraced(function* (runId: number, counts: RunCounts) {
+export const addIngestRunCounts = Effect.fnUntraced(function* (runId: number, counts: IngestRunCounts) {
   const sql = yield* SqlClient.SqlClient
   yield* sql`
     update edgar_runs set documents = documents + ${counts.documents}::float8, rows = rows + ${counts.rows}::float8,
@@ -105,7 +107,7 @@ export const addRunCounts = Effect.fnUntraced(function* (runId: number, counts: 
 })
 
 /** Returns the newest scheduled run, or the newest other run, if it did not succeed. */
-export const findInterruptedRun = Effect.fnUntraced(function* (scheduled: boolean) {
+export const findUnfinishedIngestRun = Effect.fnUntraced(function* (scheduled: boolean) {
   const sql = yield* SqlClient.SqlClient
   const [run] = yield* decodeRuns(sql`
     select run_id::float8, tickers, datasets, since::text from (
@@ -186,13 +188,13 @@ export const saveRejections = Effect.fnUntraced(
   },
 )
 
-export const readValidators = Effect.fnUntraced(function* (url: string) {
+export const readCacheValidators = Effect.fnUntraced(function* (url: string) {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeValidators(sql`select etag, last_modified from edgar_validators where url = ${url}`)
   return row === undefined ? undefined : { etag: row.etag, lastModified: row.last_modified }
 })
 
-export const saveValidators = Effect.fnUntraced(function* (url: string, { etag, lastModified }: Validators) {
+export const saveCacheValidators = Effect.fnUntraced(function* (url: string, { etag, lastModified }: CacheValidators) {
   const sql = yield* SqlClient.SqlClient
   if (etag === null && lastModified === null) return
   yield* sql`
@@ -202,20 +204,22 @@ export const saveValidators = Effect.fnUntraced(function* (url: string, { etag, 
 })
 
 /** Copies of the ticker list, oldest first. */
-export const readTickerLists = Effect.gen(function* () {
+export const readTickerListCopies = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   return yield* decodeCopies(sql`select day::text, entries from edgar_ticker_lists order by day`)
 })
 
 /** Stores the day's copy of the ticker list, and deletes old copies. */
-export const saveTickerList = Effect.fnUntraced(function* ({ day, entries }: TickerListCopy, rowCount: number) {
-  const sql = yield* SqlClient.SqlClient
-  yield* sql`
+export const saveTickerListCopy = Effect.fnUntraced(
+  function* ({ day, entries }: StoredTickerListCopy, rowCount: number) {
+    const sql = yield* SqlClient.SqlClient
+    yield* sql`
     insert into edgar_ticker_lists (day, row_count, entries) values (${day}::text::date, ${rowCount}::int, ${entries})
     on conflict (day) do update set row_count = excluded.row_count, entries = excluded.entries
   `
-  yield* sql`delete from edgar_ticker_lists where day < ${day}::text::date - ${keptTickerListDays}::int`
-})
+    yield* sql`delete from edgar_ticker_lists where day < ${day}::text::date - ${keptTickerListDays}::int`
+  },
+)
 
 /** Returns the symbol changes that are not in the table yet, under any date and with any status. */
 export const findUnknownTickerChanges = Effect.fnUntraced(function* (changes: ReadonlyArray<RowCells>) {
@@ -242,7 +246,7 @@ const ScheduledRun = Schema.Struct({
 })
 
 /** The newest run that INGEST_EDGAR started. */
-export const readLastScheduledRun = Effect.gen(function* () {
+export const readLastScheduledIngestRun = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [run] = yield* decodeRows(ScheduledRun)(sql`
     select extract(epoch from started_at)::float8 * 1000 as started_at,
@@ -253,7 +257,7 @@ export const readLastScheduledRun = Effect.gen(function* () {
 })
 
 /** The time at which the last successful run ended, in seconds since 1970; 0 if there is none. */
-export const readLastSuccess = Effect.gen(function* () {
+export const readLastIngestSuccessTime = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const [row] = yield* decodeRows(Schema.Struct({ seconds: Schema.Finite }))(sql`
     select coalesce(extract(epoch from max(finished_at)), 0)::float8 as seconds from edgar_runs

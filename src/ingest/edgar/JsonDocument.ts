@@ -53,7 +53,7 @@ export const FormType = textColumn("SEC form.").schemas.insert
 export const AccessionNumber = Schema.String.check(Schema.isPattern(/^\d{10}-\d{2}-\d{6}$/))
 
 /** Fails if the document is about a company other than the one in its URL. */
-export const checkCik = (cik: string, url: string): Result.Result<void, DocumentRejected> => {
+export const checkCikMatchesUrl = (cik: string, url: string): Result.Result<void, DocumentRejected> => {
   const requested = /CIK(\d{10})/.exec(url)?.[1]
   return requested === undefined || requested === cik
     ? Result.void

@@ -3,7 +3,7 @@
  * (docs/decisions/0100-ownership-from-filings.md). Addresses and signatures are never read.
  */
 import { Result } from "effect"
-import { formatShares, readCik, readDate, readFlag, readName, readShares } from "./FilingValues.ts"
+import { formatShares, readCik, readDate, readFlag, readName, readScaledDecimal } from "./FilingValues.ts"
 import { classifyDerivative, classifyShares } from "./SecurityTitles.ts"
 import { findChild, findChildren, readText, type XmlElement } from "./XmlDocument.ts"
 
@@ -52,7 +52,7 @@ interface OwnershipForm {
 }
 
 /** A row of one of the two tables of holdings and transactions. */
-interface Line {
+interface HoldingLine {
   readonly isHolding: boolean
   readonly title: string
   /** The terms of the position, as text. Lines of one position have the same terms and footnotes. */
@@ -67,7 +67,7 @@ interface Line {
 
 const findValue = (parent: XmlElement | undefined, name: string) => findChild(findChild(parent, name), "value")
 
-const readAmount = (parent: XmlElement | undefined, name: string) => readShares(findValue(parent, name), name)
+const readAmount = (parent: XmlElement | undefined, name: string) => readScaledDecimal(findValue(parent, name), name)
 
 const readFootnotes = (element: XmlElement | undefined) =>
   element === undefined ? [] : findChildren(element, "footnoteId").flatMap(({ id }) => id === undefined ? [] : [id])
@@ -84,7 +84,7 @@ const computeUnderlying = (isHolding: boolean, held: bigint | null, traded: bigi
   return held === 0n || (traded !== null && traded === shares) ? held : null
 }
 
-const readLine = (line: XmlElement, isHolding: boolean): Result.Result<Line, string> =>
+const readLine = (line: XmlElement, isHolding: boolean): Result.Result<HoldingLine, string> =>
   Result.gen(function* () {
     const nature = findChild(line, "ownershipNature")
     const isDirect = readText(findValue(nature, "directOrIndirectOwnership")) === "D"
@@ -112,7 +112,7 @@ const readLine = (line: XmlElement, isHolding: boolean): Result.Result<Line, str
 const maxLines = 1000
 
 /** Reads the lines of a table: `nonDerivative` or `derivative`. */
-const readTable = (root: XmlElement, kind: string): Result.Result<ReadonlyArray<Line>, string> => {
+const readTable = (root: XmlElement, kind: string): Result.Result<ReadonlyArray<HoldingLine>, string> => {
   const table = findChild(root, `${kind}Table`)
   const lines = table?.children.filter(({ name }) => name === `${kind}Transaction` || name === `${kind}Holding`) ?? []
   if (lines.length > maxLines) return Result.fail(`has more than ${maxLines} lines in a table`)
@@ -122,25 +122,25 @@ const readTable = (root: XmlElement, kind: string): Result.Result<ReadonlyArray<
 const isSameSet = (a: ReadonlySet<string>, b: ReadonlySet<string>) => a.size === b.size && a.isSubsetOf(b)
 
 /** Whether it is unclear if two lines report one position or two. */
-const isUnclear = (line: Line, other: Line) => {
+const isUnclear = (line: HoldingLine, other: HoldingLine) => {
   if (line.terms !== other.terms) return false
   if (isSameSet(line.footnotes, other.footnotes)) return line.isHolding || other.isHolding
   return line.footnotes.isSubsetOf(other.footnotes) || other.footnotes.isSubsetOf(line.footnotes)
 }
 
-const isSamePosition = (line: Line, other: Line) =>
+const isSamePosition = (line: HoldingLine, other: HoldingLine) =>
   line.terms === other.terms && isSameSet(line.footnotes, other.footnotes)
 
 /** Returns the last line of each position, or null if it is unclear which lines report the same position. */
-const findPositions = (lines: ReadonlyArray<Line>): ReadonlyArray<Line> | null =>
+const findPositions = (lines: ReadonlyArray<HoldingLine>): ReadonlyArray<HoldingLine> | null =>
   lines.some((line, index) => lines.slice(index + 1).some((other) => isUnclear(line, other)))
     ? null
     : lines.filter((line, index) => !lines.slice(index + 1).some((other) => isSamePosition(line, other)))
 
 /** Adds the positions. Null: there are none, or an amount is unknown, so the sum would be too small. */
 const sumPositions = (
-  lines: ReadonlyArray<Line>,
-  getAmount: (line: Line) => bigint | null,
+  lines: ReadonlyArray<HoldingLine>,
+  getAmount: (line: HoldingLine) => bigint | null,
 ): Result.Result<string | null, string> => {
   const amounts = findPositions(lines)?.map(getAmount) ?? []
   return formatShares(
@@ -150,11 +150,11 @@ const sumPositions = (
   )
 }
 
-const getHeld = ({ held }: Line) => held
-const getUnderlying = ({ underlying }: Line) => underlying
+const getHeld = ({ held }: HoldingLine) => held
+const getUnderlying = ({ underlying }: HoldingLine) => underlying
 
-const sumAmounts = (shares: ReadonlyArray<Line>, derivatives: ReadonlyArray<Line>) => {
-  const isKind = (kind: ReturnType<typeof classifyShares>) => ({ title }: Line) => classifyShares(title) === kind
+const sumAmounts = (shares: ReadonlyArray<HoldingLine>, derivatives: ReadonlyArray<HoldingLine>) => {
+  const isKind = (kind: ReturnType<typeof classifyShares>) => ({ title }: HoldingLine) => classifyShares(title) === kind
   const sumDerivatives = (kind: ReturnType<typeof classifyDerivative>) =>
     sumPositions(derivatives.filter(({ title }) => classifyDerivative(title) === kind), getUnderlying)
   return Result.all({

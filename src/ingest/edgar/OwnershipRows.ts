@@ -15,7 +15,7 @@ export const isOwnershipForm = (form: string) => /^[345](\/A)?$/.test(form)
 /** Whether the form is a Schedule 13D or 13G, or an amendment. Until 2024, these schedules were not XML. */
 export const isSchedule13 = (form: string) => /^SC(HEDULE)? 13[DG](\/A)?$/.test(form)
 
-export interface OwnershipFiling extends Pick<Filing, "acceptedAt" | "accession" | "filingDate" | "form"> {
+export interface EdgarOwnershipFiling extends Pick<Filing, "acceptedAt" | "accession" | "filingDate" | "form"> {
   /** URL of the XML, from `xmlDocumentUrl`. */
   readonly documentUrl: string
 }
@@ -80,7 +80,7 @@ const readHolders = (root: XmlElement): Result.Result<Holders, string> => {
 }
 
 /** Returns why the document is not the requested one, or undefined if it is. */
-const findMismatch = ({ form, issuerCik, rows }: Holders, filing: OwnershipFiling) => {
+const findMismatch = ({ form, issuerCik, rows }: Holders, filing: EdgarOwnershipFiling) => {
   // Documents write `SCHEDULE 13D`. Until December 2024, the SEC's list of filings wrote `SC 13D`.
   if (form !== filing.form.replace(/^SC /, "SCHEDULE ")) return "is of another form than its filing"
   if (issuerCik === null) return "has no issuer"
@@ -93,7 +93,7 @@ const findMismatch = ({ form, issuerCik, rows }: Holders, filing: OwnershipFilin
  */
 export const makeOwnershipRows = ({ filing, issuer, xml }: {
   readonly issuer: Issuer
-  readonly filing: OwnershipFiling
+  readonly filing: EdgarOwnershipFiling
   readonly xml: string
 }): Result.Result<ReadonlyArray<RowCells>, DocumentRejected> =>
   Result.gen(function* () {

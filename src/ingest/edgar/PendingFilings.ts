@@ -14,7 +14,7 @@ export const subtractDays = (day: string, days: number) =>
   new Date(Date.parse(`${day}T00:00:00Z`) - days * 86_400_000).toISOString().slice(0, 10)
 
 /** Whether the stored progress covers all filings of `since` and later, up to the last run. */
-export const covers = (progress: DatasetProgress | undefined, since: string): progress is DatasetProgress =>
+export const coversFilingsSince = (progress: DatasetProgress | undefined, since: string): progress is DatasetProgress =>
   progress !== undefined && progress.since <= since
 
 /**
@@ -27,7 +27,7 @@ export const findPendingFilings = <F extends FilingDate>(
   since: string,
 ): ReadonlyArray<F> => {
   const requested = filings.filter(({ filingDate }) => filingDate >= since)
-  if (!covers(progress, since) || progress.last_filing_date === null) return requested
+  if (!coversFilingsSince(progress, since) || progress.last_filing_date === null) return requested
   const newCount = filings.findIndex(({ accession }) => accession === progress.last_accession)
   const isNew = new Set(filings.slice(0, Math.max(0, newCount)).map(({ accession }) => accession))
   const known = new Set(progress.recent_accessions)
@@ -39,7 +39,7 @@ export const findPendingFilings = <F extends FilingDate>(
 }
 
 /** Returns the progress after a visit. The next run requests the documents of `failed` filings again. */
-export const makeProgress = (
+export const makeDatasetProgress = (
   cik: string,
   dataset: string,
   filings: ReadonlyArray<FilingDate>,
@@ -53,7 +53,7 @@ export const makeProgress = (
   return {
     cik,
     dataset,
-    since: covers(previous, since) ? previous.since : since,
+    since: coversFilingsSince(previous, since) ? previous.since : since,
     last_accession: filings[0]?.accession ?? null,
     last_filing_date: lastDate,
     recent_accessions: filings.filter(({ filingDate }) => filingDate >= firstRecentDay)

@@ -20,9 +20,9 @@ const isProspectus = ({ form }: Filing) => /^424B\d$/.test(form)
 const isPostEffective = (filing: Filing) => isProspectus(filing) || filing.form.startsWith("POS")
 
 /** EDGAR has had notices of effectiveness (EFFECT) since this day. */
-const firstNotices = "2006-05-01"
+const firstNoticeDate = "2006-05-01"
 
-export interface Registration {
+export interface RegistrationStatement {
   readonly fileNumber: string
   readonly statement: Filing
   /** All filings with the file number, oldest first. */
@@ -34,7 +34,7 @@ export interface Registration {
   readonly evidence: Filing | undefined
 }
 
-const byDate = (a: Filing, b: Filing) =>
+const byFilingDate = (a: Filing, b: Filing) =>
   a.filingDate.localeCompare(b.filingDate) || a.accession.localeCompare(b.accession)
 
 const findEffectiveness = (statement: Filing, filings: ReadonlyArray<Filing>) => {
@@ -53,7 +53,7 @@ const findEffectiveness = (statement: Filing, filings: ReadonlyArray<Filing>) =>
 const makeRegistration = (
   fileNumber: string,
   filings: readonly [Filing, ...ReadonlyArray<Filing>],
-): Registration | undefined => {
+): RegistrationStatement | undefined => {
   const statement = filings.find(({ form }) => typesByForm.has(form))
   if (statement === undefined) return undefined
   const registration = { fileNumber, statement, filings }
@@ -65,7 +65,7 @@ const makeRegistration = (
   }
   if (effectiveness !== undefined) return { ...registration, status: "effective", ...effectiveness }
   // EDGAR has no notices from that time, so the registration may be pending or effective.
-  if (statement.filingDate < firstNotices) return undefined
+  if (statement.filingDate < firstNoticeDate) return undefined
   return { ...registration, status: "pending", effectiveDate: null, evidence: undefined }
 }
 
@@ -73,14 +73,14 @@ const makeRegistration = (
  * Finds the registrations on Forms S-1, S-3, F-1 and F-3 whose status follows from the filings. The filings of
  * one registration may be years apart, so the list must be complete.
  */
-export const findRegistrations = (filings: ReadonlyArray<Filing>): ReadonlyArray<Registration> =>
+export const findRegistrations = (filings: ReadonlyArray<Filing>): ReadonlyArray<RegistrationStatement> =>
   Array.from(Map.groupBy(filings, ({ fileNumber }) => fileNumber)).flatMap(([fileNumber, group]) => {
-    const [first, ...others] = group.toSorted(byDate)
+    const [first, ...others] = group.toSorted(byFilingDate)
     if (fileNumber === null || first === undefined) return []
     return makeRegistration(fileNumber, [first, ...others]) ?? []
   })
 
-const formatStatus = ({ effectiveDate, evidence, status }: Registration) =>
+const formatStatus = ({ effectiveDate, evidence, status }: RegistrationStatement) =>
   status === "withdrawn" && evidence !== undefined
     ? `withdrawn on ${evidence.filingDate}`
     : status === "effective" && effectiveDate !== null
@@ -118,7 +118,7 @@ const formatDetails = (filings: ReadonlyArray<Filing>, prospectuses: ReadonlyArr
   ].join(" ")
 }
 
-const makeRow = (issuer: Issuer, registration: Registration): RowCells => {
+const makeRow = (issuer: Issuer, registration: RegistrationStatement): RowCells => {
   const { effectiveDate, evidence, fileNumber, filings, statement, status } = registration
   const prospectuses = filings.filter(isProspectus)
   const { evidence: evidenceOfType, reason, type } = decideType(statement, prospectuses)

@@ -11,7 +11,7 @@ import {
   readDate,
   readName,
   readPercentage,
-  readShares,
+  readScaledDecimal,
 } from "./FilingValues.ts"
 import { classifyShares } from "./SecurityTitles.ts"
 import { findChild, findChildren, readText, type XmlElement } from "./XmlDocument.ts"
@@ -67,7 +67,7 @@ const namesByNamespace: ReadonlyMap<string, ElementNames> = new Map([
 ])
 
 const readWholeShares = (parent: XmlElement, name: string) =>
-  Result.flatMap(readShares(findChild(parent, name)), formatShares)
+  Result.flatMap(readScaledDecimal(findChild(parent, name)), formatShares)
 
 const readPerson = (names: ElementNames) => (element: XmlElement): Result.Result<ReportingPerson, string> =>
   Result.gen(function* () {

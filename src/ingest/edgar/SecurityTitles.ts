@@ -7,7 +7,7 @@
 const getMainTitle = (title: string) => title.toLowerCase().replace(/\([^()]*\)/g, " ").replace(/\s+/g, " ")
 
 /** Words in the titles of securities other than shares, such as `Common Stock Purchase Warrants`. */
-const otherSecurity = new RegExp(
+const otherSecurityPattern = new RegExp(
   `\\b(${
     "adss?|adrs?|depositary|depository|units?|(?<!beneficial )interests?|warrants?|options?|rights?|notes?|" +
     "debentures?|bonds?|convertible|exchangeable|phantom|equivalents?|swaps?|forwards?|futures?|puts?|calls?|funds?"
@@ -21,12 +21,14 @@ const commonPattern = /\b(common|ordinary shares?|subordinate voting shares?)\b/
 /** Returns the kind of the shares that a title names, such as `Class A Common Stock`. Undefined: no shares. */
 export const classifyShares = (title: string): "common" | "preferred" | undefined => {
   const main = getMainTitle(title)
-  if (isPreferredTitle(main)) return otherSecurity.test(main.replace("convertible", "")) ? undefined : "preferred"
-  return commonPattern.test(main) && !otherSecurity.test(main) ? "common" : undefined
+  if (isPreferredTitle(main)) {
+    return otherSecurityPattern.test(main.replace("convertible", "")) ? undefined : "preferred"
+  }
+  return commonPattern.test(main) && !otherSecurityPattern.test(main) ? "common" : undefined
 }
 
 /** Words in the titles of obligations, and of securities that give their holder no shares. */
-const givesNoShares = /\b(puts?|sell|obligation|short|swaps?|forwards?|futures?|phantom|appreciation|units?)\b/
+const givesNoSharesPattern = /\b(puts?|sell|obligation|short|swaps?|forwards?|futures?|phantom|appreciation|units?)\b/
 
 /**
  * Returns the kind of a derivative security. Shares that a form lists as a derivative are convertible; otherwise they
@@ -34,7 +36,7 @@ const givesNoShares = /\b(puts?|sell|obligation|short|swaps?|forwards?|futures?|
  */
 export const classifyDerivative = (title: string): "option" | "warrant" | "convertible" | undefined => {
   const lowerCase = title.toLowerCase()
-  if (givesNoShares.test(lowerCase)) return undefined
+  if (givesNoSharesPattern.test(lowerCase)) return undefined
   const isOption = /\boptions?\b/.test(lowerCase)
   const isWarrant = /\bwarrants?\b/.test(lowerCase)
   if (isOption || isWarrant) return isOption && isWarrant ? undefined : isOption ? "option" : "warrant"

@@ -5,10 +5,10 @@
 import { type DateTime, Result, Schema } from "effect"
 import { CalendarDate } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
-import { decideClock, type KnownTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
+import { decideClock, type KnownAcceptanceTimes, readAcceptanceTime } from "./AcceptanceTime.ts"
 import { DocumentRejected } from "./DocumentRejected.ts"
 import type { Issuer } from "./Issuer.ts"
-import { AccessionNumber, checkCik, Cik, FormType, makeJsonDecoder, toCell } from "./JsonDocument.ts"
+import { AccessionNumber, checkCikMatchesUrl, Cik, FormType, makeJsonDecoder, toCell } from "./JsonDocument.ts"
 
 const OptionalText = Schema.NullOr(Schema.String)
 
@@ -82,7 +82,7 @@ const itemPattern = /^\d{1,2}[A-Za-z]?(\.\d{1,2})?$/
 const makeFilings = (
   arrays: typeof FilingArrays.Type,
   url: string,
-  known: KnownTimes,
+  known: KnownAcceptanceTimes,
 ): Result.Result<ReadonlyArray<Filing>, DocumentRejected> => {
   const count = arrays.accessionNumber.length
   if (Object.values(arrays).some(({ length }) => length !== count)) {
@@ -131,11 +131,11 @@ const decodeArrays = makeJsonDecoder(FilingArrays)
 export const decodeSubmissions = (
   text: string,
   url: string,
-  known: KnownTimes = new Map(),
+  known: KnownAcceptanceTimes = new Map(),
 ): Result.Result<Submissions, DocumentRejected> =>
   Result.gen(function* () {
     const document = yield* decodeDocument(text, url)
-    yield* checkCik(document.cik, url)
+    yield* checkCikMatchesUrl(document.cik, url)
     if (document.tickers.length !== document.exchanges.length) {
       return yield* Result.fail(new DocumentRejected({ url, reason: "has more symbols than exchanges, or fewer" }))
     }
@@ -154,6 +154,6 @@ export const decodeSubmissions = (
 export const decodeSubmissionsPage = (
   text: string,
   url: string,
-  known: KnownTimes = new Map(),
+  known: KnownAcceptanceTimes = new Map(),
 ): Result.Result<ReadonlyArray<Filing>, DocumentRejected> =>
   Result.flatMap(decodeArrays(text, url), (arrays) => makeFilings(arrays, url, known))

@@ -7,7 +7,7 @@ import * as State from "./IngestState.ts"
 import { decodeTickerList, findTickerChanges, isShrunk } from "./TickerList.ts"
 
 /** Decodes a stored copy. It is valid, because it was decoded before it was stored. */
-const decodeCopy = ({ day, entries }: State.TickerListCopy) =>
+const decodeCopy = ({ day, entries }: State.StoredTickerListCopy) =>
   Effect.map(Effect.fromResult(decodeTickerList(entries, tickerListUrl())), (list) => ({ day, rows: list }))
 
 /**
@@ -17,9 +17,9 @@ const decodeCopy = ({ day, entries }: State.TickerListCopy) =>
 export const readTickerList = Effect.fnUntraced(function* (day: string, isStored: boolean) {
   const { bases, request } = yield* EdgarClient
   const url = tickerListUrl(bases)
-  const copy = (yield* State.readTickerLists).at(-1)
+  const copy = (yield* State.readTickerListCopies).at(-1)
   const previous = copy === undefined ? undefined : { copy, ...yield* decodeCopy(copy) }
-  const validators = previous === undefined ? undefined : yield* State.readValidators(url)
+  const validators = previous === undefined ? undefined : yield* State.readCacheValidators(url)
   const answer = yield* request({ url, validators })
 
   const usePrevious = Effect.fnUntraced(function* (rejection: DocumentRejected) {
@@ -30,7 +30,7 @@ export const readTickerList = Effect.fnUntraced(function* (day: string, isStored
     return yield* usePrevious(new DocumentRejected({ url: tickerListUrl(), reason: "is not there" }))
   }
   if (answer._tag === "Unchanged" && previous !== undefined) {
-    if (isStored) yield* State.saveTickerList({ day, entries: previous.copy.entries }, previous.rows.length)
+    if (isStored) yield* State.saveTickerListCopy({ day, entries: previous.copy.entries }, previous.rows.length)
     return { list: previous.rows, rejections: [] }
   }
   const text = answer._tag === "Found" ? answer.text : ""
@@ -41,14 +41,14 @@ export const readTickerList = Effect.fnUntraced(function* (day: string, isStored
     return yield* usePrevious(new DocumentRejected({ url: tickerListUrl(), reason }))
   }
   if (isStored) {
-    yield* State.saveTickerList({ day, entries: text }, list.success.length)
-    if (answer._tag === "Found") yield* State.saveValidators(url, answer.validators)
+    yield* State.saveTickerListCopy({ day, entries: text }, list.success.length)
+    if (answer._tag === "Found") yield* State.saveCacheValidators(url, answer.validators)
   }
   return { list: list.success, rejections: [] }
 })
 
 /** Rows of `ticker_changes` for changes that the table does not contain yet. */
 export const findNewTickerChanges = Effect.gen(function* () {
-  const copies = yield* Effect.forEach(yield* State.readTickerLists, decodeCopy)
+  const copies = yield* Effect.forEach(yield* State.readTickerListCopies, decodeCopy)
   return yield* State.findUnknownTickerChanges(findTickerChanges(copies))
 })

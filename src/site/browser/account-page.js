@@ -1,11 +1,11 @@
 /** The account page: limits, balance, usage, recent requests and keys. Each section reports its own error. */
-import { activateKeyForm, hasKey, requestWithKey } from "./api-key.js"
-import { addTooltips } from "./chart-tooltips.js"
-import { daysBetween } from "./daily-chart.js"
-import { createElement, makeLatestSignal, parseHtml, requireElement } from "./dom.js"
+import { activateKeyForm, hasApiKey, requestWithKey } from "./api-key.js"
+import { addChartTooltips } from "./chart-tooltips.js"
+import { listDaysBetween } from "./daily-chart.js"
+import { createElement, makeLatestRequestSignal, parseHtml, requireElement } from "./dom.js"
 import { createErrorNotice } from "./error-notice.js"
 import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./json-values.js"
-import { escapeMarkup, numericColumn, renderInlineCode, renderTable, renderTextElement } from "./markup.js"
+import { escapeMarkup, makeNumericColumn, renderInlineCode, renderTable, renderTextElement } from "./markup.js"
 import { formatDollars, formatInteger } from "./number-format.js"
 import { formatNewYorkTime } from "./timestamps.js"
 import { loadDailyUsage, renderUsageByEndpoint, renderUsageCharts } from "./usage-charts.js"
@@ -74,8 +74,8 @@ const requestColumns = [
   "Time (-05:00)",
   "Endpoint, request ID",
   "Status",
-  numericColumn("Bytes"),
-  numericColumn("Cost"),
+  makeNumericColumn("Bytes"),
+  makeNumericColumn("Cost"),
   "Duration",
 ]
 
@@ -91,11 +91,11 @@ const keyCells = (row) => [
 
 const keyColumns = ["Key", "Name", "Status", "Endpoints", "Last used (-05:00)", "Expires (-05:00)"]
 
-const latestSignal = makeLatestSignal()
+const latestSignal = makeLatestRequestSignal()
 
 const load = async () => {
   const signal = latestSignal()
-  if (!hasKey()) {
+  if (!hasApiKey()) {
     result.hidden = true
     result.removeAttribute("aria-busy")
     state.textContent = ""
@@ -137,9 +137,9 @@ const load = async () => {
   fill(
     sections.days,
     failure,
-    () => rows.length === 0 ? noRequests() : renderUsageCharts(rows, daysBetween(from, today)),
+    () => rows.length === 0 ? noRequests() : renderUsageCharts(rows, listDaysBetween(from, today)),
   )
-  addTooltips(sections.days)
+  addChartTooltips(sections.days)
   fill(sections.endpoints, failure, () => rows.length === 0 ? noRequests() : renderUsageByEndpoint(rows))
   fill(sections.latest, latest, () => {
     const requests = getListAt(latest.body, "results").map(requestCells)

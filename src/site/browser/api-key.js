@@ -38,7 +38,7 @@ const storeKey = (value) => {
   }
 }
 
-export const hasKey = () => apiKey !== ""
+export const hasApiKey = () => apiKey !== ""
 
 /**
  * A response from the service. `status` is 0 if no response arrived. `body` is the parsed JSON, or undefined.
@@ -117,11 +117,11 @@ export const activateKeyForm = (onChange) => {
     showButton.setAttribute("aria-pressed", String(visible))
   }
   const updateState = () => {
-    forgetButton.hidden = !hasKey()
+    forgetButton.hidden = !hasApiKey()
     // Shows the same first characters of the key as the list of keys on the account page.
     const hint = `${apiKey.slice(0, 12)}…`
     state.classList.toggle("bad", rejection !== "")
-    if (!hasKey()) state.textContent = "No API key is set."
+    if (!hasApiKey()) state.textContent = "No API key is set."
     else if (rejection === "api_key_disabled") state.textContent = `${hint} is revoked, disabled or expired.`
     else if (rejection !== "") state.textContent = `${hint} is not a valid key.`
     else state.textContent = `Using ${hint} until you close this tab or forget the key.`

@@ -34,6 +34,6 @@ const addTooltipTo = (figure) => {
  * Adds a tooltip to every chart inside a root.
  * @param {HTMLElement} root
  */
-export const addTooltips = (root) => {
+export const addChartTooltips = (root) => {
   for (const figure of root.querySelectorAll("figure.plotted")) if (figure instanceof HTMLElement) addTooltipTo(figure)
 }

@@ -2,7 +2,7 @@
 import {
   escapeMarkup,
   figureLayouts,
-  numericColumn,
+  makeNumericColumn,
   renderElement,
   renderSvg,
   renderTable,
@@ -30,7 +30,7 @@ const dayMillis = 86_400_000
  * @param {string} from
  * @param {string} to
  */
-export const daysBetween = (from, to) => {
+export const listDaysBetween = (from, to) => {
   const [start, end] = [Date.parse(from), Date.parse(to)]
   const count = Math.min(1000, Math.floor((end - start) / dayMillis) + 1)
   return Array.from(
@@ -43,7 +43,7 @@ export const daysBetween = (from, to) => {
  * Computes axis labels: at most seven round integers, from 0 to at least the given maximum.
  * @param {number} maximum
  */
-export const axisTicks = (maximum) => {
+export const computeAxisTicks = (maximum) => {
   const top = Number.isFinite(maximum) ? Math.max(1, maximum) : 1
   const minStep = Math.max(1, top / 5)
   const power = 10 ** Math.floor(Math.log10(minStep))
@@ -74,7 +74,7 @@ const toAmount = (value) => value !== undefined && Number.isFinite(value) ? Math
 const drawChart = ({ days, format, formatAxis, id, name, subset, title, values }, layout, width) => {
   const amounts = days.map((_, index) => toAmount(values[index]))
   const maximum = Math.max(0, ...amounts)
-  const ticks = axisTicks(maximum)
+  const ticks = computeAxisTicks(maximum)
   const axisMaximum = ticks.at(-1) ?? 1
   const labels = ticks.map((tick) => tick > 0 && maximum === 0 ? "" : formatAxis(tick))
   const left = 8 + Math.max(...labels.map((label) => label.length)) * 8
@@ -143,7 +143,7 @@ const chartTable = ({ days, format, name, subset, values }) => {
     escapeMarkup(day),
     ...series.map(({ values }) => escapeMarkup(format(toAmount(values[index])))),
   ]).toReversed()
-  const columns = ["Day in New York", ...series.map(({ name }) => numericColumn(escapeMarkup(name)))]
+  const columns = ["Day in New York", ...series.map(({ name }) => makeNumericColumn(escapeMarkup(name)))]
   return `<details class="table"><summary>Show as a table</summary>${
     renderTable(columns, rows, { label: `${name} by day` })
   }</details>`

@@ -1,8 +1,8 @@
 /** The datasets page: adds the time of the last change to its table, and draws the ages as a chart. */
-import { activateKeyForm, hasKey, requestWithKey } from "./api-key.js"
-import { addTooltips } from "./chart-tooltips.js"
+import { activateKeyForm, hasApiKey, requestWithKey } from "./api-key.js"
+import { addChartTooltips } from "./chart-tooltips.js"
 import { renderDatasetAges } from "./dataset-age-chart.js"
-import { createElement, makeLatestSignal, parseHtml, requireElement } from "./dom.js"
+import { createElement, makeLatestRequestSignal, parseHtml, requireElement } from "./dom.js"
 import { createErrorNotice } from "./error-notice.js"
 import { getListAt, getTextAt } from "./json-values.js"
 import { formatAge, parseTimestamp } from "./timestamps.js"
@@ -14,7 +14,7 @@ const cells = new Map(
   Array.from(document.querySelectorAll("td[data-dataset]"), (cell) => [cell.getAttribute("data-dataset") ?? "", cell]),
 )
 
-const latestSignal = makeLatestSignal()
+const latestSignal = makeLatestRequestSignal()
 
 const load = async () => {
   const signal = latestSignal()
@@ -22,7 +22,7 @@ const load = async () => {
   // Hides the time column until the times are loaded.
   table.classList.add("without-times")
   state.textContent = ""
-  if (!hasKey()) return
+  if (!hasApiKey()) return
   state.textContent = "Loading…"
   const response = await requestWithKey("/v1/datasets?limit=100", signal)
   if (signal.aborted) return
@@ -48,7 +48,7 @@ const load = async () => {
   }
   table.classList.remove("without-times")
   chart.replaceChildren(parseHtml(renderDatasetAges(datasets, { id: "ages", now })))
-  addTooltips(chart)
+  addChartTooltips(chart)
   state.textContent = "Up to date."
 }
 

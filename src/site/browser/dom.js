@@ -54,7 +54,7 @@ export const createCopyButton = (label, { className, spokenLabel = label }, getT
  * Adds copy buttons to the code blocks inside a root, and scroll hints to its tables and code blocks.
  * @param {ParentNode} root
  */
-export const enhance = (root) => {
+export const enhanceCodeAndTables = (root) => {
   for (const block of root.querySelectorAll(".code")) {
     const language = block.querySelector(".language")?.textContent ?? ""
     const spokenLabel = `Copy the code (${language})`
@@ -76,7 +76,7 @@ export const enhance = (root) => {
 export const parseHtml = (html) => {
   const fragment = document.createDocumentFragment()
   fragment.append(...new DOMParser().parseFromString(html, "text/html").body.childNodes)
-  enhance(fragment)
+  enhanceCodeAndTables(fragment)
   return fragment
 }
 
@@ -84,7 +84,7 @@ export const parseHtml = (html) => {
 export const createCodeBlock = (label, text) => parseHtml(renderCodeBlock(label, escapeMarkup(text)))
 
 /** Returns a function that aborts the previous request and creates an abort signal for the next one. */
-export const makeLatestSignal = () => {
+export const makeLatestRequestSignal = () => {
   let controller = new AbortController()
   return () => {
     controller.abort()

@@ -1,9 +1,9 @@
 /** The events of a `/v1/timeline` response as lanes, one per type: a drawing and lists of links to the rows. Pure. */
 import { getListAt, getTextAt } from "./json-values.js"
-import { isDate } from "./lineage-response.js"
+import { isIsoDate } from "./lineage-response.js"
 import { figureLayouts, renderElement, renderTextElement, roundCoordinate } from "./markup.js"
 import { makeRequestHref } from "./request-links.js"
-import { drawYears, edge, makeTimeAxis, top } from "./time-axis.js"
+import { axisMargin, drawYearGrid, makeTimeAxis, yearsHeight } from "./time-axis.js"
 
 /**
  * @typedef {object} CompanyEvent
@@ -18,7 +18,7 @@ import { drawYears, edge, makeTimeAxis, top } from "./time-axis.js"
  * @param {unknown} body
  * @returns {ReadonlyArray<CompanyEvent>}
  */
-export const parseEvents = (body) =>
+export const parseTimelineEvents = (body) =>
   getListAt(body, "results").flatMap((row) => {
     const [date, endpoint, key] = [
       getTextAt(row, "at")?.slice(0, 10),
@@ -26,7 +26,7 @@ export const parseEvents = (body) =>
       getTextAt(row, "key"),
     ]
     const type = getTextAt(row, "type")?.replaceAll("_", " ")
-    if (date === undefined || !isDate(date) || endpoint === undefined || key === undefined || type === undefined) {
+    if (date === undefined || !isIsoDate(date) || endpoint === undefined || key === undefined || type === undefined) {
       return []
     }
     const description = `${date} ${type}: ${getTextAt(row, "title") ?? ""} (${getTextAt(row, "ticker") ?? ""})`
@@ -46,12 +46,12 @@ const mark = { width: 6, height: 14 }
  */
 const drawLanes = (lanes, axis, { layout, width }) => {
   const { left, right, xOf } = axis
-  const height = top + lanes.length * laneHeight + edge
+  const height = yearsHeight + lanes.length * laneHeight + axisMargin
   const drawn = lanes.flatMap(([type, events], index) => {
-    const y = top + index * laneHeight
+    const y = yearsHeight + index * laneHeight
     return [
       renderElement("path", { class: "grid", d: `M${roundCoordinate(left)} ${y + 26}H${roundCoordinate(right)}` }),
-      renderTextElement("text", { class: "lane", x: edge, y: y + 13 }, type),
+      renderTextElement("text", { class: "lane", x: axisMargin, y: y + 13 }, type),
       ...events.map(({ date, description, href }) =>
         renderElement("a", { href, tabindex: "-1" }, [
           renderTextElement("title", {}, description),
@@ -65,7 +65,7 @@ const drawLanes = (lanes, axis, { layout, width }) => {
     class: `chain ${layout}`,
     viewBox: `0 0 ${width} ${roundCoordinate(height)}`,
     "aria-hidden": "true",
-  }, [...drawYears(axis, height), ...drawn])
+  }, [...drawYearGrid(axis, height), ...drawn])
 }
 
 /** @param {Lane} lane @param {number} index */
@@ -82,7 +82,7 @@ const renderLane = ([type, events], index) => {
  * @param {ReadonlyArray<CompanyEvent>} events
  * @param {string} today `YYYY-MM-DD`
  */
-export const renderLanes = ({ changes }, events, today) => {
+export const renderEventLanes = ({ changes }, events, today) => {
   const lanes = Array.from(Map.groupBy(events, ({ type }) => type))
   const symbols = changes.flatMap(({ from, to }) => [from, to])
   const dates = [...changes, ...events].map(({ date }) => date)

@@ -1,5 +1,5 @@
 /** Runs on every page: copy buttons, scroll hints, the theme switch and the scroll position of the navigation. */
-import { enhance } from "./dom.js"
+import { enhanceCodeAndTables } from "./dom.js"
 
 const themeKey = "tickerline-theme"
 
@@ -36,7 +36,7 @@ addEventListener("storage", ({ key, newValue }) => {
   if (key === themeKey) applyTheme(newValue)
 })
 
-enhance(document)
+enhanceCodeAndTables(document)
 
 // Scrolls a long sidebar to the link to the current page.
 const aside = document.querySelector(".aside")

@@ -2,12 +2,19 @@
  * The lineage explorer. The URL fragment is the symbol, with the CIK of a chosen candidate (`#META`,
  * `#META:0001326801`), so that links and the back button work.
  */
-import { activateKeyForm, hasKey, missingKeyResponse, requestWithKey } from "./api-key.js"
-import { createCodeBlock, createCopyButton, createElement, makeLatestSignal, parseHtml, requireElement } from "./dom.js"
+import { activateKeyForm, hasApiKey, missingKeyResponse, requestWithKey } from "./api-key.js"
+import {
+  createCodeBlock,
+  createCopyButton,
+  createElement,
+  makeLatestRequestSignal,
+  parseHtml,
+  requireElement,
+} from "./dom.js"
 import { createErrorNotice } from "./error-notice.js"
-import { parseEvents, renderLanes } from "./event-lanes.js"
+import { parseTimelineEvents, renderEventLanes } from "./event-lanes.js"
 import { getValueAt } from "./json-values.js"
-import { renderLineage } from "./lineage-figure.js"
+import { renderLineageFigure } from "./lineage-figure.js"
 import { parseLineage } from "./lineage-response.js"
 import { makeRequestHref } from "./request-links.js"
 
@@ -56,7 +63,7 @@ const curlCommand = (symbol) => `curl -H "Authorization: Bearer $TICKERLINE_KEY"
 /** Returns the current date in UTC as `YYYY-MM-DD`. */
 const today = () => new Date().toISOString().slice(0, 10)
 
-const latestSignal = makeLatestSignal()
+const latestSignal = makeLatestRequestSignal()
 
 /** Cancels the current request and empties the result. */
 const reset = () => {
@@ -72,7 +79,7 @@ const reset = () => {
 
 /** @param {{ readonly symbol: string, readonly body: unknown }} response @param {ReadonlyArray<string>} [dates] */
 const renderFigure = ({ body, symbol }, dates = []) =>
-  renderLineage(body, {
+  renderLineageFigure(body, {
     id: "lineage",
     today: today(),
     dates,
@@ -129,9 +136,9 @@ const showCompany = async () => {
     events.replaceChildren(createErrorNotice(response, showCompany))
     return
   }
-  const found = parseEvents(response.body)
+  const found = parseTimelineEvents(response.body)
   redrawChain(found.map(({ date }) => date))
-  if (found.length > 0) events.replaceChildren(parseHtml(renderLanes(lineage, found, today())))
+  if (found.length > 0) events.replaceChildren(parseHtml(renderEventLanes(lineage, found, today())))
   eventsState.textContent = describeEvents(found.length, response)
 }
 
@@ -141,7 +148,7 @@ const load = async () => {
   field.value = symbol
   document.title = symbol === "" ? pageTitle : `${symbol.toUpperCase()} · ${pageTitle}`
   if (symbol === "") return
-  if (!hasKey()) {
+  if (!hasApiKey()) {
     onKeyChange()
     return
   }
@@ -179,10 +186,10 @@ const onKeyChange = () => {
   reset()
   const { symbol } = readAddress()
   if (symbol === "") {
-    if (hasKey()) field.focus({ preventScroll: true })
+    if (hasApiKey()) field.focus({ preventScroll: true })
     return
   }
-  if (!hasKey()) {
+  if (!hasApiKey()) {
     state.textContent = `Enter an API key to see the lineage of ${symbol}.`
     result.replaceChildren(createErrorNotice(missingKeyResponse, load))
     return
@@ -204,4 +211,4 @@ addEventListener("hashchange", () => void (shown?.symbol === readAddress().symbo
 requireElement("samples", HTMLElement).hidden = false
 activateKeyForm(onKeyChange)
 void load()
-if (hasKey() && readAddress().symbol === "") field.focus({ preventScroll: true })
+if (hasApiKey() && readAddress().symbol === "") field.focus({ preventScroll: true })

@@ -1,6 +1,12 @@
 /** Renders a `/v1/ticker-changes` response (a chain or a refusal) as a figure with a timeline and text. Pure. */
-import { explainRefusalReason, formatIssuer, parseLineage, reasonLabel, summarizeLineage } from "./lineage-response.js"
-import { drawTimeline, makeTimelineLegend } from "./lineage-timeline.js"
+import {
+  explainRefusalReason,
+  formatIssuer,
+  getReasonLabel,
+  parseLineage,
+  summarizeLineage,
+} from "./lineage-response.js"
+import { drawLineageTimeline, makeTimelineLegend } from "./lineage-timeline.js"
 import { escapeMarkup, figureLayouts, renderInlineCode, renderTextElement } from "./markup.js"
 
 /** @typedef {import("./lineage-response.js").Change} Change */
@@ -12,7 +18,7 @@ const renderChange = (change) => {
   const issuer = formatIssuer(change)
   const conflict = reasons.length === 0
     ? ""
-    : ` ${renderTextElement("strong", { class: "clash" }, `Conflict: ${reasons.map(reasonLabel).join("; ")}.`)}`
+    : ` ${renderTextElement("strong", { class: "clash" }, `Conflict: ${reasons.map(getReasonLabel).join("; ")}.`)}`
   return `<li>${renderTextElement("time", { datetime: date }, date)}: ${renderTextElement("b", {}, from)} became ${
     renderTextElement("b", {}, to)
   }${issuer === undefined ? "" : `, ${escapeMarkup(issuer)}`}.${conflict}</li>`
@@ -81,12 +87,12 @@ const renderChanges = ({ changes, count }) => {
  *   on the page; `today` (`YYYY-MM-DD`) ends the timeline, which includes the additional `dates`; a brief figure omits
  *   the list of changes; `candidateHref` links the candidates of a refusal
  */
-export const renderLineage = (body, { candidateHref, dates = [], id, isBrief = false, today }) => {
+export const renderLineageFigure = (body, { candidateHref, dates = [], id, isBrief = false, today }) => {
   const lineage = parseLineage(body)
   if (lineage === undefined) return undefined
   const timelines = lineage.changes.length === 0
     ? []
-    : figureLayouts.map(([layout, width]) => drawTimeline(lineage, { id, today, dates, layout, width }))
+    : figureLayouts.map(([layout, width]) => drawLineageTimeline(lineage, { id, today, dates, layout, width }))
   const details = isBrief
     ? ""
     : renderReasons(lineage) + renderChanges(lineage) + renderCandidates(lineage, candidateHref)

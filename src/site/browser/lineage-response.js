@@ -33,7 +33,7 @@ import { getListAt, getNumberAt, getTextAt, getTextsAt, getValueAt } from "./jso
  */
 
 /** @param {string} text */
-export const isDate = (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Date.parse(text))
+export const isIsoDate = (text) => /^\d{4}-\d{2}-\d{2}$/.test(text) && Number.isFinite(Date.parse(text))
 
 /**
  * @param {unknown} event
@@ -45,7 +45,7 @@ const parseChange = (event) => {
     getTextAt(event, "new_ticker"),
     getTextAt(event, "effective_date"),
   ]
-  if (from === undefined || to === undefined || date === undefined || !isDate(date)) return []
+  if (from === undefined || to === undefined || date === undefined || !isIsoDate(date)) return []
   return [{
     from,
     to,
@@ -163,7 +163,7 @@ const reasonLabels = new Map([
 ])
 
 /** @param {string} reason */
-export const reasonLabel = (reason) => reasonLabels.get(reason) ?? reason
+export const getReasonLabel = (reason) => reasonLabels.get(reason) ?? reason
 
 /**
  * Describes the lineage in one or two sentences.

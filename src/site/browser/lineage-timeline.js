@@ -4,7 +4,7 @@
  */
 import { summarizeLineage } from "./lineage-response.js"
 import { renderElement, renderSvg, renderTextElement, roundCoordinate } from "./markup.js"
-import { drawYears, edge, makeTimeAxis, top } from "./time-axis.js"
+import { axisMargin, drawYearGrid, makeTimeAxis, yearsHeight } from "./time-axis.js"
 
 /** @typedef {import("./lineage-response.js").Change} Change */
 /** @typedef {import("./lineage-response.js").Lineage} Lineage */
@@ -151,15 +151,15 @@ const drawJoint = ({ hasConflict, x, y }, number) =>
  * @param {{ readonly id: string, readonly today: string, readonly dates: ReadonlyArray<string>,
  *   readonly layout: string, readonly width: number }} options the axis includes the additional `dates`
  */
-export const drawTimeline = (lineage, { dates, id, layout, today, width }) => {
+export const drawLineageTimeline = (lineage, { dates, id, layout, today, width }) => {
   const changes = lineage.changes.slice(0, maxDrawnChanges)
   const symbols = [...new Set(changes.flatMap(({ from, to }) => [from, to]))]
   const issuers = issuersOf(changes)
   const axis = makeTimeAxis(symbols, [...changes.map(({ date }) => date), ...dates], { today, width })
   const { left, right } = axis
-  const height = top + symbols.length * rowHeight + edge
+  const height = yearsHeight + symbols.length * rowHeight + axisMargin
   /** @param {string} symbol */
-  const yOf = (symbol) => top + symbols.indexOf(symbol) * rowHeight + rowHeight / 2 + 6
+  const yOf = (symbol) => yearsHeight + symbols.indexOf(symbol) * rowHeight + rowHeight / 2 + 6
   const positions = spread(changes.map(({ date }) => axis.xOf(Date.parse(date))), left + 14, right - 14)
   const joints = changes.map(({ date, reasons, to }, index) => ({
     x: positions[index] ?? left,
@@ -180,7 +180,7 @@ export const drawTimeline = (lineage, { dates, id, layout, today, width }) => {
   const names = symbols.map((symbol) =>
     renderTextElement("text", {
       class: symbol === lineage.ticker ? "symbol requested" : "symbol",
-      x: edge,
+      x: axisMargin,
       y: yOf(symbol) + 4,
     }, shorten(symbol))
   )
@@ -215,7 +215,7 @@ export const drawTimeline = (lineage, { dates, id, layout, today, width }) => {
       ]
     }),
   ]
-  const frame = { x: left, y: top - 4, width: width - 2 - left, height: height - top + 4 }
+  const frame = { x: left, y: yearsHeight - 4, width: width - 2 - left, height: height - yearsHeight + 4 }
   const omitted = lineage.count > changes.length
     ? ` The timeline shows the first ${changes.length} of ${lineage.count} changes.`
     : ""
@@ -227,7 +227,7 @@ export const drawTimeline = (lineage, { dates, id, layout, today, width }) => {
     title: lineage.kind === "chain" ? `The chain of ${lineage.ticker}` : `The ambiguous history of ${lineage.ticker}`,
     description: `${summarizeLineage(lineage)}${omitted} The list below describes every change.`,
   }, [
-    ...drawYears(axis, height),
+    ...drawYearGrid(axis, height),
     ...names,
     ...drawnBars,
     ...lines,

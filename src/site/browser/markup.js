@@ -76,7 +76,7 @@ export const renderCodeBlock = (label, code) =>
  * @param {string} title
  * @returns {Column}
  */
-export const numericColumn = (title) => ({ title, isNumeric: true })
+export const makeNumericColumn = (title) => ({ title, isNumeric: true })
 
 /** Allows line breaks after the separators in long names. @param {string} cell */
 const addBreakOpportunities = (cell) =>

@@ -10,7 +10,7 @@ export const formatInteger = (value) => value.toLocaleString("en-US", { maximumF
  * Formats 25000 as `25K`, for the labels of an axis.
  * @param {number} value
  */
-export const formatCompact = (value) =>
+export const formatCompactNumber = (value) =>
   value.toLocaleString("en-US", { notation: "compact", maximumSignificantDigits: 3 })
 
 /**

@@ -4,11 +4,11 @@
  * Returns the path of a reference page, relative to the documentation: `reference/usage-daily` for `/v1/usage/daily`.
  * @param {string} path
  */
-export const referencePageName = (path) => `reference/${path.replace(/^\/(v1\/)?/, "").replaceAll(/[/.]/g, "-")}`
+export const getReferencePageName = (path) => `reference/${path.replace(/^\/(v1\/)?/, "").replaceAll(/[/.]/g, "-")}`
 
 /**
  * Returns a relative link to a prepared request, for pages directly below `/v1/docs/`.
  * @param {string} path
  * @param {string} query such as `ticker=META&date=2026-03-02`
  */
-export const makeRequestHref = (path, query) => `${referencePageName(path)}?${query}#try-it`
+export const makeRequestHref = (path, query) => `${getReferencePageName(path)}?${query}#try-it`

@@ -4,8 +4,8 @@ import { renderElement, renderTextElement, roundCoordinate } from "./markup.js"
 const dayMillis = 86_400_000
 
 /** Height of the row with the years, above a drawing. */
-export const top = 26
-export const edge = 12
+export const yearsHeight = 26
+export const axisMargin = 12
 
 /**
  * @typedef {object} TimeAxis
@@ -29,8 +29,8 @@ export const makeTimeAxis = (symbols, dates, { today, width }) => {
   const [first, last] = [Math.min(...instants), Math.max(...instants, ...(Number.isFinite(now) ? [now] : []))]
   const margin = Math.max((last - first) / 12, 90 * dayMillis)
   const [start, end] = [first - margin, last + margin / 3]
-  const left = edge + Math.min(144, Math.max(48, Math.max(...symbols.map((symbol) => symbol.length)) * 8 + 14))
-  const right = width - edge
+  const left = axisMargin + Math.min(144, Math.max(48, Math.max(...symbols.map((symbol) => symbol.length)) * 8 + 14))
+  const right = width - axisMargin
   return { left, right, start, end, xOf: (instant) => left + (right - left) * (instant - start) / (end - start) }
 }
 
@@ -54,15 +54,15 @@ const gridYears = (start, end, maxCount) => {
  * @param {TimeAxis} axis
  * @param {number} height of the drawing
  */
-export const drawYears = ({ end, left, right, start, xOf }, height) =>
+export const drawYearGrid = ({ end, left, right, start, xOf }, height) =>
   gridYears(start, end, (right - left) / 52).flatMap((year) => {
     const x = xOf(Date.UTC(year, 0, 1))
     if (x < left + 14 || x > right - 16) return []
     return [
       renderElement("path", {
         class: "grid",
-        d: `M${roundCoordinate(x)} ${top - 4}V${roundCoordinate(height - edge)}`,
+        d: `M${roundCoordinate(x)} ${yearsHeight - 4}V${roundCoordinate(height - axisMargin)}`,
       }),
-      renderTextElement("text", { class: "year", x, y: top - 11, "text-anchor": "middle" }, String(year)),
+      renderTextElement("text", { class: "year", x, y: yearsHeight - 11, "text-anchor": "middle" }, String(year)),
     ]
   })

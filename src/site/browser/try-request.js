@@ -1,6 +1,6 @@
 /** Sends the example request of a reference page, and keeps the curl command in sync with the parameter fields. */
-import { activateKeyForm, hasKey, requestWithKey } from "./api-key.js"
-import { createCodeBlock, createElement, makeLatestSignal, requireElement } from "./dom.js"
+import { activateKeyForm, hasApiKey, requestWithKey } from "./api-key.js"
+import { createCodeBlock, createElement, makeLatestRequestSignal, requireElement } from "./dom.js"
 import { createErrorNotice } from "./error-notice.js"
 import { formatDollars, formatInteger } from "./number-format.js"
 
@@ -98,7 +98,7 @@ const showResponse = ({ headers, status, text }, millis) => {
   ))
 }
 
-const latestSignal = makeLatestSignal()
+const latestSignal = makeLatestRequestSignal()
 
 const send = async () => {
   const signal = latestSignal()
@@ -131,6 +131,6 @@ updateCommand()
 requireElement("without-scripts", HTMLElement).hidden = true
 if (needsKey) {
   activateKeyForm(() => {
-    state.textContent = hasKey() ? "The key is set. Select Send to use it." : ""
+    state.textContent = hasApiKey() ? "The key is set. Select Send to use it." : ""
   })
 }

@@ -2,8 +2,8 @@
 import { requestWithKey } from "./api-key.js"
 import { renderDailyChart } from "./daily-chart.js"
 import { getListAt, getNumberAt, getTextAt, getValueAt } from "./json-values.js"
-import { numericColumn, renderInlineCode, renderTable } from "./markup.js"
-import { formatCompact, formatDollars, formatInteger } from "./number-format.js"
+import { makeNumericColumn, renderInlineCode, renderTable } from "./markup.js"
+import { formatCompactNumber, formatDollars, formatInteger } from "./number-format.js"
 
 /**
  * Loads all rows from the given day on. If a page fails, `failure` is its response.
@@ -47,7 +47,7 @@ export const renderUsageCharts = (rows, days) => {
     values: byDay("requests"),
     subset: { name: "errors", values: byDay("errors") },
     format: formatInteger,
-    formatAxis: formatCompact,
+    formatAxis: formatCompactNumber,
   })
   const cost = renderDailyChart({
     id: "cost",
@@ -76,7 +76,7 @@ export const renderUsageByEndpoint = (rows) => {
     difference(cost, left, right) || difference(requests, left, right)
   )
   return renderTable(
-    ["Endpoint", ...["Requests", "Errors", "Bytes", "Cost"].map(numericColumn)],
+    ["Endpoint", ...["Requests", "Errors", "Bytes", "Cost"].map(makeNumericColumn)],
     paths.map((path) => [
       renderInlineCode(path),
       ...[requests, errors, bytes].map((sums) => formatInteger(sums.get(path) ?? 0)),

@@ -2,18 +2,18 @@ import { Array, Effect, Schema } from "effect"
 import { SqlClient, SqlSchema } from "effect/sql"
 import { apiKeyStatusSql } from "../../accounts/keys/ApiKeyManagement.ts"
 import { Database } from "../../db/Database.ts"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
-import { makeObjectResponder } from "../../lists/QueryCache.ts"
+import { makeUncachedObjectResponder } from "../../lists/QueryCache.ts"
 import { NoParameters } from "../../rules/Filters.ts"
 import { AccountApiGroup, AccountResponse, AccountRow, ApiKeyRow, ApiKeysQuery } from "./Api.ts"
 
 export const accountEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
   const { read } = yield* Database
-  const { makeAccountEndpoint } = yield* ListEndpoints
+  const { makeAccountEndpoint } = yield* ListEndpointFactory
 
-  const respond = makeObjectResponder(AccountResponse)
+  const respond = makeUncachedObjectResponder(AccountResponse)
 
   const find = SqlSchema.findAll({
     Request: Schema.Int,

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { ExtendedHoursQuery } from "../premarket-stats/Api.ts"
 import { AfterhoursStat, AfterhoursStatsApiGroup } from "./Api.ts"
 
 export const afterhoursStatsEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeEndpoint } = yield* ListEndpoints
+  const { makeEndpoint } = yield* ListEndpointFactory
 
   return [makeEndpoint(AfterhoursStatsApiGroup.endpoints.list, {
     Query: ExtendedHoursQuery,

@@ -2,16 +2,16 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup, HttpApiSchema } from "effect/http-api"
 import { TooManyStreams } from "../../accounts/AccountErrors.ts"
-import { parseTimestamp } from "../../rules/AsOfParameter.ts"
+import { normalizeTimestamp } from "../../rules/AsOfParameter.ts"
 import {
   type AnnotatedEndpoint,
   describeEndpoint,
   describeGroup,
-  IsEndless,
-  ThirdPartyText,
+  IsEndlessStream,
+  ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import { CursorExpired, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
-import { literalFilter } from "../../rules/Filters.ts"
+import { enumFilter } from "../../rules/Filters.ts"
 import { makeLimitParameter, ResultCount } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
@@ -39,7 +39,7 @@ export const changeKinds = ["added", "corrected", "removed"] as const
 export type ChangeKind = typeof changeKinds[number]
 
 /** The names of all datasets. They equal the names in `loadableDatasets`. */
-export const changedDatasets = [
+export const feedDatasets = [
   "ticker_changes",
   "historical_tickers",
   "intraday_runners",
@@ -59,10 +59,10 @@ export const changedDatasets = [
   "ownership",
   "screener",
 ] as const
-export type ChangedDataset = typeof changedDatasets[number]
+export type FeedDataset = typeof feedDatasets[number]
 
 /** The endpoint with most columns of each dataset. Accounts that may not use it get no changes of the dataset. */
-export const datasetEndpoints: Readonly<Record<ChangedDataset, AnnotatedEndpoint>> = {
+export const datasetAccessEndpoints: Readonly<Record<FeedDataset, AnnotatedEndpoint>> = {
   ticker_changes: TickerChangesApiGroup.endpoints.resolve,
   historical_tickers: HistoricalTickersApiGroup.endpoints.list,
   intraday_runners: IntradayRunnersApiGroup.endpoints.list,
@@ -90,7 +90,7 @@ export const datasetEndpoints: Readonly<Record<ChangedDataset, AnnotatedEndpoint
 const cursorPattern = /^(\d{1,18})\.(\d{1,15})?\.([0-9a-f]{32})$/
 
 /** Where in the feed a request begins to read, as the client asks for it. */
-export type FeedPlace =
+export type FeedStart =
   | {
     readonly _tag: "Cursor"
     readonly transaction: string
@@ -101,19 +101,19 @@ export type FeedPlace =
   | { readonly _tag: "Moment"; readonly moment: string }
   | { readonly _tag: "Now" }
 
-export const formatCursor = ({ mark, position = "", transaction }: Omit<FeedPlace & { _tag: "Cursor" }, "_tag">) =>
+export const formatFeedCursor = ({ mark, position = "", transaction }: Omit<FeedStart & { _tag: "Cursor" }, "_tag">) =>
   `${transaction}.${position}.${mark.replaceAll("-", "")}`
 
 /** Parses a valid value of the parameter `after`. */
-export const parseFeedPlace = (after: string): FeedPlace => {
+export const parseFeedStart = (after: string): FeedStart => {
   const [, transaction, position, mark] = cursorPattern.exec(after) ?? []
   if (transaction !== undefined && mark !== undefined) return { _tag: "Cursor", transaction, position, mark }
-  return after === "now" ? { _tag: "Now" } : { _tag: "Moment", moment: parseTimestamp(after) ?? after }
+  return after === "now" ? { _tag: "Now" } : { _tag: "Moment", moment: normalizeTimestamp(after) ?? after }
 }
 
 const CursorText = Schema.String.check(
   Schema.makeFilter(
-    (text: string) => cursorPattern.test(text) || text === "now" || parseTimestamp(text) !== undefined,
+    (text: string) => cursorPattern.test(text) || text === "now" || normalizeTimestamp(text) !== undefined,
     {
       message: "must be a cursor from a response, a time with its zone such as 2026-06-01T13:30:00Z, or now",
     },
@@ -121,9 +121,9 @@ const CursorText = Schema.String.check(
 )
 
 const changeFilters = {
-  dataset: literalFilter(changedDatasets).annotate({ filter: { operator: "statement" } }),
+  dataset: enumFilter(feedDatasets).annotate({ filter: { operator: "statement" } }),
   ticker: Schema.optionalKey(TickerListParameter.annotate({ filter: { operator: "statement" } })),
-  kind: literalFilter(changeKinds).annotate({ filter: { operator: "statement" } }),
+  kind: enumFilter(changeKinds).annotate({ filter: { operator: "statement" } }),
   after: Schema.optionalKey(
     Schema.String.annotate({
       description: "Where to continue: the `cursor` of a response, a time such as `2026-06-01T13:30:00Z`, or `now`. " +
@@ -140,14 +140,14 @@ export const ChangesQuery = Schema.Struct({
 export const ChangeStreamQuery = Schema.Struct(changeFilters).check(checkParameterCombinations)
 
 /** Whether the text is a valid value of the parameter `after`, such as the `id` of an event. */
-export const isFeedCursor = (text: string) => Schema.is(CursorText)(text)
+export const isFeedStart = (text: string) => Schema.is(CursorText)(text)
 
 const Values = Schema.Record(Schema.String, Schema.Json)
 
 export const Change = Schema.Struct({
   cursor: Schema.String.annotate({ description: "Send it as `after` to continue after this change." }),
   recorded_at: Schema.toEncoded(InstantColumn.schemas.json),
-  dataset: Schema.Literals(changedDatasets).annotate({ description: "The dataset that the row belongs to." }),
+  dataset: Schema.Literals(feedDatasets).annotate({ description: "The dataset that the row belongs to." }),
   kind: Schema.Literals(changeKinds).annotate({
     description: "Whether the row is new, has other values than before, or no longer exists.",
   }),
@@ -177,7 +177,7 @@ export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
     query: ChangesQuery,
     success: ChangesResponse,
     error: [CursorExpired, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ThirdPartyText, ["row", "before"]).annotateMerge(describeEndpoint(
+  }).annotate(ThirdPartyTextColumns, ["row", "before"]).annotateMerge(describeEndpoint(
     "Changes",
     "Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in which " +
       "the changes took effect. Continue with `after`, even after a response without changes. `ticker` finds changes " +
@@ -188,7 +188,7 @@ export class ChangesApiGroup extends HttpApiGroup.make("changes").add(
     query: ChangeStreamQuery,
     success: Schema.String.pipe(HttpApiSchema.asText({ contentType: eventStreamContentType })),
     error: [CursorExpired, DataRefreshing, DatabasePoolTimeout, TooManyStreams],
-  }).annotate(IsEndless, true).annotate(ThirdPartyText, ["row", "before"]).annotateMerge(describeEndpoint(
+  }).annotate(IsEndlessStream, true).annotate(ThirdPartyTextColumns, ["row", "before"]).annotateMerge(describeEndpoint(
     "Change stream",
     "The same changes as Server-Sent Events, as soon as they take effect. `id` is the cursor: send the last one as " +
       "`Last-Event-ID` or `after` to continue. The data of a `change` event is a change. An `end` event says why the " +

@@ -1,11 +1,11 @@
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Equivalence, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { checkAccess } from "../../accounts/AuthorizationMiddleware.ts"
+import { checkEndpointAccess } from "../../accounts/AuthorizationMiddleware.ts"
 import { canUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
 import { ChangeFeed, type FeedPage } from "../../history/ChangeFeed.ts"
 import { ChangeStream } from "../../history/ChangeStream.ts"
-import { allowEndlessResponse } from "../../http/ConnectionLimits.ts"
+import { exemptFromResponseTimeout } from "../../http/ConnectionLimits.ts"
 import { setResponseHeaders } from "../../http/RequestContext.ts"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
 import { respondWithEtag } from "../../lists/QueryCache.ts"
@@ -13,21 +13,21 @@ import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
 import { ValidationError } from "../../rules/Errors.ts"
 import { eventStreamContentType } from "../../rules/EventStreamFormat.ts"
 import {
-  type ChangedDataset,
-  changedDatasets,
   ChangesApiGroup,
   ChangesQuery,
   ChangeStreamQuery,
-  datasetEndpoints,
-  isFeedCursor,
-  parseFeedPlace,
+  datasetAccessEndpoints,
+  type FeedDataset,
+  feedDatasets,
+  isFeedStart,
+  parseFeedStart,
 } from "./Api.ts"
 
 type Account = typeof CurrentAccount.Service
 
 const streamAccess = getEndpointAccess(ChangesApiGroup.endpoints.stream)
 
-const isEqual = Equivalence.Array(Equivalence.strictEqual<ChangedDataset>())
+const isEqual = Equivalence.Array(Equivalence.strictEqual<FeedDataset>())
 
 const textEncoder = new TextEncoder()
 
@@ -38,26 +38,28 @@ const makeContent = ({ changes, cursor, hasMore }: FeedPage) => {
   return { body: Buffer.concat([start, ...parts, end]), records: changes.length, nextPage: undefined }
 }
 
-const accessOf = (dataset: ChangedDataset, endpoints = datasetEndpoints) => getEndpointAccess(endpoints[dataset])
+const accessOf = (dataset: FeedDataset, endpoints = datasetAccessEndpoints) => getEndpointAccess(endpoints[dataset])
 
 /** Lists the datasets that the account may read, among those requested or among all. */
 const listUsableDatasets = (
   account: Account,
-  requested: ReadonlyArray<ChangedDataset> = changedDatasets,
-  endpoints = datasetEndpoints,
+  requested: ReadonlyArray<FeedDataset> = feedDatasets,
+  endpoints = datasetAccessEndpoints,
 ) => requested.filter((dataset) => canUseEndpoint(account, accessOf(dataset, endpoints)))
 
 /**
  * Returns the requested datasets; if none are requested, all that the account may read. Fails with 403 if the account
  * may not read a requested dataset.
  */
-export const selectDatasets = Effect.fnUntraced(function* (
+export const selectReadableDatasets = Effect.fnUntraced(function* (
   account: Account,
-  requested: ReadonlyArray<ChangedDataset> | undefined,
-  endpoints = datasetEndpoints,
+  requested: ReadonlyArray<FeedDataset> | undefined,
+  endpoints = datasetAccessEndpoints,
 ) {
   if (requested === undefined) return listUsableDatasets(account, undefined, endpoints)
-  yield* Effect.forEach(requested, (dataset) => checkAccess(account, accessOf(dataset, endpoints)), { discard: true })
+  yield* Effect.forEach(requested, (dataset) => checkEndpointAccess(account, accessOf(dataset, endpoints)), {
+    discard: true,
+  })
   return requested
 })
 
@@ -79,11 +81,11 @@ const makeFieldError = (field: string, reason: string) =>
  */
 const readPlace = (lastEventId: string | undefined, after: string | undefined) => {
   if (lastEventId !== undefined && lastEventId !== "") {
-    return isFeedCursor(lastEventId)
-      ? Effect.succeed(parseFeedPlace(lastEventId))
+    return isFeedStart(lastEventId)
+      ? Effect.succeed(parseFeedStart(lastEventId))
       : Effect.fail(makeFieldError("Last-Event-ID", "must be the id of an event"))
   }
-  return Effect.succeed(after === undefined ? undefined : parseFeedPlace(after))
+  return Effect.succeed(after === undefined ? undefined : parseFeedStart(after))
 }
 
 export const changesEndpoints = Effect.gen(function* () {
@@ -92,8 +94,8 @@ export const changesEndpoints = Effect.gen(function* () {
 
   const respond = Effect.fnUntraced(function* (query: typeof ChangesQuery.Type, account: Account) {
     const { after, dataset, kind, limit, ticker } = query
-    const datasets = yield* selectDatasets(account, dataset)
-    const place = after === undefined ? undefined : parseFeedPlace(after)
+    const datasets = yield* selectReadableDatasets(account, dataset)
+    const place = after === undefined ? undefined : parseFeedStart(after)
     const page = yield* readPage(place, { datasets, tickers: ticker, kinds: kind }, limit)
     return yield* respondWithEtag(makeContent(page))
   })
@@ -101,7 +103,7 @@ export const changesEndpoints = Effect.gen(function* () {
   const respondWithStream = Effect.fnUntraced(function* (query: typeof ChangeStreamQuery.Type, account: Account) {
     const { after, dataset, kind, ticker } = query
     const request = yield* HttpServerRequest.HttpServerRequest
-    const datasets = yield* selectDatasets(account, dataset)
+    const datasets = yield* selectReadableDatasets(account, dataset)
     const place = yield* readPlace(request.headers["last-event-id"], after)
     if (request.method === "HEAD") return respondWithEvents(Stream.empty)
     const response = NodeHttpServerRequest.toServerResponse(request)
@@ -113,7 +115,7 @@ export const changesEndpoints = Effect.gen(function* () {
         canUseEndpoint(current, streamAccess) && isEqual(listUsableDatasets(current, dataset), datasets),
       disconnect: () => response.destroy(),
     }).pipe(Effect.tapErrorTag("TooManyStreams", () => setResponseHeaders({ "Retry-After": "30" })))
-    allowEndlessResponse(response)
+    exemptFromResponseTimeout(response)
     return respondWithEvents(body)
   })
 

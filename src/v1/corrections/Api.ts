@@ -1,12 +1,12 @@
 /** GET /v1/corrections: how often the rows of each dataset were corrected, how late, and in which fields. */
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
-import { describeEndpoint, describeGroup, HasEtag } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, FreeEndpointHasEtag } from "../../rules/EndpointAnnotations.ts"
 import { DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { NoParameters } from "../../rules/Filters.ts"
 import { ResultCount } from "../../rules/Paging.ts"
 import { InstantColumn } from "../../rows/Timestamps.ts"
-import { changedDatasets } from "../changes/Api.ts"
+import { feedDatasets } from "../changes/Api.ts"
 
 const describeDelay = (description: string) =>
   Schema.Int.annotate({ description: `Rows that were corrected ${description} after they had been recorded.` })
@@ -36,7 +36,7 @@ const delayLimits: ReadonlyArray<readonly [CorrectionDelay, number]> = [
 export const correctionDelays: ReadonlyArray<CorrectionDelay> = [...delayLimits.map(([delay]) => delay), "unknown"]
 
 /** Classifies the time between the recording of a row and its correction. Null: unknown. */
-export const classifyDelay = (seconds: number | null): CorrectionDelay =>
+export const classifyCorrectionDelay = (seconds: number | null): CorrectionDelay =>
   seconds === null ? "unknown" : delayLimits.find(([, limit]) => seconds <= limit)?.[0] ?? "later"
 
 const ChangeCounts = Schema.Struct({
@@ -47,7 +47,7 @@ const ChangeCounts = Schema.Struct({
 }).annotate({ identifier: "ChangeCounts", description: "The changes of a period." })
 
 const DatasetCorrections = Schema.Struct({
-  dataset: Schema.Literals(changedDatasets).annotate({ description: "The name of the dataset." }),
+  dataset: Schema.Literals(feedDatasets).annotate({ description: "The name of the dataset." }),
   last_30_days: ChangeCounts,
   total: ChangeCounts,
   fields: Schema.Array(
@@ -78,5 +78,5 @@ export class CorrectionsApiGroup extends HttpApiGroup.make("corrections").add(
       "the corrections changed. `total` counts the changes of `/v1/changes` after `since`, and `last_30_days` those " +
       "of today and the 29 days before, at the offset -05:00. Changes are counted about a minute after they took " +
       "effect. `counted_until` is the time of the newest counted change; null: none is counted yet.",
-  )).annotate(HasEtag, true),
+  )).annotate(FreeEndpointHasEtag, true),
 ).annotateMerge(describeGroup("Corrections", "How often the rows of each dataset were corrected.")) {}

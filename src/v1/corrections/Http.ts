@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { PublicApi } from "../../Api.ts"
-import { Corrections } from "../../history/Corrections.ts"
+import { CorrectionCountReader } from "../../history/Corrections.ts"
 import { makeStaticBodyResponder } from "../../http/ConditionalRequests.ts"
 import { setRecordCount } from "../../http/RequestContext.ts"
 
@@ -9,7 +9,7 @@ export const correctionsHandlers = HttpApiBuilder.group(
   PublicApi,
   "corrections",
   Effect.fnUntraced(function* (handlers) {
-    const { read } = yield* Corrections
+    const { read } = yield* CorrectionCountReader
     return handlers.handleAll({
       list: Effect.fnUntraced(function* ({ request }) {
         const counts = yield* read

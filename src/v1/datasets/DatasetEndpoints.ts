@@ -1,27 +1,30 @@
-/** The endpoints that read each dataset, derived from their `ReadsTables` annotations. */
+/** The endpoints that read each dataset, derived from their `EndpointTables` annotations. */
 import { Array, Context, Order } from "effect"
 import { HttpApi } from "effect/http-api"
 import { Api } from "../../Api.ts"
-import { ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { EndpointTables } from "../../rules/EndpointAnnotations.ts"
 
 const listReads = () => {
   const found: Array<{ readonly dataset: string; readonly path: string }> = []
   HttpApi.reflect(Api, {
     onGroup: () => {},
     onEndpoint: ({ endpoint }) => {
-      for (const dataset of Context.get(endpoint.annotations, ReadsTables)) found.push({ dataset, path: endpoint.path })
+      for (const dataset of Context.get(endpoint.annotations, EndpointTables)) {
+        found.push({ dataset, path: endpoint.path })
+      }
     },
   })
   return found
 }
 
 /** Each dataset with the paths that read it, ordered by name. */
-export const datasetEndpoints: ReadonlyArray<{ readonly dataset: string; readonly endpoints: ReadonlyArray<string> }> =
-  Array
-    .sort(
-      Object.entries(Array.groupBy(listReads(), ({ dataset }) => dataset)).map(([dataset, readers]) => ({
-        dataset,
-        endpoints: readers.map(({ path }) => path),
-      })),
-      Order.mapInput(Order.String, ({ dataset }: { readonly dataset: string }) => dataset),
-    )
+export const endpointsByDataset: ReadonlyArray<
+  { readonly dataset: string; readonly endpoints: ReadonlyArray<string> }
+> = Array
+  .sort(
+    Object.entries(Array.groupBy(listReads(), ({ dataset }) => dataset)).map(([dataset, readers]) => ({
+      dataset,
+      endpoints: readers.map(({ path }) => path),
+    })),
+    Order.mapInput(Order.String, ({ dataset }: { readonly dataset: string }) => dataset),
+  )

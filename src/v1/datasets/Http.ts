@@ -1,13 +1,13 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { DatasetRow, DatasetsApiGroup, DatasetsQuery } from "./Api.ts"
-import { datasetEndpoints } from "./DatasetEndpoints.ts"
+import { endpointsByDataset } from "./DatasetEndpoints.ts"
 
 export const datasetsEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeAccountEndpoint } = yield* ListEndpoints
-  const known = JSON.stringify(datasetEndpoints)
+  const { makeAccountEndpoint } = yield* ListEndpointFactory
+  const known = JSON.stringify(endpointsByDataset)
 
   const list = makeAccountEndpoint(DatasetsApiGroup.endpoints.list, DatasetsQuery, {
     Row: DatasetRow,

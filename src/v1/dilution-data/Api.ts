@@ -2,19 +2,24 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
+import {
+  describeEndpoint,
+  describeGroup,
+  EndpointTables,
+  ThirdPartyTextColumns,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getRowJsonSchemaWithLineage,
   integerColumn,
   literalColumn,
+  markAsRowDate,
   moneyColumn,
   nullableColumn,
   priceColumn,
   priceInThousandthsColumn,
   ratioColumn,
-  rowDateColumn,
   textArrayColumn,
   textColumn,
   tickerColumn,
@@ -23,10 +28,10 @@ import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshi
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
 import {
+  arrayElementSubstringFilter,
   booleanFilters,
   dateRangeFilters,
-  elementSubstringFilter,
-  literalFilter,
+  enumFilter,
   numberRangeFilters,
   pastDateRangeFilters,
   substringFilter,
@@ -50,7 +55,7 @@ const sharedFields = {
     priceInThousandthsColumn("Lowest exercise or conversion price under price protection, USD."),
   ),
   registered: nullableColumn(booleanColumn("Whether the underlying shares are registered for sale.")),
-  filed_at: rowDateColumn(dateColumn("Date of the filing.")),
+  filed_at: markAsRowDate(dateColumn("Date of the filing.")),
   form_type: nullableColumn(textColumn("SEC form of the filing.")),
   accession_number: nullableColumn(textColumn("SEC accession number of the filing.")),
   document_url: nullableColumn(textColumn("URL of the filing.")),
@@ -140,7 +145,7 @@ export const findMismatchedColumn = (row: { readonly [column: string]: unknown }
 }
 
 const filters = {
-  security_type: literalFilter(securityTypes),
+  security_type: enumFilter(securityTypes),
   ...booleanFilters("registered"),
   ...numberRangeFilters("floor_price", "underlying_shares_remaining"),
   ...pastDateRangeFilters("filed_at"),
@@ -160,7 +165,7 @@ export const DilutionDataQuery = Schema.Struct({
 export const DilutionDataAdvancedQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...filters,
-  owner: elementSubstringFilter("owners", "the name of an owner"),
+  owner: arrayElementSubstringFilter("owners", "the name of an owner"),
   bank: substringFilter("bank"),
   price_protection: substringFilter("price_protection"),
   ...LineageParameters,
@@ -171,20 +176,24 @@ export const DilutionDataAdvancedQuery = Schema.Struct({
 export class DilutionDataApiGroup extends HttpApiGroup.make("dilutionData").add(
   HttpApiEndpoint.get("list", "/dilution-data", {
     query: DilutionDataQuery,
-    success: makeListEnvelope(Schema.Union([getTickerRowJsonSchema(Warrant), getTickerRowJsonSchema(Convertible)])),
+    success: makeListEnvelope(
+      Schema.Union([getRowJsonSchemaWithLineage(Warrant), getRowJsonSchemaWithLineage(Convertible)]),
+    ),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["dilution_data"]).annotate(ThirdPartyText, ["details"]).annotateMerge(describeEndpoint(
-    "Dilution data",
-    "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
-      "convertible, and vice versa.",
-  )),
+  }).annotate(EndpointTables, ["dilution_data"]).annotate(ThirdPartyTextColumns, ["details"]).annotateMerge(
+    describeEndpoint(
+      "Dilution data",
+      "Warrants and convertibles that can become shares, newest filing first. A warrant has no fields of a " +
+        "convertible, and vice versa.",
+    ),
+  ),
   HttpApiEndpoint.get("listAdvanced", "/dilution-data-advanced", {
     query: DilutionDataAdvancedQuery,
     success: makeListEnvelope(
-      Schema.Union([getTickerRowJsonSchema(AdvancedWarrant), getTickerRowJsonSchema(AdvancedConvertible)]),
+      Schema.Union([getRowJsonSchemaWithLineage(AdvancedWarrant), getRowJsonSchemaWithLineage(AdvancedConvertible)]),
     ),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["dilution_data"]).annotate(ThirdPartyText, ["details", "price_protection_clause"])
+  }).annotate(EndpointTables, ["dilution_data"]).annotate(ThirdPartyTextColumns, ["details", "price_protection_clause"])
     .annotateMerge(describeEndpoint(
       "Dilution data, advanced",
       "Dilution data with owners, banks and price protection, also across all tickers.",

@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ListClauses } from "../../lists/ListQuery.ts"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import {
   AdvancedConvertible,
   AdvancedWarrant,
@@ -14,7 +14,7 @@ import {
 
 export const dilutionDataEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeEndpoint } = yield* ListEndpoints
+  const { makeEndpoint } = yield* ListEndpointFactory
 
   const select = (_: object, { columns, fromPage, where }: ListClauses) =>
     sql`select ${columns} from ${fromPage({ table: "dilution_data", where, order: sql`filed_at desc, id` })}`

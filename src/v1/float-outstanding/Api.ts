@@ -2,16 +2,16 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
-  getSourcedTickerRowJsonSchema,
+  getRowJsonSchemaWithSourceAndLineage,
   integerColumn,
-  loadedSourceColumn,
   moneyColumn,
   nullableColumn,
   ratioColumn,
+  sourceColumnForLoading,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
@@ -46,7 +46,7 @@ export class FloatOutstanding extends Model.Class<FloatOutstanding>("FloatOutsta
   ownership_source_url: nullableColumn(textColumn("URL of the filing that reports the ownership figures.")),
   document_url: nullableColumn(textColumn("URL of the filing that reports the share counts.")),
   last_updated: NewYorkTimeColumn,
-  source: loadedSourceColumn,
+  source: sourceColumnForLoading,
 }) {}
 
 export const FloatOutstandingQuery = Schema.Struct({
@@ -63,9 +63,9 @@ export const FloatOutstandingQuery = Schema.Struct({
 export class FloatOutstandingApiGroup extends HttpApiGroup.make("floatOutstanding").add(
   HttpApiEndpoint.get("list", "/float-outstanding", {
     query: FloatOutstandingQuery,
-    success: makeListEnvelope(getSourcedTickerRowJsonSchema(FloatOutstanding)),
+    success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(FloatOutstanding)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["float_outstanding"]).annotateMerge(describeEndpoint(
+  }).annotate(EndpointTables, ["float_outstanding"]).annotateMerge(describeEndpoint(
     "Float and shares outstanding",
     "The newest float, shares outstanding and ownership figures of each ticker. A message appears if ownership " +
       "figures on the page are missing; a reported 0 is not missing. `follow_lineage` uses the current symbol only.",

@@ -1,6 +1,6 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import type { RowRecord } from "../../rows/RowRecord.ts"
 import { FloatOutstanding, FloatOutstandingApiGroup, FloatOutstandingQuery } from "./Api.ts"
@@ -16,7 +16,7 @@ const message = "Some ownership figures on this page are missing: where insider_
 
 export const floatOutstandingEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeEndpoint } = yield* ListEndpoints
+  const { makeEndpoint } = yield* ListEndpointFactory
 
   return [makeEndpoint(FloatOutstandingApiGroup.endpoints.list, {
     Query: FloatOutstandingQuery,

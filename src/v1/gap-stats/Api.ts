@@ -2,17 +2,17 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getRowJsonSchemaWithLineage,
   integerColumn,
+  markAsRowDate,
   moneyColumn,
   nullableColumn,
   priceColumn,
   ratioColumn,
-  rowDateColumn,
   textArrayColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
@@ -27,7 +27,7 @@ import { InstantColumn, NewYorkTimeColumn } from "../../rows/Timestamps.ts"
 
 const fields = {
   ticker: tickerColumn(),
-  date: rowDateColumn(dateColumn("Date of the session.")),
+  date: markAsRowDate(dateColumn("Date of the session.")),
   previous_day_close: priceColumn("Close of the previous day, USD."),
   market_open: priceColumn("First price in regular hours, USD."),
   gap_percentage: ratioColumn("Change from the previous close to the open, %."),
@@ -91,16 +91,16 @@ export const GapStatsQuery = Schema.Struct({
 export class GapStatsApiGroup extends HttpApiGroup.make("gapStats").add(
   HttpApiEndpoint.get("list", "/gap-stats", {
     query: GapStatsQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(GapStat)),
+    success: makeListEnvelope(getRowJsonSchemaWithLineage(GapStat)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["gap_stats"]).annotateMerge(
+  }).annotate(EndpointTables, ["gap_stats"]).annotateMerge(
     describeEndpoint("Gap stats", "Sessions that opened with a gap to the previous close, newest first."),
   ),
   HttpApiEndpoint.get("listAdvanced", "/gap-stats-advanced", {
     query: GapStatsQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(GapStatAdvanced)),
+    success: makeListEnvelope(getRowJsonSchemaWithLineage(GapStatAdvanced)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["gap_stats"]).annotateMerge(describeEndpoint(
+  }).annotate(EndpointTables, ["gap_stats"]).annotateMerge(describeEndpoint(
     "Gap stats advanced",
     "The sessions of `/v1/gap-stats`, with the same filters and more fields: spike, halts, gap fill and after-hours " +
       "trading.",

@@ -2,18 +2,18 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
-  getSourcedTickerRowJsonSchema,
+  getRowJsonSchemaWithSourceAndLineage,
   integerColumn,
-  loadedSourceColumn,
+  markAsRowDate,
   nullableColumn,
   priceColumn,
-  productColumn,
+  priceTimesSharesColumn,
   ratioColumn,
-  rowDateColumn,
+  sourceColumnForLoading,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
@@ -35,14 +35,14 @@ export class DailyPrice extends Model.Class<DailyPrice>("DailyPrice")({
 }) {}
 
 const tradableFloat = nullableColumn(integerColumn("float minus restricted_shares; null if either is null.")).schemas
-const marketCap = nullableColumn(productColumn(
+const marketCap = nullableColumn(priceTimesSharesColumn(
   "Unadjusted close on reported_date times outstanding_shares, USD. If the market was closed on that day, the last " +
     "close before it is used. Null if a factor is missing, or on a trading day without a close of the symbol.",
 )).schemas
 
 export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFloat")({
   ticker: tickerColumn(),
-  filed_at: rowDateColumn(dateColumn("Date of the filing.")),
+  filed_at: markAsRowDate(dateColumn("Date of the filing.")),
   form_type: nullableColumn(textColumn("SEC form of the filing.")),
   document_url: nullableColumn(textColumn("URL of the filing.")),
   reported_date: nullableColumn(dateColumn("Date of the share counts.")),
@@ -64,7 +64,7 @@ export class HistoricalFloat extends Model.Class<HistoricalFloat>("HistoricalFlo
   ads_ratio: nullableColumn(ratioColumn("Ordinary shares per depositary share.")),
   details: nullableColumn(textColumn("How the counts were extracted from the filing.")),
   last_updated: NewYorkTimeColumn,
-  source: loadedSourceColumn,
+  source: sourceColumnForLoading,
 }) {}
 
 export const HistoricalFloatProQuery = Schema.Struct({
@@ -85,9 +85,9 @@ export const HistoricalFloatProQuery = Schema.Struct({
 export class HistoricalFloatProApiGroup extends HttpApiGroup.make("historicalFloatPro").add(
   HttpApiEndpoint.get("list", "/historical-float-pro", {
     query: HistoricalFloatProQuery,
-    success: makeListEnvelope(getSourcedTickerRowJsonSchema(HistoricalFloat)),
+    success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(HistoricalFloat)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["historical_float_pro", "daily_prices"]).annotateMerge(describeEndpoint(
+  }).annotate(EndpointTables, ["historical_float_pro", "daily_prices"]).annotateMerge(describeEndpoint(
     "Historical float",
     "Float, shares outstanding and ownership as each filing reported them, newest report first, with the market " +
       "capitalisation of that day.",

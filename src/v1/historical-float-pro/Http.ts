@@ -1,8 +1,8 @@
 import { Effect } from "effect"
 import { SqlClient, type Statement } from "effect/sql"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import type { QueryParameter } from "../../lists/Conditions.ts"
-import type { PeriodClauses } from "../../lists/PeriodClauses.ts"
+import type { SymbolPeriodClauses } from "../../lists/PeriodClauses.ts"
 import { getColumnNames } from "../../rows/RowEncoder.ts"
 import { HistoricalFloat, HistoricalFloatProApiGroup, HistoricalFloatProQuery } from "./Api.ts"
 
@@ -54,7 +54,7 @@ const makeFragments = (sql: SqlClient.SqlClient) => {
 
 export const historicalFloatProEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeEndpoint } = yield* ListEndpoints
+  const { makeEndpoint } = yield* ListEndpointFactory
   const { baseColumns, computed, everyTicker, marketCap, order } = makeFragments(sql)
 
   /** Selects the newest matching row of each ticker (D33, latest). */
@@ -68,7 +68,7 @@ export const historicalFloatProEndpoints = Effect.gen(function* () {
       `
 
   /** Selects the matching rows of each period; with `latest`, only the newest row of each period. */
-  const selectPeriods = (period: PeriodClauses, isLatest: boolean, matching: Statement.Fragment) =>
+  const selectPeriods = (period: SymbolPeriodClauses, isLatest: boolean, matching: Statement.Fragment) =>
     sql`
         select lineage_ticker, followed.*
         from ${period.from} cross join lateral (

@@ -3,7 +3,7 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
 import { dateColumn, nullableColumn, tickerColumn } from "../../rows/Columns.ts"
 import { AsOfTooEarly, DatabasePoolTimeout, DataRefreshing, NotFound } from "../../rules/Errors.ts"
 import { makeDeprecationAnnotations } from "../../rules/Deprecation.ts"
@@ -38,7 +38,7 @@ export class HistoricalTickersApiGroup extends HttpApiGroup.make("historicalTick
     success: HistoricalTickersResponse,
     error: [AsOfTooEarly, NotFound, DataRefreshing, DatabasePoolTimeout],
   })
-    .annotate(ReadsTables, ["ticker_changes", "historical_tickers"])
+    .annotate(EndpointTables, ["ticker_changes", "historical_tickers"])
     .annotateMerge(
       describeEndpoint(
         "Historical Tickers",

@@ -7,7 +7,7 @@ import { Database } from "../../db/Database.ts"
 import { decodePositionalRows } from "../../db/DecodeRows.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { NotFound } from "../../rules/Errors.ts"
-import { makeUnpagedContent } from "../../rules/Paging.ts"
+import { encodeUnpagedResponse } from "../../rules/Paging.ts"
 import { makeLineageEventFinder } from "../../lineage/LineageEvents.ts"
 import {
   FormerTicker,
@@ -57,7 +57,7 @@ export const historicalTickersEndpoints = Effect.gen(function* () {
       )
       const count = historical_tickers.length
       const response: typeof HistoricalTickersResponse.Encoded = { count, historical_tickers }
-      return makeUnpagedContent(response, count)
+      return encodeUnpagedResponse(response, count)
     }),
   )
 

@@ -2,17 +2,17 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getRowJsonSchemaWithLineage,
   integerColumn,
+  markAsRowDate,
   moneyColumn,
   nullableColumn,
   priceColumn,
   ratioColumn,
-  rowDateColumn,
   textArrayColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
@@ -27,7 +27,7 @@ import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.
 
 export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner")({
   ticker: tickerColumn(),
-  date: rowDateColumn(dateColumn("Date of the session.")),
+  date: markAsRowDate(dateColumn("Date of the session.")),
   gap_percentage: ratioColumn("Change from the previous close to the open, %."),
   market_open: priceColumn("First price in regular hours, USD."),
   previous_day_close: priceColumn("Close of the previous day, USD."),
@@ -67,7 +67,7 @@ export class IntradayRunner extends Model.Class<IntradayRunner>("IntradayRunner"
 }) {}
 
 /** SQL condition of sessions that are runners. Written exactly as in the indexes, so that PostgreSQL can use them. */
-export const runnerCondition = "anomaly_flagged and daily_volume_ratio > 9"
+export const runnerSqlCondition = "anomaly_flagged and daily_volume_ratio > 9"
 
 export const IntradayRunnersQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
@@ -81,9 +81,9 @@ export const IntradayRunnersQuery = Schema.Struct({
 export class IntradayRunnersApiGroup extends HttpApiGroup.make("intradayRunners").add(
   HttpApiEndpoint.get("list", "/intraday-runners", {
     query: IntradayRunnersQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(IntradayRunner)),
+    success: makeListEnvelope(getRowJsonSchemaWithLineage(IntradayRunner)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["intraday_runners"]).annotateMerge(describeEndpoint(
+  }).annotate(EndpointTables, ["intraday_runners"]).annotateMerge(describeEndpoint(
     "Intraday Runners",
     "Sessions that the anomaly detector flagged for unusual volume, with more than nine times the usual volume, " +
       "newest first.",

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
-import { IntradayRunner, IntradayRunnersApiGroup, IntradayRunnersQuery, runnerCondition } from "./Api.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
+import { IntradayRunner, IntradayRunnersApiGroup, IntradayRunnersQuery, runnerSqlCondition } from "./Api.ts"
 
 export const intradayRunnersEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeEndpoint } = yield* ListEndpoints
+  const { makeEndpoint } = yield* ListEndpointFactory
 
   return [makeEndpoint(IntradayRunnersApiGroup.endpoints.list, {
     Query: IntradayRunnersQuery,
@@ -14,7 +14,7 @@ export const intradayRunnersEndpoints = Effect.gen(function* () {
       const page = fromPage({
         table: "intraday_runners",
         key: ["ticker", "date"],
-        where: sql.and([runnerCondition, ...conditions]),
+        where: sql.and([runnerSqlCondition, ...conditions]),
         order: sql`date desc, ticker`,
       })
       return sql`select ${columns} from ${page}`

@@ -2,20 +2,25 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
+import {
+  describeEndpoint,
+  describeGroup,
+  EndpointTables,
+  ThirdPartyTextColumns,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
-  getTickerRowJsonSchema,
+  getRowJsonSchemaWithLineage,
   literalColumn,
+  markAsRowDate,
   nullableColumn,
-  rowDateColumn,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { dateRangeFilters, defaultDateFilters, literalFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
+import { dateRangeFilters, defaultDateFilters, enumFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -50,7 +55,7 @@ export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceN
   ticker: tickerColumn(),
   company: nullableColumn(textColumn("Company name.")),
   market: textColumn("Market tier of the listing."),
-  date: rowDateColumn(dateColumn("Date of the notice.")),
+  date: markAsRowDate(dateColumn("Date of the notice.")),
   added_date: nullableColumn(dateColumn("Date on which the company was added to the exchange's list.")),
   deficiency: textColumn("The deficiency as described by the exchange."),
   deficiency_type: literalColumn(deficiencies, "Listing requirement that is not met."),
@@ -70,10 +75,10 @@ export class ComplianceNotice extends Model.Class<ComplianceNotice>("ComplianceN
 export const NasdaqComplianceQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   ...defaultDateFilters,
-  deficiency_type: literalFilter(deficiencies),
-  notice_type: literalFilter(notices),
-  risk: literalFilter(risks),
-  status: literalFilter(statuses),
+  deficiency_type: enumFilter(deficiencies),
+  notice_type: enumFilter(notices),
+  risk: enumFilter(risks),
+  status: enumFilter(statuses),
   ...pastDateRangeFilters("added_date"),
   ...dateRangeFilters("compliance_deadline"),
   ...LineageParameters,
@@ -84,12 +89,13 @@ export const NasdaqComplianceQuery = Schema.Struct({
 export class NasdaqComplianceApiGroup extends HttpApiGroup.make("nasdaqCompliance").add(
   HttpApiEndpoint.get("list", "/nasdaq-compliance", {
     query: NasdaqComplianceQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(ComplianceNotice)),
+    success: makeListEnvelope(getRowJsonSchemaWithLineage(ComplianceNotice)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["nasdaq_compliance"]).annotate(ThirdPartyText, ["deficiency", "notes"]).annotateMerge(
-    describeEndpoint(
-      "Nasdaq compliance",
-      "Notices about listing requirements that a company does not meet, with the status of each case, newest first.",
+  }).annotate(EndpointTables, ["nasdaq_compliance"]).annotate(ThirdPartyTextColumns, ["deficiency", "notes"])
+    .annotateMerge(
+      describeEndpoint(
+        "Nasdaq compliance",
+        "Notices about listing requirements that a company does not meet, with the status of each case, newest first.",
+      ),
     ),
-  ),
 ).annotateMerge(describeGroup("Nasdaq compliance", "Notices about listing rules that a company does not meet.")) {}

@@ -2,13 +2,18 @@
 import { Schema, Struct } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
+import {
+  describeEndpoint,
+  describeGroup,
+  EndpointTables,
+  ThirdPartyTextColumns,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
-  getSourcedTickerRowJsonSchema,
-  loadedSourceColumn,
+  getRowJsonSchemaWithSourceAndLineage,
+  markAsRowDate,
   nullableColumn,
-  rowDateColumn,
+  sourceColumnForLoading,
   textArrayColumn,
   textColumn,
   tickerColumn,
@@ -36,11 +41,11 @@ const fields = {
   tags: textArrayColumn("Tags of the item."),
   accession_number: nullableColumn(textColumn("SEC accession number of the filing.")),
   document_url: nullableColumn(textColumn("URL of the item at its source.")),
-  filed_at: rowDateColumn(dateColumn("Date on which the item was filed or published.")),
+  filed_at: markAsRowDate(dateColumn("Date on which the item was filed or published.")),
   filed_at_time: nullableColumn(NewYorkTimeColumn),
   created_at: FixedOffsetTimeColumn,
   last_updated: FixedOffsetTimeColumn,
-  source: loadedSourceColumn,
+  source: sourceColumnForLoading,
 }
 
 export class NewsItem extends Model.Class<NewsItem>("NewsItem")(fields) {}
@@ -98,9 +103,15 @@ export const NewsQuery = Schema.Struct({
 export class NewsApiGroup extends HttpApiGroup.make("news").add(
   HttpApiEndpoint.get("list", "/news", {
     query: NewsQuery,
-    success: makeListEnvelope(getSourcedTickerRowJsonSchema(NewsItem)),
+    success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(NewsItem)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["news"]).annotate(ThirdPartyText, ["title", "summary", "body", "author", "publisher"])
+  }).annotate(EndpointTables, ["news"]).annotate(ThirdPartyTextColumns, [
+    "title",
+    "summary",
+    "body",
+    "author",
+    "publisher",
+  ])
     .annotateMerge(describeEndpoint(
       "News",
       "News and filings, latest first. `ticker` finds items about a symbol, not those that only mention it in " +
@@ -108,9 +119,9 @@ export class NewsApiGroup extends HttpApiGroup.make("news").add(
     )),
   HttpApiEndpoint.get("listBasic", "/news-basic", {
     query: NewsQuery,
-    success: makeListEnvelope(getSourcedTickerRowJsonSchema(NewsBasicItem)),
+    success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(NewsBasicItem)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["news"]).annotate(ThirdPartyText, ["title"]).annotateMerge(describeEndpoint(
+  }).annotate(EndpointTables, ["news"]).annotate(ThirdPartyTextColumns, ["title"]).annotateMerge(describeEndpoint(
     "News basic",
     "The items of `/v1/news` without summary, body, author, publisher and filed_at_time, with the same filters.",
   )),

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ListClauses } from "../../lists/ListQuery.ts"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { NewsApiGroup, NewsBasicItem, NewsItem, NewsQuery } from "./Api.ts"
 
 export const newsEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeEndpoint } = yield* ListEndpoints
+  const { makeEndpoint } = yield* ListEndpointFactory
 
   const select = (_: object, { columns, fromPage, where }: ListClauses) => {
     const page = fromPage({ table: "news", key: ["created_at", "id"], where, order: sql`created_at desc, id` })

@@ -4,7 +4,7 @@ import { AccountRateLimiter } from "../../accounts/limits/AccountRateLimiter.ts"
 import { Database } from "../../db/Database.ts"
 import { todayInNewYork } from "../../rules/Dates.ts"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
-import { makeObjectResponder } from "../../lists/QueryCache.ts"
+import { makeUncachedObjectResponder } from "../../lists/QueryCache.ts"
 import { NoParameters } from "../../rules/Filters.ts"
 import { AccountOverview, OverviewApiGroup, OverviewResponse } from "./Api.ts"
 
@@ -13,7 +13,7 @@ export const overviewEndpoints = Effect.gen(function* () {
   const { read } = yield* Database
   const { getRequestsPerMinute: perMinute } = yield* AccountRateLimiter
 
-  const respond = makeObjectResponder(OverviewResponse)
+  const respond = makeUncachedObjectResponder(OverviewResponse)
 
   const find = SqlSchema.findAll({
     Request: Schema.Struct({ account_id: Schema.Int, today: Schema.String }),

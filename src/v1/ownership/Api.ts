@@ -2,24 +2,24 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
-  getSourcedRowJsonSchema,
-  getTickerRowJsonSchema,
+  getRowJsonSchemaWithLineage,
+  getRowJsonSchemaWithSource,
   integerColumn,
   literalColumn,
-  loadedSourceColumn,
+  markAsRowDate,
   nullableColumn,
   ratioColumn,
-  rowDateColumn,
+  sourceColumnForLoading,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { literalFilter, NonEmptyText, substringFilter } from "../../rules/Filters.ts"
+import { enumFilter, NonEmptyText, substringFilter } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters, ResultUnit } from "../../rules/Paging.ts"
 import { ProvenanceParameter } from "../../rules/ProvenanceParameter.ts"
@@ -31,7 +31,7 @@ const ownerTypes = ["executive", "director", "ten_percent_owner", "five_percent_
 const filing = {
   ticker: tickerColumn(),
   reported_date: nullableColumn(dateColumn("Date of the holdings.")),
-  filed_at: rowDateColumn(dateColumn("Date of the filing.")),
+  filed_at: markAsRowDate(dateColumn("Date of the filing.")),
   form_type: textColumn("SEC form of the filing."),
   accession_number: textColumn("SEC accession number of the filing."),
   document_url: nullableColumn(textColumn("URL of the filing.")),
@@ -57,25 +57,25 @@ const holding = {
 export const ownershipHoldingColumns = Object.keys(holding)
 
 /** SQL condition that excludes placeholders (§2.7). Written exactly as in the index, so that PostgreSQL can use it. */
-export const holderCondition = `num_nonnulls(${ownershipHoldingColumns.join(", ")}) > 0`
+export const holderSqlCondition = `num_nonnulls(${ownershipHoldingColumns.join(", ")}) > 0`
 
 /** A row of `ownership`: one owner in one filing, or a placeholder. */
 export class OwnershipRow extends Model.Class<OwnershipRow>("OwnershipRow")({
   ...filing,
   ...holding,
   last_updated: NewYorkTimeColumn,
-  source: loadedSourceColumn,
+  source: sourceColumnForLoading,
 }) {}
 
 export class Owner extends Model.Class<Owner>("Owner")({ ...holding, last_updated: NewYorkTimeColumn }) {}
 
 /** A filing without its owners. */
-export class OwnershipFiling extends Model.Class<OwnershipFiling>("OwnershipFiling")(filing) {}
+export class OwnershipFilingHeader extends Model.Class<OwnershipFilingHeader>("OwnershipFiling")(filing) {}
 
 class Ownership extends Model.Class<Ownership>("Ownership")({
   ...filing,
   owner_count: Schema.Int.annotate({ description: "Number of owners." }),
-  owners: Schema.Array(getSourcedRowJsonSchema(Owner)).annotate({
+  owners: Schema.Array(getRowJsonSchemaWithSource(Owner)).annotate({
     description: "Owners in the filing, largest holder first.",
   }),
 }) {}
@@ -90,7 +90,7 @@ export const OwnershipQuery = Schema.Struct({
     }).pipe(Schema.decodeTo(NonEmptyText)).annotate({ filter: { operator: "statement" } }),
   ),
   owner_name: substringFilter("owner_name"),
-  owner_type: literalFilter(ownerTypes),
+  owner_type: enumFilter(ownerTypes),
   ...LineageParameters,
   ...AsOfParameter,
   ...ProvenanceParameter,
@@ -100,9 +100,9 @@ export const OwnershipQuery = Schema.Struct({
 export class OwnershipApiGroup extends HttpApiGroup.make("ownership").add(
   HttpApiEndpoint.get("list", "/ownership", {
     query: OwnershipQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(Ownership)),
+    success: makeListEnvelope(getRowJsonSchemaWithLineage(Ownership)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ResultUnit, "filing_group").annotate(ReadsTables, ["ownership"]).annotateMerge(describeEndpoint(
+  }).annotate(ResultUnit, "filing_group").annotate(EndpointTables, ["ownership"]).annotateMerge(describeEndpoint(
     "Ownership",
     "The owners of each ticker from its newest filing with a table of holders, or from the filing that " +
       "accession_number names. A ticker without such a filing has no result. owner_name and owner_type select owners " +

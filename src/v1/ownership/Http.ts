@@ -1,16 +1,16 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
-import { output } from "../../rows/OutputBuffer.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
+import { rowOutputBuffer } from "../../rows/OutputBuffer.ts"
 import type { AddedColumn } from "../../rows/Columns.ts"
-import { addColumns, getColumnNames, makeJsonRowWriter } from "../../rows/RowEncoder.ts"
+import { addColumnsToModels, getColumnNames, makeJsonRowWriter } from "../../rows/RowEncoder.ts"
 import type { RowRecord } from "../../rows/RowRecord.ts"
 import { makeGroupResultEncoder, type RowsOfResult } from "../../rows/ResultWriter.ts"
 import {
-  holderCondition,
+  holderSqlCondition,
   Owner,
   OwnershipApiGroup,
-  OwnershipFiling,
+  OwnershipFilingHeader,
   ownershipHoldingColumns,
   OwnershipQuery,
   OwnershipRow,
@@ -18,9 +18,9 @@ import {
 
 /** Makes an encoder that groups consecutive rows with the same ticker and filing. CSV has one record per owner. */
 const makeFilingEncoder = (added: ReadonlyArray<AddedColumn>) => {
-  const row = addColumns(OwnershipRow, added)
-  const filing = addColumns(OwnershipFiling, added.filter((name) => name === "lineage_ticker"))
-  const owner = addColumns(Owner, added.filter((name) => name === "source"))
+  const row = addColumnsToModels(OwnershipRow, added)
+  const filing = addColumnsToModels(OwnershipFilingHeader, added.filter((name) => name === "lineage_ticker"))
+  const owner = addColumnsToModels(Owner, added.filter((name) => name === "source"))
   const columns = getColumnNames(row)
   const [ticker, accessionNumber] = [columns.indexOf("ticker"), columns.indexOf("accession_number")]
   const writeFiling = makeJsonRowWriter(filing, columns)
@@ -29,11 +29,11 @@ const makeFilingEncoder = (added: ReadonlyArray<AddedColumn>) => {
   /** Writes the filing as a JSON object, with its owners as the last field. */
   const writeGroup = (owners: RowsOfResult, position: number) => {
     const filingEnd = writeFiling(owners[0], position) - 1
-    let end = output.writeAscii(`,"owner_count":${owners.length},"owners":`, filingEnd)
+    let end = rowOutputBuffer.writeAscii(`,"owner_count":${owners.length},"owners":`, filingEnd)
     for (const [index, owner] of owners.entries()) {
-      end = writeOwner(owner, output.writeAscii(index === 0 ? "[" : ",", end))
+      end = writeOwner(owner, rowOutputBuffer.writeAscii(index === 0 ? "[" : ",", end))
     }
-    return output.writeAscii("]}", end)
+    return rowOutputBuffer.writeAscii("]}", end)
   }
   const isSameFiling = (row: RowRecord, previous: RowRecord) =>
     row.hasSameField(previous, ticker) && row.hasSameField(previous, accessionNumber)
@@ -42,14 +42,14 @@ const makeFilingEncoder = (added: ReadonlyArray<AddedColumn>) => {
 
 export const ownershipEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeEndpoint } = yield* ListEndpoints
+  const { makeEndpoint } = yield* ListEndpointFactory
 
-  const isHolder = sql.literal(holderCondition)
+  const isHolder = sql.literal(holderSqlCondition)
 
   const list = makeEndpoint(OwnershipApiGroup.endpoints.list, {
     Query: OwnershipQuery,
     Row: { makeEncoder: makeFilingEncoder },
-    counted: sql`distinct (ticker, accession_number)`,
+    countedExpression: sql`distinct (ticker, accession_number)`,
     select: (query, { columns, conditions, orderAndLimit, orderBy, period }) => {
       const isShown = sql.and([isHolder, ...conditions])
       const { accession_number } = query

@@ -2,16 +2,16 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
-  getTickerRowJsonSchema,
+  getRowJsonSchemaWithLineage,
   integerColumn,
+  markAsRowDate,
   moneyColumn,
   nullableColumn,
   priceColumn,
   ratioColumn,
-  rowDateColumn,
   textArrayColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
@@ -26,7 +26,7 @@ import { FixedOffsetTimeColumn, NewYorkTimeColumn } from "../../rows/Timestamps.
 
 export const extendedHoursFields = {
   ticker: tickerColumn(),
-  date: rowDateColumn(dateColumn("Date of the session.")),
+  date: markAsRowDate(dateColumn("Date of the session.")),
   reference_close: priceColumn(
     "Close that changes refer to, USD: before the open the previous day's, after hours the same day's.",
   ),
@@ -76,9 +76,9 @@ export const ExtendedHoursQuery = Schema.Struct({
 export class PremarketStatsApiGroup extends HttpApiGroup.make("premarketStats").add(
   HttpApiEndpoint.get("list", "/premarket-stats", {
     query: ExtendedHoursQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(PremarketStat)),
+    success: makeListEnvelope(getRowJsonSchemaWithLineage(PremarketStat)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["premarket_stats"]).annotateMerge(
+  }).annotate(EndpointTables, ["premarket_stats"]).annotateMerge(
     describeEndpoint("Premarket stats", "Trading before the open: one row per ticker and day, newest first."),
   ),
 ).annotateMerge(describeGroup("Premarket stats", "Sessions with unusual trading before the open.")) {}

@@ -2,11 +2,16 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
+import {
+  describeEndpoint,
+  describeGroup,
+  EndpointTables,
+  ThirdPartyTextColumns,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getRowJsonSchemaWithLineage,
   integerColumn,
   literalColumn,
   moneyColumn,
@@ -22,7 +27,7 @@ import {
   booleanFilters,
   countryFilter,
   dateRangeFilters,
-  literalFilter,
+  enumFilter,
   numberRangeFilters,
   pastDateRangeFilters,
   substringFilter,
@@ -83,10 +88,10 @@ export class PumpAndDumpSuspect extends Model.Class<PumpAndDumpSuspect>("PumpAnd
 export const PumpAndDumpTrackerQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
   country: countryFilter,
-  underwriter_risk: literalFilter(levels),
-  country_risk: literalFilter(levels),
-  float_risk: literalFilter(levels),
-  scam_risk: literalFilter(levels),
+  underwriter_risk: enumFilter(levels),
+  country_risk: enumFilter(levels),
+  float_risk: enumFilter(levels),
+  scam_risk: enumFilter(levels),
   underwriters: substringFilter("underwriters"),
   ...booleanFilters("known_underwriter", "is_adr"),
   ...numberRangeFilters("number_liquidations", "tradable_float", "outstanding_shares", "market_cap"),
@@ -101,15 +106,16 @@ export const PumpAndDumpTrackerQuery = Schema.Struct({
 export class PumpAndDumpTrackerApiGroup extends HttpApiGroup.make("pumpAndDumpTracker").add(
   HttpApiEndpoint.get("list", "/pump-and-dump-tracker", {
     query: PumpAndDumpTrackerQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(PumpAndDumpSuspect)),
+    success: makeListEnvelope(getRowJsonSchemaWithLineage(PumpAndDumpSuspect)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["pump_and_dump_tracker"]).annotate(ThirdPartyText, ["scam_description"]).annotateMerge(
-    describeEndpoint(
-      "Pump-and-dump tracker",
-      "Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering " +
-        "first. `follow_lineage` uses the current symbol only.",
+  }).annotate(EndpointTables, ["pump_and_dump_tracker"]).annotate(ThirdPartyTextColumns, ["scam_description"])
+    .annotateMerge(
+      describeEndpoint(
+        "Pump-and-dump tracker",
+        "Companies whose stock may be subject to a pump-and-dump scheme, with the risk indicators, newest offering " +
+          "first. `follow_lineage` uses the current symbol only.",
+      ),
     ),
-  ),
 ).annotateMerge(
   describeGroup("Pump-and-dump tracker", "Companies suspected of pump-and-dump promotion."),
 ) {}

@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { PumpAndDumpSuspect, PumpAndDumpTrackerApiGroup, PumpAndDumpTrackerQuery } from "./Api.ts"
 
 export const pumpAndDumpTrackerEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeEndpoint } = yield* ListEndpoints
+  const { makeEndpoint } = yield* ListEndpointFactory
 
   return [makeEndpoint(PumpAndDumpTrackerApiGroup.endpoints.list, {
     Query: PumpAndDumpTrackerQuery,

@@ -2,18 +2,23 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
+import {
+  describeEndpoint,
+  describeGroup,
+  EndpointTables,
+  ThirdPartyTextColumns,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
-  getSourcedTickerRowJsonSchema,
+  getRowJsonSchemaWithSourceAndLineage,
   integerColumn,
   literalColumn,
-  loadedSourceColumn,
+  markAsRowDate,
   moneyColumn,
   nullableColumn,
   priceColumn,
-  rowDateColumn,
+  sourceColumnForLoading,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
@@ -24,8 +29,8 @@ import {
   booleanFilters,
   caseInsensitiveTextFilters,
   dateRangeFilters,
+  enumFilter,
   exactTextFilters,
-  literalFilter,
   numberRangeFilters,
   pastDateRangeFilters,
   substringFilter,
@@ -45,7 +50,7 @@ export class Registration extends Model.Class<Registration>("Registration")({
   type: literalColumn(types, "Type of registration."),
   form_type: textColumn("SEC form of the filing."),
   file_no: textColumn("SEC file number."),
-  filed_at: rowDateColumn(dateColumn("Date of the filing.")),
+  filed_at: markAsRowDate(dateColumn("Date of the filing.")),
   effective_date: nullableColumn(dateColumn("Date on which the SEC declared it effective.")),
   effective_status: booleanColumn("Whether the registration is effective."),
   expiration_date: nullableColumn(dateColumn("Date on which the registration expires.")),
@@ -71,12 +76,12 @@ export class Registration extends Model.Class<Registration>("Registration")({
   details: nullableColumn(textColumn("Details from the filing.")),
   document_url: nullableColumn(textColumn("URL of the filing.")),
   last_updated: NewYorkTimeColumn,
-  source: loadedSourceColumn,
+  source: sourceColumnForLoading,
 }) {}
 
 export const RegistrationsQuery = Schema.Struct({
   ticker: Schema.optionalKey(TickerListParameter),
-  type: literalFilter(types),
+  type: enumFilter(types),
   ...caseInsensitiveTextFilters("form_type"),
   ...exactTextFilters("file_no"),
   bank: substringFilter("bank"),
@@ -93,9 +98,9 @@ export const RegistrationsQuery = Schema.Struct({
 export class RegistrationsApiGroup extends HttpApiGroup.make("registrations").add(
   HttpApiEndpoint.get("list", "/registrations", {
     query: RegistrationsQuery,
-    success: makeListEnvelope(getSourcedTickerRowJsonSchema(Registration)),
+    success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(Registration)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["registrations"]).annotate(ThirdPartyText, ["headline", "details"]).annotateMerge(
+  }).annotate(EndpointTables, ["registrations"]).annotate(ThirdPartyTextColumns, ["headline", "details"]).annotateMerge(
     describeEndpoint(
       "Registrations",
       "Registration statements under which companies can sell shares, and what they have raised, newest filing first.",

@@ -5,18 +5,18 @@ import { Model } from "effect/schema"
 import {
   describeEndpoint,
   describeGroup,
-  ReadsTables,
+  EndpointTables,
   RequiredTier,
-  ThirdPartyText,
+  ThirdPartyTextColumns,
 } from "../../rules/EndpointAnnotations.ts"
 import {
-  getTickerRowJsonSchema,
+  getRowJsonSchemaWithLineage,
   integerColumn,
+  markAsRowDate,
   moneyColumn,
   nullableColumn,
   priceColumn,
   ratioColumn,
-  rowDateColumn,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
@@ -44,7 +44,7 @@ const circumstances = {
   country: nullableColumn(textColumn("Country of the company.")),
   industry: nullableColumn(textColumn("Industry of the company.")),
   post_url: nullableColumn(textColumn("URL of the report as a web page.")),
-  created_at: rowDateColumn(InstantColumn),
+  created_at: markAsRowDate(InstantColumn),
   last_updated: InstantColumn,
 }
 
@@ -77,9 +77,9 @@ export const ResearchReportsQuery = Schema.Struct({
 export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports").add(
   HttpApiEndpoint.get("list", "/research-reports", {
     query: ResearchReportsQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(ResearchReport)),
+    success: makeListEnvelope(getRowJsonSchemaWithLineage(ResearchReport)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(RequiredTier, "ultimate").annotate(ReadsTables, ["research_reports"]).annotate(ThirdPartyText, [
+  }).annotate(RequiredTier, "ultimate").annotate(EndpointTables, ["research_reports"]).annotate(ThirdPartyTextColumns, [
     "report_text",
   ]).annotateMerge(describeEndpoint(
     "Research reports",
@@ -88,10 +88,12 @@ export class ResearchReportsApiGroup extends HttpApiGroup.make("researchReports"
   )),
   HttpApiEndpoint.get("listTldr", "/research-reports-tldr", {
     query: ResearchReportsQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(ResearchReportTldr)),
+    success: makeListEnvelope(getRowJsonSchemaWithLineage(ResearchReportTldr)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["research_reports"]).annotate(ThirdPartyText, ["tldr_text"]).annotateMerge(describeEndpoint(
-    "Research reports TL;DR",
-    "The reports of `/v1/research-reports` in a few sentences each, with the same filters.",
-  )),
+  }).annotate(EndpointTables, ["research_reports"]).annotate(ThirdPartyTextColumns, ["tldr_text"]).annotateMerge(
+    describeEndpoint(
+      "Research reports TL;DR",
+      "The reports of `/v1/research-reports` in a few sentences each, with the same filters.",
+    ),
+  ),
 ).annotateMerge(describeGroup("Research reports", "Research reports, in full and as summaries.")) {}

@@ -1,12 +1,12 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
 import { ResearchReport, ResearchReportsApiGroup, ResearchReportsQuery, ResearchReportTldr } from "./Api.ts"
 
 export const researchReportsEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeEndpoint } = yield* ListEndpoints
+  const { makeEndpoint } = yield* ListEndpointFactory
 
   const select = (_: object, { columns, fromPage, where }: ListClauses) =>
     sql`select ${columns} from ${

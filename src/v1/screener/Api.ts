@@ -2,17 +2,17 @@
 import { Effect, Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
-  getSourcedTickerRowJsonSchema,
+  getRowJsonSchemaWithSourceAndLineage,
   integerColumn,
-  loadedSourceColumn,
   moneyColumn,
   nullableColumn,
   priceColumn,
   ratioColumn,
+  sourceColumnForLoading,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
@@ -82,7 +82,7 @@ export class ScreenerRow extends Model.Class<ScreenerRow>("ScreenerRow")({
   ratio_debt_to_equity: nullableColumn(ratioColumn("Debt divided by equity.")),
   pending_s1: booleanColumn("Whether a form S-1 registration is pending."),
   last_updated: NewYorkTimeColumn,
-  source: loadedSourceColumn,
+  source: sourceColumnForLoading,
 }) {}
 
 /** Numeric fields with `min_` and `max_` filters. */
@@ -144,9 +144,9 @@ export const ScreenerQuery = Schema.Struct({
 export class ScreenerApiGroup extends HttpApiGroup.make("screener").add(
   HttpApiEndpoint.get("list", "/screener", {
     query: ScreenerQuery,
-    success: makeListEnvelope(getSourcedTickerRowJsonSchema(ScreenerRow)),
+    success: makeListEnvelope(getRowJsonSchemaWithSourceAndLineage(ScreenerRow)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["screener"]).annotateMerge(describeEndpoint(
+  }).annotate(EndpointTables, ["screener"]).annotateMerge(describeEndpoint(
     "Screener",
     "Every ticker with its company, price, float, volume, short interest and gains, which you can filter and sort " +
       "by. The rows have no date, so `follow_lineage` uses the current symbol only.",

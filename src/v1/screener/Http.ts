@@ -1,11 +1,11 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { ScreenerApiGroup, ScreenerQuery, ScreenerRow, type ScreenerSort } from "./Api.ts"
 
 export const screenerEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeEndpoint } = yield* ListEndpoints
+  const { makeEndpoint } = yield* ListEndpointFactory
 
   /** `sort` is already validated. The field name is quoted as a second line of defense against SQL injection. */
   const order = (sort: ScreenerSort) =>

@@ -2,22 +2,27 @@
 import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
-import { describeEndpoint, describeGroup, ReadsTables, ThirdPartyText } from "../../rules/EndpointAnnotations.ts"
+import {
+  describeEndpoint,
+  describeGroup,
+  EndpointTables,
+  ThirdPartyTextColumns,
+} from "../../rules/EndpointAnnotations.ts"
 import {
   booleanColumn,
   dateColumn,
-  getTickerRowJsonSchema,
+  getRowJsonSchemaWithLineage,
   literalColumn,
+  markAsRowDate,
   nullableColumn,
   ratioColumn,
-  rowDateColumn,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
-import { booleanFilters, dateRangeFilters, literalFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
+import { booleanFilters, dateRangeFilters, enumFilter, pastDateRangeFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { TickerListParameter } from "../../rules/Tickers.ts"
@@ -39,7 +44,7 @@ export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
   effective_date: nullableColumn(dateColumn("First day of trading after the split.")),
   executed: booleanColumn("Whether the split has taken place."),
   details: nullableColumn(textColumn("Description of the split in the filing.")),
-  filed_at: rowDateColumn(dateColumn("Date of the filing.")),
+  filed_at: markAsRowDate(dateColumn("Date of the filing.")),
   form_type: textColumn("SEC form of the filing."),
   document_url: nullableColumn(textColumn("URL of the filing.")),
   last_updated: NewYorkTimeColumn,
@@ -47,7 +52,7 @@ export class SplitStatus extends Model.Class<SplitStatus>("SplitStatus")({
 
 export const SplitStatusQuery = Schema.Struct({
   ticker: TickerListParameter,
-  action_type: literalFilter(actions),
+  action_type: enumFilter(actions),
   ...booleanFilters("executed"),
   ...pastDateRangeFilters("filed_at"),
   ...dateRangeFilters("vote_date", "effective_date"),
@@ -59,10 +64,12 @@ export const SplitStatusQuery = Schema.Struct({
 export class SplitStatusApiGroup extends HttpApiGroup.make("splitStatus").add(
   HttpApiEndpoint.get("list", "/split-status", {
     query: SplitStatusQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(SplitStatus)),
+    success: makeListEnvelope(getRowJsonSchemaWithLineage(SplitStatus)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["split_status"]).annotate(ThirdPartyText, ["details"]).annotateMerge(describeEndpoint(
-    "Split status",
-    "Share splits as reported in filings, from the vote to the effective date, newest filing first.",
-  )),
+  }).annotate(EndpointTables, ["split_status"]).annotate(ThirdPartyTextColumns, ["details"]).annotateMerge(
+    describeEndpoint(
+      "Split status",
+      "Share splits as reported in filings, from the vote to the effective date, newest filing first.",
+    ),
+  ),
 ).annotateMerge(describeGroup("Split status", "Share splits, from the vote to the effective date.")) {}

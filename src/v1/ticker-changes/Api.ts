@@ -3,12 +3,12 @@ import { Schema } from "effect"
 import { HttpApiEndpoint, HttpApiGroup } from "effect/http-api"
 import { Model } from "effect/schema"
 import { AsOfParameter } from "../../rules/AsOfParameter.ts"
-import { describeEndpoint, describeGroup, ReadsTables } from "../../rules/EndpointAnnotations.ts"
+import { describeEndpoint, describeGroup, EndpointTables } from "../../rules/EndpointAnnotations.ts"
 import {
   dateColumn,
   literalColumn,
-  loadedSourceColumn,
   nullableColumn,
+  sourceColumnForLoading,
   textColumn,
   tickerColumn,
 } from "../../rows/Columns.ts"
@@ -41,7 +41,7 @@ export class TickerChange extends Model.Class<TickerChange>("TickerChange")({
   status: literalColumn(tickerChangeStatuses, "Status of the event. Only confirmed events change a ticker."),
   source: nullableColumn(textColumn("Source of the information.")),
   recorded_at: Model.Field({ insert: Schema.optionalKey(Schema.NullOr(InstantColumn.schemas.insert)) }),
-  source_links: loadedSourceColumn,
+  source_links: sourceColumnForLoading,
 }) {}
 
 export const TickerChangesResult = Schema.Struct({
@@ -70,7 +70,7 @@ export class TickerChangesApiGroup extends HttpApiGroup.make("tickerChanges").ad
     query: TickerChangesQuery,
     success: TickerChangesResponse,
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, ["ticker_changes"]).annotateMerge(describeEndpoint(
+  }).annotate(EndpointTables, ["ticker_changes"]).annotateMerge(describeEndpoint(
     "Ticker Changes",
     "The complete chain of symbol changes of a current or former symbol. A symbol without changes gets 200 with " +
       "`has_changes: false`. If the recorded changes are not one unambiguous chain, it gets 409 with the reasons; if " +

@@ -1,16 +1,16 @@
 import { Effect } from "effect"
 import { makePipelineEndpoint } from "../../http/RequestPipeline.ts"
-import { resolveSymbol, selectCandidate, UnknownCik } from "../../lineage/Lineage.ts"
-import { makeAmbiguityError, makeUnknownCikError } from "../../lineage/LineageErrors.ts"
+import { resolveLineageOfEvents, selectLineageCandidate, UnknownCik } from "../../lineage/Lineage.ts"
+import { makeAmbiguousLineageError, makeUnknownCikError } from "../../lineage/LineageErrors.ts"
 import { makeLineageEventFinder } from "../../lineage/LineageEvents.ts"
 import { QueryCache } from "../../lists/QueryCache.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
-import { makeUnpagedContent } from "../../rules/Paging.ts"
+import { encodeUnpagedResponse } from "../../rules/Paging.ts"
 import { TickerChangesApiGroup, TickerChangesQuery, type TickerChangesResponse } from "./Api.ts"
 
 const makeContent = (count: number, result: typeof TickerChangesResponse.Encoded["results"][0]) => {
   const response: typeof TickerChangesResponse.Encoded = { count, results: [result] }
-  return makeUnpagedContent(response, 1)
+  return encodeUnpagedResponse(response, 1)
 }
 
 export const tickerChangesEndpoints = Effect.gen(function* () {
@@ -21,13 +21,13 @@ export const tickerChangesEndpoints = Effect.gen(function* () {
     TickerChangesApiGroup.endpoints.resolve,
     Effect.fnUntraced(function* (query: typeof TickerChangesQuery.Type & { readonly today: string }) {
       const { cik, ticker: query_ticker } = query
-      const lineage = resolveSymbol(yield* findEvents(query))
+      const lineage = resolveLineageOfEvents(yield* findEvents(query))
       const chain = yield* Effect.mapError(
-        Effect.fromResult(cik === undefined ? lineage : selectCandidate(lineage, cik)),
+        Effect.fromResult(cik === undefined ? lineage : selectLineageCandidate(lineage, cik)),
         (failure) =>
           failure instanceof UnknownCik
             ? makeUnknownCikError(query_ticker, failure)
-            : makeAmbiguityError([{ query_ticker, conflict: failure }], false),
+            : makeAmbiguousLineageError([{ query_ticker, conflict: failure }], false),
       )
       if (chain === undefined) {
         return makeContent(0, { query_ticker, has_changes: false, current_ticker: null, history: [] })

@@ -7,14 +7,14 @@ import {
   type AnnotatedEndpoint,
   describeEndpoint,
   describeGroup,
-  ReadsTables,
-  ThirdPartyText,
+  EndpointTables,
+  ThirdPartyTextColumns,
   tiers,
 } from "../../rules/EndpointAnnotations.ts"
-import { getTickerRowJsonSchema, literalColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
+import { getRowJsonSchemaWithLineage, literalColumn, textColumn, tickerColumn } from "../../rows/Columns.ts"
 import { AmbiguousTickerLineage, AsOfTooEarly, DatabasePoolTimeout, DataRefreshing } from "../../rules/Errors.ts"
 import type { FilterDeclaration } from "../../rules/FilterDeclarations.ts"
-import { literalFilter, makeDateFilters } from "../../rules/Filters.ts"
+import { enumFilter, makeDateFilters } from "../../rules/Filters.ts"
 import { LineageParameters } from "../../rules/LineageParameters.ts"
 import { makeListEnvelope, PagingParameters } from "../../rules/Paging.ts"
 import { checkParameterCombinations } from "../../rules/ParameterCombinations.ts"
@@ -30,7 +30,7 @@ import { RegistrationsApiGroup } from "../registrations/Api.ts"
 import { SplitStatusApiGroup } from "../split-status/Api.ts"
 import { TickerChangesApiGroup } from "../ticker-changes/Api.ts"
 
-export const eventTypes = [
+export const timelineEventTypes = [
   "filing",
   "news",
   "registration",
@@ -43,10 +43,10 @@ export const eventTypes = [
   "ownership_filing",
   "ticker_change",
 ] as const
-export type EventType = typeof eventTypes[number]
+export type TimelineEventType = typeof timelineEventTypes[number]
 
 /** The endpoint with the full row of each type of event. Accounts that may not use it get no events of the type. */
-export const eventEndpoints: Readonly<Record<EventType, AnnotatedEndpoint>> = {
+export const timelineEventEndpoints: Readonly<Record<TimelineEventType, AnnotatedEndpoint>> = {
   filing: NewsApiGroup.endpoints.list,
   news: NewsApiGroup.endpoints.list,
   registration: RegistrationsApiGroup.endpoints.list,
@@ -63,7 +63,7 @@ export const eventEndpoints: Readonly<Record<EventType, AnnotatedEndpoint>> = {
 export class TimelineEvent extends Model.Class<TimelineEvent>("TimelineEvent")({
   at: textColumn("When it happened, as the full row prints it: a date, or a time with the offset -05:00."),
   ticker: tickerColumn("Symbol of the row."),
-  type: literalColumn(eventTypes, "Type of the event."),
+  type: literalColumn(timelineEventTypes, "Type of the event."),
   title: textColumn("What happened, at most 200 characters."),
   endpoint: textColumn("Path of the endpoint that returns the full row."),
   key: textColumn("Query string that finds the full row at `endpoint`, possibly among other rows of the same day."),
@@ -78,7 +78,7 @@ export const TimelineQuery = Schema.Struct({
   ticker: LongTickerParameter,
   date_from: date_from.annotate({ filter }),
   date_to: date_to.annotate({ filter }),
-  types: literalFilter(eventTypes).annotate({ filter }),
+  types: enumFilter(timelineEventTypes).annotate({ filter }),
   follow_lineage: LineageParameters.follow_lineage,
   cik: Schema.optionalKey(CikParameter),
   ...AsOfParameter,
@@ -88,9 +88,9 @@ export const TimelineQuery = Schema.Struct({
 export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
   HttpApiEndpoint.get("list", "/timeline", {
     query: TimelineQuery,
-    success: makeListEnvelope(getTickerRowJsonSchema(TimelineEvent)),
+    success: makeListEnvelope(getRowJsonSchemaWithLineage(TimelineEvent)),
     error: [AmbiguousTickerLineage, AsOfTooEarly, DataRefreshing, DatabasePoolTimeout],
-  }).annotate(ReadsTables, [
+  }).annotate(EndpointTables, [
     "news",
     "registrations",
     "dilution_data",
@@ -101,7 +101,7 @@ export class TimelineApiGroup extends HttpApiGroup.make("timeline").add(
     "historical_float_pro",
     "ownership",
     "ticker_changes",
-  ]).annotate(ThirdPartyText, ["title"]).annotateMerge(describeEndpoint(
+  ]).annotate(ThirdPartyTextColumns, ["title"]).annotateMerge(describeEndpoint(
     "Timeline",
     "Everything that happened to one company, newest first: one short row per event, with the request that returns " +
       "the full row. On one day, events with a time precede those with only a date. Types whose endpoint the account " +

@@ -3,17 +3,17 @@ import { type SqlClient, Statement } from "effect/sql"
 import type { QueryParameter } from "../../lists/Conditions.ts"
 import type { PageClauses } from "../../lists/DeepPages.ts"
 import type { ListClauses } from "../../lists/ListQuery.ts"
-import { isInRange, isInUnsortedRange } from "../../lists/PeriodClauses.ts"
+import { buildDateRangeCondition, buildUnsortedDateRangeCondition } from "../../lists/PeriodClauses.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
-import { runnerCondition } from "../intraday-runners/Api.ts"
-import { holderCondition } from "../ownership/Api.ts"
-import { eventEndpoints, type EventType } from "./Api.ts"
+import { runnerSqlCondition } from "../intraday-runners/Api.ts"
+import { holderSqlCondition } from "../ownership/Api.ts"
+import { timelineEventEndpoints, type TimelineEventType } from "./Api.ts"
 
 type Fragment = Statement.Fragment
 
 /** The parameters of the statement. */
-export interface EventQuery {
-  readonly types: ReadonlyArray<EventType>
+export interface TimelineStatementParameters {
+  readonly types: ReadonlyArray<TimelineEventType>
   readonly ticker: QueryParameter<string>
   readonly date_from?: QueryParameter<string>
   readonly date_to?: QueryParameter<string>
@@ -30,13 +30,13 @@ interface SourceClauses {
 
 /** A table whose rows are events. Its statement reads the table `period (lineage_ticker, symbol, starts, ends)`. */
 interface EventSource {
-  readonly types: readonly [EventType, ...ReadonlyArray<EventType>]
+  readonly types: readonly [TimelineEventType, ...ReadonlyArray<TimelineEventType>]
   /**
    * Selects the newest events: `lineage_ticker`, `symbol` and `starts` of the period, `moment` (their time, or midnight
    * of their day), `at_format` (the format that prints it), `type`, `full_title`, `key`, and `position` (their place in
    * the order of the source).
    */
-  readonly build: (query: EventQuery, clauses: SourceClauses) => Fragment
+  readonly build: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
 
 /** SQL expressions that turn a row into an event. */
@@ -50,27 +50,28 @@ interface EventColumns {
   /** A total order of the rows of a ticker, newest first. An index covers the ticker and the order of `moment`. */
   readonly order: Fragment
   /** SQL from `from` to the conditions. Reads the rows of `period.symbol`. */
-  readonly rows: (query: EventQuery, clauses: SourceClauses) => Fragment
+  readonly rows: (query: TimelineStatementParameters, clauses: SourceClauses) => Fragment
 }
 
 const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> => {
   const name = sql.literal
 
   // The dates are subqueries, so that PostgreSQL plans without their values and reuses the plan.
-  const isNotBefore = (moment: Fragment, { date_from }: EventQuery) =>
+  const isNotBefore = (moment: Fragment, { date_from }: TimelineStatementParameters) =>
     date_from === undefined ? [] : [sql`${moment} >= (select ${date_from}::text::date)`]
-  const isNotAfter = (moment: Fragment, { date_to }: EventQuery) =>
+  const isNotAfter = (moment: Fragment, { date_to }: TimelineStatementParameters) =>
     date_to === undefined ? [] : [sql`${moment} < (select ${date_to}::text::date + 1)`]
   /** Returns the range of the period. `date` is the date of the row that `follow_lineage` uses in its own list. */
   const toPeriod = (date: Fragment) => ({ date, start: sql`period.starts`, end: sql`period.ends` })
-  const isInPeriod = (date: Fragment) => isInRange(sql, toPeriod(date))
+  const isInPeriod = (date: Fragment) => buildDateRangeCondition(sql, toPeriod(date))
 
   /** Condition: the event is within the dates of the request, and its row within the period. */
-  const during = (query: EventQuery, moment: Fragment, isOfPeriod = isInPeriod(moment)) =>
+  const during = (query: TimelineStatementParameters, moment: Fragment, isOfPeriod = isInPeriod(moment)) =>
     sql.and([isOfPeriod, ...isNotBefore(moment, query), ...isNotAfter(moment, query)])
 
-  const fromTable = (table: string, moment: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: EventQuery) =>
-    sql`from ${name(table)} where ${sql.and([sql`ticker = period.symbol`, during(query, moment), ...conditions])}`
+  const fromTable =
+    (table: string, moment: Fragment, ...conditions: ReadonlyArray<Fragment>) => (query: TimelineStatementParameters) =>
+      sql`from ${name(table)} where ${sql.and([sql`ticker = period.symbol`, during(query, moment), ...conditions])}`
 
   /** Percent-encodes a text for a key. */
   const encode = (column: Fragment) =>
@@ -130,7 +131,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     ),
     order: sql`created_at desc, id`,
     rows: (query, { areGaps }) => {
-      const isOfPeriod = isInUnsortedRange(sql, toPeriod(filed_at), areGaps)
+      const isOfPeriod = buildUnsortedDateRangeCondition(sql, toPeriod(filed_at), areGaps)
       const [filings, news] = [query.types.includes("filing"), query.types.includes("news")]
       // These conditions are written as in /v1/news.
       const conditions = filings && news ? [] : [filings ? sql`form_type <> 'news'` : sql`form_type = 'news'`]
@@ -190,7 +191,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
       || ${shorten(sql`round(daily_volume_ratio, 1)`)} || ' times the usual'`,
     key: makeKey(onDay(date)),
     order: sql`date desc`,
-    rows: fromTable("intraday_runners", date, sql.literal(runnerCondition)),
+    rows: fromTable("intraday_runners", date, sql.literal(runnerSqlCondition)),
   })
 
   const floatOrder = sql`reported_date desc nulls last, filed_at desc, form_type, document_url`
@@ -229,7 +230,7 @@ const makeEventSources = (sql: SqlClient.SqlClient): ReadonlyArray<EventSource> 
     order: sql`filed_at desc, accession_number`,
     rows: (query) =>
       sql`
-      ${fromTable("ownership", filed_at, sql.literal(holderCondition))(query)} group by filed_at, accession_number
+      ${fromTable("ownership", filed_at, sql.literal(holderSqlCondition))(query)} group by filed_at, accession_number
     `,
   })
 
@@ -284,19 +285,19 @@ export const makeTimelineSelect = (sql: SqlClient.SqlClient) => {
   `
 
   /** The only period of a symbol whose lineage is not followed: it has neither start nor end. */
-  const always = ({ ticker }: EventQuery) =>
+  const always = ({ ticker }: TimelineStatementParameters) =>
     sql`(
       select ticker as lineage_ticker, ticker as symbol, date '-infinity' as starts, date 'infinity' as ends
       from (select ${ticker}::text as ticker) as requested
     ) as period`
 
-  return (query: EventQuery, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
+  return (query: TimelineStatementParameters, { columns, orderAndLimit, orderUpToPage, period }: ListClauses) => {
     const areGaps = period?.areGaps === true
     // Does not count ticker changes in gaps: the company's own changes occur there, too, under their other symbol.
     const types = areGaps ? query.types.filter((type) => type !== "ticker_change") : query.types
     const parts = sources.flatMap((source, index) => {
       if (!source.types.some((type) => types.includes(type))) return []
-      const { path, required_tier } = getEndpointAccess(eventEndpoints[source.types[0]])
+      const { path, required_tier } = getEndpointAccess(timelineEventEndpoints[source.types[0]])
       return [sql`(
         select event.*, ${sql.literal(String(index))} as source, ${literal(path)} as endpoint,
           ${literal(required_tier)} as tier

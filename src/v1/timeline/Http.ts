@@ -2,22 +2,29 @@ import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { canUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
 import { RequestContext } from "../../http/RequestContext.ts"
-import { ListEndpoints } from "../../lists/ListEndpoints.ts"
+import { ListEndpointFactory } from "../../lists/ListEndpoints.ts"
 import { todayInChicago } from "../../rules/Dates.ts"
 import { getEndpointAccess } from "../../rules/EndpointAnnotations.ts"
-import { eventEndpoints, type EventType, eventTypes, TimelineApiGroup, TimelineEvent, TimelineQuery } from "./Api.ts"
+import {
+  TimelineApiGroup,
+  TimelineEvent,
+  timelineEventEndpoints,
+  type TimelineEventType,
+  timelineEventTypes,
+  TimelineQuery,
+} from "./Api.ts"
 import { makeTimelineSelect } from "./EventSources.ts"
 
 type Account = typeof CurrentAccount.Service
 
 /** Splits the requested types into those whose endpoint the account may use, and those that are omitted. */
-export const splitTypesByAccess = (
+export const splitEventTypesByAccess = (
   account: Account,
-  requested: typeof TimelineQuery.Type["types"] = eventTypes,
-  endpoints = eventEndpoints,
+  requested: typeof TimelineQuery.Type["types"] = timelineEventTypes,
+  endpoints = timelineEventEndpoints,
 ) => {
-  const types = eventTypes.filter((type) => requested.includes(type))
-  const isAllowed = (type: EventType) => canUseEndpoint(account, getEndpointAccess(endpoints[type]))
+  const types = timelineEventTypes.filter((type) => requested.includes(type))
+  const isAllowed = (type: TimelineEventType) => canUseEndpoint(account, getEndpointAccess(endpoints[type]))
   return { types: types.filter(isAllowed), omitted: types.filter((type) => !isAllowed(type)) }
 }
 
@@ -25,13 +32,13 @@ type Query = typeof TimelineQuery.Type
 
 export const timelineEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeResolvedEndpoint } = yield* ListEndpoints
+  const { makeResolvedEndpoint } = yield* ListEndpointFactory
 
   const resolve = Effect.fnUntraced(function* (query: Query, account: Account) {
     const { response } = yield* RequestContext
-    const { omitted, types } = splitTypesByAccess(account, query.types)
+    const { omitted, types } = splitEventTypesByAccess(account, query.types)
     if (omitted.length > 0) response.headers["X-Omitted-Types"] = omitted.join(",")
-    response.sources = types.map((type) => getEndpointAccess(eventEndpoints[type]))
+    response.sources = types.map((type) => getEndpointAccess(timelineEventEndpoints[type]))
     return { ...query, types, today: yield* todayInChicago }
   })
 

@@ -1,17 +1,17 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import type { ListClauses, QueryShape } from "../../lists/ListQuery.ts"
-import { ListEndpoints, type WithAccount } from "../../lists/ListEndpoints.ts"
-import { makeConditionBuilders, type QueryParameter } from "../../lists/Conditions.ts"
+import { ListEndpointFactory, type WithAccountId } from "../../lists/ListEndpoints.ts"
+import { makeFilterConditionBuilders, type QueryParameter } from "../../lists/Conditions.ts"
 import { DailyUsageQuery, DailyUsageRow, UsageApiGroup, UsageQuery, UsageRow } from "./Api.ts"
 
-type UsageShape = QueryShape<WithAccount<typeof UsageQuery.Type>>
+type UsageShape = QueryShape<WithAccountId<typeof UsageQuery.Type>>
 type Days = Pick<UsageShape, "requested_at_from" | "requested_at_to">
 
 export const usageEndpoints = Effect.gen(function* () {
   const sql = yield* SqlClient.SqlClient
-  const { makeAccountEndpoint } = yield* ListEndpoints
-  const { fromDayOfInstant, toDayOfInstant } = makeConditionBuilders(sql)
+  const { makeAccountEndpoint } = yield* ListEndpointFactory
+  const { fromDayOfInstant, toDayOfInstant } = makeFilterConditionBuilders(sql)
 
   const days = (column: string, { requested_at_from, requested_at_to }: Days) => [
     ...(requested_at_from === undefined ? [] : fromDayOfInstant(column, requested_at_from)),

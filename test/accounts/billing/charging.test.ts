@@ -12,7 +12,7 @@ import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as Server from "../../../src/Server.ts"
 import * as GeneratedRows from "../../support/GeneratedRows.ts"
 import * as Service from "../../support/Service.ts"
-import { poolableClient } from "../../support/PoolerMode.ts"
+import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 
 // @module-tag slow
 
@@ -66,7 +66,7 @@ const startInstance = Effect.gen(function* () {
   const scope = yield* Scope.make()
   const context = yield* Layer.buildWithScope(
     Layer.fresh(Server.layer.pipe(
-      Layer.provide(poolableClient({ url, applicationName: "tickerline-instance" })),
+      Layer.provide(makePoolableClientLayer({ url, applicationName: "tickerline-instance" })),
       Layer.provide(Logger.layer([])),
       Layer.provide(Service.generousLimitsLayer),
       Layer.provideMerge(Service.httpServerLayer),
@@ -164,7 +164,7 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
           Effect.gen(function* () {
             const key = yield* Service.ensureAccountWithKey(name, "basic")
             if (balance !== null) {
-              const credit = { name, microdollars: BigInt(balance), reference: "first", prepaid: true }
+              const credit = { name, microdollars: BigInt(balance), reference: "first", mayBecomePrepaid: true }
               yield* Accounts.creditAccount(credit)
             }
             return { name, key }
@@ -189,7 +189,7 @@ layer(Layer.provideMerge(database, platformLayer), { excludeTestServices: true, 
             yield* killDatabase
           }
           if (at % 300 === 0) {
-            const credit = { name: "lasting", microdollars: 1_000n, reference: `more ${at}`, prepaid: false }
+            const credit = { name: "lasting", microdollars: 1_000n, reference: `more ${at}`, mayBecomePrepaid: false }
             yield* withRetries(Effect.catchTag(Accounts.creditAccount(credit), "AlreadyCredited", () => Effect.void))
           }
           return answer

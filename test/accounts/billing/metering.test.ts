@@ -21,9 +21,9 @@ import { SqlClient } from "effect/sql"
 import { TestClock } from "effect/testing"
 import { spawn } from "node:child_process"
 import {
+  usageBufferRefusalsTotal,
   UsageMetering,
-  usageRequestsRefusedTotal,
-  usageRowsLostTotal,
+  usageRecordsLostTotal,
 } from "../../../src/accounts/billing/UsageMetering.ts"
 import { dropUsagePartitionsBefore } from "../../../src/accounts/billing/UsagePartitions.ts"
 import {
@@ -35,7 +35,7 @@ import {
 } from "../../../src/accounts/billing/UsageWriter.ts"
 import { makeUsageRecord } from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
-import { poolableClient } from "../../support/PoolerMode.ts"
+import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 
 const settings = (values: Record<string, string>) =>
@@ -45,7 +45,7 @@ class Url extends Context.Service<Url, Redacted.Redacted>()("test/Url") {}
 
 const base = Layer.unwrap(Effect.map(
   Service.copyMigratedDatabase,
-  (url) => Layer.merge(poolableClient({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
+  (url) => Layer.merge(makePoolableClientLayer({ url, applicationName: "tickerline-test" }), Layer.succeed(Url, url)),
 )).pipe(Layer.provideMerge(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer)))
 
 /** Starts the metering of one process without logs, because failures are expected. `stop` ends the metering. */
@@ -131,7 +131,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("metering", (i
       meter.record(makeUsageRecord())
       yield* meter.requireCapacity
       meter.record(makeUsageRecord())
-      const refused = Metric.value(usageRequestsRefusedTotal)
+      const refused = Metric.value(usageBufferRefusalsTotal)
       const { count } = yield* refused
       const error = yield* Effect.flip(meter.requireCapacity)
       assert.strictEqual(error._tag, "DatabasePoolTimeout")
@@ -323,7 +323,7 @@ layer(base, { timeout: "60 seconds" })("A shutdown without the database", (it) =
       meter.record(makeUsageRecord())
       meter.record(makeUsageRecord())
       for (let sent = 0; sent < 5; sent++) meter.record(makeUsageRecord({ status_code: 429, cost_microdollars: 0 }))
-      const { count } = yield* Metric.value(usageRowsLostTotal)
+      const { count } = yield* Metric.value(usageRecordsLostTotal)
       const ended = yield* Effect.forkChild(stop)
       let seconds = 0
       while (ended.pollUnsafe() === undefined && seconds < 60) {
@@ -333,7 +333,7 @@ layer(base, { timeout: "60 seconds" })("A shutdown without the database", (it) =
         yield* sql`select 1`
       }
       yield* Fiber.join(ended)
-      assert.strictEqual((yield* Metric.value(usageRowsLostTotal)).count, count + 7)
+      assert.strictEqual((yield* Metric.value(usageRecordsLostTotal)).count, count + 7)
       assert.isAtLeast(seconds, 20)
     }))
 })

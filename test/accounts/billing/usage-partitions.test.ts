@@ -120,7 +120,7 @@ layer(base, { excludeTestServices: true, timeout: "60 seconds" })("The service",
     }))
 })
 
-layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: true, timeout: "60 seconds" })(
+layer(Layer.fresh(ServiceInstances.databaseWithKeysLayer), { excludeTestServices: true, timeout: "60 seconds" })(
   "the job",
   (it) => {
     it.effect("the service creates upcoming partitions at startup, and drops those older than USAGE_RETENTION (D29)", () =>
@@ -129,7 +129,7 @@ layer(Layer.fresh(ServiceInstances.databaseWithKeys), { excludeTestServices: tru
         yield* sql`select create_usage_partition(now() - interval '3 months')`
         yield* sql`select create_usage_partition(now() - interval '12 months')`
         const before = yield* readPartitions
-        yield* ServiceInstances.startInstance({ USAGE_RETENTION: "200 days" })
+        yield* ServiceInstances.startServiceInstance({ USAGE_RETENTION: "200 days" })
         const wanted = yield* readExpectedNames
         const found = yield* CustomerUsage.retryUntil(
           readPartitions,

@@ -6,8 +6,8 @@ import { HttpApi, HttpApiBuilder, HttpApiEndpoint, HttpApiGroup } from "effect/h
 import { SqlClient } from "effect/sql"
 import { createHash } from "node:crypto"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
-import { Authorization } from "../../../src/accounts/Authorization.ts"
-import { Authentication, CurrentAccount } from "../../../src/accounts/keys/Authentication.ts"
+import { AuthorizationMiddleware } from "../../../src/accounts/Authorization.ts"
+import { AuthenticationMiddleware, CurrentAccount } from "../../../src/accounts/keys/Authentication.ts"
 import { generateApiKey, isWellFormedApiKey } from "../../../src/accounts/keys/ApiKeyFormat.ts"
 import * as ApiKeys from "../../../src/accounts/keys/ApiKeyManagement.ts"
 import { isTierSufficient, RequiredTier, type Tier, tiers } from "../../../src/rules/EndpointAnnotations.ts"
@@ -47,7 +47,7 @@ const readKeyRow = Effect.fnUntraced(function* (key: string) {
   return row
 })
 
-const waitForStatus = (key: string, status: number) => Service.waitForStatus(target, key, status)
+const waitForStatus = (key: string, status: number) => Service.waitForResponseStatus(target, key, status)
 
 const readLastUse = (key: string) => Effect.map(readKeyRow(key), (row) => row.last_used_at?.getTime() ?? null)
 
@@ -446,8 +446,8 @@ const needs = <const Name extends Tier>(tier: Name) =>
 
 class Tiered extends HttpApi.make("tiered")
   .add(HttpApiGroup.make("tiered").add(needs("basic"), needs("pro"), needs("ultimate")))
-  .middleware(Authorization)
-  .middleware(Authentication)
+  .middleware(AuthorizationMiddleware)
+  .middleware(AuthenticationMiddleware)
   .middleware(ValidationMiddleware)
   .middleware(UnexpectedErrorMiddleware)
   .middleware(DeprecationMiddleware)
@@ -553,6 +553,6 @@ layer(tieredService, { excludeTestServices: true })("Authorization by tier", (it
       const key = yield* Service.ensureAccountWithKey("rising", "basic")
       assert.strictEqual((yield* requestJson("/v1/pro", { key })).status, 403)
       yield* Accounts.setAccountTier("rising", "pro")
-      assert.isBelow(yield* Service.waitForStatus("/v1/pro", key, 200), 1000)
+      assert.isBelow(yield* Service.waitForResponseStatus("/v1/pro", key, 200), 1000)
     }))
 })

@@ -27,10 +27,13 @@ const statusFrom = (port: number, address: string, key: string) =>
 const settings = { WRONG_KEYS_LIMIT: "30", TRUSTED_PROXIES: "127.0.0.1" }
 
 const startTwo = Effect.gen(function* () {
-  return [yield* ServiceInstances.startInstance(settings), yield* ServiceInstances.startInstance(settings)] as const
+  return [
+    yield* ServiceInstances.startServiceInstance(settings),
+    yield* ServiceInstances.startServiceInstance(settings),
+  ] as const
 })
 
-layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "60 seconds" })(
+layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeout: "60 seconds" })(
   "keys in two processes",
   (it) => {
     it.effect("each process blocks an address after 30 wrong keys sent to that process (D18)", () =>
@@ -81,8 +84,11 @@ layer(ServiceInstances.databaseWithKeys, { excludeTestServices: true, timeout: "
         const far = yield* Layer.build(
           databaseClientLayer({ url: Redacted.make(url.href), applicationName: "tickerline-test" }),
         )
-        const near = yield* ServiceInstances.startInstance()
-        const cut = yield* Effect.provide(ServiceInstances.startInstance({ DATABASE_POOL_TIMEOUT: "1 second" }), far)
+        const near = yield* ServiceInstances.startServiceInstance()
+        const cut = yield* Effect.provide(
+          ServiceInstances.startServiceInstance({ DATABASE_POOL_TIMEOUT: "1 second" }),
+          far,
+        )
         const { key, key_id } = yield* createCustomer("to be revoked")
         const path = "/v1/screener"
         // The response cache answers all but the first requests.

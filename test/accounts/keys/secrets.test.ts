@@ -10,10 +10,10 @@ import * as ApiKeys from "../../../src/accounts/keys/ApiKeyManagement.ts"
 import * as Server from "../../../src/Server.ts"
 import * as CustomerUsage from "../../support/CustomerUsage.ts"
 import * as Service from "../../support/Service.ts"
-import { databaseWithKeys } from "../../support/ServiceInstances.ts"
+import { databaseWithKeysLayer } from "../../support/ServiceInstances.ts"
 
 const { requestJson, insertRows, TestKeys } = Service
-const { createCustomer, findKeyIds, retryUntil } = CustomerUsage
+const { createCustomer, findAccountAndKeyIds, retryUntil } = CustomerUsage
 
 /** Captured logs and traces as text. */
 const captured: Array<string> = []
@@ -52,7 +52,7 @@ const capturedService = Server.layer.pipe(
     WRONG_KEYS_LIMIT: "1000000",
   })),
   Layer.provideMerge(NodeHttpServer.layerTest),
-  Layer.provideMerge(databaseWithKeys),
+  Layer.provideMerge(databaseWithKeysLayer),
 )
 
 const decoded = (text: string) =>
@@ -355,7 +355,7 @@ layer(capturedService, { excludeTestServices: true })("Secrets", (it) => {
       captured.length = 0
       const [made, rotated] = yield* Effect.gen(function* () {
         const made = yield* ApiKeys.createApiKey({ account: "maker", name: "made", expires: null, endpoints: null })
-        const { key_id } = yield* findKeyIds(made)
+        const { key_id } = yield* findAccountAndKeyIds(made)
         return [made, yield* ApiKeys.rotateApiKey(key_id, Duration.hours(1))]
       }).pipe(Effect.withSpan("keys"), Effect.provide(captureLayer))
       assert.isTrue(captured.some((text) => text.startsWith("span: ") && text.includes("insert into api_keys")))

@@ -7,7 +7,7 @@ import { AccountRateLimiter } from "../../../src/accounts/limits/AccountRateLimi
 import { makeSharedTokenBuckets, TokenStoreTimeouts } from "../../../src/accounts/limits/SharedTokenBuckets.ts"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
-import { findKeyIds, retryUntil } from "../../support/CustomerUsage.ts"
+import { findAccountAndKeyIds, retryUntil } from "../../support/CustomerUsage.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Service from "../../support/Service.ts"
 
@@ -20,9 +20,9 @@ type Process = Effect.Success<typeof startProcess>
 
 const connectTo = (url: Redacted.Redacted) => databaseClientLayer({ url, applicationName: "tickerline-test" })
 
-const patience = Layer.succeed(TokenStoreTimeouts, { query: Duration.minutes(1), request: Duration.minutes(2) })
+const longTimeouts = Layer.succeed(TokenStoreTimeouts, { query: Duration.minutes(1), request: Duration.minutes(2) })
 
-const database = Layer.merge(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, connectTo)), patience)
+const database = Layer.merge(Layer.unwrap(Effect.map(Service.copyMigratedDatabase, connectTo)), longTimeouts)
 
 /** Sends concurrent requests and returns the number of allowed ones. */
 const countAllowed = (by: Process, account: number, limit: number, requests: number) =>
@@ -272,9 +272,12 @@ it.live(
     Effect.scoped(
       Effect.gen(function* () {
         const settings = { RATE_LIMIT_BASIC: "90" }
-        const ports = [yield* ServiceInstances.startInstance(settings), yield* ServiceInstances.startInstance(settings)]
+        const ports = [
+          yield* ServiceInstances.startServiceInstance(settings),
+          yield* ServiceInstances.startServiceInstance(settings),
+        ]
         const { basic } = yield* Service.TestKeys
-        yield* fillBucket((yield* findKeyIds(basic)).account_id)
+        yield* fillBucket((yield* findAccountAndKeyIds(basic)).account_id)
         const responses = yield* Effect.forEach(
           Array.range(1, 140),
           (number) => ServiceInstances.requestOverWire(ports[number % 2] ?? 0, "/v1/screener", basic),
@@ -287,7 +290,7 @@ it.live(
           assert.strictEqual(headers["x-ratelimit-limit"], "90")
           assert.isBelow(Number(headers["x-ratelimit-remaining"]), 90)
         }
-      }).pipe(Effect.provide(Layer.merge(ServiceInstances.databaseWithKeys, patience))),
+      }).pipe(Effect.provide(Layer.merge(ServiceInstances.databaseWithKeysLayer, longTimeouts))),
     ),
   60_000,
 )

@@ -4,8 +4,8 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, FileSystem } from "effect"
 import * as InProcessCommands from "../../support/InProcessCommands.ts"
 import {
-  candidatePaths,
   commandFile,
+  getCandidateProgramPaths,
   isExecutable,
   projectRoot,
   runCommandProcess,
@@ -15,7 +15,7 @@ import {
 
 // @module-tag slow
 
-const found = (program: string) => candidatePaths(program).find(isExecutable)
+const found = (program: string) => getCandidateProgramPaths(program).find(isExecutable)
 
 const isSet = (name: string) => (process.env[name] ?? "") !== ""
 
@@ -139,7 +139,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
       Effect.gen(function* () {
         const fs = yield* FileSystem.FileSystem
         const script = `${yield* folder}/completions.bash`
-        const { code, err, out } = yield* InProcessCommands.runCommand(["--completions", "bash"], {})
+        const { code, err, out } = yield* InProcessCommands.runCommandInProcess(["--completions", "bash"], {})
         assert.strictEqual(code, 0, err)
         // Completes the last word of a line as readline does.
         const ask = `complete_line() {
@@ -172,7 +172,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("A command on a termina
         Effect.gen(function* () {
           const fs = yield* FileSystem.FileSystem
           const script = `${yield* folder}/completions`
-          const { out } = yield* InProcessCommands.runCommand(["--completions", shell], {})
+          const { out } = yield* InProcessCommands.runCommandInProcess(["--completions", shell], {})
           assert.include(out, "nasdaq-compliance")
           yield* fs.writeFileString(script, out)
           assert.strictEqual((yield* Effect.flatMap(startProgram(shell, ["-n", script], {}), ended)).code, 0)

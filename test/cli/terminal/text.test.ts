@@ -9,7 +9,7 @@ import {
   type ProgressSample,
 } from "../../../src/cli/terminal/ProgressLine.ts"
 import type { OutputCapabilities } from "../../../src/cli/terminal/OutputCapabilities.ts"
-import { formatRecord, formatTable } from "../../../src/cli/terminal/TextTable.ts"
+import { formatRowVertically, formatTable } from "../../../src/cli/terminal/TextTable.ts"
 import { displayWidth, escapeLine, escapeLines, truncateToWidth } from "../../../src/cli/terminal/TerminalText.ts"
 
 const integer = (minimum: number, maximum: number) => Schema.Int.check(Schema.isBetween({ minimum, maximum }))
@@ -78,7 +78,7 @@ describe("A table", () => {
       columns.slice(columns.length - hiddenColumns.length).map(({ name }) => name),
     )
     if (columns.length > 0) assert.isBelow(hiddenColumns.length, columns.length)
-    for (const line of formatRecord({ columns, rows }, screen(width))) assert.isAtMost(displayWidth(line), width)
+    for (const line of formatRowVertically({ columns, rows }, screen(width))) assert.isAtMost(displayWidth(line), width)
   })
 
   it.prop("contains every cell in full in a file (operations/command-line)", [Cells], ([rows]) => {
@@ -95,8 +95,8 @@ describe("A table", () => {
     const table = { columns: [{ name: "name" }], rows: [["abcdefghijklmnopqrstuvwxyz"]] }
     const ascii = screen(12, { hasUnicode: false })
     assert.deepStrictEqual(formatTable(table, ascii).lines, ["name", "abcdefghijk~"])
-    assert.deepStrictEqual(formatRecord(table, ascii), ["name  abcde~"])
-    assert.deepStrictEqual(formatRecord(table, screen(12)), ["name  abcde…"])
+    assert.deepStrictEqual(formatRowVertically(table, ascii), ["name  abcde~"])
+    assert.deepStrictEqual(formatRowVertically(table, screen(12)), ["name  abcde…"])
   })
 
   it("right-aligns numbers, shows null as a dash, and counts wide characters twice (operations/command-line)", () => {

@@ -2,7 +2,7 @@
 import { Duration, Effect } from "effect"
 import { Cluster, retryWithin } from "../Cluster.ts"
 import { databaseHosts } from "../Patroni.ts"
-import { expectTrue, FailedExpectation, type Scenario } from "../Scenario.ts"
+import { FailedExpectation, failUnless, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
 import { requestWithTimeout } from "../TimedRequest.ts"
 
@@ -34,7 +34,7 @@ export const standbyBehind: Scenario = {
     process.kill(replay, "SIGCONT")
     yield* clients.more(300)
     const after = (yield* service.readsOf(standby)) - before - reads
-    yield* expectTrue(after > 0, "The standby caught up, but the service did not use it again.")
+    yield* failUnless(after > 0, "The standby caught up, but the service did not use it again.")
     return { standby, "reads while behind": reads, "reads afterwards": after }
   }, Effect.scoped),
 }
@@ -139,7 +139,7 @@ const exportList = Effect.fnUntraced(function* (app: AppHost) {
   })
   const lines = answer.text.split("\n").length - 1
   const isComplete = answer.status === 200 && lines === Number(answer.headers["x-row-count"])
-  yield* expectTrue(
+  yield* failUnless(
     isComplete || (answer.status === 503 && answer.headers["retry-after"] === "5"),
     `An export: ${answer.status}, ${lines} of ${String(answer.headers["x-row-count"])} lines`,
   )
@@ -171,7 +171,7 @@ export const standbyConflicts: Scenario = {
     yield* clients.more(100)
     const cancelled = (yield* conflictsOf) - before
     yield* postgres.configure({ postgresql: { parameters: { max_standby_streaming_delay: "500ms" } } })
-    yield* expectTrue(cancelled > 0, "Nothing was cancelled.")
+    yield* failUnless(cancelled > 0, "Nothing was cancelled.")
     return { "queries cancelled": cancelled, "complete lists": lists }
   }),
 }

@@ -2,12 +2,12 @@
 import { Effect } from "effect"
 import { SqlClient } from "effect/sql"
 import { Cluster, retryWithin } from "../Cluster.ts"
-import { counterTicker, forbiddenCount } from "../CommitCounter.ts"
+import { counterTicker, forbiddenCounterValue } from "../CommitCounter.ts"
 import { type DatabaseHost, databaseHosts } from "../Patroni.ts"
-import { expectTrue, FailedExpectation, type Scenario, type ScenarioControls } from "../Scenario.ts"
+import { FailedExpectation, failUnless, type Scenario, type ScenarioControls } from "../Scenario.ts"
 
 /** Maximum outage, seconds: Patroni's ttl plus election, promotion and health checks. */
-const failover = 35
+const maxFailoverSeconds = 35
 
 const waitForNewPrimary = (old: DatabaseHost) =>
   Effect.gen(function* () {
@@ -23,7 +23,7 @@ export const primaryKilled: Scenario = {
   name: "primary-killed",
   promise: "PostgreSQL is killed on the primary, and a standby takes over",
   isInShortRun: true,
-  maxOutageSeconds: failover,
+  maxOutageSeconds: maxFailoverSeconds,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres } = yield* Cluster
     const old = yield* postgres.leader
@@ -41,7 +41,7 @@ const commitOnIsolatedServer = Effect.fnUntraced(function* (member: DatabaseHost
   if (!world.isolated) return "not tried: the host is stopped"
   yield* postgres.psql(
     member,
-    `set synchronous_commit = local; update screener set outstanding = ${forbiddenCount} where ticker = '${counterTicker}'`,
+    `set synchronous_commit = local; update screener set outstanding = ${forbiddenCounterValue} where ticker = '${counterTicker}'`,
   )
   return "accepted, and never served"
 })
@@ -49,7 +49,7 @@ const commitOnIsolatedServer = Effect.fnUntraced(function* (member: DatabaseHost
 export const primaryLost: Scenario = {
   name: "primary-lost",
   promise: "The host of the primary is isolated. Commits on it are never served, and it returns as a standby",
-  maxOutageSeconds: failover,
+  maxOutageSeconds: maxFailoverSeconds,
   run: Effect.fnUntraced(function* ({ clients }) {
     const { numbers, postgres, well, world } = yield* Cluster
     const old = yield* postgres.leader
@@ -63,7 +63,7 @@ export const primaryLost: Scenario = {
     const found = Number(
       yield* postgres.psql(old, `select outstanding from screener where ticker = '${counterTicker}'`),
     )
-    yield* expectTrue(found < forbiddenCount, `${old} kept the commit that it made while isolated: ${found}.`)
+    yield* failUnless(found < forbiddenCounterValue, `${old} kept the commit that it made while isolated: ${found}.`)
     return { primary: `${old} → ${now}`, "a write to the old one": alone }
   }),
 }
@@ -77,7 +77,7 @@ export const switchover: Scenario = {
     const old = yield* postgres.leader
     const standby = (yield* postgres.seen).find(({ role }) => role === "sync_standby")?.name
     const answer = yield* postgres.rest(old, "/switchover", "POST", JSON.stringify({ leader: old, candidate: standby }))
-    yield* expectTrue(answer.status === 200, `Patroni refused the switchover: ${answer.text}`)
+    yield* failUnless(answer.status === 200, `Patroni refused the switchover: ${answer.text}`)
     yield* numbers.next
     yield* clients.more(200)
     return { primary: `${old} → ${standby}` }
@@ -116,7 +116,7 @@ const loseCommits = Effect.fnUntraced(function* ({ clients, allowCommitLoss: may
 export const primaryLostAsynchronously: Scenario = {
   name: "primary-lost-asynchronous",
   promise: "Without synchronous replication the last commits may be lost, but are never served nor charged twice",
-  maxOutageSeconds: failover,
+  maxOutageSeconds: maxFailoverSeconds,
   run: Effect.fnUntraced(function* (acting) {
     const { postgres, well } = yield* Cluster
     yield* postgres.configure({ synchronous_mode: false })

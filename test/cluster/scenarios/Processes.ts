@@ -2,7 +2,7 @@
 import { Effect } from "effect"
 import { Cluster } from "../Cluster.ts"
 import { databaseHosts } from "../Patroni.ts"
-import { expectTrue, type Scenario } from "../Scenario.ts"
+import { failUnless, type Scenario } from "../Scenario.ts"
 import { measureThroughput } from "../Throughput.ts"
 
 const readsOf = Effect.gen(function* () {
@@ -41,12 +41,12 @@ export const normalOperation: Scenario = {
     const reads = (yield* readsOf).map(([member, count]) => [member, count - (before.get(member) ?? 0)] as const)
     const leader = yield* postgres.leader
     const standbys = reads.filter(([member]) => member !== leader)
-    yield* expectTrue(standbys.every(([, count]) => count > 0), `A standby received no reads: ${JSON.stringify(reads)}`)
-    yield* expectTrue(
+    yield* failUnless(standbys.every(([, count]) => count > 0), `A standby received no reads: ${JSON.stringify(reads)}`)
+    yield* failUnless(
       reads.some(([member, count]) => member === leader && count === 0),
       "The service used the primary as a replica.",
     )
-    yield* expectTrue(lags.length > 10, "No lag was seen.")
+    yield* failUnless(lags.length > 10, "No lag was seen.")
     const atMost = Math.ceil(Math.max(...lags))
     return {
       ...Object.fromEntries(reads.map(([member, count]) => [`reads of ${member}`, count])),
@@ -90,7 +90,7 @@ export const processStopped: Scenario = {
     yield* clients.more(200)
     yield* service.start("app1")
     yield* clients.more(200)
-    yield* expectTrue(!/ERROR/.test(world.logOf("app1")), "The log of app1 has an error.")
+    yield* failUnless(!/ERROR/.test(world.logOf("app1")), "The log of app1 has an error.")
     return {}
   }),
 }

@@ -4,7 +4,7 @@ import { performance } from "node:perf_hooks"
 import * as Accounts from "../../../src/accounts/Accounts.ts"
 import * as ApiKeys from "../../../src/accounts/keys/ApiKeyManagement.ts"
 import { Cluster } from "../Cluster.ts"
-import { expectTrue, type Scenario } from "../Scenario.ts"
+import { failUnless, type Scenario } from "../Scenario.ts"
 import { type AppHost, appHosts, servicePorts } from "../ProxiesAndPoolers.ts"
 import { requestWithTimeout } from "../TimedRequest.ts"
 
@@ -24,7 +24,7 @@ const requestFrom = Effect.fnUntraced(function* (app: AppHost, key: string, loca
   })
 })
 
-const customer = Effect.fnUntraced(function* (name: string, tier: "basic" | "pro") {
+const createScenarioCustomer = Effect.fnUntraced(function* (name: string, tier: "basic" | "pro") {
   yield* Accounts.ensureAccount({ name, tier, email: null, prepaid: false })
   return yield* ApiKeys.createApiKey({ account: name, name: "cluster", expires: null, endpoints: null })
 })
@@ -33,7 +33,7 @@ const measureRevocation = Effect.fnUntraced(function* (app: AppHost, key: string
   const answer = yield* requestFrom(app, key).pipe(
     Effect.repeat({ until: ({ status }) => status === 401, schedule: Schedule.spaced("20 millis"), times: 200 }),
   )
-  yield* expectTrue(
+  yield* failUnless(
     /api_key_disabled/.test(answer.text),
     `${app} answered a revoked key with ${answer.status} ${answer.text}.`,
   )
@@ -47,11 +47,11 @@ export const keyRevoked: Scenario = {
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* () {
     const { asOwner } = yield* Cluster
-    const key = yield* asOwner(customer("leaving", "pro"))
+    const key = yield* asOwner(createScenarioCustomer("leaving", "pro"))
     for (const app of appHosts) {
       // Sends three requests, because all but the first find the key in the process's memory.
       const statuses = yield* Effect.replicateEffect(Effect.map(requestFrom(app, key), ({ status }) => status), 3)
-      yield* expectTrue(
+      yield* failUnless(
         statuses.every((status) => status === 200),
         `${app} answered a new key with ${statuses.join(", ")}.`,
       )
@@ -63,7 +63,7 @@ export const keyRevoked: Scenario = {
       concurrency: "unbounded",
     })
     // Allows 100 ms more, because a request may start within the second and end after it.
-    yield* expectTrue(
+    yield* failUnless(
       Math.max(...taken) <= 1_100,
       `A process accepted the key for ${Math.round(Math.max(...taken))} ms.`,
     )
@@ -75,7 +75,7 @@ export const keyRevoked: Scenario = {
 const unknownKey = "tl_live_00000000000000000000000000000000000000"
 const guessesPerProcess = 30
 
-export const wrongKeys: Scenario = {
+export const wrongKeysBlocked: Scenario = {
   name: "wrong-keys",
   promise: "Each process blocks an address after 30 wrong keys",
   maxOutageSeconds: 0,
@@ -91,8 +91,8 @@ export const wrongKeys: Scenario = {
     )
     const guesses = answers.filter((status) => status === 401).length
     const expected = guessesPerProcess * appHosts.length
-    yield* expectTrue(guesses === expected, `${guesses} wrong keys were answered with 401 instead of ${expected}.`)
-    yield* expectTrue(answers.every((status) => [401, 429].includes(status)), `Statuses: ${answers.join(", ")}`)
+    yield* failUnless(guesses === expected, `${guesses} wrong keys were answered with 401 instead of ${expected}.`)
+    yield* failUnless(answers.every((status) => [401, 429].includes(status)), `Statuses: ${answers.join(", ")}`)
     return { "answered with 401": guesses }
   }),
 }
@@ -111,7 +111,7 @@ const burst = Effect.fnUntraced(function* (key: string) {
   const unexpected = answers.filter(({ headers, status }) =>
     status !== 200 && !(status === 429 && Number(headers["retry-after"]) > 0)
   )
-  yield* expectTrue(
+  yield* failUnless(
     unexpected.length === 0,
     `${unexpected.length} answers were neither 200 nor 429: ${unexpected[0]?.text}`,
   )
@@ -126,8 +126,8 @@ export const sharedRateLimits: Scenario = {
   maxOutageSeconds: 0,
   run: Effect.fnUntraced(function* () {
     const { asOwner } = yield* Cluster
-    const { refilled, given } = yield* burst(yield* asOwner(customer("eager", "basic")))
-    yield* expectTrue(
+    const { refilled, given } = yield* burst(yield* asOwner(createScenarioCustomer("eager", "basic")))
+    yield* failUnless(
       given >= limitPerMinute * 0.9 && given <= limitPerMinute + refilled,
       `${given} requests were allowed, with a limit of ${limitPerMinute} and ${refilled} refilled meanwhile.`,
     )
@@ -169,11 +169,11 @@ export const emailSenderKilled: Scenario = {
     yield* arrived(recipients - 1)
     yield* clients.more(200)
     const addresses = received.flatMap(({ to }) => to)
-    yield* expectTrue(
+    yield* failUnless(
       new Set(addresses).size === addresses.length,
       `Some emails were sent twice: ${addresses.join(", ")}`,
     )
-    yield* expectTrue(taken < 8_000, `No process continued for ${round(taken)} s.`)
+    yield* failUnless(taken < 8_000, `No process continued for ${round(taken)} s.`)
     return { "taken over after (s)": round(taken), mails: addresses.length }
   }),
 }

@@ -5,7 +5,7 @@ import { Effect, FileSystem, Schema } from "effect"
 import { dirname } from "node:path"
 import packageJson from "../../../package.json" with { type: "json" }
 import { listUnprivilegedUsers } from "../../../src/db/embedded/SystemUser.ts"
-import { initdbOptions } from "../../../src/db/embedded/EmbeddedCluster.ts"
+import { makeInitdbArguments } from "../../../src/db/embedded/EmbeddedCluster.ts"
 import { getFallbackDataDirectory } from "../../../src/db/embedded/HomeDirectory.ts"
 import { describeSystemRequirement } from "../../../src/db/embedded/ChildProcess.ts"
 import {
@@ -116,8 +116,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("The embedded server, b
     }))
 
   it("has its own initdb options, users and directories on each platform (decisions/0085)", () => {
-    assert.include(initdbOptions("linux"), "--sync-method=syncfs")
-    assert.isFalse(initdbOptions("darwin").some((option) => option.startsWith("--sync-method")))
+    assert.include(makeInitdbArguments("linux"), "--sync-method=syncfs")
+    assert.isFalse(makeInitdbArguments("darwin").some((option) => option.startsWith("--sync-method")))
     assert.deepStrictEqual(listUnprivilegedUsers("linux"), ["postgres", "nobody"])
     assert.deepStrictEqual(listUnprivilegedUsers("darwin"), ["_postgres"])
     assert.strictEqual(getFallbackDataDirectory("darwin"), "/var/db/tickerline")

@@ -6,7 +6,7 @@ import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as MigrationScripts from "../../../src/db/migrations/MigrationScripts.ts"
 import { makeEmptyDatabase, makeMigrationFolder, migrateUpTo, withDatabase } from "../../support/MigrationDatabases.ts"
 import * as Service from "../../support/Service.ts"
-import { someOf } from "../../support/Thoroughness.ts"
+import { sampleUnlessThorough } from "../../support/Thoroughness.ts"
 
 const tables = Effect.flatMap(SqlClient.SqlClient, (sql) =>
   Effect.map(
@@ -28,7 +28,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Migrations", (it) => {
       const url = yield* makeEmptyDatabase
       // Concurrent processes wait for each other for seconds, so `npm test` runs only one.
       const applied = yield* Effect.all(
-        someOf([1, 2, 3, 4], 4, 0).map(() => withDatabase(url, Migrations.runMigrations)),
+        sampleUnlessThorough([1, 2, 3, 4], 4, 0).map(() => withDatabase(url, Migrations.runMigrations)),
         { concurrency: "unbounded" },
       )
       applied.forEach(assertOnceInOrder)

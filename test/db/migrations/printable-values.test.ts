@@ -76,7 +76,7 @@ const written = Effect.fnUntraced(function* (name: string, text: string) {
 const rowsOf = (path: string, lists: ReadonlySet<string>) => Stream.runCollect(readFileRows(path, lists))
 
 /** Inserts a copy of a row with a changed value in one column. Returns the SQLSTATE of the error, or "inserted". */
-const insertion = Effect.fnUntraced(
+const tryInsert = Effect.fnUntraced(
   function* (table: string, columns: ReadonlyArray<LoadColumn>, of: LoadColumn, value: string) {
     const sql = yield* SqlClient.SqlClient
     const names = columns.map(({ name }) => `"${name}"`).join(", ")
@@ -104,7 +104,7 @@ layer(Service.layer, { excludeTestServices: true })("Unprintable values", (it) =
         const accepted: Array<string> = []
         for (const column of columns) {
           for (const [value, cell] of badOf(column, known[column.name]?.split(" | ") ?? [])) {
-            const code = yield* insertion(table, columns, column, value)
+            const code = yield* tryInsert(table, columns, column, value)
             // 23514: constraint violation; 22003: number out of range; 2202E: nested array.
             if (!["23514", "22003", "2202E", "0A000"].includes(code)) {
               accepted.push(`${column.name} = ${value}: ${code}`)

@@ -11,9 +11,9 @@ import { ChangeFeed } from "../../../src/history/ChangeFeed.ts"
 import { countNextChanges } from "../../../src/history/Corrections.ts"
 import { makeOutboxStatements } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
-import { buildUrl, documentedEndpoints, requiredQuery } from "../../support/DocumentedEndpoints.ts"
+import { buildUrl, documentedEndpoints, makeRequiredQuery } from "../../support/DocumentedEndpoints.ts"
 import * as Service from "../../support/Service.ts"
-import { poolableClient } from "../../support/PoolerMode.ts"
+import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 
 const { requestJson, valueAt } = Service
 
@@ -37,14 +37,17 @@ const createServiceRole = Effect.fnUntraced(function* (database: Redacted.Redact
 
 const granted = Layer.unwrap(Effect.gen(function* () {
   const database = yield* Service.copyMigratedDatabase
-  const owner = poolableClient({ url: database, applicationName: "owner" })
+  const owner = makePoolableClientLayer({ url: database, applicationName: "owner" })
   return Layer.provideMerge(
     Layer.unwrap(Effect.gen(function* () {
       const { name, url } = yield* createServiceRole(database)
       yield* ServiceRole.grantServicePermissions(name)
       return Layer.effect(
         Serving,
-        Effect.map(Layer.build(poolableClient({ url, applicationName: "serving" })), Context.get(SqlClient.SqlClient)),
+        Effect.map(
+          Layer.build(makePoolableClientLayer({ url, applicationName: "serving" })),
+          Context.get(SqlClient.SqlClient),
+        ),
       )
     })),
     owner,
@@ -78,7 +81,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       for (const endpoint of documentedEndpoints) {
         const target = endpoint.path === "/estimate"
           ? "/estimate?endpoint=/v1/screener"
-          : buildUrl(endpoint.path, requiredQuery(endpoint))
+          : buildUrl(endpoint.path, makeRequiredQuery(endpoint))
         const { headers, status, text } = yield* requestJson(target, { key: ultimate })
         assert.include([200, 404], status, `${target} ${text}`)
         cost += Number(headers["x-cost-microdollars"] ?? 0)
@@ -107,7 +110,7 @@ layer(restricted, { excludeTestServices: true, timeout: "60 seconds" })("The ser
       const lists = documentedEndpoints.filter(({ parameters }) => parameters.some(({ name }) => name === "page"))
       assert.isAbove(lists.length, 15)
       for (const list of lists) {
-        const target = buildUrl(list.path, [...requiredQuery(list), ["format", "ndjson"], ["limit", "all"]])
+        const target = buildUrl(list.path, [...makeRequiredQuery(list), ["format", "ndjson"], ["limit", "all"]])
         const { headers, status, text } = yield* requestJson(target, { key: ultimate })
         assert.strictEqual(status, 200, `${target} ${text}`)
         assert.match(headers["x-row-count"] ?? "", /^\d+$/, target)

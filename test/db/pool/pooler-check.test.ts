@@ -7,7 +7,7 @@ import { summarizeError } from "../../../src/cli/ErrorReport.ts"
 import * as PgBouncer from "../../support/PgBouncer.ts"
 import {
   makeServiceRoleDatabase,
-  replacePort,
+  replaceUrlPort,
   silentPlatformLayer,
   startTestPooler,
 } from "../../support/PooledDatabases.ts"
@@ -26,13 +26,13 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
   it.live("fails in transaction mode without DATABASE_DIRECT_URL (operations/poolers)", () =>
     Effect.gen(function* () {
       const { url } = yield* makeServiceRoleDatabase()
-      const plain = yield* tryStart({ DATABASE_URL: replacePort(url, (yield* startTestPooler()).port) })
+      const plain = yield* tryStart({ DATABASE_URL: replaceUrlPort(url, (yield* startTestPooler()).port) })
       assert.match(plain, /^The pooler in DATABASE_URL rejects .*\(unsupported startup parameter: lock/)
       assert.match(plain, /Set DATABASE_DIRECT_URL to PostgreSQL itself, or to a pooler in session mode\.$/)
       // These poolers drop session settings silently, and the role has the settings, so only the mode check can fail.
       for (const more of [{}, { default_pool_size: "1" }, { server_round_robin: "1" }]) {
         const silent = yield* startTestPooler({ ...inTransactionMode, ...more })
-        const refusal = yield* tryStart({ DATABASE_URL: replacePort(url, silent.port) })
+        const refusal = yield* tryStart({ DATABASE_URL: replaceUrlPort(url, silent.port) })
         assert.match(refusal, /^DATABASE_URL names a pooler in transaction mode.* Set DATABASE_DIRECT_URL to .*\.$/)
       }
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
@@ -42,19 +42,19 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
       const { url } = yield* makeServiceRoleDatabase()
       const mode = { ...inTransactionMode, pool_mode: "session" }
       assert.strictEqual(
-        yield* tryStart({ DATABASE_URL: replacePort(url, (yield* startTestPooler(mode)).port) }),
+        yield* tryStart({ DATABASE_URL: replaceUrlPort(url, (yield* startTestPooler(mode)).port) }),
         "starts",
       )
       // The check needs a second session. If the pooler has none to give, the start succeeds.
       const narrow = yield* startTestPooler({ ...mode, default_pool_size: "1", query_wait_timeout: "1" })
-      assert.strictEqual(yield* tryStart({ DATABASE_URL: replacePort(url, narrow.port) }), "starts")
+      assert.strictEqual(yield* tryStart({ DATABASE_URL: replaceUrlPort(url, narrow.port) }), "starts")
     }).pipe(Effect.provide(silentPlatformLayer), Effect.scoped))
 
   it.live("fails if the role lacks the time limits, with the statements that set them (§8, operations/poolers)", () =>
     Effect.gen(function* () {
       const { admin, name, url } = yield* makeServiceRoleDatabase(false)
       const { port } = yield* startTestPooler()
-      const settings = { DATABASE_URL: replacePort(url, port), DATABASE_DIRECT_URL: Redacted.value(url) }
+      const settings = { DATABASE_URL: replaceUrlPort(url, port), DATABASE_DIRECT_URL: Redacted.value(url) }
       const refusal = yield* tryStart(settings)
       assert.match(refusal, /^Through DATABASE_URL, lock_timeout is 0, not 2s and statement_timeout is 0, not 30s\./)
       assert.include(refusal, `npm run tickerline -- grant ${name}`)
@@ -80,14 +80,14 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
     Effect.gen(function* () {
       const [{ url }, other] = [yield* makeServiceRoleDatabase(), yield* makeServiceRoleDatabase()]
       const [pooled, silent] = [yield* startTestPooler(), yield* startTestPooler(inTransactionMode)]
-      const pooledUrl = replacePort(url, pooled.port)
+      const pooledUrl = replaceUrlPort(url, pooled.port)
       const start = (direct: string) => tryStart({ DATABASE_URL: pooledUrl, DATABASE_DIRECT_URL: direct })
       assert.match(
         yield* start(pooledUrl),
         /^The pooler in DATABASE_DIRECT_URL rejects .* It must name PostgreSQL itself\.$/,
       )
       assert.match(
-        yield* start(replacePort(url, silent.port)),
+        yield* start(replaceUrlPort(url, silent.port)),
         /^DATABASE_DIRECT_URL names a pooler in transaction mode.* It must name PostgreSQL itself\.$/,
       )
       assert.match(yield* start(Redacted.value(other.url)), /lead to different databases \(test_\w+ and test_\w+\) or/)
@@ -107,7 +107,7 @@ describe.skipIf(PgBouncer.isPgBouncerMissing)(`A start through a pooler${PgBounc
         PgBouncer.supportsPreparedStatements ? { max_prepared_statements: "200" } : {},
       )
       const result = yield* tryStart({
-        DATABASE_URL: replacePort(url, port),
+        DATABASE_URL: replaceUrlPort(url, port),
         DATABASE_DIRECT_URL: Redacted.value(url),
         DATABASE_POOLER_PREPARES: "true",
       })

@@ -23,7 +23,7 @@ const fill = Effect.gen(function* () {
 })
 
 /** Returns how often an index was scanned and how many entries were read, as far as sessions have reported it. */
-const readOf = Effect.fnUntraced(function* (index: string) {
+const readIndexStatistics = Effect.fnUntraced(function* (index: string) {
   const sql = yield* SqlClient.SqlClient
   const [found] = yield* sql<{ readonly scans: number; readonly entries: number }>`
     select idx_scan::float8 as scans, idx_tup_read::float8 as entries from pg_stat_user_indexes
@@ -45,15 +45,19 @@ layer(service, { excludeTestServices: true })("Prepared plans", (it) => {
       for (let common = 0; common < 150; common += 1) assert.strictEqual((yield* ask(`1.${common}`)).status, 200)
       const byGap = "intraday_runners_gap_percentage_idx"
       const byDay = "intraday_runners_date_ticker_idx"
-      const before = yield* CustomerUsage.retryUntil(readOf(byDay), ({ scans }) => scans >= 140)
-      const gaps = yield* readOf(byGap)
+      const before = yield* CustomerUsage.retryUntil(readIndexStatistics(byDay), ({ scans }) => scans >= 140)
+      const gaps = yield* readIndexStatistics(byGap)
       for (let rare = 0; rare < 20; rare += 1) {
         const { body, status } = yield* ask(`5000.${rare}`)
         assert.strictEqual(status, 200)
-        assert.deepStrictEqual(ListClients.resultRows(body), [])
+        assert.deepStrictEqual(ListClients.getResultRows(body), [])
       }
-      const after = yield* CustomerUsage.retryUntil(readOf(byGap), ({ scans }) => scans >= gaps.scans + 20)
+      const after = yield* CustomerUsage.retryUntil(readIndexStatistics(byGap), ({ scans }) => scans >= gaps.scans + 20)
       assert.isAtLeast(after.scans, gaps.scans + 20, "the index of gaps was used")
-      assert.isBelow((yield* readOf(byDay)).entries - before.entries, rows, "not all rows were read in their order")
+      assert.isBelow(
+        (yield* readIndexStatistics(byDay)).entries - before.entries,
+        rows,
+        "not all rows were read in their order",
+      )
     }))
 })

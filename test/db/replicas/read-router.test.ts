@@ -25,11 +25,11 @@ import { grantServicePermissions } from "../../../src/db/migrations/ServiceRole.
 import { checkReplicas } from "../../../src/cli/doctor/DatabaseChecks.ts"
 import { ExportCursors } from "../../../src/lists/ExportCursors.ts"
 import { formatSettingProblems, toSettingProblems } from "../../../src/cli/Settings.ts"
-import { datasetEndpoints } from "../../../src/v1/datasets/DatasetEndpoints.ts"
+import { endpointsByDataset } from "../../../src/v1/datasets/DatasetEndpoints.ts"
 import { documentedEndpoints, freeEndpointPaths, valueAt } from "../../support/DocumentedEndpoints.ts"
 import * as Downloads from "../../support/Downloads.ts"
 import * as ServiceInstances from "../../support/ServiceInstances.ts"
-import { DedicatedPostgres, sampleDatabaseLayer } from "../../support/DedicatedPostgres.ts"
+import { DedicatedPostgres, sampleDedicatedLayer } from "../../support/DedicatedPostgres.ts"
 import { startTcpProxy } from "../../support/TcpProxy.ts"
 import * as Replicated from "../../support/ReplicaReader.ts"
 import * as Service from "../../support/Service.ts"
@@ -38,12 +38,12 @@ import * as SteadyClients from "../../support/SteadyClients.ts"
 
 // @module-tag slow
 
-const { startReplicaReader, waitUntilFound } = Replicated
+const { startReplicaReader, repeatUntilTrue } = Replicated
 const { requestOverWire } = ServiceInstances
 
 const database = Service.TestKeys.layer.pipe(
   Layer.provideMerge(StandbyPair.layer),
-  Layer.provideMerge(sampleDatabaseLayer),
+  Layer.provideMerge(sampleDedicatedLayer),
   Layer.provideMerge(NodeCrypto.layer),
 )
 
@@ -65,7 +65,7 @@ const addPricedRow = Effect.fnUntraced(function* (ticker: string) {
 })
 
 /** The path of every dataset endpoint, with its required parameters. */
-const datasetPaths = datasetEndpoints.flatMap(({ endpoints }) => endpoints).map((path) =>
+const datasetPaths = endpointsByDataset.flatMap(({ endpoints }) => endpoints).map((path) =>
   documentedEndpoints.find((one) => one.path === path)?.parameters.some(({ required }) => required) === true
     ? `${path}?ticker=OSTK`
     : path
@@ -84,7 +84,7 @@ const readServices = Effect.gen(function* () {
   const versions = Context.get(services, DatasetVersions)
   const { makeReplicaReader = () => undefined } = Context.get(services, ReadRouter)
   const tables = ["screener"]
-  const wanted = yield* waitUntilFound(
+  const wanted = yield* repeatUntilTrue(
     Effect.sync(() => ({ tables, version: versions.watchTables(tables).current() ?? "" })),
     (wanted) => Context.get(services, ReadRouter).chooseReplica(wanted) !== undefined,
   )
@@ -131,14 +131,14 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           assert.strictEqual((yield* requestOverWire(port, path, ultimate)).status, 200, path)
           return (yield* total) - before
         })
-        assert.isAbove(yield* waitUntilFound(sentReads, (sent) => sent > 0), 0, path)
+        assert.isAbove(yield* repeatUntilTrue(sentReads, (sent) => sent > 0), 0, path)
       }
       const estimated = Effect.gen(function* () {
         const before = yield* total
         assert.strictEqual((yield* requestOverWire(port, "/estimate?endpoint=/v1/news", ultimate)).status, 200)
         return (yield* total) - before
       })
-      yield* waitUntilFound(estimated, (sent) => sent === 2)
+      yield* repeatUntilTrue(estimated, (sent) => sent === 2)
       assert.isAbove(yield* reads(first), 5)
       assert.isAbove(yield* reads(second), 5)
       const before = yield* total
@@ -168,13 +168,13 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         assert.strictEqual(price((yield* requestOverWire(port, path, ultimate)).text), 1)
       }
       assert.strictEqual(yield* total, before, "a changed table is read from the primary")
-      assert.isAbove(yield* waitUntilFound(lag(standbys.first), (lag) => lag > 1.5), 1.5)
+      assert.isAbove(yield* repeatUntilTrue(lag(standbys.first), (lag) => lag > 1.5), 1.5)
       const unchanged = Effect.andThen(requestOverWire(port, "/v1/news", ultimate), total)
-      const late = yield* waitUntilFound(unchanged, (now) => now > before)
+      const late = yield* repeatUntilTrue(unchanged, (now) => now > before)
       assert.isAbove(late, before, "an unchanged table is read from a replica, whatever its lag")
       yield* Effect.all([standbys.first.resume, standbys.second.resume])
       yield* standbys.waitUntilCaughtUp
-      yield* waitUntilFound(Effect.andThen(requestOverWire(port, path, ultimate), total), (now) => now > late)
+      yield* repeatUntilTrue(Effect.andThen(requestOverWire(port, path, ultimate), total), (now) => now > late)
       yield* sql`delete from screener where ticker = 'PAUSE'`
     }).pipe(Effect.scoped))
 
@@ -185,7 +185,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* waitUntilCaughtUp
       yield* bothUsed
       yield* Effect.sleep("2 seconds")
-      yield* waitUntilFound(Effect.all([used(first), lag(first)]), ([used, lag]) => used === 1 && lag === 0)
+      yield* repeatUntilTrue(Effect.all([used(first), lag(first)]), ([used, lag]) => used === 1 && lag === 0)
     }).pipe(Effect.scoped))
 
   it.effect("return no data older than a second, in cached pages and exports, during random writes and replay pauses (D17)", () =>
@@ -237,7 +237,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const { first, second, waitUntilCaughtUp } = yield* StandbyPair
       const { ultimate } = yield* Service.TestKeys
       const { bothUsed, port, total } = yield* startReplicaReader({ CACHE_MEGABYTES: "0" })
-      const withoutReplicas = yield* ServiceInstances.startInstance({ CACHE_MEGABYTES: "0" })
+      const withoutReplicas = yield* ServiceInstances.startServiceInstance({ CACHE_MEGABYTES: "0" })
       const { path, set } = yield* addPricedRow("PAST")
       const targets = [path, `${path}&limit=all&format=ndjson`, "/v1/news?limit=3"]
       const ask = (port: number, target: string, moment: string) =>
@@ -262,7 +262,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       for (const [index, lag] of lags.entries()) {
         yield* lag
         yield* set(index + 1)
-        const moment = yield* Service.readClock
+        const moment = yield* Service.readDatabaseClock
         for (const target of targets) {
           const answer = yield* ask(port, target, moment)
           assert.strictEqual(answer.status, 200, answer.text)
@@ -277,7 +277,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* Effect.all([first.resume, second.resume])
       yield* waitUntilCaughtUp
       const before = yield* total
-      yield* waitUntilFound(Effect.andThen(askAgain(port), total), (now) =>
+      yield* repeatUntilTrue(Effect.andThen(askAgain(port), total), (now) =>
         now >= before + answers.length)
       yield* sql`delete from screener where ticker = 'PAST'`
     }).pipe(Effect.scoped))
@@ -292,10 +292,10 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* more()
       assert.isAbove(yield* total, 0)
       yield* first.stop("SIGKILL")
-      yield* waitUntilFound(used(first), (used) => used === 0)
+      yield* repeatUntilTrue(used(first), (used) => used === 0)
       yield* more()
       yield* first.start()
-      yield* waitUntilFound(used(first), (used) => used === 1)
+      yield* repeatUntilTrue(used(first), (used) => used === 1)
       yield* more()
       const { answers } = yield* stop
       assert.deepStrictEqual(Object.keys(answers).filter((name) => name.startsWith("5")), [])
@@ -309,11 +309,11 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const through = { name: `127.0.0.1:${between.port}/postgres` }
       const urls = `${first.url.replace(/:\d+\//, `:${between.port}/`)},${second.url}`
       const { port, used } = yield* startReplicaReader({ CACHE_MEGABYTES: "0", DATABASE_READ_URLS: urls })
-      yield* waitUntilFound(used(through), (used) => used === 1)
+      yield* repeatUntilTrue(used(through), (used) => used === 1)
       const { more, stop } = yield* SteadyClients.startSteadyClients({ port, key: ultimate, pause: 100 })
       yield* more()
       yield* between.stall
-      yield* waitUntilFound(used(through), (used) => used === 0)
+      yield* repeatUntilTrue(used(through), (used) => used === 0)
       yield* more(150)
       yield* Effect.sleep("4 seconds")
       const { answers, slowest } = yield* stop
@@ -348,7 +348,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
           "geheim",
         ]
       ) {
-        const refused = yield* Effect.flip(ServiceInstances.startInstance({ DATABASE_READ_URLS: urls }))
+        const refused = yield* Effect.flip(ServiceInstances.startServiceInstance({ DATABASE_READ_URLS: urls }))
         assert.isTrue(refused instanceof Config.ConfigError)
         const message = refused instanceof Config.ConfigError
           ? formatSettingProblems(yield* toSettingProblems(refused))
@@ -368,12 +368,12 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       yield* bothUsed
       const path = "/v1/intraday-runners?limit=all&format=ndjson"
       const before = yield* total
-      const taken = yield* waitUntilFound(
+      const taken = yield* repeatUntilTrue(
         Downloads.download(port, path, ultimate),
         ({ isComplete: isWhole }) => isWhole,
       )
-      yield* waitUntilFound(Effect.andThen(requestOverWire(port, path, ultimate), total), (now) => now > before)
-      const alone = yield* ServiceInstances.startInstance({})
+      yield* repeatUntilTrue(Effect.andThen(requestOverWire(port, path, ultimate), total), (now) => now > before)
+      const alone = yield* ServiceInstances.startServiceInstance({})
       assert.strictEqual((yield* Downloads.download(alone, path, ultimate)).text, taken.text)
     }).pipe(Effect.scoped))
 
@@ -417,12 +417,12 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       for (const { run, words } of ways) {
         yield* waitUntilCaughtUp
         const reading = yield* Effect.forkChild(Effect.timed(yield* run))
-        yield* waitUntilFound(both(words), (count) => count === 1)
+        yield* repeatUntilTrue(both(words), (count) => count === 1)
         yield* lockTable
         const [taken, rows] = yield* Fiber.join(reading)
         assert.strictEqual(rows, 3)
         assert.isBelow(Duration.toSeconds(taken), 30)
-        yield* waitUntilFound(both(words), (count) => count === 0)
+        yield* repeatUntilTrue(both(words), (count) => count === 0)
       }
     }).pipe(Effect.scoped))
 
@@ -441,7 +441,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         )
       yield* waitUntilCaughtUp
       assert.match(
-        yield* waitUntilFound(checkReplica(serving(first.url)), (finding) => finding.startsWith("ok")),
+        yield* repeatUntilTrue(checkReplica(serving(first.url)), (finding) => finding.startsWith("ok")),
         /^ok: it replays changes of the primary within/,
       )
       assert.match(yield* checkReplica(primary.url), /^warning: it is not a replica/)
@@ -454,7 +454,7 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       assert.match(yield* checkReplica(serving(second.url)), /^warning: it is [\d.]+ MiB of WAL behind after 1s/)
       yield* second.resume
       const { port, used } = yield* startReplicaReader({ DATABASE_READ_URLS: serving(first.url), CACHE_MEGABYTES: "0" })
-      yield* waitUntilFound(used(first), (used) => used === 1)
+      yield* repeatUntilTrue(used(first), (used) => used === 1)
       assert.isAbove(port, 0)
     }).pipe(Effect.scoped))
 
@@ -471,9 +471,9 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const slow = sql`select pg_sleep(25) as long from screener limit 1`
       for (const read of [services.read(slow), services.readValues(slow)]) {
         const slowRead = yield* Effect.forkChild(read)
-        yield* waitUntilFound(both, (count) => count === 1)
+        yield* repeatUntilTrue(both, (count) => count === 1)
         yield* Fiber.interrupt(slowRead)
-        yield* waitUntilFound(both, (count) => count === 0).pipe(Effect.timeout("10 seconds"))
+        yield* repeatUntilTrue(both, (count) => count === 0).pipe(Effect.timeout("10 seconds"))
       }
     }).pipe(Effect.scoped))
 
@@ -490,10 +490,10 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
       const { bothUsed, port } = yield* startReplicaReader({})
       yield* bothUsed
       const shown = Effect.map(requestOverWire(port, path, ultimate), ({ text }) => price(text))
-      yield* waitUntilFound(shown, (price) => price === 1)
+      yield* repeatUntilTrue(shown, (price) => price === 1)
       yield* second.stop("SIGINT")
       yield* set(2)
-      yield* waitUntilFound(shown, (price) => price === 2)
+      yield* repeatUntilTrue(shown, (price) => price === 2)
       for (let round = 0; round < 3; round++) assert.strictEqual(yield* shown, 2)
       const noted = sql<{ readonly changes: number }>`
         select sum(changes)::int as changes from dataset_versions where dataset = 'screener'
@@ -519,6 +519,6 @@ layer(database, { excludeTestServices: true, timeout: "180 seconds" })("Replicas
         else assert.strictEqual(valueAt(JSON.parse(text), "error", "code"), "database_pool_timeout")
         yield* Effect.sleep("50 millis")
       }
-      assert.strictEqual(yield* waitUntilFound(shown, (price) => !Number.isNaN(price)), 3)
+      assert.strictEqual(yield* repeatUntilTrue(shown, (price) => !Number.isNaN(price)), 3)
     }).pipe(Effect.scoped))
 })

@@ -1,7 +1,7 @@
 /** Replication lag is computed from the WAL positions that the primary reported in earlier polls. */
 import { assert, describe, it } from "@effect/vitest"
 import { Schema } from "effect"
-import { makeWalHistory } from "../../../src/db/replicas/Replica.ts"
+import { makeReplicationLagTracker } from "../../../src/db/replicas/Replica.ts"
 
 const upTo = (maximum: number) => Schema.Int.check(Schema.isBetween({ minimum: 0, maximum }))
 
@@ -13,7 +13,7 @@ describe("Replication lag", () => {
     "is the time since a poll first saw the primary beyond the replica's position (operations/replicas)",
     [polls, upTo(60)],
     ([steps, replica]) => {
-      const { lagOf, record } = makeWalHistory()
+      const { lagOf, record } = makeReplicationLagTracker()
       let [at, position] = [0, 20]
       const samples = steps.map(({ later, written }) => {
         at += later
@@ -29,13 +29,13 @@ describe("Replication lag", () => {
   )
 
   it("is zero while the primary is idle, however long ago its last write was (operations/replicas)", () => {
-    const { lagOf, record } = makeWalHistory()
+    const { lagOf, record } = makeReplicationLagTracker()
     for (let at = 0; at < 10_000; at += 250) record({ at, position: 7 })
     assert.strictEqual(lagOf(7, 10_000), 0)
   })
 
   it("is infinite if the replica is behind the oldest recorded position (operations/replicas)", () => {
-    const { lagOf, record } = makeWalHistory()
+    const { lagOf, record } = makeReplicationLagTracker()
     assert.strictEqual(lagOf(1, 0), Infinity)
     for (let at = 0; at < 5_000; at += 1) record({ at, position: at })
     assert.strictEqual(lagOf(100, 5_000), Infinity)
@@ -43,7 +43,7 @@ describe("Replication lag", () => {
   })
 
   it("is measured anew when a promoted primary is behind the old one (operations/replicas)", () => {
-    const { lagOf, record } = makeWalHistory()
+    const { lagOf, record } = makeReplicationLagTracker()
     record({ at: 0, position: 10 })
     record({ at: 1, position: 20 })
     record({ at: 2, position: 15 })

@@ -42,9 +42,9 @@ export const readFiling = (xml: string, form: string, issuerCik: string) =>
   })
 
 /** Returns the text of an element, which a regular expression finds, independently of the parser. */
-export const findText = (xml: string, element: string) =>
+export const findXmlText = (xml: string, element: string) =>
   new RegExp(`<${element}>([^<]*)</${element}>`).exec(xml)?.[1]?.trim() ?? ""
 
-export const findForm = (xml: string) => findText(xml, "documentType") || findText(xml, "submissionType")
+export const findForm = (xml: string) => findXmlText(xml, "documentType") || findXmlText(xml, "submissionType")
 
-export const findIssuerCik = (xml: string) => findText(xml, "issuerCik") || findText(xml, "issuerCIK")
+export const findIssuerCik = (xml: string) => findXmlText(xml, "issuerCik") || findXmlText(xml, "issuerCIK")

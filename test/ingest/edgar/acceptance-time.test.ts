@@ -12,7 +12,7 @@ import {
 } from "../../../src/ingest/edgar/AcceptanceTime.ts"
 import { submissionsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { decodeSubmissions } from "../../../src/ingest/edgar/Submissions.ts"
-import { inputs } from "../../support/Thoroughness.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, filingsOf, submissionsOf, submissionsText } from "./Recordings.ts"
 
 const findFiling = (cik: string, accession: string) => {
@@ -177,7 +177,7 @@ describe("Times in rows", () => {
         const isRepeated = newYorkDigits(millis + 3_600_000) === digits
         assert.strictEqual(isoOf(fromEastern), new Date(millis + (isRepeated ? 3_600_000 : 0)).toISOString())
       },
-      { arbitrary: { runs: inputs(1000) } },
+      { arbitrary: { runs: getInputCount(1000) } },
     )
   }
 

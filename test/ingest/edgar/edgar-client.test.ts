@@ -88,7 +88,7 @@ describe("The client for the SEC", () => {
   it.effect("retries five times after server errors and broken connections (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      const faults = [Stub.fileUnavailable, "reset" as const]
+      const faults = [Stub.unavailableFileAnswer, "reset" as const]
       stub.behaviour.intercept = () => faults[stub.requests.length % faults.length]
       const error = yield* advanceUntilDone(Effect.flip(requestPath(stub, "/submissions/CIK0000320193.json")))
       assert.strictEqual(error._tag, "EdgarUnavailable")
@@ -119,7 +119,7 @@ describe("The client for the SEC", () => {
   it.effect("succeeds if the SEC recovers in the meantime (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      stub.behaviour.intercept = () => stub.requests.length < 3 ? Stub.fileUnavailable : undefined
+      stub.behaviour.intercept = () => stub.requests.length < 3 ? Stub.unavailableFileAnswer : undefined
       const answer = yield* advanceUntilDone(requestPath(stub, "/submissions/CIK0001830056.json"))
       assert.strictEqual(answer._tag, "Found")
     }).pipe(Effect.provide(makeOpenAccess().access)))
@@ -130,11 +130,11 @@ describe("The client for the SEC", () => {
       Effect.gen(function* () {
         const stub = yield* Stub.startEdgarStub
         const { access, counts } = makeOpenAccess()
-        stub.behaviour.intercept = () => stub.requests.length === 1 ? Stub.makeRefusal(status) : undefined
+        stub.behaviour.intercept = () => stub.requests.length === 1 ? Stub.makeAccessRefusal(status) : undefined
         const answer = yield* Effect.provide(requestPath(stub, "/submissions/CIK0001830056.json"), access)
         assert.strictEqual(answer._tag, "Found")
         assert.deepStrictEqual(counts, { pauses: 1, requests: 2 })
-        stub.behaviour.intercept = () => Stub.makeRefusal(status)
+        stub.behaviour.intercept = () => Stub.makeAccessRefusal(status)
         const error = yield* Effect.flip(Effect.provide(requestPath(stub, "/submissions/CIK0001830056.json"), access))
         assert.strictEqual(error._tag, "EdgarBlocked")
         assert.deepStrictEqual(counts, { pauses: 3, requests: 4 })
@@ -153,7 +153,7 @@ describe("The client for the SEC", () => {
   it.effect("refuses a body of more than 64 MB while it reads it (decision 0104)", () =>
     Effect.gen(function* () {
       const stub = yield* Stub.startEdgarStub
-      stub.answers.set("/submissions/CIK0000000001.json", Stub.xmlAnswer("x".repeat(64_000_001)))
+      stub.answers.set("/submissions/CIK0000000001.json", Stub.makeXmlAnswer("x".repeat(64_000_001)))
       const error = yield* Effect.flip(requestPath(stub, "/submissions/CIK0000000001.json"))
       assert.match(error.message, /CIK0000000001\.json: is larger than 64 MB/)
     }).pipe(Effect.provide(makeOpenAccess().access)))
@@ -164,13 +164,13 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
 })("The rate limit of the SEC", (it) => {
   it.effect("gives two processes at most 10 slots in any second together (decision 0104)", () =>
     Effect.gen(function* () {
-      yield* Stub.recordSlots
+      yield* Stub.recordRequestSlots
       const takeSlots = Effect.flatMap(
         FairAccess,
         ({ acquire }) => Effect.all(Array.from({ length: 10 }, () => acquire), { concurrency: 4 }),
       ).pipe(Effect.provide(Layer.fresh(FairAccess.layer)))
       yield* Effect.all([takeSlots, takeSlots], { concurrency: 2 })
-      const { busiestSecond, count } = yield* Stub.readSlots
+      const { busiestSecond, count } = yield* Stub.countRequestSlots
       assert.isAtLeast(count, 20)
       assert.isAtMost(busiestSecond, 10)
     }))

@@ -5,18 +5,18 @@ import { Context, Effect, FileSystem, Layer, Redacted } from "effect"
 import { SqlClient } from "effect/sql"
 import { databaseClientLayer } from "../../../src/db/Database.ts"
 import { EdgarClient, EdgarUnavailable } from "../../../src/ingest/edgar/EdgarClient.ts"
-import { makeReport, runIngest } from "../../../src/ingest/edgar/EdgarIngest.ts"
-import { edgarBases } from "../../../src/ingest/edgar/EdgarUrls.ts"
+import { makeIngestReport, runIngest } from "../../../src/ingest/edgar/EdgarIngest.ts"
+import { edgarBaseUrls } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { ingestedDatasets } from "../../../src/ingest/edgar/IngestedDatasets.ts"
 import { subtractDays } from "../../../src/ingest/edgar/PendingFilings.ts"
 import { todayInNewYork } from "../../../src/rules/Dates.ts"
 import * as Stub from "../../support/EdgarStub.ts"
-import { runCommand } from "../../support/InProcessCommands.ts"
+import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import * as Service from "../../support/Service.ts"
 
 // @module-tag waiting
 
-const { companies } = Stub
+const { stubCompanies } = Stub
 
 class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/DatabaseUrl") {}
 
@@ -31,10 +31,10 @@ const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>
       )))),
   )
 
-/** Starts a stub of the SEC with several companies. `ingest` runs the command and returns the requested paths. */
+/** Starts a stub of the SEC with several stubCompanies. `ingest` runs the command and returns the requested paths. */
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
-  Stub.addMarket(stub)
+  Stub.addCompaniesAndFilings(stub)
   const environment = {
     DATABASE_URL: yield* DatabaseUrl,
     EDGAR_BASE_URL: stub.url,
@@ -42,7 +42,7 @@ const startMarket = Effect.gen(function* () {
   }
   const ingest = Effect.fnUntraced(function* (...args: ReadonlyArray<string>) {
     const before = stub.requests.length
-    const ended = yield* runCommand(["ingest", "edgar", ...args], environment)
+    const ended = yield* runCommandInProcess(["ingest", "edgar", ...args], environment)
     return { ...ended, paths: stub.requests.slice(before).map(({ path }) => path) }
   })
   return { stub, environment, ingest }
@@ -124,7 +124,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.sameMembers(paths, [
         Stub.tickerListPath,
         ...["siemensEnergy", "snowflake", "zivo"].map((name) =>
-          `/submissions/CIK${Object.entries(companies).find(([key]) => key === name)?.[1].cik}.json`
+          `/submissions/CIK${Object.entries(stubCompanies).find(([key]) => key === name)?.[1].cik}.json`
         ),
       ])
       assert.notMatch(out, /[1-9]\d* added/)
@@ -137,7 +137,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       const { paths } = assertSuccess(
         yield* ingest("--tickers", "SNOW", "--since", "2026-05-01", "--only", "ownership"),
       )
-      assert.include(paths, Stub.documentPath(companies.snowflake, "0001640147-26-000001", "form3.xml"))
+      assert.include(paths, Stub.getFilingDocumentPath(stubCompanies.snowflake, "0001640147-26-000001", "form3.xml"))
     })))
 
   it.effect("finds a filing that appears late, and requests nothing else (decision 0105)", () =>
@@ -154,11 +154,11 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         primaryDocument: "xslF345X05/form5.xml",
       }
       stub.answers.set(
-        `/submissions/CIK${companies.snowflake.cik}.json`,
-        Stub.makeSubmissions(companies.snowflake, [first, late, ...others]),
+        `/submissions/CIK${stubCompanies.snowflake.cik}.json`,
+        Stub.makeSubmissions(stubCompanies.snowflake, [first, late, ...others]),
       )
-      const path = Stub.documentPath(companies.snowflake, late.accession, "form5.xml")
-      stub.answers.set(path, Stub.xmlAnswer(Stub.readRecording("ownership/form5-snow.xml")))
+      const path = Stub.getFilingDocumentPath(stubCompanies.snowflake, late.accession, "form5.xml")
+      stub.answers.set(path, Stub.makeXmlAnswer(Stub.readRecording("ownership/form5-snow.xml")))
       const { out, paths } = assertSuccess(yield* ingest(...options))
       assert.deepStrictEqual(paths.filter((path) => path.startsWith("/Archives/")), [path])
       assert.match(out, /news: 1 row merged: 1 added/)
@@ -168,7 +168,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
   it.effect("requests a missing document again, until it is there (decision 0105)", () =>
     withDatabase(Effect.gen(function* () {
       const { ingest, stub } = yield* startMarket
-      const path = Stub.documentPath(companies.snowflake, "0001640147-26-000001", "form3.xml")
+      const path = Stub.getFilingDocumentPath(stubCompanies.snowflake, "0001640147-26-000001", "form3.xml")
       const answer = stub.answers.get(path)
       if (answer === undefined) return assert.fail()
       stub.answers.delete(path)
@@ -188,7 +188,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       const options = ["--all", "--since", "2026-06-01", "--only", "news"]
       assertSuccess(yield* ingest(...options))
       const newcomer = { cik: "0000000042", name: "New Inc.", tickers: ["NEW"] }
-      const list = Stub.makeTickerList([...Object.values(companies), newcomer], "Mon, 15 Jun 2026 10:00:00 GMT")
+      const list = Stub.makeTickerList([...Object.values(stubCompanies), newcomer], "Mon, 15 Jun 2026 10:00:00 GMT")
       stub.answers.set(Stub.tickerListPath, list)
       stub.answers.set("/submissions/CIK0000000042.json", Stub.makeSubmissions(newcomer, []))
       const day = subtractDays(yield* todayInNewYork, 3)
@@ -207,7 +207,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       })
       const second = assertSuccess(yield* ingest(...options))
       assert.sameMembers(second.paths.filter((path) => path.startsWith("/submissions/")), [
-        `/submissions/CIK${companies.snowflake.cik}.json`,
+        `/submissions/CIK${stubCompanies.snowflake.cik}.json`,
         "/submissions/CIK0000000042.json",
       ])
       // The index has not changed since, so no company is visited.
@@ -224,7 +224,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         name: `Company ${index + 1}`,
         tickers: [`T${String.fromCharCode(65 + index % 26)}${String.fromCharCode(65 + Math.floor(index / 26))}`],
       }))
-      const all = [...Object.values(companies), ...others]
+      const all = [...Object.values(stubCompanies), ...others]
       stub.answers.set(Stub.tickerListPath, Stub.makeTickerList(all, "Mon, 15 Jun 2026 10:00:00 GMT"))
       const options = ["--tickers", "SNOW", "--since", "2026-06-01", "--only", "news"]
       assertSuccess(yield* ingest(...options))
@@ -243,8 +243,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       const sql = yield* SqlClient.SqlClient
       const { ingest, stub } = yield* startMarket
       const today = yield* todayInNewYork
-      const before = Stub.makeTickerList([{ ...companies.snowflake, tickers: ["FLKE"] }, companies.zivo])
-      const now = Stub.makeTickerList([companies.snowflake, companies.zivo])
+      const before = Stub.makeTickerList([{ ...stubCompanies.snowflake, tickers: ["FLKE"] }, stubCompanies.zivo])
+      const now = Stub.makeTickerList([stubCompanies.snowflake, stubCompanies.zivo])
       for (let age = 12; age > 0; age -= 1) {
         yield* sql`
           insert into edgar_ticker_lists (day, row_count, entries)
@@ -277,7 +277,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       assert.deepStrictEqual(yield* readRuns, [])
       for (const file of yield* fs.readDirectory(folder)) {
         const table = file.replace(".ndjson", "")
-        const load = yield* runCommand(["load", table, `${folder}/${file}`, "--append", "--keep-omitted"], environment)
+        const load = yield* runCommandInProcess(
+          ["load", table, `${folder}/${file}`, "--append", "--keep-omitted"],
+          environment,
+        )
         assert.strictEqual(load.code, 0, load.err)
       }
       const loaded = yield* readTables
@@ -295,7 +298,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       const { ingest } = yield* startMarket
       const empty = yield* readTables
       const { out, paths } = assertSuccess(yield* ingest("--tickers", "SNOW", "--since", "2026-01-01", "--dry-run"))
-      assert.deepStrictEqual(paths, [Stub.tickerListPath, `/submissions/CIK${companies.snowflake.cik}.json`])
+      assert.deepStrictEqual(paths, [Stub.tickerListPath, `/submissions/CIK${stubCompanies.snowflake.cik}.json`])
       assert.match(out, /news: 3 rows would be loaded/)
       assert.match(out, /1 company, 4 documents to download, 0 set aside/)
       assert.match(out, /Nothing was loaded\./)
@@ -328,7 +331,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         assert.deepStrictEqual(paths, [])
       }
       const { DATABASE_URL, EDGAR_BASE_URL } = environment
-      const anonymous = yield* runCommand(["ingest", "edgar", "--all"], { DATABASE_URL, EDGAR_BASE_URL })
+      const anonymous = yield* runCommandInProcess(["ingest", "edgar", "--all"], { DATABASE_URL, EDGAR_BASE_URL })
       assert.strictEqual(anonymous.code, 2)
       assert.match(anonymous.err, /--user-agent "Acme Inc ops@acme\.example", or EDGAR_USER_AGENT/)
       const nothing = yield* ingest("--resume")
@@ -343,7 +346,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
       const list = stub.answers.get(Stub.tickerListPath)?.body ?? ""
       const urls: Array<string> = []
       const client = Layer.succeed(EdgarClient, {
-        bases: edgarBases,
+        bases: edgarBaseUrls,
         request: ({ url }) => {
           urls.push(url)
           return url.includes("company_tickers")
@@ -359,12 +362,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
         target: "load" as const,
         scheduled: false,
       }
-      const error = yield* Effect.flip(Effect.provide(runIngest(options, makeReport()), client))
+      const error = yield* Effect.flip(Effect.provide(runIngest(options, makeIngestReport()), client))
       assert.strictEqual(error._tag, "EdgarUnavailable")
       assert.strictEqual(urls.length, 4)
       const [run] = yield* readRuns
       assert.deepInclude(run, { status: "failed", error: error.message })
-      const { out } = yield* runCommand(["doctor"], environment)
+      const { out } = yield* runCommandInProcess(["doctor"], environment)
       assert.match(out, /! +ingest: never succeeded; the newest run failed: The SEC did not answer https:/)
       assert.match(out, /tickerline ingest edgar --resume/)
     })))
@@ -373,7 +376,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("The ingest", (it) => {
     withDatabase(Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      const check = Effect.map(runCommand(["doctor"], environment), ({ out }) => /(ok|!) +ingest: .*/.exec(out)?.[0])
+      const check = Effect.map(
+        runCommandInProcess(["doctor"], environment),
+        ({ out }) => /(ok|!) +ingest: .*/.exec(out)?.[0],
+      )
       assert.strictEqual(yield* check, "ok ingest: the SEC's documents were never ingested")
       yield* sql`
         insert into edgar_runs (scheduled, datasets, since, started_at, finished_at, status)

@@ -4,18 +4,18 @@ import { assert, layer } from "@effect/vitest"
 import { Effect, Redacted, Schedule } from "effect"
 import { SqlClient } from "effect/sql"
 import * as Stub from "../../support/EdgarStub.ts"
-import { runCommand } from "../../support/InProcessCommands.ts"
+import { runCommandInProcess } from "../../support/InProcessCommands.ts"
 import { withDatabase } from "../../support/MigrationDatabases.ts"
 import { endProcess, runCommandProcess, startCommandProcess, waitForOutput } from "../../support/Processes.ts"
 import * as Service from "../../support/Service.ts"
 
 // @module-tag slow
 
-const { companies } = Stub
+const { stubCompanies } = Stub
 
 const startMarket = Effect.gen(function* () {
   const stub = yield* Stub.startEdgarStub
-  Stub.addMarket(stub)
+  Stub.addCompaniesAndFilings(stub)
   const url = yield* Service.copyMigratedDatabase
   const environment = {
     DATABASE_URL: Redacted.value(url),
@@ -37,13 +37,13 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
   it.effect("send at most 10 requests in any second together (decision 0104)", () =>
     Effect.gen(function* () {
       const { environment, stub, url } = yield* startMarket
-      yield* withDatabase(url, Stub.recordSlots)
+      yield* withDatabase(url, Stub.recordRequestSlots)
       const args = ingest("--tickers", "AAPL,SNOW", "--since", "2026-02-01", "--only", "ownership")
       const ended = yield* Effect.all([runCommandProcess(args, environment), runCommandProcess(args, environment)], {
         concurrency: 2,
       })
       assert.deepStrictEqual(ended.map(({ code }) => code), [0, 0], ended.map(({ err }) => err).join("\n"))
-      const { busiestSecond, count } = yield* withDatabase(url, Stub.readSlots)
+      const { busiestSecond, count } = yield* withDatabase(url, Stub.countRequestSlots)
       assert.isAbove(stub.requests.length, 30)
       assert.isAtLeast(count, stub.requests.length, "every request has a slot")
       assert.isAtMost(busiestSecond, 10)
@@ -53,7 +53,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
     Effect.gen(function* () {
       const { environment, stub, url } = yield* startMarket
       const only = ingest("--tickers", "SNOW", "--since", "2026-01-01", "--only", "news")
-      stub.behaviour.intercept = ({ path }) => path.startsWith("/submissions/") ? Stub.makeRefusal(403) : undefined
+      stub.behaviour.intercept = ({ path }) =>
+        path.startsWith("/submissions/") ? Stub.makeAccessRefusal(403) : undefined
       const first = yield* startCommandProcess(only, environment)
       yield* waitForOutput(first, /The SEC has refused requests from this address.* another 10m/)
       stub.behaviour.intercept = () => undefined
@@ -72,7 +73,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
   it.effect("continue with the missing companies if --resume follows Ctrl-C or a kill (decision 0105)", () =>
     Effect.gen(function* () {
       const { environment, stub, url } = yield* startMarket
-      const isLast = (path: string) => path.startsWith(`/submissions/CIK${companies.snowflake.cik}`)
+      const isLast = (path: string) => path.startsWith(`/submissions/CIK${stubCompanies.snowflake.cik}`)
       stub.behaviour.intercept = ({ path }) => isLast(path) ? "hang" : undefined
       const isHanging = () => stub.requests.some(({ path }) => isLast(path))
       const readState = withDatabase(
@@ -94,7 +95,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
       yield* waitUntil("the last company is requested", isHanging)
       const { code, err } = yield* endProcess(interrupted, "SIGINT")
       assert.strictEqual(code, 130)
-      assert.include(err, "Interrupted. Loaded: 1 of 2 companies. To continue, repeat the command with --resume.")
+      assert.include(err, "Interrupted. Loaded: 1 of 2 stubCompanies. To continue, repeat the command with --resume.")
       const [afterInterrupt] = yield* readState
       assert.deepInclude(afterInterrupt, { status: "interrupted", snowflake: 0 })
       assert.isAbove(afterInterrupt?.imunon ?? 0, 1_000)
@@ -106,10 +107,10 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
       assert.deepInclude((yield* readState)[0], { status: "running", snowflake: 0 })
 
       stub.behaviour.intercept = () => undefined
-      const resumed = yield* runCommand(ingest("--resume"), environment)
+      const resumed = yield* runCommandInProcess(ingest("--resume"), environment)
       assert.strictEqual(resumed.code, 0, resumed.err)
       assert.match(resumed.out, /news: 3 rows merged: 3 added[\s\S]*1 company,/)
-      assert.notInclude(stub.requests.map(({ path }) => path).join(), companies.imunon.cik)
+      assert.notInclude(stub.requests.map(({ path }) => path).join(), stubCompanies.imunon.cik)
       const state = yield* readState
       assert.strictEqual(state.length, 1)
       assert.deepInclude(state[0], { status: "succeeded", snowflake: 3 })

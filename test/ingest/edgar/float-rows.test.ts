@@ -6,7 +6,7 @@ import { decodeCompanyFacts } from "../../../src/ingest/edgar/CompanyFacts.ts"
 import { companyFactsUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
 import { makeFloatRows } from "../../../src/ingest/edgar/FloatRows.ts"
 import type { Submissions } from "../../../src/ingest/edgar/Submissions.ts"
-import { inputs } from "../../support/Thoroughness.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, companiesWithFacts, factsOf, factsText, submissionsOf } from "./Recordings.ts"
 
 /** Apple's submissions are used for all companies with recorded facts. Those of the others were not recorded. */
@@ -255,6 +255,6 @@ describe("The order of facts", () => {
         rows.historical_float_pro.toSorted(byKey),
         expected.historical_float_pro.toSorted(byKey),
       )
-    }, { arbitrary: { runs: inputs(50) } })
+    }, { arbitrary: { runs: getInputCount(50) } })
   }
 })

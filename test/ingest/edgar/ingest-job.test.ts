@@ -103,7 +103,7 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
         ([row]) => row?.count,
       )
       const stub = yield* Stub.startEdgarStub
-      Stub.addMarket(stub)
+      Stub.addCompaniesAndFilings(stub)
       const { clock, setTime } = yield* makeShiftedClock
       yield* Effect.gen(function* () {
         yield* setTime("2026-06-15T02:13:00Z")
@@ -112,7 +112,8 @@ layer(Layer.mergeAll(Service.migratedDatabaseLayer, Logger.layer([])).pipe(Layer
         assert.strictEqual(yield* readMetric("tickerline_ingest_last_success_timestamp_seconds"), 0)
 
         yield* setTime("2026-06-15T02:15:00Z")
-        stub.behaviour.intercept = ({ path }) => path.startsWith("/submissions/") ? Stub.makeRefusal(403) : undefined
+        stub.behaviour.intercept = ({ path }) =>
+          path.startsWith("/submissions/") ? Stub.makeAccessRefusal(403) : undefined
         const pause = sql`update edgar_access set paused_until = 'epoch' where paused_until > now()`
         const failed = yield* Effect.raceFirst(run, Effect.forever(Effect.delay(pause, "20 millis")))
         assert.strictEqual(failed.exit._tag, "Failure")

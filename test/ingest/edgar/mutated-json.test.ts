@@ -19,7 +19,7 @@ import { decodeSubmissions, decodeSubmissionsPage } from "../../../src/ingest/ed
 import { decodeTickerList, findTickerChanges, groupIssuers } from "../../../src/ingest/edgar/TickerList.ts"
 import { findDataset } from "../../../src/load/Datasets.ts"
 import type { RowCells } from "../../../src/load/FileReader.ts"
-import { inputs } from "../../support/Thoroughness.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
 import { ciks, factsText, imunonPage, issuerOf, readRecording, submissionsOf, submissionsText } from "./Recordings.ts"
 
 type RowsByTable = { readonly [table: string]: ReadonlyArray<RowCells> }
@@ -187,7 +187,7 @@ describe("A damaged document", () => {
       ([place, change]) => {
         check(document, mutate(document.text, place, change))
       },
-      { arbitrary: { runs: inputs(150) } },
+      { arbitrary: { runs: getInputCount(150) } },
     )
 
     it.prop(`is rejected if it is truncated: ${document.name}`, [number], ([length]) => {
@@ -195,7 +195,7 @@ describe("A damaged document", () => {
       const result = document.decode(text.slice(0, length % text.length))
       assert.isTrue(Result.isFailure(result))
       check(document, text.slice(0, length % text.length))
-    }, { arbitrary: { runs: inputs(100) } })
+    }, { arbitrary: { runs: getInputCount(100) } })
 
     it(`is rejected if it is a page of HTML with status 200: ${document.name}`, () => {
       const page = "<!DOCTYPE html>\n<html><title>SEC.gov | Request Rate Threshold Exceeded</title></html>"
@@ -231,6 +231,6 @@ describe("A damaged document", () => {
       )
       assert.deepStrictEqual(malformed, [])
     },
-    { arbitrary: { runs: inputs(1000) } },
+    { arbitrary: { runs: getInputCount(1000) } },
   )
 })

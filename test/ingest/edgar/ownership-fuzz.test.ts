@@ -4,7 +4,7 @@ import { Arbitrary, Result, Schema } from "effect"
 import { parseXml, xmlLimits } from "../../../src/ingest/edgar/XmlDocument.ts"
 import { loadableDatasets } from "../../../src/load/Datasets.ts"
 import { makeRowValidator } from "../../../src/load/RowValidation.ts"
-import { inputs } from "../../support/Thoroughness.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
 import { findForm, findIssuerCik, ownershipRecordings, readFiling } from "./OwnershipRecordings.ts"
 
 /** An address that no recording contains. */
@@ -159,12 +159,12 @@ describe("Mutated filings of owners", () => {
       )
       assertRowsOrRejection(mutated.toString("utf8"), document.form, document.issuerCik)
     },
-    { arbitrary: { runs: inputs(5000) } },
+    { arbitrary: { runs: getInputCount(5000) } },
   )
 
   it("were often rejected, and often had rows", () => {
-    assert.isAbove(seen.rejections, inputs(5000) / 4)
-    assert.isAbove(seen.rows, inputs(5000) / 50)
+    assert.isAbove(seen.rejections, getInputCount(5000) / 4)
+    assert.isAbove(seen.rows, getInputCount(5000) / 50)
   })
 })
 

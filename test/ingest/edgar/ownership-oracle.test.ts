@@ -5,7 +5,7 @@ import {
   documentUrl,
   findForm,
   findIssuerCik,
-  findText,
+  findXmlText,
   malformedRecording,
   ownershipRecordings,
   readFiling,
@@ -21,7 +21,7 @@ const decodeEntities = (text: string) =>
 const textOrNull = (text: string) => text === "" ? null : decodeEntities(text)
 
 /** Returns the content of `<value>` inside an element. */
-const findValue = (xml: string, element: string) => findText(findAll(xml, element)[0] ?? "", "value")
+const findValue = (xml: string, element: string) => findXmlText(findAll(xml, element)[0] ?? "", "value")
 
 /** The kinds of all securities in the recordings, as a person reads their titles. */
 const kinds: { readonly [title: string]: string } = {
@@ -62,7 +62,7 @@ const findLines = (xml: string, ...elements: ReadonlyArray<string>) =>
 const readAmounts = (xml: string) => {
   const ofKind = (kind: string, ...elements: ReadonlyArray<string>) =>
     findLines(xml, ...elements).filter((line) => kindOf(findValue(line, "securityTitle")).includes(kind))
-  if (findText(xml, "noSecuritiesOwned") === "1") return ["0", "0", "0", "0", "0"]
+  if (findXmlText(xml, "noSecuritiesOwned") === "1") return ["0", "0", "0", "0", "0"]
   const [options, convertibles] = ["option", "convertible"].map((kind) =>
     // A holding states the underlying shares. In all recorded transactions, one option gives one share.
     sumLast(ofKind(kind, "derivativeTransaction"), "sharesOwnedFollowingTransaction") ??
@@ -72,12 +72,12 @@ const readAmounts = (xml: string) => {
   return [sumLast(common, "sharesOwnedFollowingTransaction"), null, options ?? null, null, convertibles ?? null]
 }
 
-const isChecked = (xml: string, flag: string) => ["1", "true"].includes(findText(xml, flag))
+const isChecked = (xml: string, flag: string) => ["1", "true"].includes(findXmlText(xml, flag))
 
 const readFormRows = (xml: string) => {
   const amounts = readAmounts(xml)
-  const period = findText(xml, "periodOfReport")
-  const dates = findAll(xml, "transactionDate").map((date) => findText(date, "value"))
+  const period = findXmlText(xml, "periodOfReport")
+  const dates = findAll(xml, "transactionDate").map((date) => findXmlText(date, "value"))
   const isAnnual = findForm(xml) === "5"
   return findAll(xml, "reportingOwner").map((owner, index) => {
     const [common, preferred, options, warrants, convertibles] = index === 0 ? amounts : [null, null, null, null, null]
@@ -88,8 +88,8 @@ const readFormRows = (xml: string) => {
       form_type: findForm(xml),
       accession_number: "0000000000-26-000001",
       document_url: documentUrl,
-      owner_name: textOrNull(findText(owner, "rptOwnerName")),
-      owner_cik: findText(owner, "rptOwnerCik"),
+      owner_name: textOrNull(findXmlText(owner, "rptOwnerName")),
+      owner_cik: findXmlText(owner, "rptOwnerCik"),
       owner_type: isChecked(owner, "isOfficer")
         ? "executive"
         : isChecked(owner, "isDirector")
@@ -97,7 +97,7 @@ const readFormRows = (xml: string) => {
         : isChecked(owner, "isTenPercentOwner")
         ? "ten_percent_owner"
         : null,
-      title: textOrNull(findText(owner, "officerTitle")),
+      title: textOrNull(findXmlText(owner, "officerTitle")),
       common_shares_amount: common,
       preferred_shares_amount: preferred,
       options_amount: options,
@@ -116,11 +116,11 @@ const readFormRows = (xml: string) => {
 const readScheduleRows = (xml: string) => {
   const is13d = findForm(xml).startsWith("SCHEDULE 13D")
   const element = is13d ? "reportingPersonInfo" : "coverPageHeaderReportingPersonDetails"
-  const event = findText(xml, is13d ? "dateOfEvent" : "eventDateRequiresFilingThisStatement")
-  assert.strictEqual(kindOf(decodeEntities(findText(xml, "securitiesClassTitle"))), "common")
+  const event = findXmlText(xml, is13d ? "dateOfEvent" : "eventDateRequiresFilingThisStatement")
+  assert.strictEqual(kindOf(decodeEntities(findXmlText(xml, "securitiesClassTitle"))), "common")
   return findAll(xml, element).map((person, index) => {
-    const whole = (name: string) => String(Math.floor(Number(findText(person, name))))
-    const percent = Number(findText(person, is13d ? "percentOfClass" : "classPercent"))
+    const whole = (name: string) => String(Math.floor(Number(findXmlText(person, name))))
+    const percent = Number(findXmlText(person, is13d ? "percentOfClass" : "classPercent"))
     return {
       ticker: "ACME",
       reported_date: null,
@@ -128,8 +128,8 @@ const readScheduleRows = (xml: string) => {
       form_type: findForm(xml),
       accession_number: "0000000000-26-000001",
       document_url: documentUrl,
-      owner_name: textOrNull(findText(person, "reportingPersonName")),
-      owner_cik: textOrNull(findText(person, "reportingPersonCIK")),
+      owner_name: textOrNull(findXmlText(person, "reportingPersonName")),
+      owner_cik: textOrNull(findXmlText(person, "reportingPersonCIK")),
       owner_type: percent > 10 ? "ten_percent_owner" : percent > 5 ? "five_percent_owner" : null,
       title: null,
       common_shares_amount: whole(

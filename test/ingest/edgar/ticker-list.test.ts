@@ -10,7 +10,7 @@ import {
   type TickerListCopy,
 } from "../../../src/ingest/edgar/TickerList.ts"
 import { tickerListUrl } from "../../../src/ingest/edgar/EdgarUrls.ts"
-import { inputs } from "../../support/Thoroughness.ts"
+import { getInputCount } from "../../support/Thoroughness.ts"
 import { readRecording, tickerListCopies } from "./Recordings.ts"
 
 const cik = "0000000001"
@@ -242,7 +242,7 @@ describe("Random copies", () => {
       return { day: dayOf(day), rows: Array.from(new Set(tickers), makeRow) }
     })
     assert.sameDeepMembers(findPairs(copies), findByDefinition(copies))
-  }, { arbitrary: { runs: inputs(3000) } })
+  }, { arbitrary: { runs: getInputCount(3000) } })
 
   it("are not all without a change, so that the comparison means something", () => {
     const copies = makeCopies([0, "FB"], [2, "META"], [6, "META TWO"], [9, "META"])
