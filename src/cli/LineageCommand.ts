@@ -34,7 +34,7 @@ const formatConflict = ({ candidates, event_count, events }: LineageConflict) =>
 
 const printText = (lines: ReadonlyArray<string>) => Console.log(escapeLines(lines.join("\n")))
 
-/** The reader of lineages retries for the service; a command only reports that the database did not answer. */
+/** The database could not be read. Contains the message of the API's error, which asks to retry. */
 class LineageUnreadable
   extends Schema.TaggedError<LineageUnreadable>()("LineageUnreadable", { message: Schema.String }) {}
 
