@@ -161,7 +161,7 @@ const mayImport: { readonly [folder: string]: ReadonlyArray<string> } = {
     "accounts",
     "catalogue",
     "changelog",
-    "history/Corrections.ts",
+    "history/CorrectionCounts.ts",
     "http",
     "rules",
     "v1/corrections/Api.ts",

@@ -1,6 +1,6 @@
 /**
  * Declares the middleware for tiers (D3), balances (D13), rate limits (D18) and prices (D27).
- * `AuthorizationMiddleware.ts` implements it.
+ * `AuthorizationLayer.ts` implements it.
  */
 import { HttpApiMiddleware } from "effect/http-api"
 import { DatabasePoolTimeout } from "../rules/Errors.ts"
@@ -10,12 +10,12 @@ import { EndpointNotAllowed, InsufficientCredits, InsufficientTier, RateLimitExc
 /** For endpoints that require a key: records the request, applies the rate limit, and checks tier and allowed paths. */
 export class AuthorizationMiddleware
   extends HttpApiMiddleware.Service<AuthorizationMiddleware, { requires: CurrentAccount }>()(
-    "tickerline/account/Admission",
+    "tickerline/accounts/AuthorizationMiddleware",
     { error: [RateLimitExceeded, InsufficientTier, EndpointNotAllowed, DatabasePoolTimeout] },
   ) {}
 
 /** For priced endpoints: checks the balance and sets the price. Endpoints without this middleware are free (D27). */
 export class BillingMiddleware extends HttpApiMiddleware.Service<BillingMiddleware, { requires: CurrentAccount }>()(
-  "tickerline/account/Charged",
+  "tickerline/accounts/BillingMiddleware",
   { error: InsufficientCredits },
 ) {}

@@ -17,7 +17,7 @@ export class AsOfReader extends Context.Service<AsOfReader, {
     tables: ReadonlyArray<string>,
     effect: Effect.Effect<A, E, R>,
   ) => Effect.Effect<A, E | AsOfTooEarly | ValidationError | DataRefreshing | DatabasePoolTimeout, R>
-}>()("tickerline/history/AsOf") {
+}>()("tickerline/history/AsOfReader") {
   static readonly layer = Layer.effect(
     AsOfReader,
     Effect.gen(function* () {

@@ -63,7 +63,7 @@ const firstPageChanges = 100
 const targetPageBytes = 524_288
 
 /** Limits of streams, which tests lower. */
-export const ChangeStreamLimits = Context.Reference("tickerline/history/StreamLimits", {
+export const ChangeStreamLimits = Context.Reference("tickerline/history/ChangeStreamLimits", {
   defaultValue: () => ({
     /** Silence after which a stream sends a heartbeat, ms. */
     heartbeatMillis: 15_000,
@@ -72,8 +72,8 @@ export const ChangeStreamLimits = Context.Reference("tickerline/history/StreamLi
     /** How long a client may take to receive the end of its stream before its connection is closed, ms. */
     closingMillis: 5_000,
     /** Usage is recorded after this time or size, whichever comes first. */
-    instalmentMillis: 60_000,
-    instalmentBytes: 1_000_000,
+    usageIntervalMillis: 60_000,
+    usageIntervalBytes: 1_000_000,
   }),
 })
 
@@ -248,7 +248,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         const { bytes, records: sentRecords } = stream.sent
         stream.sent = { bytes: bytes + text.length, records: sentRecords + records }
         stream.sentAt = now()
-        if (stream.sent.bytes - stream.recorded.bytes >= limits.instalmentBytes) recordUsage(stream)
+        if (stream.sent.bytes - stream.recorded.bytes >= limits.usageIntervalBytes) recordUsage(stream)
         return text
       }
 
@@ -434,7 +434,7 @@ export class ChangeStream extends Context.Service<ChangeStream, {
         hasStreams.await,
         Effect.sync(() => {
           for (const stream of streams) {
-            if (clock.currentTimeMillisUnsafe() - stream.recordedAt >= limits.instalmentMillis) recordUsage(stream)
+            if (clock.currentTimeMillisUnsafe() - stream.recordedAt >= limits.usageIntervalMillis) recordUsage(stream)
             if (stream.ending !== undefined && now() - stream.ending.at >= limits.closingMillis) {
               stream.options.disconnect()
             }

@@ -69,7 +69,7 @@ const Running = Schema.Struct({ ids: Schema.Array(Schema.String), month: Schema.
 export class MomentResolver extends Context.Service<MomentResolver, {
   /** Waits until all transactions up to the moment are visible. Fails if the moment is too early or in the future. */
   readonly resolve: (moment: string) => Effect.Effect<ResolvedMoment, MomentError>
-}>()("tickerline/history/Moments") {
+}>()("tickerline/history/MomentResolver") {
   static readonly layer = Layer.effect(
     MomentResolver,
     Effect.gen(function* () {

@@ -21,11 +21,11 @@ export interface StreamedAmount {
   readonly records: number
 }
 
-/** A stream without an end. Its usage is recorded in instalments, so that a crash loses little of it. */
+/** A stream without an end. Its usage is recorded in installments, so that a crash loses little of it. */
 export interface EndlessStream {
   /** Records the amount that was sent between `from` and `to`. `startedAt` is the time of `from` (Unix ms). */
   recordUsage: (
-    instalment: { readonly startedAt: number; readonly from: StreamedAmount; readonly to: StreamedAmount },
+    installment: { readonly startedAt: number; readonly from: StreamedAmount; readonly to: StreamedAmount },
   ) => void
 }
 

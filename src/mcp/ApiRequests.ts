@@ -19,7 +19,7 @@ export interface ApiResponse {
 export class InternalApiClient extends Context.Service<InternalApiClient, {
   /** Sends a GET request with the caller's key. Fails unless the response is 200. */
   readonly send: (path: string, parameters: URLSearchParams) => Effect.Effect<ApiResponse, McpToolError, McpCaller>
-}>()("tickerline/mcp/ApiRequests") {
+}>()("tickerline/mcp/InternalApiClient") {
   static readonly layer = Layer.effect(
     InternalApiClient,
     Effect.gen(function* () {

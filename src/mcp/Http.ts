@@ -3,7 +3,7 @@ import { ByteSize, Effect, Layer, Predicate, Result, Schema } from "effect"
 import { McpProtocol, McpServer } from "effect/ai"
 import { HttpIncomingMessage, HttpRouter, HttpServerRequest, HttpServerResponse } from "effect/http"
 import packageJson from "../../package.json" with { type: "json" }
-import { Authenticator } from "../accounts/keys/AuthenticationMiddleware.ts"
+import { Authenticator } from "../accounts/keys/AuthenticationLayer.ts"
 import { BaseUrl } from "../http/BaseUrl.ts"
 import { CorsOriginsConfig } from "../http/Cors.ts"
 import { respondWithError } from "../http/ErrorResponses.ts"

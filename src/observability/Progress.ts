@@ -23,6 +23,6 @@ export const makeInitialProgress = (): ProgressState => ({
 })
 
 /** The progress of the current operation. If nothing displays it, updates go to a default value that nobody reads. */
-export const OperationProgress = Context.Reference<ProgressState>("tickerline/observability/Progress", {
+export const OperationProgress = Context.Reference<ProgressState>("tickerline/observability/OperationProgress", {
   defaultValue: makeInitialProgress,
 })

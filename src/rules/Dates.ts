@@ -19,7 +19,7 @@ export const getEndOfNewYorkDay = (date: string) => {
  * The time as of which a request reads the data (`as_of`), in UTC with microseconds, such as
  * `2026-03-01T15:00:00.123456Z`. Undefined for the present.
  */
-export const AsOfTime = Context.Reference<string | undefined>("tickerline/rules/PastMoment", {
+export const AsOfTime = Context.Reference<string | undefined>("tickerline/rules/AsOfTime", {
   defaultValue: () => undefined,
 })
 

@@ -100,7 +100,7 @@ export const makeDeprecationCheck = ({ annotations, path }: Pick<HttpApiEndpoint
 
 /** The outermost API middleware, so that even a 401 or 422 of a deprecated endpoint has the deprecation headers. */
 export class DeprecationMiddleware extends HttpApiMiddleware.Service<DeprecationMiddleware>()(
-  "tickerline/rules/LifecycleMiddleware",
+  "tickerline/rules/DeprecationMiddleware",
   { error: EndpointRemoved },
 ) {
   static readonly layer = Layer.succeed(

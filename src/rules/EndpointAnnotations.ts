@@ -22,13 +22,17 @@ export interface EndpointAccess {
 }
 
 /** Whether a free endpoint sends an `ETag` and answers with 304 (D17, caching). Priced endpoints do, except streams. */
-export const FreeEndpointHasEtag = Context.Reference<boolean>("tickerline/rules/HasEtag", { defaultValue: () => false })
+export const FreeEndpointHasEtag = Context.Reference<boolean>("tickerline/rules/FreeEndpointHasEtag", {
+  defaultValue: () => false,
+})
 
 /** Whether the endpoint responds with an endless stream, so that its size, cost and `ETag` are unknown. */
-export const IsEndlessStream = Context.Reference<boolean>("tickerline/rules/IsEndless", { defaultValue: () => false })
+export const IsEndlessStream = Context.Reference<boolean>("tickerline/rules/IsEndlessStream", {
+  defaultValue: () => false,
+})
 
 /** The tables that the endpoint reads. They determine when its cached results expire, and appear in `/v1/datasets`. */
-export const EndpointTables = Context.Reference<ReadonlyArray<string>>("tickerline/rules/ReadsTables", {
+export const EndpointTables = Context.Reference<ReadonlyArray<string>>("tickerline/rules/EndpointTables", {
   defaultValue: () => [],
 })
 
@@ -36,9 +40,12 @@ export const EndpointTables = Context.Reference<ReadonlyArray<string>>("tickerli
  * Columns with free text that third parties wrote, such as publishers and companies. A language model that reads them
  * must not take them for instructions.
  */
-export const ThirdPartyTextColumns = Context.Reference<ReadonlyArray<string>>("tickerline/rules/ThirdPartyText", {
-  defaultValue: () => [],
-})
+export const ThirdPartyTextColumns = Context.Reference<ReadonlyArray<string>>(
+  "tickerline/rules/ThirdPartyTextColumns",
+  {
+    defaultValue: () => [],
+  },
+)
 
 /** The parts of an endpoint that this module reads. */
 export interface AnnotatedEndpoint {

@@ -6,7 +6,7 @@ import { Context, Effect, FileSystem, Function, Layer, Option, Path } from "effe
 import { HttpRouter, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import { cacheCompressedForms } from "../http/Compression.ts"
 import { makeStaticBodyResponder } from "../http/ConditionalRequests.ts"
-import { CorrectionCountReader } from "../history/Corrections.ts"
+import { CorrectionCountReader } from "../history/CorrectionCounts.ts"
 import { BaseUrl, getBasePath } from "../http/BaseUrl.ts"
 import { respondNotFound } from "../http/UnroutedResponses.ts"
 import { findNearestName } from "../rules/Suggestions.ts"
@@ -18,7 +18,7 @@ import { renderHtmlPage } from "./Layout.ts"
 import { getAssetPath, getPagePath, type SitePage } from "./Page.ts"
 import { makeReferencePages } from "./ReferencePages.ts"
 import { makeSearchEntries } from "./SearchIndex.ts"
-import { interactivePages } from "./ToolPages.ts"
+import { interactivePages } from "./InteractivePages.ts"
 
 interface SiteFile {
   readonly path: `/${string}`
@@ -191,7 +191,7 @@ const redirectToStart = (baseUrl: string) =>
   })
 
 /** Every path of the site that can be requested with GET. */
-export class SitePaths extends Context.Service<SitePaths, ReadonlySet<string>>()("tickerline/site/SiteAddresses") {}
+export class SitePaths extends Context.Service<SitePaths, ReadonlySet<string>>()("tickerline/site/SitePaths") {}
 
 export const layer = Layer.effect(
   SitePaths,

@@ -23,7 +23,7 @@ import {
   renderSentences,
   resolveSchemaReference,
 } from "./SchemaDescriptions.ts"
-import { apiKeyForm } from "./ToolPages.ts"
+import { apiKeyForm } from "./InteractivePages.ts"
 
 const section = (id: string, title: string, body: string) =>
   body === "" ? "" : `<h2 id="${id}">${title}</h2>\n${body}\n`

@@ -43,7 +43,7 @@ const settings = {
 }
 
 /** A connection outside the service's pool, as another program would have. */
-class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/Other") {}
+class Other extends Context.Service<Other, PgConnection.PgConnection>()("test/catalogue/Other") {}
 
 const database = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase

@@ -58,7 +58,7 @@ const assertOneLineError = (ended: EndedProcess, ...messages: ReadonlyArray<RegE
 }
 
 /** The URL of a migrated database. */
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/commands/DatabaseUrl") {
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/cli/DatabaseUrl") {
   static readonly layer = Layer.effect(
     DatabaseUrl,
     Effect.map(Service.copyMigratedDatabase, (url) => Redacted.value(url)),
@@ -230,7 +230,7 @@ const wrongValues: ReadonlyArray<readonly [string, string, RegExp]> = [
 ]
 
 /** The results of starting the service with each wrong value, three at a time. */
-class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProcess>>()("test/commands/WrongStarts") {
+class WrongStarts extends Context.Service<WrongStarts, ReadonlyArray<EndedProcess>>()("test/cli/WrongStarts") {
   static readonly layer = Layer.effect(
     WrongStarts,
     Effect.gen(function* () {
@@ -1069,7 +1069,7 @@ const serversOf = Effect.fnUntraced(function* (home: string) {
 })
 
 /** A new home folder whose server is stopped even if a test fails. */
-class Home extends Context.Service<Home, { readonly home: string; readonly port: number }>()("test/commands/Home") {
+class Home extends Context.Service<Home, { readonly home: string; readonly port: number }>()("test/cli/Home") {
   static readonly layer = Layer.effect(
     Home,
     Effect.gen(function* () {

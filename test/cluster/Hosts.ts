@@ -196,6 +196,6 @@ const make = ({ folder, isolated }: HostSettings) =>
   })
 
 export class ClusterHosts
-  extends Context.Service<ClusterHosts, Effect.Success<ReturnType<typeof make>>>()("test/cluster/World") {
+  extends Context.Service<ClusterHosts, Effect.Success<ReturnType<typeof make>>>()("test/cluster/ClusterHosts") {
   static readonly layer = (settings: HostSettings) => Layer.effect(ClusterHosts, make(settings))
 }

@@ -16,7 +16,8 @@ import { isPoolerRequested, makePoolableClientLayer } from "../support/PoolerMod
 const { requestJson, valueAt, insertRows } = Service
 
 /** A connection outside the service's pool. */
-class OtherConnection extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/OtherConnection") {}
+class OtherConnection
+  extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/db/OtherConnection") {}
 
 const databaseLayer = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase

@@ -11,7 +11,8 @@ import { getInputCount } from "../support/Thoroughness.ts"
 
 const poolSize = 3
 
-class OtherConnection extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/OtherConnection") {}
+class OtherConnection
+  extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/db/OtherConnection") {}
 
 const database = Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase

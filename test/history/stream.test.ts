@@ -256,7 +256,7 @@ layer(service(), { excludeTestServices: true, timeout: "120 seconds" })("/v1/cha
     }).pipe(Effect.scoped))
 })
 
-const brief = { heartbeatMillis: 100, instalmentMillis: 300, instalmentBytes: 1_000, closingMillis: 200 }
+const brief = { heartbeatMillis: 100, usageIntervalMillis: 300, usageIntervalBytes: 1_000, closingMillis: 200 }
 
 layer(service(brief), { excludeTestServices: true, timeout: "120 seconds" })("A stream", (it) => {
   it.effect("sends heartbeats, with an id after changes that the client's filter excludes", () =>

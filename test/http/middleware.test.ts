@@ -908,7 +908,7 @@ layer(Service.layer.pipe(Layer.provide(origins)), { excludeTestServices: true })
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** The port of a service that the serve command has started, with its own database. */
-class ServePort extends Context.Service<ServePort, number>()("test/ServePort") {}
+class ServePort extends Context.Service<ServePort, number>()("test/http/ServePort") {}
 
 const serveLayer = Layer.effect(
   ServePort,

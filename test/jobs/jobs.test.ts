@@ -27,7 +27,7 @@ import * as Service from "../support/Service.ts"
 
 // @module-tag waiting
 
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/DatabaseUrl") {}
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/jobs/DatabaseUrl") {}
 
 const base = Layer.unwrap(
   Effect.map(

@@ -27,7 +27,7 @@ const insertNews = (length: number) =>
   `)
 
 /** The port of the instance that the tests of a layer share. */
-class SharedPort extends Context.Service<SharedPort, number>()("test/SharedPort") {}
+class SharedPort extends Context.Service<SharedPort, number>()("test/lists/SharedPort") {}
 
 const filled = (length: number) =>
   Layer.effect(SharedPort, startServiceInstance()).pipe(

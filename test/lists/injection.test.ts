@@ -139,7 +139,7 @@ const everything = Effect.gen(function* () {
 
 type Everything = Effect.Success<typeof everything>
 
-class Before extends Context.Service<Before, Everything>()("test/Before") {}
+class Before extends Context.Service<Before, Everything>()("test/lists/Before") {}
 
 const service = Layer.effect(Before, everything).pipe(
   Layer.provideMerge(Layer.effectDiscard(GeneratedRows.fillAllTables(60))),

@@ -5,7 +5,7 @@ import { gzipSync } from "node:zlib"
 import { type ParsedRow, readFileRows } from "../../src/load/FileReader.ts"
 
 /** The folder of the test files. */
-class Folder extends Context.Service<Folder, string>()("test/load/rows/Folder") {
+class Folder extends Context.Service<Folder, string>()("test/load/Folder") {
   static readonly layer = Layer.effect(
     Folder,
     Effect.flatMap(FileSystem.FileSystem, (fs) => fs.makeTempDirectoryScoped({ prefix: "tickerline-rows-" })),

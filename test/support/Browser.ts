@@ -42,7 +42,7 @@ export class Browser extends Context.Service<Browser, {
   readonly origin: string
   /** The API key that the first start of the service creates. */
   readonly demoKey: string
-}>()("test/Browser") {
+}>()("test/support/Browser") {
   /** One browser and one service with the sample market, shared by all tests. */
   static readonly layer = Layer.effect(
     Browser,

@@ -79,7 +79,8 @@ const makeServerFolder = Effect.gen(function* () {
   return folder
 })
 
-export class DedicatedPostgres extends Context.Service<DedicatedPostgres, PostgresServer>()("test/OwnServer") {
+export class DedicatedPostgres
+  extends Context.Service<DedicatedPostgres, PostgresServer>()("test/support/DedicatedPostgres") {
   /** A server with an empty database. */
   static readonly layer = Layer.effect(
     DedicatedPostgres,

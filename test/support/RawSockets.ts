@@ -9,7 +9,7 @@ import * as ServiceInstances from "./ServiceInstances.ts"
 import { TestKeys } from "./Service.ts"
 
 /** Port of the service under test. */
-export class ServicePort extends Context.Service<ServicePort, number>()("test/Raw/Port") {}
+export class ServicePort extends Context.Service<ServicePort, number>()("test/support/ServicePort") {}
 
 export const socketServiceLayer = (timeouts?: ConnectionTimeouts, settings: Readonly<Record<string, string>> = {}) =>
   Layer.effect(

@@ -81,7 +81,7 @@ export const ensureAccountWithKey = Effect.fnUntraced(
 )
 
 /** One API key per tier. */
-export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, string>>>()("test/Keys") {
+export class TestKeys extends Context.Service<TestKeys, Readonly<Record<Tier, string>>>()("test/support/TestKeys") {
   static readonly layer = Layer.effect(
     TestKeys,
     Effect.gen(function* () {

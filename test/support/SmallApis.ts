@@ -1,10 +1,10 @@
 /** Serves a small API with the service's own middleware, for rules that no endpoint of the service shows alone. */
 import { Layer, Logger } from "effect"
 import { HttpRouter } from "effect/http"
-import * as AuthorizationMiddleware from "../../src/accounts/AuthorizationMiddleware.ts"
+import * as AuthorizationMiddleware from "../../src/accounts/AuthorizationLayer.ts"
 import { UsageMetering } from "../../src/accounts/billing/UsageMetering.ts"
 import { ApiKeyCache } from "../../src/accounts/keys/ApiKeyCache.ts"
-import * as AuthenticationMiddleware from "../../src/accounts/keys/AuthenticationMiddleware.ts"
+import * as AuthenticationMiddleware from "../../src/accounts/keys/AuthenticationLayer.ts"
 import { AccountRateLimiter } from "../../src/accounts/limits/AccountRateLimiter.ts"
 import { Database } from "../../src/db/Database.ts"
 import * as Middleware from "../../src/http/Middleware.ts"

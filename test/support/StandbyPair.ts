@@ -101,7 +101,7 @@ export class StandbyPair extends Context.Service<StandbyPair, {
   readonly urls: string
   /** Waits until both standbys have replayed the primary's current WAL. */
   readonly waitUntilCaughtUp: Effect.Effect<void>
-}>()("test/Standbys") {
+}>()("test/support/StandbyPair") {
   /** Migrates the primary, and stops it briefly to copy its data. */
   static readonly layer = Layer.effect(
     StandbyPair,

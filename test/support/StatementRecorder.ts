@@ -9,7 +9,7 @@ export interface SentStatement {
 }
 
 /** The statements that the service has sent so far. */
-class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/Statements") {}
+class Statements extends Context.Service<Statements, Array<SentStatement>>()("test/support/Statements") {}
 
 /** Statements that do not concern the result of a request: they read dataset versions or count against rate limits. */
 const backgroundStatement = /dataset_versions|rate_limit_buckets/

@@ -26,7 +26,8 @@ const settings = {
 }
 
 /** A connection outside the service's pool, as another program would have. */
-class OtherConnection extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/Other") {}
+class OtherConnection
+  extends Context.Service<OtherConnection, PgConnection.PgConnection>()("test/v1/OtherConnection") {}
 
 const service = Service.serviceLayerOver(Layer.unwrap(Effect.gen(function* () {
   const url = yield* Service.copyMigratedDatabase

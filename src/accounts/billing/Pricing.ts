@@ -19,5 +19,5 @@ export const computeAffordableBytes = (microdollars: number, pricePerGigabyte: n
 /** Finds the price of an endpoint's data by the endpoint's path, in microdollars per gigabyte. */
 export class PriceLookup
   extends Context.Service<PriceLookup, { readonly getPricePerGigabyte: (path: string) => number }>()(
-    "tickerline/account/Prices",
+    "tickerline/accounts/PriceLookup",
   ) {}

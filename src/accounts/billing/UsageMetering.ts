@@ -65,7 +65,7 @@ export class UsageMetering extends Context.Service<UsageMetering, {
   readonly hasCapacity: () => boolean
   /** Adds a row, which is normally written within half a second. */
   readonly record: (row: UsageRecord) => void
-}>()("tickerline/account/Metering") {
+}>()("tickerline/accounts/UsageMetering") {
   static readonly layer = Layer.effect(
     UsageMetering,
     Effect.gen(function* () {

@@ -24,7 +24,7 @@ export class ApiKeyCache extends Context.Service<ApiKeyCache, {
   /** `digest` is the hexadecimal SHA-256 of the key. */
   readonly add: (digest: string, key: CachedApiKey) => void
   readonly getSize: () => number
-}>()("tickerline/accounts/RecentKeys") {
+}>()("tickerline/accounts/ApiKeyCache") {
   static readonly layer = Layer.effect(
     ApiKeyCache,
     Effect.gen(function* () {

@@ -1,4 +1,4 @@
-/** Declares the authentication middleware (§5; D2, API keys). `AuthenticationMiddleware.ts` implements it. */
+/** Declares the authentication middleware (§5; D2, API keys). `AuthenticationLayer.ts` implements it. */
 import { Context } from "effect"
 import { HttpApiMiddleware, HttpApiSecurity, OpenApi } from "effect/http-api"
 import { type EndpointAccess, isTierSufficient, type Tier } from "../../rules/EndpointAnnotations.ts"
@@ -14,7 +14,7 @@ export class CurrentAccount extends Context.Service<CurrentAccount, {
   readonly key_id: number
   /** Paths that the key may use; null if it may use all paths. */
   readonly endpoints: ReadonlyArray<string> | null
-}>()("tickerline/account/Account") {}
+}>()("tickerline/accounts/CurrentAccount") {}
 
 /** Whether the key may be used for the path. */
 export const canKeyAccessPath = ({ endpoints }: typeof CurrentAccount.Service, path: string) =>
@@ -42,7 +42,7 @@ const schemes = {
 /** Checks the key before permissions, limits and parameters, so 401 takes precedence over 402, 403, 422 and 429. */
 export class AuthenticationMiddleware
   extends HttpApiMiddleware.Service<AuthenticationMiddleware, { provides: CurrentAccount }>()(
-    "tickerline/account/Authentication",
+    "tickerline/accounts/AuthenticationMiddleware",
     {
       security: schemes,
       error: [MissingApiKey, InvalidApiKey, ApiKeyDisabled, RateLimitExceeded, DataRefreshing, DatabasePoolTimeout],

@@ -58,7 +58,7 @@ export class AccountRateLimiter extends Context.Service<AccountRateLimiter, {
   readonly countRequestNow: (account: typeof CurrentAccount.Service) => RateLimitResult | undefined
   /** Whether PostgreSQL is unavailable, so that each process counts only its own requests. */
   readonly isCountingLocally: () => boolean
-}>()("tickerline/account/RateLimit") {
+}>()("tickerline/accounts/AccountRateLimiter") {
   static readonly layer = Layer.effect(
     AccountRateLimiter,
     Effect.gen(function* () {

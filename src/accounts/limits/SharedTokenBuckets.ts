@@ -14,7 +14,7 @@ const shareTtlMillis = 500
 const emptyBucketPollMillis = 100
 
 /** Time limits for PostgreSQL. Tests that count tokens raise them, because a busy machine may be slower. */
-export const TokenStoreTimeouts = Context.Reference("tickerline/accounts/limits/TokenStoreTimeouts", {
+export const TokenStoreTimeouts = Context.Reference("tickerline/accounts/TokenStoreTimeouts", {
   defaultValue: () => ({
     query: Duration.seconds(1),
     /** Time limit for a request to get its token, including connection attempts that hang. */

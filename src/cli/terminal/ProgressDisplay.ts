@@ -14,7 +14,9 @@ const lineInterval = Duration.seconds(10)
 const clearLine = "\r\u001b[K"
 
 /** Whether progress is written as log entries. With `LOG_FORMAT=json`, standard error contains only logs. */
-export const IsProgressLogged = Context.Reference<boolean>("tickerline/cli/LogsProgress", { defaultValue: () => false })
+export const IsProgressLogged = Context.Reference<boolean>("tickerline/cli/IsProgressLogged", {
+  defaultValue: () => false,
+})
 
 /** Returns an effect that computes the current label and figures. */
 const makeMeasurement = (state: ProgressState) =>

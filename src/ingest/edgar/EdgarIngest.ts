@@ -19,7 +19,7 @@ import type { Issuer } from "./Issuer.ts"
 import { subtractDays } from "./PendingFilings.ts"
 import { makeIngestRowFiles, type RowsByTable } from "./RowFiles.ts"
 import { groupIssuers } from "./TickerList.ts"
-import { findNewTickerChanges, readTickerList } from "./TickerLists.ts"
+import { findNewTickerChanges, readTickerList } from "./TickerListUpdates.ts"
 
 export class IngestRefused extends Data.TaggedError("IngestRefused")<{ readonly message: string }> {}
 

@@ -1,7 +1,7 @@
 import * as NodeHttpServerRequest from "@effect/platform-node/NodeHttpServerRequest"
 import { Effect, Equivalence, Stream } from "effect"
 import { HttpServerRequest, HttpServerResponse } from "effect/http"
-import { checkEndpointAccess } from "../../accounts/AuthorizationMiddleware.ts"
+import { checkEndpointAccess } from "../../accounts/AuthorizationLayer.ts"
 import { canUseEndpoint, type CurrentAccount } from "../../accounts/keys/Authentication.ts"
 import { ChangeFeed, type FeedPage } from "../../history/ChangeFeed.ts"
 import { ChangeStream } from "../../history/ChangeStream.ts"

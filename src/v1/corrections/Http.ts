@@ -1,7 +1,7 @@
 import { Effect } from "effect"
 import { HttpApiBuilder } from "effect/http-api"
 import { PublicApi } from "../../Api.ts"
-import { CorrectionCountReader } from "../../history/Corrections.ts"
+import { CorrectionCountReader } from "../../history/CorrectionCounts.ts"
 import { makeStaticBodyResponder } from "../../http/ConditionalRequests.ts"
 import { setRecordCount } from "../../http/RequestContext.ts"
 

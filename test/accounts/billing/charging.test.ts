@@ -29,7 +29,7 @@ interface Answer {
 /** A PostgreSQL server that restarts on the same port after it was killed. */
 class KillableDatabase
   extends Context.Service<KillableDatabase, { readonly home: string; readonly url: Redacted.Redacted<string> }>()(
-    "test/Killable",
+    "test/accounts/KillableDatabase",
   ) {
   static readonly layer = Layer.effect(
     KillableDatabase,

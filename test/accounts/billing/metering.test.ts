@@ -41,7 +41,7 @@ import { skipUnlessThorough } from "../../support/Thoroughness.ts"
 const settings = (values: Record<string, string>) =>
   ConfigProvider.layerAdd(ConfigProvider.fromUnknown(values), { asPrimary: true })
 
-class Url extends Context.Service<Url, Redacted.Redacted>()("test/Url") {}
+class Url extends Context.Service<Url, Redacted.Redacted>()("test/accounts/Url") {}
 
 const base = Layer.unwrap(Effect.map(
   Service.copyMigratedDatabase,

@@ -72,7 +72,8 @@ const readUsedTokens = (account_id: number) =>
 
 const addUp = (numbers: ReadonlyArray<number>) => numbers.reduce((sum, number) => sum + number, 0)
 
-class ThreeProcesses extends Context.Service<ThreeProcesses, readonly [Process, Process, Process]>()("test/Three") {
+class ThreeProcesses
+  extends Context.Service<ThreeProcesses, readonly [Process, Process, Process]>()("test/accounts/ThreeProcesses") {
   static readonly layer = Layer.effect(ThreeProcesses, Effect.all([startProcess, startProcess, startProcess])).pipe(
     Layer.provideMerge(database),
   )

@@ -54,7 +54,7 @@ const makeHome = Effect.gen(function* () {
 })
 
 /** A home directory shared by tests that do not change it, because creating one takes up to two seconds. */
-class Home extends Context.Service<Home, string>()("test/db/embedded/Home") {
+class Home extends Context.Service<Home, string>()("test/db/Home") {
   static readonly layer = Layer.effect(Home, makeHome).pipe(
     Layer.provideMerge(NodeServices.layer),
     Layer.provideMerge(Logger.layer([])),

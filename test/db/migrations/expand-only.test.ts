@@ -20,7 +20,7 @@ import { fillOldTables, makeEmptyDatabase, migrateUpTo } from "../../support/Mig
 const released = { version: "0.2.0", migration: "0025" }
 
 class ReleasedSchema extends Context.Service<ReleasedSchema, Effect.Success<typeof readSchema>>()(
-  "test/ReleasedSchema",
+  "test/db/ReleasedSchema",
 ) {
   static readonly layer = Layer.effect(ReleasedSchema, readSchema)
 }

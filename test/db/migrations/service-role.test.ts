@@ -8,7 +8,7 @@ import { Database } from "../../../src/db/Database.ts"
 import * as Migrations from "../../../src/db/migrations/Migrations.ts"
 import * as ServiceRole from "../../../src/db/migrations/ServiceRole.ts"
 import { ChangeFeed } from "../../../src/history/ChangeFeed.ts"
-import { countNextChanges } from "../../../src/history/Corrections.ts"
+import { countNextChanges } from "../../../src/history/CorrectionCounts.ts"
 import { makeOutboxStatements } from "../../../src/mail/EmailSender.ts"
 import * as Server from "../../../src/Server.ts"
 import { buildUrl, documentedEndpoints, makeRequiredQuery } from "../../support/DocumentedEndpoints.ts"
@@ -18,7 +18,7 @@ import { makePoolableClientLayer } from "../../support/PoolerMode.ts"
 const { requestJson, valueAt } = Service
 
 /** A database client with the service role. */
-class Serving extends Context.Service<Serving, SqlClient.SqlClient>()("test/Serving") {}
+class Serving extends Context.Service<Serving, SqlClient.SqlClient>()("test/db/Serving") {}
 
 /** Creates a role and a database, and drops both when the scope closes. */
 const createServiceRole = Effect.fnUntraced(function* (database: Redacted.Redacted) {

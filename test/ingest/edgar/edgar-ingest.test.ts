@@ -18,7 +18,7 @@ import * as Service from "../../support/Service.ts"
 
 const { stubCompanies } = Stub
 
-class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/DatabaseUrl") {}
+class DatabaseUrl extends Context.Service<DatabaseUrl, string>()("test/ingest/DatabaseUrl") {}
 
 /** Runs a test with a database of its own. */
 const withDatabase = <A, E, R>(effect: Effect.Effect<A, E, R>) =>

@@ -89,7 +89,7 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
     }
 
     /** Records an endless stream in installments, whose costs add up to the cost of all its bytes. */
-    const recordInstalments = (stream: EndlessStream) => {
+    const recordInstallments = (stream: EndlessStream) => {
       const { price } = context.response
       stream.recordUsage = ({ from, startedAt, to }) => {
         const cost = computeDataCost(to.bytes, price) - computeDataCost(from.bytes, price)
@@ -99,7 +99,7 @@ export const makeRequestAuthorizer = Effect.gen(function* () {
 
     return (request, response) => {
       if (context.response.endlessStream !== undefined && response.status === 200) {
-        recordInstalments(context.response.endlessStream)
+        recordInstallments(context.response.endlessStream)
         return Effect.succeed(response)
       }
       if (context.response.streamedExport !== undefined && response.status === 200) {

@@ -156,7 +156,7 @@ const ttl = Duration.seconds(5)
 export class CorrectionCountReader extends Context.Service<CorrectionCountReader, {
   /** Reads the counts of all datasets. A result is reused for a few seconds. */
   readonly read: Effect.Effect<CorrectionCounts, DataRefreshing | DatabasePoolTimeout>
-}>()("tickerline/history/Corrections") {
+}>()("tickerline/history/CorrectionCountReader") {
   static readonly layer = Layer.effect(
     CorrectionCountReader,
     Effect.gen(function* () {
