@@ -100,7 +100,7 @@ class CursorExpired(ApiError):
 
     @property
     def earliest(self) -> str:
-        """Later changes are known, in UTC with microseconds. `after` accepts it."""
+        """All changes after this time are known. In UTC with microseconds; `after` accepts it."""
         return self.details["earliest"]
 
     @property

@@ -26,9 +26,9 @@ class Endpoints(ABC):
     def ticker_changes(
         self, ticker: str, *, cik: str | None = None, as_of: str | None = None,
     ) -> Call[types.TickerChangesBody]:
-        """The complete chain of symbol changes of a current or former symbol. A symbol without changes is 200 with
-        `has_changes: false`. If the recorded changes are not one unambiguous chain, it is 409 with the reasons; if its
-        details list candidates, `cik` selects one of them.
+        """The complete chain of symbol changes of a current or former symbol. A symbol without changes gets 200 with
+        `has_changes: false`. If the recorded changes are not one unambiguous chain, it gets 409 with the reasons; if
+        its details list candidates, `cik` selects one of them.
 
         ``GET /v1/ticker-changes``
 
@@ -1075,7 +1075,7 @@ class Endpoints(ABC):
             max_num_runners: num_runners of at most this.
             max_avg_gap: avg_gap of at most this.
             max_ratio_debt_to_equity: ratio_debt_to_equity of at most this.
-            sort: A numeric field or ticker; prefix - for descending order. Rows without the value come last.
+            sort: A numeric field or ticker; prefix it with - for descending order. Rows without the value come last.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
@@ -1152,7 +1152,7 @@ class Endpoints(ABC):
         kind: OneOrMore[types.ChangesKind] | None = None, after: str | None = None, limit: int | None = None,
     ) -> Call[types.ChangesBody]:
         """Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in
-        which the changes took effect. Continue with `after`, also after a response without changes. `ticker` finds
+        which the changes took effect. Continue with `after`, even after a response without changes. `ticker` finds
         changes of either symbol of a ticker change, and of the symbol that a row had before a correction. Datasets
         whose endpoint the account or the key may not use are omitted.
 
@@ -1345,9 +1345,9 @@ class AsyncEndpoints(ABC):
     def ticker_changes(
         self, ticker: str, *, cik: str | None = None, as_of: str | None = None,
     ) -> AsyncCall[types.TickerChangesBody]:
-        """The complete chain of symbol changes of a current or former symbol. A symbol without changes is 200 with
-        `has_changes: false`. If the recorded changes are not one unambiguous chain, it is 409 with the reasons; if its
-        details list candidates, `cik` selects one of them.
+        """The complete chain of symbol changes of a current or former symbol. A symbol without changes gets 200 with
+        `has_changes: false`. If the recorded changes are not one unambiguous chain, it gets 409 with the reasons; if
+        its details list candidates, `cik` selects one of them.
 
         ``GET /v1/ticker-changes``
 
@@ -2394,7 +2394,7 @@ class AsyncEndpoints(ABC):
             max_num_runners: num_runners of at most this.
             max_avg_gap: avg_gap of at most this.
             max_ratio_debt_to_equity: ratio_debt_to_equity of at most this.
-            sort: A numeric field or ticker; prefix - for descending order. Rows without the value come last.
+            sort: A numeric field or ticker; prefix it with - for descending order. Rows without the value come last.
             follow_lineage: `true`: the rows of the company under each of its symbols, while the company used that
                 symbol. Rows get the field `lineage_ticker`, and the header `X-Lineage` states the symbols.
             cik: With `follow_lineage=true`: selects a candidate of an ambiguous symbol by the CIK of its issuer. If
@@ -2471,7 +2471,7 @@ class AsyncEndpoints(ABC):
         kind: OneOrMore[types.ChangesKind] | None = None, after: str | None = None, limit: int | None = None,
     ) -> AsyncCall[types.ChangesBody]:
         """Every change to the datasets, oldest first: which rows were added, corrected and removed, in the order in
-        which the changes took effect. Continue with `after`, also after a response without changes. `ticker` finds
+        which the changes took effect. Continue with `after`, even after a response without changes. `ticker` finds
         changes of either symbol of a ticker change, and of the symbol that a row had before a correction. Datasets
         whose endpoint the account or the key may not use are omitted.
 

@@ -104,7 +104,7 @@ class ChangeEvent(TypedDict):
     new_ticker: str
     """The new symbol."""
     effective_date: dt.date
-    """YYYY-MM-DD."""
+    """The first day of the new symbol, YYYY-MM-DD."""
 
 
 class TickerChangesResult(TypedDict):
@@ -1628,9 +1628,9 @@ class Overview(TypedDict):
     requests_today: int
     """Requests since midnight in New York. A request is recorded within about a second."""
     cost_today_microdollars: int
-    """Cost of these requests, in millionths of a USD."""
+    """Cost of these requests, in millionths of a US dollar."""
     balance_microdollars: int | None
-    """Remaining prepaid balance, in millionths of a USD. Null: the account is postpaid."""
+    """Remaining prepaid balance, in millionths of a US dollar. Null: the account is postpaid."""
     last_charged_at: dt.datetime | None
     """An instant, printed with the fixed offset -05:00."""
     created_at: dt.datetime
@@ -1712,7 +1712,7 @@ class Usage(TypedDict):
     bytes: int
     """Size of the response body before compression."""
     cost_microdollars: int
-    """Cost in millionths of a USD."""
+    """Cost in millionths of a US dollar."""
     duration_ms: int
     """Time to answer, milliseconds."""
     cached: bool
@@ -1754,7 +1754,7 @@ class UsageDay(TypedDict):
     bytes: int
     """Size of the response body before compression."""
     cost_microdollars: int
-    """Cost in millionths of a USD."""
+    """Cost in millionths of a US dollar."""
 
 
 class UsageDailyPage(TypedDict):
@@ -1836,9 +1836,9 @@ class Estimate(TypedDict):
     estimated_bytes: int
     """Size of the response body."""
     estimated_cost_microdollars: int
-    """Cost of the request in millionths of a USD."""
+    """Cost of the request in millionths of a US dollar."""
     price_per_gb_microdollars: int
-    """Price of 1,000,000,000 bytes in millionths of a USD."""
+    """Price of 1,000,000,000 bytes in millionths of a US dollar."""
 
 
 class EstimateBody(TypedDict):
@@ -1924,7 +1924,7 @@ class CorrectionDelays(TypedDict):
     later: int
     """Rows that were corrected more than 30 days after they had been recorded."""
     unknown: int
-    """Corrected rows that are older than the history, so that the time of their record is not known."""
+    """Corrected rows that are older than the history, so that the time of their recording is not known."""
 
 
 class ChangeCounts(TypedDict):
@@ -1933,7 +1933,7 @@ class ChangeCounts(TypedDict):
     added: int
     """Rows that were added."""
     corrected: int
-    """Rows that were replaced by other values. Each correction counts."""
+    """Corrections of rows. A row that was corrected twice counts twice."""
     removed: int
     """Rows that were removed."""
     delays: CorrectionDelays
@@ -1979,7 +1979,7 @@ class LineageEvent(TypedDict):
     new_ticker: str
     """The new symbol."""
     effective_date: dt.date
-    """YYYY-MM-DD."""
+    """The first day of the new symbol, YYYY-MM-DD."""
     cik: str | None
     company_name: str | None
     reasons: list[LineageReason | str]
@@ -2039,7 +2039,7 @@ class AsOfTooEarlyDetails(TypedDict):
 
 class CursorExpiredDetails(TypedDict):
     earliest: str
-    """Later changes are known, in UTC with microseconds. `after` accepts it."""
+    """All changes after this time are known. In UTC with microseconds; `after` accepts it."""
     restart: str
     """The request that returns a cursor from which to start again."""
 
