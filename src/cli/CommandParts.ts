@@ -26,10 +26,10 @@ export const serviceConnectionFlags = {
   ),
 }
 
-/** Makes an error about an invalid command line. It prints the usage of the command. */
+/** Makes an error about an invalid command line. It prints the usage of the command, such as `ingest edgar`. */
 export const makeUsageError = (command: string, message: string) =>
   new CliError.ShowHelp({
-    commandPath: ["tickerline", command],
+    commandPath: ["tickerline", ...command.split(" ")],
     errors: [new CliError.ValidationError({ message })],
   })
 

@@ -7,7 +7,7 @@ import { findDataset, loadableDatasets, requireDataset } from "../load/Datasets.
 import { findDatasetFiles } from "../load/FolderScan.ts"
 import { loadFile, type LoadResult, type LoadTask } from "../load/Load.ts"
 import type { MergeCounts } from "../load/LoadingTable.ts"
-import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeExampleWithoutNpmOutput, makeUsageError } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
 
@@ -95,12 +95,6 @@ const withInterruptionReport = <A, E, R>(
     )
   })
 
-const makeUsageError = (message: string) =>
-  new CliError.ShowHelp({
-    commandPath: ["tickerline", "load"],
-    errors: [new CliError.ValidationError({ message })],
-  })
-
 /** The name is validated here, so that an unknown dataset is reported before the command connects to the database. */
 const datasetArgument = Argument.String("dataset").pipe(
   Argument.mapEffect((name) =>
@@ -137,14 +131,14 @@ export const loadCommand = Command.make(
   },
   Effect.fnUntraced(function* ({ all, allowEmpty, append, check, dataset, file, keepOmitted }) {
     const flags = { allowEmpty, append, check, keepOmitted }
-    if (keepOmitted && !append) return yield* makeUsageError("--keep-omitted needs --append.")
+    if (keepOmitted && !append) return yield* makeUsageError("load", "--keep-omitted needs --append.")
     if (Option.isSome(all) && Option.isNone(dataset)) {
       const { others, tasks } = yield* findDatasetFiles(all.value)
       if (others.length > 0) yield* Console.error(`Skipped, because not named after a table: ${others.join(", ")}`)
       return yield* withInterruptionReport(tasks, flags, runTasks)
     }
     if (Option.isSome(all) || Option.isNone(dataset) || Option.isNone(file)) {
-      return yield* makeUsageError("load takes a dataset and a file, or --all with a folder.")
+      return yield* makeUsageError("load", "load takes a dataset and a file, or --all with a folder.")
     }
     return yield* withInterruptionReport(
       [{ dataset: dataset.value, file: file.value }],

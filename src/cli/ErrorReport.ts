@@ -57,8 +57,7 @@ export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpS
   }
   if (code === "EACCES" || code === "EPERM") {
     return `${port} is ${failedPort}, but this user may not listen on that port (${code}). Ports below 1024 need ` +
-      `special permission. Set ${port} to a higher port, for example ${port}=8080, behind a load balancer, or give ` +
-      "the process the capability CAP_NET_BIND_SERVICE."
+      `special permission. Set ${port} to 1024 or higher, or give the process the capability CAP_NET_BIND_SERVICE.`
   }
   if (reusesPort && reusePortUnsupported.has(code)) {
     return `REUSE_PORT is set, but this system cannot share a port among processes (${code}); Linux can. Unset it, ` +

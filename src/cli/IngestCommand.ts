@@ -14,15 +14,9 @@ import {
 import { ingestedDatasets } from "../ingest/edgar/IngestedDatasets.ts"
 import { NonFutureDate } from "../rules/Dates.ts"
 import { suggestName } from "../rules/Suggestions.ts"
-import { makeBooleanFlag, makeCommandExample } from "./CommandParts.ts"
+import { makeBooleanFlag, makeCommandExample, makeUsageError } from "./CommandParts.ts"
 import { withProgressDisplay } from "./terminal/ProgressDisplay.ts"
 import { formatCountWithNoun } from "./terminal/TerminalText.ts"
-
-const makeUsageError = (message: string) =>
-  new CliError.ShowHelp({
-    commandPath: ["tickerline", "ingest", "edgar"],
-    errors: [new CliError.ValidationError({ message })],
-  })
 
 const splitList = (text: string) => text.split(",").map((name) => name.trim()).filter((name) => name !== "")
 
@@ -118,18 +112,30 @@ const edgarCommand = Command.make(
   flags,
   Effect.fnUntraced(function* ({ all, isDryRun, only, out, resume, since, tickers, userAgent }) {
     if (Option.isSome(tickers) && (all || tickers.value.length === 0)) {
-      return yield* makeUsageError("ingest edgar takes either --tickers with at least one symbol, or --all.")
+      return yield* makeUsageError(
+        "ingest edgar",
+        "ingest edgar takes either --tickers with at least one symbol, or --all.",
+      )
     }
     if (Option.isNone(tickers) && !all && !resume) {
-      return yield* makeUsageError("ingest edgar takes --tickers with symbols such as NVDA,IMNN, or --all.")
+      return yield* makeUsageError(
+        "ingest edgar",
+        "ingest edgar takes --tickers with symbols such as NVDA,IMNN, or --all.",
+      )
     }
     if (resume && (isDryRun || Option.isSome(out))) {
-      return yield* makeUsageError("--resume continues a run that loads, so it excludes --out and --dry-run.")
+      return yield* makeUsageError(
+        "ingest edgar",
+        "--resume continues a run that loads, so it excludes --out and --dry-run.",
+      )
     }
-    if (isDryRun && Option.isSome(out)) return yield* makeUsageError("--dry-run writes no files, so it excludes --out.")
+    if (isDryRun && Option.isSome(out)) {
+      return yield* makeUsageError("ingest edgar", "--dry-run writes no files, so it excludes --out.")
+    }
     const agent = Option.isSome(userAgent) ? userAgent : yield* UserAgentConfig
     if (Option.isNone(agent)) {
       return yield* makeUsageError(
+        "ingest edgar",
         `The SEC requires programs to name a contact: --user-agent "Acme Inc ops@acme.example", or EDGAR_USER_AGENT.`,
       )
     }

@@ -30,7 +30,7 @@ export const DatabasePoolSizeConfig = Config.schema(
   "DATABASE_POOL_SIZE",
 ).pipe(Config.withDefault(10))
 
-/** Provides the pool (both as itself and as `SqlClient`), and `DirectConnectionConfig` for work that needs a session. */
+/** Provides the pool, also as `SqlClient`, and `DirectConnectionConfig` for work that needs a session. */
 export const databaseClientLayer = ({ applicationName, direct, url }: DatabaseClientOptions) =>
   Layer.unwrap(Effect.gen(function* () {
     const pool = yield* makeConnectionConfig({ url, applicationName, pooled: direct !== undefined })

@@ -103,7 +103,7 @@ const makeJobLoop = Effect.fnUntraced(function* (job: JobState, run: JobRun, rel
     Effect.flatMap(onSuccess),
     Effect.catch(({ message }) => onFailure(message)),
     Effect.catchDefect((defect) => onFailure(String(defect))),
-    // `handleLostLease` closes the latch at once. Otherwise the loop would start the run again and again while a renewal hangs.
+    // `handleLostLease` closes the latch at once. Otherwise the loop would repeat the run while a renewal hangs.
     Effect.raceFirst(Effect.as(Effect.andThen(leaseExpiry, handleLostLease(job)), Duration.zero)),
   )
   return Effect.forever(Effect.andThen(job.leaseLatch.await, Effect.flatMap(runOnce, Effect.sleep)))

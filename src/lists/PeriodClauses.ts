@@ -36,8 +36,8 @@ export const buildDateRangeCondition = (sql: SqlClient.SqlClient, { date, end, s
   sql`${date} >= ${start} and ${date} < ${end}`
 
 /**
- * Like `buildDateRangeCondition`, for a list that is not sorted by the date. Its pages must not use an index on the date, because
- * PostgreSQL would read and sort the whole range. Counts may, with the partial index of migration 44.
+ * Like `buildDateRangeCondition`, for a list that is not sorted by the date. Its pages must not use an index on the
+ * date, because PostgreSQL would read and sort the whole range. Counts may, with the partial index of migration 44.
  */
 export const buildUnsortedDateRangeCondition = (sql: SqlClient.SqlClient, range: DateRange, isCount: boolean) => {
   const { date, end, start } = range

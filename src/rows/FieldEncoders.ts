@@ -5,6 +5,7 @@
 import { encodeAsWords, rowOutputBuffer } from "./OutputBuffer.ts"
 import {
   booleanParquetField,
+  hasTextAt,
   integerParquetField,
   makeDateParquetField,
   makeDecimalParquetField,
@@ -106,13 +107,6 @@ export const textFieldEncoder: FieldEncoder = {
   parquet: textParquetField,
 }
 
-const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
-  for (let index = 0; index < text.length; index += 1) {
-    if (bytes[offset + index] !== text[index]) return false
-  }
-  return true
-}
-
 /** Makes the encoder of a column that contains only these words. */
 export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEncoder => {
   const encoded = words.map((word) => ({
@@ -121,7 +115,7 @@ export const makeLiteralFieldEncoder = (words: ReadonlyArray<string>): FieldEnco
   }))
   const write: WriteField = (bytes, offset, size, position) => {
     for (const { json, stored } of encoded) {
-      if (stored.length !== size || !isSameText(bytes, offset, stored)) continue
+      if (stored.length !== size || !hasTextAt(bytes, offset, stored)) continue
       rowOutputBuffer.reserve(position, json.size)
       return rowOutputBuffer.writeWords(json, position)
     }

@@ -37,7 +37,8 @@ export const textParquetField: ParquetField = {
   parse: parseText,
 }
 
-const isSameText = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
+/** Whether `text` is at this offset of `bytes`. */
+export const hasTextAt = (bytes: Uint8Array, offset: number, text: Uint8Array) => {
   for (let index = 0; index < text.length; index += 1) {
     if (bytes[offset + index] !== text[index]) return false
   }
@@ -50,7 +51,7 @@ export const makeLiteralParquetField = (words: ReadonlyArray<string>): ParquetFi
   return {
     element: textElement,
     isEnumerated: true,
-    read: (bytes, offset, size) => encoded.find((word) => word.length === size && isSameText(bytes, offset, word)),
+    read: (bytes, offset, size) => encoded.find((word) => word.length === size && hasTextAt(bytes, offset, word)),
     parse: parseText,
   }
 }

@@ -56,6 +56,9 @@ export const todayInChicago = makeCurrentDate(chicago)
 /** Returns the next midnight in New York or Chicago after `now`, whichever is earlier. Both times are ms since 1970. */
 export const getNextDateChange = (now: number) => Math.min(getNextMidnight(newYork, now), getNextMidnight(chicago, now))
 
+/** Number of days from one `YYYY-MM-DD` to another. Negative if `until` is earlier. */
+export const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000
+
 const isInCalendar = (text: string) => {
   const [year, month, day] = text.split("-").map(Number)
   if (year === undefined || month === undefined || day === undefined || year === 0) return false

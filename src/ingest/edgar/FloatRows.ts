@@ -1,6 +1,7 @@
 /** Rows of `float_outstanding` and `historical_float_pro` (docs/decisions/0103-unknown-values-of-filings.md). */
 import { Order } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
+import { countDays } from "../../rules/Dates.ts"
 import { formatLatestAcceptance } from "./AcceptanceTime.ts"
 import { byFactDate, type CompanyFacts, type Fact } from "./CompanyFacts.ts"
 import { companyFactsUrl, filingIndexUrl } from "./EdgarUrls.ts"
@@ -90,8 +91,6 @@ const byFiling = Order.combineAll<Fact>([
  * so its newer counts have dimensions, which the facts lack.
  */
 const maxAgeInDays = 400
-
-const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000
 
 const isOutdated = ({ filed }: Fact, { filings }: Submissions) =>
   filings.some(({ filingDate, form }) =>

@@ -1,6 +1,7 @@
 /** The SEC's list of symbols (`company_tickers_exchange.json`), and the `ticker_changes` that its copies suggest. */
 import { Result, Schema } from "effect"
 import type { RowCells } from "../../load/FileReader.ts"
+import { countDays } from "../../rules/Dates.ts"
 import { tickerPattern } from "../../rules/Tickers.ts"
 import type { DocumentRejected } from "./DocumentRejected.ts"
 import { tickerListUrl } from "./EdgarUrls.ts"
@@ -86,8 +87,6 @@ const isRename = (oldTicker: string, newTicker: string) =>
 
 /** How long a new symbol must stay. For days, the SEC's list may alternate between an older and a newer state. */
 const [minDays, minCopies] = [7, 3]
-
-const countDays = (from: string, until: string) => (Date.parse(until) - Date.parse(from)) / 86_400_000
 
 /** The symbols of one CIK in each copy, oldest copy first. `tickers` is empty if the copy lacks the CIK. */
 type TickerHistory = ReadonlyArray<{ readonly day: string; readonly tickers: ReadonlySet<string> }>

@@ -95,7 +95,7 @@ layer(NodeServices.layer, { excludeTestServices: true })("Two processes that ing
       yield* waitUntil("the last company is requested", isHanging)
       const { code, err } = yield* endProcess(interrupted, "SIGINT")
       assert.strictEqual(code, 130)
-      assert.include(err, "Interrupted. Loaded: 1 of 2 stubCompanies. To continue, repeat the command with --resume.")
+      assert.include(err, "Interrupted. Loaded: 1 of 2 companies. To continue, repeat the command with --resume.")
       const [afterInterrupt] = yield* readState
       assert.deepInclude(afterInterrupt, { status: "interrupted", snowflake: 0 })
       assert.isAbove(afterInterrupt?.imunon ?? 0, 1_000)
