@@ -1,4 +1,7 @@
-/** The implementation of `Authorization` and `Billing` (D3, tiers; D13, balances; D18, rate limits; D29, usage). */
+/**
+ * The implementation of `AuthorizationMiddleware` and `BillingMiddleware` (D3, tiers; D13, balances; D18, rate limits;
+ * D29, usage).
+ */
 import { Clock, Context, Effect, Layer } from "effect"
 import { HttpEffect, type HttpServerRequest, HttpServerResponse } from "effect/http"
 import type { HttpApiEndpoint } from "effect/http-api"

@@ -40,7 +40,7 @@ export const postgresTypeIds = {
 export const reservedFieldBytes = 64
 
 /**
- * Writes a field as JSON at the position in the output. Returns the position after it, `unsupported` or `invalid`.
+ * Writes a field as JSON at the position in the output. Returns the position after it, `unsupportedField` or `invalidField`.
  * The field is never null.
  */
 export type WriteField = (bytes: Uint8Array, offset: number, size: number, position: number) => number

@@ -161,7 +161,7 @@ export const makeSchemaEncoder = (
   return () => JSON.stringify(encode(decode(read())))
 }
 
-/** Writes a column as JSON at the position. Returns the position after it, or `invalid`. */
+/** Writes a column as JSON at the position. Returns the position after it, or `invalidField`. */
 type WriteColumn = (position: number) => number
 
 const makeSchemaWriter = (encodeWithSchemas: () => string): WriteColumn => (position) => {

@@ -1,4 +1,4 @@
-/** D2 (API keys): the implementation of `Authentication`, which finds the account of a request's key. */
+/** D2 (API keys): the implementation of `AuthenticationMiddleware`, which finds the account of a request's key. */
 import { Cache, Cause, Clock, Context, Duration, Effect, Exit, Layer, Option, Redacted } from "effect"
 import { HttpServerRequest } from "effect/http"
 import { getMonotonicMillis } from "../../observability/MonotonicTime.ts"
