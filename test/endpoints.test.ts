@@ -144,7 +144,7 @@ const buildValidRequest = (
 ) => `${path}?${required(parameters, "").join("&")}`.replace(/\?$/, "")
 
 /** Returns misspellings of a parameter that are not similar to other parameters. */
-const misspelt = (name: string, others: ReadonlyArray<Parameter>) =>
+const listMisspellings = (name: string, others: ReadonlyArray<Parameter>) =>
   [
     `${name}x`,
     name.slice(0, -1),
@@ -209,7 +209,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     "refuses a misspelled $name of $path and suggests the correct name (D4)",
     ({ name, others, path }) =>
       Effect.gen(function* () {
-        const misspellings = misspelt(name, others)
+        const misspellings = listMisspellings(name, others)
         assert.isAbove(misspellings.length, 3)
         const sent = sampleUnlessThorough(misspellings, 4, name.length)
         const fields = yield* refused(path, [...required(others, name), ...sent.map((wrong) => `${wrong}=1`)])
@@ -399,7 +399,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
 
   const estimateParameters = endpoints.find(({ path }) => path === "/estimate")?.parameters ?? []
 
-  it.effect("can be estimated unless it is a stream: its path is a value of the only parameter of /estimate (D28)", () =>
+  it.effect("has an estimate unless it is a stream: the only parameter of /estimate accepts its path (D28)", () =>
     Effect.sync(() => {
       assert.deepStrictEqual(estimateParameters.map(({ name, required }) => ({ name, required })), [
         { name: "endpoint", required: true },
@@ -408,9 +408,9 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       assert.sameMembers([...listOf(keywordValue(estimateParameters[0]?.schema, "enum"))], paths)
     }))
 
-  it.effect("reports the parameter endpoint of /estimate as missing if it is misspelled (D4, D28)", () =>
+  it.effect("has no estimate without the parameter `endpoint`, which is reported as missing if misspelled (D4, D28)", () =>
     Effect.gen(function* () {
-      for (const wrong of misspelt("endpoint", estimateParameters)) {
+      for (const wrong of listMisspellings("endpoint", estimateParameters)) {
         for (const more of [[], ["ticker=@@"], ["nonsense=1"]]) {
           const fields = yield* refused("/estimate", [`${wrong}=/v1/news`, ...more])
           assert.deepStrictEqual(fields, [{ field: "endpoint", reason: "is required" }], wrong)
@@ -434,7 +434,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
     }))
 
   it.effect.each(sampleUnlessThorough(priced, 4, 2))(
-    "refuses the same mistakes in an estimate as in $path, with the same message (D28)",
+    "refuses the same mistakes in a request and in its estimate, with the same message: $path (D28)",
     ({ parameters, path }) =>
       Effect.gen(function* () {
         const [{ name } = { name: "" }] = parameters
@@ -463,7 +463,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       }),
   )
 
-  it.effect("refuses an estimate of research reports to lower tiers, with the message of that endpoint (D3, D28)", () =>
+  it.effect("has an estimate only for tiers that may use it, such as ultimate for research reports (D3, D28)", () =>
     Effect.gen(function* () {
       const { basic, pro } = yield* Service.TestKeys
       const target = buildUrl("/estimate", [["endpoint", "/v1/research-reports"]])
@@ -479,7 +479,7 @@ layer(Service.layer, { excludeTestServices: true })("Every endpoint", (it) => {
       assert.strictEqual((yield* sendRequest(target)).status, 200)
     }))
 
-  it.effect("refuses an estimate of an endpoint that the key does not allow (D2, D28)", () =>
+  it.effect("has an estimate only for keys that may use it (D2, D28)", () =>
     Effect.gen(function* () {
       const key = yield* Service.ensureAccountWithKey("estimator", "ultimate", { endpoints: ["/estimate", "/v1/news"] })
       const status = (path: string) =>
@@ -534,8 +534,8 @@ const timeDescriptions = [FixedOffsetTimeColumn, InstantColumn, NewYorkTimeColum
   keywordValue(Schema.toJsonSchemaDocument(schemas.json).schema, "description")
 )
 
-describe("The declaration of the API", () => {
-  it("has endpoints with and without a key (§4, D30)", () => {
+describe("The API declaration", () => {
+  it("has enough endpoints, parameters and fields for these tests (§4, D30)", () => {
     assert.isAtLeast(keyed.length, 3)
     assert.isAtLeast(open.length, 4)
     assert.isAbove(parameters.length, 8)
@@ -602,7 +602,7 @@ describe("The declaration of the API", () => {
     }
   })
 
-  it("declares fields with the name of a time as datetimes, but not fields with the name of a date (§2.1)", () => {
+  it("declares fields that are named after a time as datetimes, but not fields that are named after a date (§2.1)", () => {
     for (const { name, schema, where } of fields) {
       if (/_(at|time|updated)$/.test(name) && name !== "filed_at") {
         assert.strictEqual(keywordValue(schema, "format"), "date-time", where)
@@ -614,10 +614,10 @@ describe("The declaration of the API", () => {
   it("declares intraday runners with the right column types for times (§2.1.4, D15)", () => {
     const [eastern, , newYork] = timeDescriptions
     const runners = fields.filter(({ where }) => where.startsWith("/v1/intraday-runners."))
-    const of = (kind: unknown) =>
+    const namesOfKind = (kind: unknown) =>
       runners.filter(({ schema }) => keywordValue(schema, "description") === kind).map(({ name }) => name).toSorted()
-    assert.deepStrictEqual(of(eastern), ["last_updated"])
-    assert.deepStrictEqual(of(newYork), ["high_time", "low_time", "spike_start_time"])
+    assert.deepStrictEqual(namesOfKind(eastern), ["last_updated"])
+    assert.deepStrictEqual(namesOfKind(newYork), ["high_time", "low_time", "spike_start_time"])
   })
 
   it("declares prices, amounts, volumes and ratios as numbers (D16)", () => {

@@ -14,7 +14,7 @@ const files = globSync("src/**/*.{ts,js}", { cwd: root }).map((file) => file.rep
 
 const textOf = (file: string) => readFileSync(join(root, file), "utf8")
 
-/** Returns the modules of `import`, `export … from` and `import(…)`, including type imports but not comments. */
+/** Returns the module names in imports, dynamic imports and `export … from`. Includes type imports, but no comments. */
 const specifiersOf = (text: string) => {
   const code = text.replace(/\/\*[\s\S]*?\*\//g, "").replace(/^\s*\/\/.*$/gm, "")
   const patterns = [
@@ -35,9 +35,9 @@ const imports = (file: string) => importsOf.get(file) ?? []
 const sourceImports = (file: string) => imports(file).filter((name) => name.startsWith("src/"))
 
 /** Returns the imports that are not allowed, in the format `file → import`. */
-const forbidden = (among: (file: string) => boolean, allowed: (name: string, file: string) => boolean) =>
-  files.filter(among).flatMap((file) =>
-    sourceImports(file).filter((name) => !allowed(name, file)).map((name) => `${file} → ${name}`)
+const forbidden = (isChecked: (file: string) => boolean, isAllowed: (name: string, file: string) => boolean) =>
+  files.filter(isChecked).flatMap((file) =>
+    sourceImports(file).filter((name) => !isAllowed(name, file)).map((name) => `${file} → ${name}`)
   )
 
 const isContractOfEndpoint = (name: string) => /^src\/(v1\/[^/]+|catalogue|changelog)\/Api\.ts$/.test(name)
@@ -223,7 +223,7 @@ describe("The import scanner", () => {
   })
 })
 
-describe("The layout of src", () => {
+describe("By the layout rules,", () => {
   it("each folder imports only the folders and files that it may import (ARCHITECTURE.md)", () => {
     assert.sameMembers(Object.keys(mayImport), Array.from(new Set(files.map(topFolderOf))))
     const isAllowed = (name: string, file: string) =>
@@ -234,7 +234,7 @@ describe("The layout of src", () => {
     assert.deepStrictEqual(forbidden(() => true, isAllowed), [])
   })
 
-  it("has three files at its top (ARCHITECTURE.md)", () => {
+  it("only three files are directly in src (ARCHITECTURE.md)", () => {
     assert.sameMembers(files.filter((file) => !file.slice(4).includes("/")), [
       "src/main.ts",
       "src/Api.ts",
@@ -253,7 +253,7 @@ describe("The layout of src", () => {
     assert.deepStrictEqual(forbidden(isContract, allowed), [])
   })
 
-  it("the client imports contracts, Effect and itself, and only the query command imports it (ARCHITECTURE.md)", () => {
+  it("the client imports only contracts, Effect and itself, and only src/cli/query imports the client (ARCHITECTURE.md)", () => {
     assert.isAbove(files.filter(isClient).length, 5)
     const isContract = (name: string) => isPure(name) || isAccountContract(name) || name === "src/Api.ts"
     assert.deepStrictEqual(forbidden(isClient, (name) => isContract(name) || isClient(name)), [])
@@ -338,7 +338,7 @@ describe("The layout of src", () => {
     assert.deepStrictEqual(files.filter((file) => kinds.test(dirname(file)) || file.endsWith("/index.ts")), [])
   })
 
-  it("the cluster test imports no vitest (ARCHITECTURE.md)", () => {
+  it("the cluster test does not import vitest (ARCHITECTURE.md)", () => {
     const found = globSync("test/cluster/**/*.ts", { cwd: root }).map((file) => file.replaceAll("\\", "/"))
     assert.isAbove(found.length, 10)
     const reached = new Set<string>()

@@ -109,7 +109,7 @@ const completions = completionsLayer({
   path: paths,
 })
 
-/** Reports all invalid settings. On its own, a command fails at the first invalid setting that it reads. */
+/** Reports all invalid settings at once, because a command stops at the first one that it reads. */
 const reportAllInvalidSettings = (error: Config.ConfigError) =>
   Effect.flatMap(
     findInvalidSettings,

@@ -11,11 +11,11 @@ import { escapeLines } from "./terminal/TerminalText.ts"
 
 const getText = (error: unknown, name: string) => Predicate.hasProperty(error, name) ? String(error[name]) : undefined
 
-/** Returns the message, or the code if there is none, as with some socket errors. */
+/** Returns the error's message, or its code if the message is empty, as in some socket errors. */
 const getReason = (error: unknown) =>
   [getText(error, "message"), getText(error, "code")].find((text) => text !== undefined && text !== "") ?? String(error)
 
-/** Quotes the message of the cause, because the message of a `SqlError` names only the operation. */
+/** Summarizes a database error by its cause, because the `SqlError`'s own message names only the operation. */
 const summarizeSqlError = ({ reason }: SqlError.SqlError) =>
   reason.operation === "connect"
     ? "DATABASE_URL: no connection (expected postgres://user:password@host:port/database of a running server): " +
@@ -68,7 +68,7 @@ export const describeListenError = Effect.fnUntraced(function* ({ cause }: HttpS
     `example ${host}=127.0.0.1 for this machine only, or ${host}=0.0.0.0 for all of its addresses.`
 })
 
-/** Describes an error that the user can correct. Quotes the values of the settings that caused it. */
+/** Describes an error that the user can correct, with the settings that caused it. Undefined for any other error. */
 const describeError = (error: unknown): Effect.Effect<string | undefined> => {
   if (error instanceof Config.ConfigError) return Effect.map(toSettingProblems(error), formatSettingProblems)
   if (error instanceof HttpServerError.ServeError) return describeListenError(error)
@@ -95,8 +95,8 @@ export const toExitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(C
 type InvalidInvocation = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>
 
 /**
- * Adds suggestions to errors that have none from Effect, because Effect tolerates only two wrong letters and ignores
- * common prefixes.
+ * Adds a suggestion to an error if Effect has none. Effect tolerates only two wrong letters and ignores common
+ * prefixes.
  */
 const addSuggestions = ({ helpDoc }: InvalidInvocation) =>
 (

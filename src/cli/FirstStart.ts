@@ -104,7 +104,7 @@ const lockLoads = Effect.gen(function* () {
   }
 })
 
-/** Loads the sample market into an unused database in one transaction, so an interrupted start leaves nothing. */
+/** Loads the sample market into an unused database in one transaction, so an interrupted start stores no rows. */
 const loadSamplesIfUnused = Effect.fnUntraced(function* (folder: string) {
   const sql = yield* SqlClient.SqlClient
   if (!(yield* isUnused)) return

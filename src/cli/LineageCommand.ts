@@ -16,7 +16,7 @@ const formatEvent = (event: TickerChangeEvent) =>
   [Review.formatTickerChange(event), formatCik(event), ...(event.company_name === null ? [] : [event.company_name])]
     .join(", ")
 
-/** Describes what clients get with the change, as the end of a sentence. */
+/** Returns the end of a sentence that describes what clients get if the change is confirmed. */
 const formatEffect = (preview: Review.LineagePreview) =>
   Result.match(preview, {
     onSuccess: ({ history: [first, ...later] }) =>
@@ -105,7 +105,7 @@ const confirmCommand = Command.make(
     if (Result.isFailure(preview) && !force) {
       return yield* new ConfirmationRefused({
         message: [
-          `The change from ${formatEvent(change)} was not confirmed, because otherwise ${formatEffect(preview)}`,
+          `The change from ${formatEvent(change)} was not confirmed. If confirmed, ${formatEffect(preview)}`,
           ...formatConflict(preview.failure),
           "Correct the other changes first, or add --force if all of them are right.",
         ].join("\n"),

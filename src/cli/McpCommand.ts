@@ -38,11 +38,11 @@ const parseInitializeReply = Schema.decodeOption(InitializeReply)
 const ApiErrorBody = Schema.fromJsonString(Schema.Struct({ error: Schema.Struct({ message: Schema.String }) }))
 const parseApiError = Schema.decodeOption(ApiErrorBody)
 
-/** Encodes a header value with characters other than printable ASCII, as protocol version 2026-07-28 requires. */
+/** Encodes a header value that is not printable ASCII, as protocol version 2026-07-28 requires. */
 const encodeHeader = (text: string) =>
   /^[\x20-\x7e]*$/.test(text) ? text : `=?base64?${Buffer.from(text).toString("base64")}?=`
 
-/** Returns the headers that repeat parts of a message. */
+/** Returns the HTTP headers that repeat the message's protocol version, method and name. */
 const makeMessageHeaders = ({ method = "", params }: Message, negotiated: string | undefined) => {
   const ownVersion = params?._meta?.[versionKey]
   const version = ownVersion ?? negotiated
@@ -140,7 +140,7 @@ const forwardMessages = Effect.fnUntraced(function* (baseUrl: string, key: Optio
   yield* FiberMap.awaitEmpty(running)
 })
 
-/** `apiBaseUrl` is the address of this machine's service. */
+/** Makes the `mcp` command. `apiBaseUrl` is the address of this machine's service, used without `--url`. */
 export const makeMcpCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
   Command.make(
     "mcp",

@@ -47,7 +47,7 @@ import { ApiKeyConfig } from "./query/QueryRequest.ts"
 import { HostConfig, PortConfig, ReusePortConfig, ShutdownDelayConfig } from "./ServeSettings.ts"
 
 interface Setting {
-  /** Reads the setting as the service does, except that it may be unset even if another setting requires it. */
+  /** Reads the setting as the service does. Also accepts an unset setting, even if another setting requires it. */
   readonly read: Effect.Effect<unknown, Config.ConfigError>
   /** Completes the sentence "It must be …". */
   readonly expected: string
@@ -237,7 +237,7 @@ export const settingDefinitions: Readonly<Record<string, Setting>> = {
 
 export const settingNames: ReadonlyArray<string> = Object.keys(settingDefinitions)
 
-/** A setting that cannot be used. */
+/** A problem with a setting, and its solution. */
 interface SettingProblem {
   readonly name: string
   /** The problem, as a sentence. */

@@ -88,7 +88,7 @@ export const followChanges = <Change, Error>(
     let hasConnected = false
     let failures = 0
 
-    /** Waits before the next connection. Fails with the error if the policy permits no other connection. */
+    /** Waits before the next connection. If the policy permits none, fails with the error of the last attempt. */
     const waitAfter = Effect.fnUntraced(function* (attempt: Result.Result<EventsResponse, NoAnswer>) {
       failures += 1
       const chooseDelay = hasConnected ? delayBeforeReconnect : delayBeforeRetry
@@ -153,7 +153,7 @@ export const followChanges = <Change, Error>(
 const isChangePage = (body: unknown): body is ChangePage<unknown> =>
   typeof body === "object" && body !== null && "cursor" in body && "has_more" in body
 
-/** Makes a reader that decodes responses according to the contract. `toError` converts its errors. */
+/** Makes a reader that decodes responses according to the contract. `toError` converts every error of the reader. */
 export const makeChangeReader = (
   endpoint: EndpointDecoder,
   via: FollowOptions["via"],

@@ -57,7 +57,7 @@ type CallArguments<Query> = {} extends Query ? [query?: Query] : [query: Query]
 export interface Resource<Query, Body, Error> {
   /** Sends the request, with the retries of `ClientOptions.retries`. */
   readonly get: (...query: CallArguments<Query>) => Effect.Effect<Body, Error | CallFailure>
-  /** Also returns the metadata in the headers: cost, limits, dropped tickers, request id. */
+  /** Like `get`, but also returns the metadata in the headers: cost, limits, dropped tickers, request id. */
   readonly getWithHeaders: (
     ...query: CallArguments<Query>
   ) => Effect.Effect<{ readonly answer: Body; readonly told: ResponseMetadata }, Error | CallFailure>
@@ -70,8 +70,8 @@ export interface List<Query, Body extends ResultPage, Error> extends Resource<Qu
   /** The rows of all pages. `limit` sets the number of rows per request; 100 needs the fewest requests. */
   readonly rows: (...query: CallArguments<Query>) => Stream.Stream<Body["results"][number], Error | CallFailure>
   /**
-   * The complete list as a file: Parquet, or the `format` of the query. `limit` is always `all`. The bytes fail with
-   * `NoAnswer` if the response is cut off. `fetch` hides trailers, so neither digest nor cost are known.
+   * The complete list as a file: Parquet, or the `format` of the query. `limit` is always `all`. The byte
+   * stream fails with `NoAnswer` if the response is cut off. `fetch` hides trailers, so digest and cost are unknown.
    */
   readonly download: (
     ...query: CallArguments<Query>
@@ -83,7 +83,7 @@ export interface ChangeFeed<Query, Body extends ChangePage<unknown>, Error> exte
   /**
    * The changes from the query's `after` on, without end, each exactly once. Reconnects after a lost connection and
    * after 429, 502, 503 and 504, and continues after the last change. Fails with the error of the service if
-   * reconnecting cannot help, such as `CursorExpired`, and with `NoAnswer` after ten failures in a row.
+   * reconnecting cannot help, such as `CursorExpired`, and with the last failure after ten failures in a row.
    */
   readonly follow: (
     query?: Omit<Query, "limit">,

@@ -13,7 +13,7 @@ import { makeRetryPolicy, type RetryOptions, type RetryPolicy, toAttemptResult }
 export const clientVersion = "0.2.0"
 
 export interface ClientOptions {
-  /** Such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
+  /** The URL of the service, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
   /** Sent as `Authorization: Bearer`. Optional for endpoints that require no key. */
   readonly apiKey?: Redacted.Redacted | undefined
@@ -91,20 +91,20 @@ interface FileResponse extends Omit<RawResponse, "text"> {
   readonly body: FileBytes | string
 }
 
-/** A response: the bytes of an event stream, or the text of any other response. */
+/** A response to a request for events: the bytes of the event stream, or the text of any other response. */
 export interface EventsResponse extends Omit<RawResponse, "text"> {
   readonly body: Stream.Stream<Uint8Array, HttpClientError.HttpClientError> | string
 }
 
 export interface RequestSender {
   readonly send: (path: string, query: AnyQuery | string) => Effect.Effect<RawResponse, NoAnswer>
-  /** Like `send`, but does not wait for the bytes of a file. `format` must be the format in the query. */
+  /** Like `send`, but returns the bytes of a file as a stream. `format` must be the format in the query. */
   readonly openFile: (
     path: string,
     query: AnyQuery | string,
     format: ExportFormat,
   ) => Effect.Effect<FileResponse, NoAnswer>
-  /** Sends a request once, and does not wait for the end of an event stream. */
+  /** Sends a request without retries, and returns the bytes of an event stream as a stream. */
   readonly openEvents: (path: string, query: AnyQuery) => Effect.Effect<EventsResponse, NoAnswer>
   readonly retryPolicy: RetryPolicy
 }
@@ -133,8 +133,8 @@ const checkEnd = (bytes: FileBytes, makeError: () => NoAnswer): FileBytes =>
   })
 
 /**
- * Returns functions that send a request, with retries. The query is an object, or a raw query string with its `?`.
- * Fails if the options are invalid.
+ * Makes the functions that send requests; all but `openEvents` retry. A query is an object, or a raw query string with
+ * its `?`. Fails if the options are invalid.
  */
 export const makeRequestSender = Effect.fnUntraced(function* (options: ClientOptions) {
   const client = yield* HttpClient.HttpClient

@@ -33,7 +33,7 @@ export type EndpointName<Path extends string> = Path extends `/v1/${infer Rest}`
 export const toEndpointName = (path: string) =>
   path.replace(/^\/(v1\/)?/, "").replace(/[-/.]+(.)/g, (_, letter: string) => letter.toUpperCase())
 
-/** Adds any other text to the values of enums, because a newer service may have more of them (§9.3, additions). */
+/** Allows any other text as the value of an enum, because a newer service may add values (§9.3, additions). */
 export type OpenEnums<Value> = Value extends string ? (string extends Value ? Value : Value | (string & {}))
   : Value extends number | boolean | null | undefined | DateTime.Utc ? Value
   : { readonly [Key in keyof Value]: OpenEnums<Value[Key]> }
@@ -49,7 +49,7 @@ type ParameterInput<Name, Value> = Value extends boolean ? boolean
   : Name extends `min_${string}` | `max_${string}` ? Value | number
   : Value
 
-/** Query parameters of callers. A list may be a single item; a bound is a number, or text to keep all its digits. */
+/** Query parameters as callers write them: a list or a single item; a bound as a number, or as text with all digits. */
 type ParameterInputs<Type, Encoded> = {
   readonly [Name in keyof Encoded]: Name extends keyof Type
     ? ParameterInput<Name, Type[Name]> | ({} extends Pick<Encoded, Name> ? undefined : never)
@@ -76,7 +76,7 @@ export type ErrorOf<Endpoint extends HttpApiEndpoint.ConstraintRequest> = HttpAp
 
 export type QueryValue = string | number | boolean | ReadonlyArray<string> | undefined
 
-/** The query of an endpoint that is not statically known. */
+/** The query of any endpoint, for code that does not know the endpoint at compile time. */
 export type AnyQuery = { readonly [name: string]: QueryValue }
 
 /** The body of a paginated response (D8, pages). */
@@ -89,7 +89,7 @@ export interface ResultPage {
 /** The body of a response that lists changes. */
 export interface ChangePage<Change> {
   readonly results: ReadonlyArray<Change>
-  /** As `after`, it continues after the last change. */
+  /** Sent as the parameter `after`, it continues after the last change of this page. */
   readonly cursor: string
   /** Whether more changes may already be available. */
   readonly has_more: boolean

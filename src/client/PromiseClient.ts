@@ -39,7 +39,7 @@ export type { DeprecationNotice as Deprecated, ResponseMetadata as Told } from "
 export type { PromiseClientOptions as Options }
 
 export interface PromiseClientOptions {
-  /** Such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
+  /** The URL of the service, such as `https://api.example.com`, optionally with a path prefix before `/v1`. */
   readonly baseUrl: string | URL
   /** Optional for endpoints that require no key. */
   readonly apiKey?: string | undefined
@@ -92,7 +92,7 @@ interface Outcome<Success> {
   readonly metadata: ResponseMetadata
 }
 
-async function* readBytes(bytes: FileBytes, told: ResponseMetadata, signal: AbortSignal | undefined) {
+async function* readBytes(bytes: FileBytes, metadata: ResponseMetadata, signal: AbortSignal | undefined) {
   try {
     for await (const chunk of Stream.toAsyncIterable(bytes)) {
       signal?.throwIfAborted()
@@ -100,14 +100,14 @@ async function* readBytes(bytes: FileBytes, told: ResponseMetadata, signal: Abor
     }
   } catch (error) {
     signal?.throwIfAborted()
-    throw toTickerlineError(error, told)
+    throw toTickerlineError(error, metadata)
   }
 }
 
 async function* readChanges(changes: Stream.Stream<unknown, unknown>, signal: AbortSignal | undefined) {
   signal?.throwIfAborted()
   const iterator = Stream.toAsyncIterable(changes)[Symbol.asyncIterator]()
-  // Interrupts even a pending read.
+  // `return` also ends a read that is waiting for a change.
   const stop = () => void iterator.return?.()
   signal?.addEventListener("abort", stop, { once: true })
   try {

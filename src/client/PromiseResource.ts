@@ -16,7 +16,7 @@ export type CallArguments<Query> = {} extends Query ? [query?: Query, options?: 
  */
 export interface Resource<Query, Body> {
   readonly get: (...query: CallArguments<Query>) => Promise<Body>
-  /** Also returns the metadata in the headers: cost, limits, dropped tickers, request id. */
+  /** Like `get`, but also returns the metadata in the headers: cost, limits, dropped tickers, request id. */
   readonly getWithHeaders: (
     ...query: CallArguments<Query>
   ) => Promise<{ readonly answer: Body; readonly told: ResponseMetadata }>
@@ -39,7 +39,7 @@ export interface List<Query, Body extends { readonly results: ReadonlyArray<unkn
   readonly rows: (...query: CallArguments<Query>) => AsyncIterable<Body["results"][number]>
   /**
    * The complete list as a file: Parquet, or the `format` of the query. `limit` is always `all`. `fetch` hides
-   * trailers, so neither the digest nor the cost are known.
+   * trailers, so digest and cost are unknown.
    */
   readonly download: (...query: CallArguments<Query>) => Promise<DownloadedFile>
 }
@@ -57,7 +57,7 @@ export interface ChangeFeed<Query, Body extends { readonly results: ReadonlyArra
   /**
    * The changes from the query's `after` on, without end, each exactly once. Reconnects after a lost connection and
    * after 429, 502, 503 and 504, and continues after the last change. Rejects with the error of the service if
-   * reconnecting cannot help, such as `cursor_expired`, and with `no_answer` after ten failures in a row.
+   * reconnecting cannot help, such as `cursor_expired`, and with the last failure after ten failures in a row.
    */
   readonly follow: (
     query?: Omit<Query, "limit">,

@@ -28,7 +28,7 @@ const parseJson = (text: string): Option.Option<unknown> => {
   }
 }
 
-/** Makes a codec. `make` does not check its type, which is right: no schema of the contract needs an Effect service. */
+/** Makes a codec. Its type is not checked, but correct, because no schema of the contract needs an Effect service. */
 const codecOf = (ast: SchemaAST.AST) => Schema.make<Schema.Codec<unknown, unknown>>(ast)
 
 /** §9.3 (additions): accepts any text as an enum value, because a newer service may have more values. */

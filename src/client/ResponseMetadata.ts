@@ -30,7 +30,7 @@ export interface ResponseMetadata {
   /** Requests sent for this response; 1 without retries. */
   readonly attempts: number
   readonly api_version: string | null
-  /** Price of the response in millionths of a US dollar; null if it was free. */
+  /** Cost in millionths of a US dollar; null without the header, as for exports, whose cost is in a trailer. */
   readonly cost_microdollars: number | null
   /** The account's requests per minute. The full limit is available again after `reset_seconds`. */
   readonly rate_limit: {

@@ -13,7 +13,7 @@ export interface RetryOptions {
 }
 
 export interface AttemptResult {
-  /** Undefined if the connection failed or the attempt timed out. */
+  /** HTTP status; undefined if the connection failed or the attempt timed out. */
   readonly status: number | undefined
   /** The delay that `Retry-After` requests, ms. */
   readonly retryAfterMillis: number | null
@@ -28,10 +28,10 @@ export const toAttemptResult = (
 }
 
 export interface RetryPolicy {
-  /** Returns the delay before the next attempt of a request, ms; undefined if there is none. */
+  /** Returns the delay before the next attempt of a request, ms; undefined if it must not be retried. */
   readonly delayBeforeRetry: (result: AttemptResult, attempts: number) => Effect.Effect<number | undefined>
   /**
-   * Returns the delay before a follower of the changes connects again, ms; undefined if it gives up. Only consecutive
+   * Returns the delay before a follower of the changes reconnects, ms; undefined if it must give up. Only consecutive
    * failures count, because a follower must survive any number of restarts of the service.
    */
   readonly delayBeforeReconnect: (result: AttemptResult, failures: number) => Effect.Effect<number | undefined>

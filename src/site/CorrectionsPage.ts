@@ -31,7 +31,7 @@ export const correctionsPage: SitePage = {
   }),
 }
 
-/** Returns a link to the part of the page about a dataset. */
+/** Returns a link to the section of the corrections page about a dataset. */
 export const renderCorrectionsLink = (dataset: string) =>
   `<a href="${path}#${dataset}">${renderInlineCode(dataset)}</a>`
 
@@ -118,7 +118,7 @@ ${
 recorded; it is not known for rows that are older than the counts.</p>
 ${results.map(renderDataset).join("\n")}`
 
-/** Makes the page with its counts, which are undefined if the database cannot be read. */
+/** Makes the corrections page. `counts` is undefined if the database cannot be read. */
 export const makeCorrectionsPage = (counts: CorrectionCounts | undefined): SitePage => {
   const { body, description } = correctionsPage.render()
   const unavailable = `<div class="notice"><p>The counts cannot be read at the moment. Try again in a minute.</p></div>`

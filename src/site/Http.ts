@@ -116,7 +116,7 @@ const fileRoute = Effect.fnUntraced(function* (file: SiteFile) {
   return HttpRouter.route("GET", file.path, (request) => Effect.map(responder, (respond) => respond(request)))
 })
 
-/** Makes the route of the corrections page, which is rendered again whenever its counts have been read again. */
+/** Makes the route of the corrections page, which is rendered again when newer counts have been read. */
 const correctionsRoute = Effect.fnUntraced(function* (pages: ReadonlyArray<SitePage>) {
   const { read } = yield* CorrectionCountReader
   const render = (page: SitePage) =>

@@ -34,7 +34,7 @@ const isNull = (schema: unknown) => getValueAt(schema, "type") === "null"
 
 export const listNonNullAlternatives = (schema: unknown) => alternatives(schema).filter((option) => !isNull(option))
 
-/** Finds a keyword in a schema, in the schema that it refers to, in its alternatives, or in their `allOf`. */
+/** Returns the first value of a keyword in a schema, in the target of its `$ref`, or in its alternatives or `allOf`. */
 const keywordOf = (schema: unknown, keyword: string): unknown =>
   [schema, resolveSchemaReference(schema), ...listNonNullAlternatives(schema)]
     .flatMap((option) => [option, ...getListAt(option, "allOf")])
@@ -75,7 +75,7 @@ export const describeRangeAndDefault = (schema: unknown) => {
 export const describeAllowedValues = (values: ReadonlyArray<string>) =>
   values.length === 0 ? "" : `One of ${values.map((value) => `\`${value}\``).join(", ")}.`
 
-/** Renders the sentences that are not empty as one text. */
+/** Joins the sentences that are not empty, and renders them as HTML. */
 export const renderSentences = (...sentences: ReadonlyArray<string>) => renderProse(sentences.filter(Boolean).join(" "))
 
 interface FieldDescription {

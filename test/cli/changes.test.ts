@@ -38,7 +38,7 @@ const Line = Schema.fromJsonString(Schema.Struct({
 const parseLines = (out: string) => out.trimEnd().split("\n").map((line) => Schema.decodeSync(Line)(line))
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true })("changes", (it) => {
-  it.effect("prints the known changes as NDJSON, and where to continue (operations/command-line)", () =>
+  it.effect("prints all changes so far as NDJSON, and how to continue (operations/command-line)", () =>
     Effect.gen(function* () {
       const { basic } = yield* Service.TestKeys
       const service = { PORT: String(yield* Service.servicePort), TICKERLINE_KEY: basic }
@@ -103,7 +103,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
       ])
     }))
 
-  it.effect("reports an unreachable service, other programs and errors (operations/command-line)", () =>
+  it.effect("explains why it gets no changes: no service, another program, or an error (operations/command-line)", () =>
     Effect.gen(function* () {
       const nothing = `http://127.0.0.1:${yield* chooseFreePort}`
       const other = yield* startChangeFeedStub(() => ({ status: 200, body: "<html>" }))
@@ -167,7 +167,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
       }),
   )
 
-  it.effect("ends quietly with exit status 141 when the reader has closed the pipe (operations/command-line)", () =>
+  it.effect("ends without a message and with exit status 141 if the reader closes the pipe (operations/command-line)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { running, send } = yield* startFollowing
@@ -178,7 +178,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
       assertPrinted(running)
     }))
 
-  it.effect("cannot be made to control the terminal (operations/command-line)", () =>
+  it.effect("escapes control sequences in changes on a terminal (operations/command-line)", () =>
     Effect.gen(function* () {
       const hostile = JSON.stringify({ ...makeStubChange(1), row: { ticker: "A\u009b31m" } })
       const { url } = yield* startChangeFeedStub(() => ({
@@ -192,7 +192,7 @@ layer(Layer.empty, { excludeTestServices: true })("changes with a stub service",
       assert.include((yield* changes(["--url", url], { TICKERLINE_KEY: "key" })).out, "A\u009b31m")
     }))
 
-  it.effect("reports the error that a later connection gets (operations/command-line)", () =>
+  it.effect("reports the error if reconnecting fails (operations/command-line)", () =>
     Effect.gen(function* () {
       const { url } = yield* startChangeFeedStub((_, index) =>
         index === 0

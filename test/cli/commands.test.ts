@@ -251,7 +251,7 @@ const exitCodeCases: ReadonlyArray<readonly [number, ReadonlyArray<string>]> = [
   [2, []],
 ]
 
-layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
+layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => {
   it.effect("a command has the same output and exit code in-process and as its own process (operations/command-line)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
@@ -287,7 +287,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         assertSuccess(yield* runCommandInProcess(["load", "--all", market, "--check"], environment)),
         /news: \d+ rows valid; nothing was loaded/,
       )
-      // The check has read all remaining files, so two of them suffice from here on.
+      // The check has read all remaining files, so the rest of the test needs only two of them.
       const others = (yield* fs.readDirectory(market)).filter((name) => !["news.csv", "screener.csv"].includes(name))
       assert.isAbove(others.length, 10)
       yield* Effect.forEach(others, (name) => fs.remove(`${market}/${name}`))
@@ -338,7 +338,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       }
     }))
 
-  it.effect("exit with 2 for usage errors, and explain them on standard error (operations/command-line)", () =>
+  it.effect("usage errors cause exit code 2, and are explained on standard error (operations/command-line)", () =>
     Effect.gen(function* () {
       const cases: ReadonlyArray<readonly [ReadonlyArray<string>, RegExp]> = [
         [["bogus"], /bogus/],
@@ -442,7 +442,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       })
       const before = (yield* listed).get(id)
       assert.deepStrictEqual(before?.slice(0, 6), [id, "lister", "basic", "default", key.slice(0, 12), "active"])
-      // The key expires at midnight in New York after its last day, in winter time.
+      // The key expires at midnight in New York after its last day: 05:00 UTC, because it is winter.
       assert.deepStrictEqual(before?.slice(7), ["2100-01-01 05:00:00", "-", "all"])
       assert.strictEqual(yield* statusOf(key), 200)
       yield* Effect.repeat(listed, {
@@ -569,7 +569,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(row.slice(1), ["riser", "basic", "postpaid", "-", "2", "a@b.example"])
     }))
 
-  it.effect("keys rotate keeps the old key until its grace period ends, and copies its limits (operations/accounts)", () =>
+  it.effect("keys rotate copies the limits of the old key, which works until its grace period ends (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const made = (account: string, ...more: ReadonlyArray<string>) =>
@@ -590,7 +590,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       const { id: _, ...like } = before
       assert.notStrictEqual(nextId, before.id)
       assert.deepStrictEqual(fresh, like)
-      // The old key works for one more day, whatever its expiry date was.
+      // The old key works for one more day, despite its later expiry date.
       const { expires_at: ends, ...kept } = yield* rowOf(old)
       assert.deepStrictEqual({ ...kept, expires_at: before.expires_at }, before)
       const grace = (ends?.getTime() ?? 0) - began
@@ -736,7 +736,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
         `The balance of payer is ${amount} USD.\n${
           amount.startsWith("-") ? "Its requests are refused with 402 until the balance is above 0.\n" : ""
         }`
-      // Floats cannot represent 0.1 + 0.2, or a microdollar in addition to a billion dollars.
+      // A double cannot represent 0.1 + 0.2 exactly, nor a billion dollars and one microdollar.
       const steps: ReadonlyArray<readonly [ReadonlyArray<string>, string]> = [
         [["--usd", "0.1"], "0.100000"],
         [["--usd", "0.2", "--reference", "invoice-1"], "0.300000"],
@@ -837,7 +837,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.deepStrictEqual(row, { balance: "3000000" })
     }))
 
-  it.effect("grant gives a role the privileges to serve, and no others (operations/deployment)", () =>
+  it.effect("grant gives a role exactly the privileges that the service needs (operations/deployment)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const sql = yield* SqlClient.SqlClient
@@ -910,7 +910,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       [["grant", `"; drop table accounts; --`], /no role "; drop table accounts; --\. .*create role """; drop table/],
     ], assertOneLineError))
 
-  it.effect("refuse invalid account names (operations/command-line)", () =>
+  it.effect("commands refuse invalid account names (operations/command-line)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
       const ended = yield* Effect.forEach(
@@ -959,7 +959,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assert.strictEqual(yield* server({ BASE_URL: "https://api.example.com/data/" }), "https://api.example.com/data")
     }))
 
-  it.effect("load replaces rows, --append adds rows, and a bad row is reported with its line (D31)", () =>
+  it.effect("load replaces rows, load --append adds rows, and a bad row is reported with its line (D31)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const environment = { DATABASE_URL: yield* DatabaseUrl }
@@ -999,7 +999,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
       assertFailure(more, /only the first 20 bad rows are shown/)
     }))
 
-  it.layer(WrongStarts.layer)("serve with a wrong setting", (it) => {
+  it.layer(WrongStarts.layer)("serve", (it) => {
     it.effect.each(wrongValues.map(([name, value, expected], index) => ({ name, value, expected, index })))(
       "refuses to start with $name=$value, and names the expected value (operations/settings)",
       ({ expected, index, name }) =>
@@ -1011,7 +1011,7 @@ layer(TestLayer, { excludeTestServices: true })("commands", (it) => {
     )
   })
 
-  it.effect("report an unreachable database without showing its password (operations/command-line)", () =>
+  it.effect("serve and migrate report an unreachable database without showing its password (operations/command-line)", () =>
     Effect.gen(function* () {
       const away = "postgres://someone:hunter2@127.0.0.1:1/none"
       for (const args of [["serve"], ["migrate"]]) {
@@ -1176,7 +1176,7 @@ layer(Home.layer, { excludeTestServices: true })("serve on a new home folder", (
       yield* assertStopped
     }))
 
-  it.effect("keeps the key and the data at the second start, and starts again with them after kill -9; SIGINT stops it (README, operations/data)", () =>
+  it.effect("keeps the key and the data when it starts again, even after kill -9; SIGINT stops it (README, operations/data)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const { home, port } = yield* Home

@@ -29,7 +29,7 @@ const Report = Schema.fromJsonString(Schema.Struct({
   })),
 }))
 
-/** Runs `doctor` in this process, or with `run`. In the result, `of` returns the findings of a check. */
+/** Runs `doctor` in this process, or with `run`. Returns the report, and a function to find the results of a check. */
 const runDoctor = Effect.fnUntraced(function* (
   environment: Environment,
   run: typeof runCommandProcess = runCommandInProcess,
@@ -39,8 +39,8 @@ const runDoctor = Effect.fnUntraced(function* (
     ...environment,
   })
   const report = yield* Schema.decodeEffect(Report)(out)
-  const of = (check: string) => report.checks.filter((one) => one.check === check)
-  return { code, err, out, report, of }
+  const findingsOf = (check: string) => report.checks.filter((one) => one.check === check)
+  return { code, err, out, report, findingsOf }
 })
 
 type NodeService = Layer.Success<typeof NodeServices.layer>
@@ -89,15 +89,15 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
   it.effect("reports no failure for an empty database, and cannot write to it (operations/command-line)", () =>
     Effect.gen(function* () {
       const url = yield* copyMigratedDatabase
-      const { code, err, of, report } = yield* runDoctor({ DATABASE_URL: Redacted.value(url) })
+      const { code, err, findingsOf, report } = yield* runDoctor({ DATABASE_URL: Redacted.value(url) })
       assert.strictEqual(code, 0, err)
       assert.strictEqual(err, "")
       assert.isTrue(report.ok)
       for (const name of ["runtime", "clock", "clocks", "time zones", "version", "migrations", "triggers", "indexes"]) {
-        assert.deepStrictEqual(of(name).map(({ state }) => state), ["ok"], name)
+        assert.deepStrictEqual(findingsOf(name).map(({ state }) => state), ["ok"], name)
       }
-      assert.match(of("datasets")[0]?.found ?? "", /^0 of 18 have rows/)
-      assert.include(of("datasets")[0]?.advice ?? "", "tickerline load")
+      assert.match(findingsOf("datasets")[0]?.found ?? "", /^0 of 18 have rows/)
+      assert.include(findingsOf("datasets")[0]?.advice ?? "", "tickerline load")
       const refused = yield* Effect.flip(
         Effect.flatMap(SqlClient.SqlClient, (sql) => sql`create table mine (a int)`).pipe(
           Effect.provide(DatabaseChecks.doctorConnectionLayer(url)),
@@ -141,8 +141,8 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       for (const { name, rule } of rules) {
         yield* runAsOwner(url, `alter table daily_prices add constraint ${name} check (${rule}) not valid`)
       }
-      const { of } = yield* runDoctor({ DATABASE_URL: Redacted.value(url) })
-      const findings = of("rules")
+      const { findingsOf } = yield* runDoctor({ DATABASE_URL: Redacted.value(url) })
+      const findings = findingsOf("rules")
       assert.deepStrictEqual(findings.map(({ state }) => state), ["warning", "warning"])
       for (const [index, { advice = "", found }] of findings.entries()) {
         const [, query = ""] = /^Find the rows: (select .*)\. Correct/.exec(advice) ?? []
@@ -152,12 +152,12 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       }
     }))
 
-  it.effect("waits only seconds for a database that accepts connections but never answers (operations/command-line)", () =>
+  it.effect("gives up on a database that accepts connections but never answers (operations/command-line)", () =>
     Effect.gen(function* () {
       const { port } = yield* startOtherProgram(() => {})
-      const { code, of } = yield* runDoctor({ DATABASE_URL: `postgres://a:geheim@127.0.0.1:${port}/x` })
+      const { code, findingsOf } = yield* runDoctor({ DATABASE_URL: `postgres://a:geheim@127.0.0.1:${port}/x` })
       assert.strictEqual(code, 1)
-      assert.deepStrictEqual(of("connection").map(({ state }) => state), ["failed"])
+      assert.deepStrictEqual(findingsOf("connection").map(({ state }) => state), ["failed"])
     }))
 
   it.effect("fails if migrations are missing, and warns if the database is newer than the program (operations/deployment)", () =>
@@ -191,20 +191,24 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       const environment = { DATABASE_URL: its.href }
       const bare = yield* runDoctor(environment)
       assert.strictEqual(bare.code, 1)
-      assert.match(bare.of("role")[0]?.found ?? "", /lacks: .*select on/)
-      assert.include(bare.of("role")[0]?.advice ?? "", `tickerline grant ${name}`)
+      assert.match(bare.findingsOf("role")[0]?.found ?? "", /lacks: .*select on/)
+      assert.include(bare.findingsOf("role")[0]?.advice ?? "", `tickerline grant ${name}`)
       assert.notInclude(`${bare.out}${bare.err}`, "hunter2")
       assert.strictEqual((yield* runCommandProcess(["grant", name], { DATABASE_URL: Redacted.value(url) })).code, 0)
       const serving = yield* runDoctor(environment)
-      assert.deepStrictEqual(serving.of("role").map(({ state }) => state), ["ok"], JSON.stringify(serving.of("role")))
+      assert.deepStrictEqual(
+        serving.findingsOf("role").map(({ state }) => state),
+        ["ok"],
+        JSON.stringify(serving.findingsOf("role")),
+      )
       yield* runAsOwner(url, `grant insert on news to ${name}`)
       const excessRights = yield* runDatabaseCheck(Redacted.make(its.href), DatabaseChecks.checkRolePrivileges(false))
       assert.deepStrictEqual([excessRights?.state, excessRights?.found], ["warning", `${name} can also write news`])
     }))
 
-  it.effect("reports an unreachable database, invalid and misspelled settings, without secrets (operations/command-line)", () =>
+  it.effect("reports an unreachable database and invalid or misspelled settings, but no secrets (operations/command-line)", () =>
     Effect.gen(function* () {
-      const { code, err, of, out, report } = yield* runDoctor({
+      const { code, err, findingsOf, out, report } = yield* runDoctor({
         DATABASE_URL: "postgres://user:geheim@127.0.0.1:1/none",
         RATE_LIMIT_PRO: "many",
         TICKERLINE_HOM: "/tmp/x",
@@ -213,14 +217,14 @@ layer(NodeServices.layer, { excludeTestServices: true })("doctor", (it) => {
       }, runCommandProcess)
       assert.strictEqual(code, 1)
       assert.strictEqual(err, `tickerline: doctor: 2 of ${report.checks.length} checks failed.\n`)
-      assert.match(of("connection")[0]?.found ?? "", /DATABASE_URL: no connection/)
+      assert.match(findingsOf("connection")[0]?.found ?? "", /DATABASE_URL: no connection/)
       assert.match(
-        of("settings")[0]?.found ?? "",
+        findingsOf("settings")[0]?.found ?? "",
         /^RATE_LIMIT_PRO is "many", but must be a whole number of requests per minute/,
       )
-      assert.strictEqual(of("TICKERLINE_HOM")[0]?.advice, "Did you mean TICKERLINE_HOME?")
-      assert.strictEqual(of("RATE_LIMT_BASIC")[0]?.advice, "Did you mean RATE_LIMIT_BASIC?")
-      assert.match(of("clients")[0]?.advice ?? "", /TRUSTED_PROXIES/)
+      assert.strictEqual(findingsOf("TICKERLINE_HOM")[0]?.advice, "Did you mean TICKERLINE_HOME?")
+      assert.strictEqual(findingsOf("RATE_LIMT_BASIC")[0]?.advice, "Did you mean RATE_LIMIT_BASIC?")
+      assert.match(findingsOf("clients")[0]?.advice ?? "", /TRUSTED_PROXIES/)
       assert.notInclude(out, "geheim")
     }))
 

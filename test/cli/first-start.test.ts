@@ -252,7 +252,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
       assert.strictEqual(Array.isArray(conflictReasons) ? conflictReasons.length : 0, 4)
     }))
 
-  it.effect("resolves BNT to a chain of two confirmed changes, without three estimated ones (D19)", () =>
+  it.effect("resolves BNT to a chain of its two confirmed changes, without the three estimated ones (D19)", () =>
     Effect.gen(function* () {
       const { body } = yield* requestJson("/v1/ticker-changes?ticker=BNT")
       const history = links(valueAt(body, "results", 0, "history"))
@@ -261,7 +261,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("The service wi
       assert.strictEqual(history[1], "BNRE BNT 2024-09-06")
     }))
 
-  it.effect("ignores a symbol change in 2099, whichever of its symbols is requested (D19)", () =>
+  it.effect("ignores a symbol change in 2099, no matter which of its symbols is requested (D19)", () =>
     Effect.gen(function* () {
       const former = yield* requestJson("/v1/ticker-changes?ticker=FTR1")
       assert.deepStrictEqual(links(valueAt(former.body, "results", 0, "history")), ["FTR1 FTR2 2025-05-05"])
@@ -451,13 +451,13 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.match(lines[0] ?? "", /^sample data {2}0:10 so far$/)
     }).pipe(Effect.scoped, Effect.provide(Layer.fresh(FreshLayer))))
 
-  it.effect("writes a folder from which load loads the same rows (samples/README)", () =>
+  it.effect("writes files from which `load` would load the same rows (samples/README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { home } = yield* Started
       const { others, tasks } = yield* findDatasetFiles(`${home}/samples`)
       assert.deepStrictEqual([tasks.length, others], [loadableDatasets.length, []])
-      // The first start itself has loaded these files, and most of their rows are prices.
+      // Skips the prices, which are most of the rows. The first start has already loaded all of these files.
       const shorter = tasks.filter(({ dataset }) => dataset !== longestTable)
       assert.strictEqual(shorter.length, tasks.length - 1)
       const checked = yield* Effect.forEach(shorter, (task) =>
@@ -471,7 +471,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.deepStrictEqual(found, [{ new_ticker: "BBBY" }])
     }))
 
-  it.effect("keeps data that were loaded before (README)", () =>
+  it.effect("keeps data that was loaded before (README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -485,7 +485,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
     }).pipe(Effect.provide(Layer.fresh(FreshLayer))))
 
   // The last test, because it deletes rows and invalidates keys.
-  it.effect("creates a demo key that only its owner can read, and a new one only after that key stops working (README)", () =>
+  it.effect("creates a demo key that only its owner can read, and replaces it only after it stops working (README)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const fs = yield* FileSystem.FileSystem
@@ -494,7 +494,7 @@ layer(Started.layer, { excludeTestServices: true })("the first start", (it) => {
       assert.strictEqual((yield* fs.stat(`${home}/demo-key`)).mode & 0o777, 0o600)
       yield* sql`delete from historical_tickers`
       assert.strictEqual(yield* FirstStart.prepareFirstStart(home), first)
-      // Sample data are loaded once, so deleted rows stay deleted.
+      // Sample data are loaded only once, so the second start does not restore deleted rows.
       assert.deepStrictEqual(yield* sql`select 1 from historical_tickers`, [])
       let last = first
       for (const ended of ["revoked_at", "disabled_at", "expires_at"]) {

@@ -83,7 +83,7 @@ const links = [
 ]
 
 layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage", (it) => {
-  it.effect("review lists the estimated changes with evidence and effect, by date (D19)", () =>
+  it.effect("review lists the estimated changes by date, with evidence and effect (D19)", () =>
     Effect.gen(function* () {
       yield* store(
         change("AAA", "BBB", "2020-01-02", confirmed),
@@ -117,7 +117,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       assert.strictEqual(yield* succeed("review"), "There are no estimated ticker changes.\n")
     }))
 
-  it.effect("confirm lets clients get the change, and reject hides it (D19)", () =>
+  it.effect("confirm shows a change to clients, and reject hides it (D19)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       yield* store(
@@ -148,7 +148,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       assert.strictEqual(renewed?.count, 2)
     }))
 
-  it.effect("confirm refuses a change that makes symbols ambiguous, and names the reasons, unless forced (D21)", () =>
+  it.effect("confirm refuses a change that makes symbols ambiguous unless forced, and names the reasons (D21)", () =>
     Effect.gen(function* () {
       yield* store(
         change("FB", "META", "2022-06-09", { company_name: "Meta" }),
@@ -163,8 +163,8 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       assert.strictEqual(
         yield* fail("confirm FB META 2022-06-09"),
         [
-          "tickerline: The change from FB to META on 2022-06-09, CIK 0000000001, Meta was not confirmed, " +
-          `because otherwise ${effect}`,
+          "tickerline: The change from FB to META on 2022-06-09, CIK 0000000001, Meta was not confirmed. " +
+          `If confirmed, ${effect}`,
           ...listed,
           "Correct the other changes first, or add --force if all of them are right.",
           "",
@@ -184,7 +184,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       assert.deepStrictEqual(valueAt(body, "error", "details", "reasons"), ["multiple_cik_lineages", "broken_chain"])
     }))
 
-  it.effect("confirm also checks a change in the future, with all changes up to its date (D19, D21)", () =>
+  it.effect("confirm checks even a change in the future, together with all changes up to its date (D19, D21)", () =>
     Effect.gen(function* () {
       const [soon, later] = [30, 60].map((days) => DateTime.formatIsoDate(DateTime.add(DateTime.nowUnsafe(), { days })))
       yield* store(
@@ -222,7 +222,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       yield* succeed("reject CCC DDD 2024-01-02")
     }))
 
-  it.effect("a change is decided only once if two people decide at the same time (D22)", () =>
+  it.effect("confirm and reject decide a change only once, even if two people decide at the same time (D22)", () =>
     Effect.gen(function* () {
       yield* store(change("AAA", "BBB", "2024-01-02"))
       const ended = yield* Effect.forEach(["confirm", "reject"], (verb) => run(`${verb} AAA BBB 2024-01-02`), {
@@ -232,7 +232,7 @@ layer(TestLayer, { excludeTestServices: true, timeout: "120 seconds" })("lineage
       assert.match(ended.map(({ err }) => err).join(""), /has just been changed|is not estimated any more/)
     }))
 
-  it.effect("a change stays decided if an import proposes it again (D22)", () =>
+  it.effect("confirm and reject are final, even if an import proposes the change again (D22)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const file = `${yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-lineage-" })}/changes.ndjson`

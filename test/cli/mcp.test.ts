@@ -92,7 +92,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true, timeout: "120 sec
       }).pipe(Effect.scoped),
   )
 
-  it.effect("prints only messages, takes the key from a file, and ends with its input (guides/mcp)", () =>
+  it.effect("prints only messages, reads the key from a file, and exits when its input ends (guides/mcp)", () =>
     Effect.gen(function* () {
       const { basic } = yield* TestKeys
       const fs = yield* FileSystem.FileSystem

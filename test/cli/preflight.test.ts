@@ -9,7 +9,7 @@ import { getCandidateProgramPaths, projectRoot } from "../support/Processes.ts"
 
 // @module-tag slow
 
-/** A Node in PATH that cannot run TypeScript, if there is one. */
+/** Path of a Node that cannot run TypeScript, if the PATH has one. */
 const oldNode = getCandidateProgramPaths("node").find((node) => {
   try {
     return execFileSync(node, ["-p", "Boolean(process.features.typescript)"], { encoding: "utf8" }).trim() === "false"
@@ -41,7 +41,7 @@ const runFresh = (command: string, args: ReadonlyArray<string>, cwd: string, nod
   })
 
 describe("preflight", () => {
-  it("tells the user to run npm ci and exits with 1, however the command is started (README)", () =>
+  it("tells the user to run npm ci and exits with 1, no matter how the command is started (README)", () =>
     withFreshCheckout((folder) => {
       symlinkSync(join(folder, "bin/tickerline"), join(folder, "linked"))
       const nodes = [dirname(process.execPath), ...(oldNode === undefined ? [] : [dirname(oldNode)])]

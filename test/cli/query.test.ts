@@ -59,7 +59,7 @@ const startStub = (body: string, headers: Readonly<Record<string, string>> = { "
   )
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) => {
-  it.effect("prints rows as a table on standard output and their price on standard error (operations/command-line)", () =>
+  it.effect("prints rows as a table on standard output and their cost on standard error (operations/command-line)", () =>
     Effect.gen(function* () {
       const { code, err, out } = yield* query(["/v1/ticker-changes?ticker=OSTK"], { LANG: "C.UTF-8" })
       assert.strictEqual(code, 0, err)
@@ -87,7 +87,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
       assert.match(chain.out, /\nOSTK,true,NXH,"\[\{""old_ticker"":""OSTK"",""new_ticker"":""BYON"",/)
     }))
 
-  it.effect("downloads a complete list as a file, and prints no binary on a terminal (operations/command-line)", () =>
+  it.effect("downloads a complete list as a file, and prints no binary data on a terminal (operations/command-line)", () =>
     Effect.gen(function* () {
       const fs = yield* FileSystem.FileSystem
       const folder = yield* fs.makeTempDirectoryScoped({ prefix: "tickerline-query-" })
@@ -243,7 +243,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
       assert.include(err, "The rate limit is reached. The next page follows in 1 s.")
     }))
 
-  it.effect("names the symbols of a followed company, and the omitted rows (D35)", () =>
+  it.effect("names all symbols of a followed company, and counts the omitted rows (D35)", () =>
     Effect.gen(function* () {
       const { url } = yield* startStub(`{"results":[{"a":1}]}`, {
         "content-type": "application/json",
@@ -254,7 +254,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
       assert.notInclude(err, "AAPL")
     }))
 
-  it.effect("names the types of events that the key may not see (D3)", () =>
+  it.effect("names the event types that it omits because the key may not see them (D3)", () =>
     Effect.gen(function* () {
       const endpoints = ["/v1/timeline", "/v1/gap-stats"]
       const TICKERLINE_KEY = yield* Service.ensureAccountWithKey("test query", "basic", { endpoints })
@@ -276,7 +276,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("query", (it) =
     }))
 })
 
-describe("query arguments", () => {
+describe("The query command", () => {
   const paths = ["/v1/news", "/endpoints"]
 
   it("treats news, v1/news, /v1/news and the complete URL alike (operations/command-line)", () => {

@@ -41,7 +41,7 @@ const ask = (port: number, path: string, key: string) =>
   })
 
 layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestServices: true })("The service", (it) => {
-  it.effect("shows no password at the start if an address is malformed or unreachable (operations/deployment)", () =>
+  it.effect("shows no password if a database address is malformed or unreachable at startup (operations/deployment)", () =>
     Effect.gen(function* () {
       const tried = Effect.fnUntraced(function* ([name, value]: (typeof wrongAddresses)[number]) {
         const environment = { [name]: value, PORT: String(yield* chooseFreePort) }

@@ -15,12 +15,14 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
   it.effect("answers every connection that it accepts while starting (operations/deployment)", () =>
     Effect.gen(function* () {
       const port = yield* chooseFreePort
-      const asking = ServiceInstances.requestOverWire(port, "/health/live", "").pipe(
+      const requestWhenOpen = ServiceInstances.requestOverWire(port, "/health/live", "").pipe(
         Effect.retry({ while: isRefused, schedule: Schedule.spaced("5 millis") }),
         Effect.timeout("20 seconds"),
       )
       // Each request retries until it connects, so that all arrive as soon as the port is open.
-      const first = yield* Effect.forkChild(Effect.all(Array.from({ length: 20 }, () => asking), { concurrency: 20 }))
+      const first = yield* Effect.forkChild(
+        Effect.all(Array.from({ length: 20 }, () => requestWhenOpen), { concurrency: 20 }),
+      )
       yield* ServiceInstances.startServiceInstance({}, { port })
       for (const { status } of yield* Fiber.join(first)) assert.strictEqual(status, 200)
     }).pipe(Effect.scoped))
@@ -57,7 +59,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
       assert.strictEqual(headers["keep-alive"], "timeout=75")
     }).pipe(Effect.scoped))
 
-  it.effect("closes a connection after its current request when it stops (operations/deployment)", () =>
+  it.effect("closes each connection after its current request when the service stops (operations/deployment)", () =>
     Effect.gen(function* () {
       const sql = yield* SqlClient.SqlClient
       const { basic } = yield* TestKeys
@@ -72,7 +74,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
         ),
       ))
       yield* Deferred.await(locked)
-      const asking = yield* Effect.forkChild(
+      const request = yield* Effect.forkChild(
         ServiceInstances.requestOverWire(port, "/v1/screener?limit=7", basic, {
           headers: { Connection: "keep-alive" },
         }),
@@ -86,7 +88,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true, timeo
       })
       yield* Effect.repeat(isOpen, { until: (open) => !open, schedule: Schedule.spaced("10 millis") })
       yield* Deferred.succeed(released, undefined)
-      const { headers, status } = yield* Fiber.join(asking)
+      const { headers, status } = yield* Fiber.join(request)
       yield* Effect.all([Fiber.join(ending), Fiber.join(holding)])
       assert.deepStrictEqual([status, headers["connection"]], [200, "close"])
     }).pipe(Effect.scoped))

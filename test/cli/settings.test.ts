@@ -78,7 +78,7 @@ const foreignVariables = `
   OTEL_EXPORTER_OTLP_TRACES_ENDPOINT _
 `.trim().split(/\s+/)
 
-describe("The check of settings", () => {
+describe("The settings check", () => {
   it.effect("accepts the example of every setting (operations/settings)", () =>
     Effect.gen(function* () {
       for (const [name, { example, read }] of Object.entries(settingDefinitions)) {
@@ -87,7 +87,7 @@ describe("The check of settings", () => {
       }
     }))
 
-  it.effect("names in a message the invalid value, what is expected, an example and the fix, but no secret (operations/settings)", () =>
+  it.effect("reports the invalid value, what is expected, an example and the fix, but no secret (operations/settings)", () =>
     Effect.gen(function* () {
       const acceptAnyText = new Set(["HOST", "TICKERLINE_HOME", "TICKERLINE_KEY", "METRICS_HOST"])
       assert.sameMembers(Object.keys(invalidValues), settingNames.filter((name) => !acceptAnyText.has(name)))
@@ -129,7 +129,7 @@ describe("The check of settings", () => {
       assert.strictEqual(lines.length, problems.length + 1)
     }))
 
-  it.effect("shows no password in messages, however malformed the URL is (SECURITY.md)", () =>
+  it.effect("shows no password in messages, even if the URL is malformed (SECURITY.md)", () =>
     Effect.gen(function* () {
       const secret = "hunter2"
       const secrets = settingNames.filter((name) =>
@@ -180,7 +180,7 @@ describe("The check of settings", () => {
 const describeFailure = (cause: object, env: Environment = {}) =>
   Effect.provide(describeListenError(new HttpServerError.ServeError({ cause })), configOf(env))
 
-describe("The error about a port", () => {
+describe("The port error", () => {
   it.effect("names the setting to change if the port cannot be used (operations/settings)", () =>
     Effect.gen(function* () {
       const socket = { address: "127.0.0.1", port: 80, syscall: "listen" }
@@ -221,7 +221,7 @@ describe("The error about a port", () => {
 const assertNoStack = (text: string) => assert.notMatch(text, /\n\s+at |node:internal|file:\/\//)
 
 layer(NodeServices.layer, { excludeTestServices: true })("The command line", (it) => {
-  it.effect("reports all invalid settings at the start, and warns of misspelled ones (operations/settings)", () =>
+  it.effect("reports all invalid settings at startup, and warns of misspelled ones (operations/settings)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem

@@ -50,7 +50,7 @@ const method = (client: object, path: string, name: string) => {
   return Predicate.isFunction(found) ? found : undefined
 }
 
-layer(Service.sampleServiceLayer, { excludeTestServices: true })("client calls", (it) => {
+layer(Service.sampleServiceLayer, { excludeTestServices: true })("Over HTTP,", (it) => {
   it.effect("both clients have a method for every endpoint, with pages and rows for lists (§4.5)", () =>
     Effect.gen(function* () {
       const [effects, promises] = [yield* makeEffectClient(), yield* makePromiseClient({ onDeprecated: () => {} })]
@@ -205,7 +205,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("client calls",
       assert.strictEqual(failed._tag, "ValidationError")
     }))
 
-  it.effect("both clients notice a file that was cut off (client guide)", () =>
+  it.effect("both clients fail if a downloaded file is cut off (client guide)", () =>
     Effect.gen(function* () {
       const server = createServer((_, response) => {
         response.writeHead(200, { "Content-Type": "application/vnd.apache.parquet", "X-Row-Count": "9" }).end(
@@ -292,7 +292,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("client calls",
       assert.strictEqual(told.deprecated, null)
     }))
 
-  it.effect("the clients follow a lineage, and return it with the metadata (D35)", () =>
+  it.effect("the clients follow a lineage, and return it in the metadata (D35)", () =>
     Effect.gen(function* () {
       const client = yield* makeEffectClient()
       const query = { ticker: ["OSTK", "GAP7"], follow_lineage: true, limit: 100 } as const

@@ -21,7 +21,7 @@ import {
 import { waitUntil } from "../support/RawSockets.ts"
 import { getInputCount } from "../support/Thoroughness.ts"
 
-/** Permits as many retries of the first connection as the longest script has refusals. */
+/** Nine retries, because the longest script refuses the first connection nine times. */
 const retries: ClientOptions["retries"] = { times: 9, longestWait: "1 millis" }
 
 const makeFetchClient = (baseUrl: string, options: Partial<ClientOptions> = {}) =>
@@ -41,13 +41,13 @@ const follow = Effect.fnUntraced(function* (
 
 const numbersTo = (count: number) => Array.from({ length: count }, (_, index) => index + 1)
 
-/** Returns the number of the change that a cursor of the stub follows; 0 for the beginning of the feed. */
+/** Returns the number of the last change before a cursor of the stub; 0 without a cursor. */
 const numberOf = (after: string | null) => after === null ? 0 : Number.parseInt(after, 10)
 
 /** A block of the stream: a change, a heartbeat, or (`moved`) a heartbeat with a new cursor. */
 const Block = Schema.Literals(["change", "change", "heartbeat", "moved"])
 
-/** What a connection does: it refuses the request, or sends blocks until it is cut after `cut` percent of the bytes. */
+/** A scripted connection: it refuses the request, or sends blocks and is cut after `cut` percent of their bytes. */
 const Connection = Schema.Struct({
   refusal: Schema.Literals(["none", "none", "none", "429", "503", "lost"]),
   blocks: Schema.Array(Block),
@@ -96,7 +96,7 @@ const total = 12
 
 layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
   it.effect.prop(
-    "delivers every change once and in order, wherever connections are cut (guides/changes)",
+    "delivers every change once and in order, no matter where connections are cut (guides/changes)",
     [Arbitrary.array(Arbitrary.schema(Connection), { maxLength: 9 })],
     ([connections]) =>
       Effect.scoped(Effect.gen(function* () {
@@ -125,7 +125,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
   )
 
   it.effect.prop(
-    "polls every page once and in order, with errors in between (guides/changes)",
+    "polls every page once and in order, even if errors occur in between (guides/changes)",
     [Arbitrary.array(Arbitrary.schema(Poll), { maxLength: 9 })],
     ([polls]) =>
       Effect.scoped(Effect.gen(function* () {
@@ -146,7 +146,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     { arbitrary: { runs: getInputCount(100) } },
   )
 
-  it.effect("sends the query with the newest cursor, and the key (guides/changes)", () =>
+  it.effect("sends the query, the newest cursor and the key (guides/changes)", () =>
     Effect.gen(function* () {
       const { requests, url } = yield* startChangeFeedStub(({ query }) => ({
         events: formatChangeEvent(numberOf(query.get("after")) + 1),
@@ -178,7 +178,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
       yield* Effect.promise(() => requests[0]?.closed ?? assert.fail("There was no request"))
     }))
 
-  it.effect("reads no further while the consumer is busy (guides/changes)", () =>
+  it.effect("stops reading while the consumer is busy (guides/changes)", () =>
     Effect.gen(function* () {
       const block = numbersTo(2_000).map(formatChangeEvent).join("")
       let blocks = 0
@@ -274,7 +274,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
       assert.deepStrictEqual([found?.kind, found?.row?.["price"]], ["merged", "12345678901234567890.25"])
     }))
 
-  it.effect("the Promise client delivers the changes as JSON, until `break` (guides/changes)", () =>
+  it.effect("delivers changes to the Promise client as JSON, and closes the connection after `break` (guides/changes)", () =>
     Effect.gen(function* () {
       const { requests, url } = yield* startChangeFeedStub(({ query }) => ({
         events: formatChangeEvent(numberOf(query.get("after")) + 1) +
@@ -295,7 +295,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
     }))
 
   it.effect.each(["stream", "polling"] as const)(
-    "an abort signal ends a waiting Promise client (%s)",
+    "rejects in a waiting Promise client when its signal is aborted (%s)",
     (via) =>
       Effect.gen(function* () {
         const { requests, url } = yield* startChangeFeedStub(({ path }) =>
@@ -328,7 +328,7 @@ layer(Layer.empty, { excludeTestServices: true })("follow", (it) => {
       }),
   )
 
-  it.effect("the Promise client rejects with the error of the service (guides/changes)", () =>
+  it.effect("rejects in the Promise client with the error of the service (guides/changes)", () =>
     Effect.gen(function* () {
       const { url } = yield* startChangeFeedStub(() => ({
         events: formatChangeEvent(1) + formatGapEvents(),
@@ -454,7 +454,7 @@ describe("A follower", () => {
       }),
   )
 
-  it.effect("never gives up while connections work for some time without changes (guides/changes)", () =>
+  it.effect("never gives up if each connection lasts for some time, even without changes (guides/changes)", () =>
     Effect.gen(function* () {
       let sendHeartbeat = () => {}
       const script = scripted(() => (stream) => {

@@ -40,7 +40,7 @@ const runOrFail = Effect.fnUntraced(function* (
 /** Path of a program that an npm package of this project provides. */
 const toolPath = (name: string) => join(projectRoot, "node_modules/.bin", name)
 
-/** A Node version from 20 to 23 in the PATH, if there is one. */
+/** Path of a Node from version 20 to 23, if the PATH has one. */
 const olderNode = getCandidateProgramPaths("node").find((node) => {
   try {
     const [major] = execFileSync(node, ["-p", "process.versions.node"], { encoding: "utf8" }).split(".")
@@ -79,7 +79,7 @@ export const same: ReadonlyArray<unknown> = [
 export const other = (code: Published.ErrorCode | "more"): Contract.ErrorCode => code
 `
 
-/** Returns the contract with imports of the compiled declarations, which TypeScript checks a second faster. */
+/** Returns `PromiseContract.ts`, importing the compiled declarations, which saves TypeScript about one second. */
 const contractOverDeclarations = () =>
   readFileSync(join(projectRoot, "src/client/PromiseContract.ts"), "utf8")
     .replaceAll(/ from "\.\/(\w+)\.ts"/g, ` from "./node_modules/tickerline/dist/client/$1.js"`)
@@ -268,7 +268,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
     }))
 
   // Checks the programs of a folder together, because TypeScript then reads the types of Effect once.
-  it.effect("resolves its types in a new project with nodenext, and they equal those of the contract (client guide)", () =>
+  it.effect("has types that resolve with moduleResolution nodenext and equal those of the contract (client guide)", () =>
     Effect.gen(function* () {
       const { folder, plain } = yield* Project
       const args = [...strict, ...oneChecker, "--module", "nodenext", "--types", "", "--noEmit"]
@@ -278,13 +278,13 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
       yield* runOrFail(plain, toolPath("tsc"), [...args, "--lib", "esnext,dom", "plain.ts"])
     }))
 
-  it.effect("resolves its types in a new project with bundler, and in all documents (client guide, documents)", () =>
+  it.effect("has types that resolve with moduleResolution bundler, in a new project and in the examples of all documents (client guide, documents)", () =>
     Effect.gen(function* () {
       const { folder, plain } = yield* Project
       const bundler = { module: "esnext", moduleResolution: "bundler" }
       const fences = documentsWithExamples.flatMap(readCodeBlocks).filter(({ language }) => language === "ts")
       assert.isAbove(fences.length, 10)
-      // Shows that an error would be found.
+      // A block with a type error, which the check must find.
       const wrong = {
         file: "docs/guides/wrong.md",
         line: 7,
@@ -318,7 +318,7 @@ layer(service, { excludeTestServices: true })("The npm package", (it) => {
     runConsumer(toolPath("deno"), ["run", "--quiet", "--check", "--allow-net", "--allow-env", "consumer.ts"]))
 
   const missing = olderNode === undefined && (process.env["REQUIRE_OLDER_NODE"] ?? "") === ""
-  const name = "runs on Node 20 or 22 when compiled (client guide)"
+  const name = "runs as JavaScript on a Node from version 20 to 23 (client guide)"
   it.effect.skipIf(missing)(
     missing ? `${name} (skipped: not on the PATH)` : name,
     () =>

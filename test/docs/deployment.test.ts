@@ -68,7 +68,7 @@ layer(Layer.mergeAll(NodeServices.layer, NodeCrypto.layer), { excludeTestService
     }))
 })
 
-describe("The files of a deployment", () => {
+describe("In a deployment,", () => {
   it(".dockerignore lets through every path that the image copies (operations/deployment)", () => {
     const allowed = found(textOf(".dockerignore"), /^!(.+)$/gm)
     const isAllowed = (path: string) => allowed.some((prefix) => path === prefix || path.startsWith(`${prefix}/`))
@@ -95,7 +95,7 @@ describe("The files of a deployment", () => {
     assert.deepStrictEqual(found(unit, /^ExecStart=\S+\/(node .+)$/gm), [start])
   })
 
-  it("a deployment sets only documented settings (operations/settings)", () => {
+  it("only documented settings are set (operations/settings)", () => {
     const settings = new Set(
       found(textOf("docs/operations/settings.md"), /^\| (`[A-Z][^|]*)\|/gm).flatMap((cell) =>
         found(cell, /`([A-Z_]+)`/g)

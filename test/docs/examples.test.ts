@@ -53,7 +53,7 @@ class Reader extends Context.Service<Reader, {
   )
 }
 
-/** Only its shell examples run here: `test/client/package.test.ts` runs the TypeScript. */
+/** Only the shell examples of this guide run here: `test/client/package.test.ts` runs its TypeScript examples. */
 const clientGuide = "docs/guides/client.md"
 
 const isCurl = ({ language, text }: CodeBlock) => language === "sh" && /\bcurl\b|^export TICKERLINE_KEY/m.test(text)
@@ -77,7 +77,7 @@ const same = (shown: CodeBlock, printed: string) =>
     ? shown.text.trimEnd() === printed
     : shown.text !== "" && normalizeOutput(compactJson(shown.text), "none:") === compactJson(printed)
 
-layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("The documents' examples", (it) => {
+layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("In the documentation,", (it) => {
   const check = Effect.fnUntraced(function* (file: string, languages: ReadonlyArray<string>) {
     const { base, key, place } = yield* Reader
     const changes: Array<{ readonly fence: CodeBlock; readonly text: string }> = []
@@ -96,18 +96,18 @@ layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("The 
   })
 
   it.effect.each(files)(
-    "runs the examples of %s, which print what the document shows (documents)",
+    "the examples in %s run and print what the document shows (documents)",
     (file) => check(file, file === clientGuide && !update ? ["sh"] : ["sh", "ts"]),
   )
 
   for (const file of filesWithPython) {
     it.effect.skipIf(skipped)(
-      named(`runs the Python of ${file}, which prints what the document shows (documents)`),
+      named(`the Python examples in ${file} run and print what the document shows (documents)`),
       () => check(file, ["python"]),
     )
   }
 
-  it.effect("draws the chains that the service returns (guides, lineage)", () =>
+  it.effect("every drawn chain is the one that the service returns (guides, lineage)", () =>
     Effect.gen(function* () {
       const { base, key } = yield* Reader
       const port = Number(new URL(base).port)
@@ -131,7 +131,7 @@ layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("The 
       }
     }))
 
-  it.effect("draws every reason to refuse a chain (guides, lineage)", () =>
+  it.effect("every reason to refuse a chain is drawn (guides, lineage)", () =>
     Effect.sync(() => {
       const shown = files.flatMap(readCodeBlocks).filter(({ language }) => language === "chain").map(({ text }) => text)
         .join()
@@ -144,7 +144,7 @@ layer(Reader.layer, { excludeTestServices: true, timeout: "120 seconds" })("The 
 // ---------------------------------------------------------------------------------------------------------------------
 
 /** Kinds of blocks: examples and their output, blocks that the site renders, and settings of other programs. */
-const known = new Set(
+const knownLanguages = new Set(
   "sh ts python json text chain table deprecations converter ini haproxy yaml".split(" "),
 )
 
@@ -153,7 +153,7 @@ describe("The documents", () => {
     const wrong = files.flatMap((file) =>
       readCodeBlocks(file).filter((fence, at, all) => {
         const before = all[at - 1]
-        return !known.has(fence.language) || (isOutput(fence) && (before === undefined || !isRun(before)))
+        return !knownLanguages.has(fence.language) || (isOutput(fence) && (before === undefined || !isRun(before)))
       })
     )
     assert.deepStrictEqual(wrong.map(({ file, language, line }) => `${file}:${line} ${language}`), [])

@@ -28,7 +28,7 @@ const sameId = (response: unknown) =>
 const update = process.env["UPDATE_EXAMPLES"] === "1"
 
 layer(Service.sampleServiceLayer, { excludeTestServices: true })("samples/examples.json", (it) => {
-  it.effect("contains the responses of the service over the sample data (§4.5, OpenAPI examples)", () =>
+  it.effect("contains the service's responses with the sample data (§4.5, OpenAPI examples)", () =>
     Effect.gen(function* () {
       const { ultimate } = yield* Service.TestKeys
       const answers = yield* Effect.forEach(examples, ({ name, request }) =>

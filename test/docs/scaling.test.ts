@@ -49,7 +49,7 @@ describe("SCALING.md", () => {
     }
   })
 
-  it("plans one process below the first ceiling, and an addition at each ceiling (SCALING.md)", () => {
+  it("plans one process up to the first ceiling, and names an addition at each ceiling (SCALING.md)", () => {
     const shares = [0, 0.5, 0.95]
     for (const { add, at, what } of listCeilings()) {
       assert.strictEqual(at.length, shares.length, what)

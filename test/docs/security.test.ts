@@ -36,7 +36,7 @@ describe("SECURITY.md", () => {
     assert.deepStrictEqual(findMissingCitations(citations), [])
   })
 
-  it("is right that the service only contacts PostgreSQL, the trace collector, the mail server and the SEC (SECURITY.md, API7)", () => {
+  it("rightly says that the service contacts only PostgreSQL, the trace collector, the mail server and the SEC (SECURITY.md, API7)", () => {
     const requesting = [
       /(?<!\.)\bfetch\(/,
       /\bHttpClient\b|FetchHttpClient|NodeHttpClient|NodeSocket\b|Undici|WebSocket/,
@@ -84,7 +84,7 @@ const vulnerability = (severity: string) => ({
 })
 
 layer(NodeServices.layer, { excludeTestServices: true })("The dependency audit", (it) => {
-  it.effect("fails on a vulnerability of high severity, and warns loudly if the audit cannot run (SECURITY.md, audit)", () =>
+  it.effect("fails on a vulnerability of high severity, and prints a warning if it cannot run (SECURITY.md, audit)", () =>
     Effect.gen(function* () {
       yield* skipUnlessThorough
       const fs = yield* FileSystem.FileSystem

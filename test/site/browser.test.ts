@@ -108,7 +108,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "shows every page without problems, in both themes, at every width and by the keyboard (README, documentation)",
+      "shows every page without problems, in both themes, at six widths and with the keyboard (README, documentation)",
     ),
     () =>
       Effect.gen(function* () {
@@ -359,7 +359,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
   )
 
   test(
-    browserTestName("explains missing events: none, no access, more than a page, and errors (§7, D35)"),
+    browserTestName("explains why events are missing: none, no access, more than a page, and errors (§7, D35)"),
     () =>
       Effect.gen(function* () {
         const { page } = yield* openWithKey("/v1/docs/explorer")
@@ -538,7 +538,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
 
   test(
     browserTestName(
-      "stops showing the account page as busy if the key is rejected or forgotten (README, documentation)",
+      "stops marking the account page as busy if the key is rejected or forgotten (README, documentation)",
     ),
     () =>
       Effect.gen(function* () {
@@ -614,7 +614,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
         yield* runInBrowser(() => page.locator("#response").getByText("409", { exact: true }).waitFor())
         assert.deepStrictEqual(yield* findAccessibilityViolations(page), [])
         yield* shot(page, "reference-answer")
-        // A link can contain a request. /estimate has a field for the parameters of the other endpoint.
+        // A link can contain a request. /estimate has one field for all parameters of the endpoint that it estimates.
         yield* open(page, "/v1/docs/reference/estimate?endpoint=/v1/news&ticker=META,GAP7#try-it")
         yield* runInBrowser(() =>
           page.locator("#request").getByText('/estimate?endpoint=/v1/news&ticker=META,GAP7"').waitFor()

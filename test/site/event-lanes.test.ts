@@ -25,8 +25,8 @@ const lineages = [
 
 const news = { at: "2026-03-02", ticker: "A", type: "news", title: "x", endpoint: "/v1/news", key: "ticker=A" }
 
-describe("The lanes of events", () => {
-  it.prop("draws every event inside the view box, however far from the chain (D35)", [
+describe("The event lanes", () => {
+  it.prop("draw every event inside the view box, no matter how far it is from the chain (D35)", [
     arbitraryInteger(0, 60_000),
     arbitraryInteger(0, 60_000),
   ], (days) => {
@@ -40,7 +40,7 @@ describe("The lanes of events", () => {
     }
   })
 
-  it.prop("escapes every value, and links only to the reference (SECURITY.md)", [arbitraryHostileText], ([text]) => {
+  it.prop("escape every value, and links only to the reference (SECURITY.md)", [arbitraryHostileText], ([text]) => {
     const events = parseTimelineEvents({
       results: [{ at: "2026-03-02", ticker: text, type: text, title: text, endpoint: text, key: text }],
     })
@@ -55,7 +55,7 @@ describe("The lanes of events", () => {
     }
   })
 
-  it.prop("reads any JSON, and omits rows of unknown shape (D35)", [arbitraryJson], ([body]) => {
+  it.prop("read any JSON, and omits rows of unknown shape (D35)", [arbitraryJson], ([body]) => {
     assert.deepStrictEqual(parseTimelineEvents(body), [])
     assert.lengthOf(
       parseTimelineEvents({ results: [body, { ...news, at: "2026-13-01" }, { ...news, key: 1 }, news] }),
@@ -63,7 +63,7 @@ describe("The lanes of events", () => {
     )
   })
 
-  it("describes an event with its date, type, title and symbol, and links to its row (D35)", () => {
+  it("describe an event with its date, type, title and symbol, and links to its row (D35)", () => {
     const row = { ...news, type: "compliance_notice", endpoint: "/v1/nasdaq-compliance", key: "ticker=A&limit=100" }
     assert.deepStrictEqual(parseTimelineEvents({ results: [row] }), [{
       date: "2026-03-02",

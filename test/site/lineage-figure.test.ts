@@ -62,7 +62,7 @@ const exampleOf = (ticker: string) =>
 
 const textOf = (html: string) => html.replace(/<svg[\s\S]*?<\/svg>/g, "").replace(/<[^>]+>/g, " ").replace(/\s+/g, " ")
 
-describe("The figure of a lineage", () => {
+describe("The lineage figure", () => {
   it.prop("is well-formed SVG, with every element inside the view box (D21)", [events], ([events]) => {
     const html = render(responseBody(events))
     assertWellFormedMarkup(html)

@@ -81,7 +81,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       assert.include((yield* open("/v1/docs")).text, `href="/v1/docs/deprecations"`)
     }))
 
-  it.effect("responds with a strong ETag, and with an empty 304 to a client that has it (D17)", () =>
+  it.effect("sends a strong ETag, and an empty 304 if the client's ETag matches (D17)", () =>
     Effect.gen(function* () {
       for (const path of ["/v1/docs", "/v1/docs/reference", "/v1/docs/assets/style.css", "/v1/docs/assets/dom.js"]) {
         const first = yield* open(path)
@@ -134,7 +134,7 @@ layer(Service.layer, { excludeTestServices: true })("The documentation", (it) =>
       }
     }))
 
-  it.effect("redirects / and /docs with the headers of every response (README, documentation; D14)", () =>
+  it.effect("redirects / and /docs, with the headers that every response has (README, documentation; D14)", () =>
     Effect.gen(function* () {
       const port = yield* Service.servicePort
       for (const path of ["/", "/docs", "/docs/"]) {
@@ -273,7 +273,7 @@ layer(ServiceInstances.databaseWithKeysLayer, { excludeTestServices: true })(
   },
 )
 
-describe("The renderer of guides", () => {
+describe("The guide renderer", () => {
   it("rejects HTML, and escapes code (CONTRIBUTING, guides)", () => {
     assert.throws(() => renderGuide("x.md", "# X\n\n<b>no</b>\n", {}), "docs/x.md: guides must not contain HTML: <b>")
     assert.throws(() => renderGuide("x.md", "# X\n\n<!-- no -->\n", {}), "docs/x.md")

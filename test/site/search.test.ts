@@ -56,7 +56,7 @@ layer(Service.layer, { excludeTestServices: true })("The search index", (it) => 
 describe("The search", () => {
   const entry = (path: string, page: string, heading: string, text: string) => ({ path, page, heading, text })
 
-  it("requires every word, and ranks page titles before headings before text (README, documentation)", () => {
+  it("requires every word, and ranks page titles above headings, and headings above text (README, documentation)", () => {
     const entries = [
       entry("/a", "Other", "", "about paging and limits"),
       entry("/b#x", "Other", "Paging far", "text"),

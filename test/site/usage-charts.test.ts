@@ -6,8 +6,8 @@ afterEach(() => {
   vi.unstubAllGlobals()
 })
 
-describe("The daily usage of the account page", () => {
-  it("includes every page of the response, however many there are (D29)", async () => {
+describe("The daily usage on the account page", () => {
+  it("includes every page of the response, no matter how many there are (D29)", async () => {
     const pages = 50
     vi.stubGlobal("location", { origin: "http://127.0.0.1" })
     vi.stubGlobal("fetch", (url: URL) => {

@@ -22,7 +22,7 @@ import {
   runDoctorCheck,
 } from "./DoctorFinding.ts"
 
-/** Read-only mode protects the data from a faulty check; the timeouts keep checks from waiting for locks. */
+/** Connects to the database read-only, so that a faulty check cannot change data, and with short timeouts. */
 export const doctorConnectionLayer = (url: Redacted.Redacted) =>
   PgClient.layer({
     url,

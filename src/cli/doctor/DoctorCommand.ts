@@ -136,7 +136,7 @@ const formatFinding = (
 const countState = (findings: ReadonlyArray<DoctorFinding>, state: DoctorFindingState) =>
   findings.filter((finding) => finding.state === state).length
 
-/** Ends the command with exit code 1. */
+/** At least one check failed. Ends the command with exit code 1. */
 class ChecksFailed extends Schema.TaggedError<ChecksFailed>()("ChecksFailed", { message: Schema.String }) {}
 
 export const makeDoctorCommand = (version: string) =>

@@ -48,7 +48,7 @@ const makeReader = (arrow: string): ChangeReader<string, QueryCommandError> => {
   }
 }
 
-/** Calls `print` with every change that is known now. Returns the cursor to continue from. */
+/** Calls `print` with every change that has happened so far. Returns the cursor to continue from. */
 const printKnownChanges = Effect.fnUntraced(function* <E, R>(
   request: QueryRequest,
   query: AnyQuery,
@@ -88,7 +88,7 @@ const followAndPrint = Effect.fnUntraced(function* <E, R>(
 const makeListFlag = (name: string, description: string) =>
   Flag.String(name).pipe(Flag.withDescription(description), Flag.optional)
 
-/** `apiBaseUrl` is the address of this machine's service. */
+/** Makes the `changes` command. `apiBaseUrl` is the address of this machine's service, used without `--url`. */
 export const makeChangesCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>) =>
   Command.make(
     "changes",

@@ -48,7 +48,7 @@ const toCsv = (rows: ReadonlyArray<ResponseRow>, columns: ReadonlyArray<string>)
     ...rows.map((row) => columns.map((name) => encodeCsvCell(JSON.stringify(row[name] ?? null))).join(",")),
   ].join("\n")
 
-/** Formats the summary that is printed on standard error: rows, price and remaining requests. */
+/** Formats the summary that is printed on standard error: rows, cost and remaining requests. */
 const formatFooter = ({ cost, hasMoreRows, page: { metadata }, rows }: QueryResult, followsPages: boolean) => {
   const { cost_microdollars, rate_limit } = metadata
   const more = followsPages ? " (more with a higher --max)" : " (more with --all)"
@@ -97,7 +97,7 @@ const fetchWithProgress = Effect.fnUntraced(function* (request: QueryRequest, ma
 const binaryError =
   "A Parquet file is binary, so it is not printed on a terminal. Write it to a file with -o FILE, or to a pipe."
 
-/** Writes to `<file>.part`, and renames that file after the last byte. */
+/** Writes to `<file>.part` and renames it after the last byte, so that `<file>` is never incomplete. */
 const writeFile = Effect.fnUntraced(function* <E>(bytes: Stream.Stream<Uint8Array, E>, file: string) {
   const fs = yield* FileSystem.FileSystem
   const part = `${file}.part`
@@ -120,7 +120,7 @@ const writeExport = Effect.fnUntraced(
   },
 )
 
-/** `apiBaseUrl` is the address of this machine's service, `paths` are its endpoints. */
+/** Makes the `query` command. `apiBaseUrl` is the address of this machine's service, `paths` are all endpoints. */
 export const makeQueryCommand = <E, R>(apiBaseUrl: Effect.Effect<string, E, R>, paths: ReadonlyArray<string>) =>
   Command.make(
     "query",

@@ -17,7 +17,7 @@ import {
 } from "./QueryResponse.ts"
 
 interface QueryTarget {
-  /** Present if the argument is a complete URL. */
+  /** Scheme, host and port; undefined unless the argument is a complete URL. */
   readonly origin: string | undefined
   readonly path: string
   /** The query string with its `?`, or empty. */
@@ -152,7 +152,7 @@ export interface QueryResult {
   readonly page: Page
   /** The rows of all pages. */
   readonly rows: ReadonlyArray<ResponseRow>
-  /** The price of all pages, in microdollars. */
+  /** The cost of all pages, in microdollars. */
   readonly cost: number
   readonly hasMoreRows: boolean
 }
@@ -200,7 +200,7 @@ export const fetchAllPages = Effect.fnUntraced(
   },
 )
 
-/** Adds the parameters of an export, unless they were sent. */
+/** Adds `limit=all` and `format` to a query string, unless it already contains them. */
 const addExportParameters = (search: string, format: ExportFormat) => {
   const names = new Set(new URLSearchParams(search).keys())
   const added = Object.entries({ limit: "all", format }).filter(([name]) => !names.has(name))
@@ -208,7 +208,7 @@ const addExportParameters = (search: string, format: ExportFormat) => {
   return `?${parameters.join("&")}`
 }
 
-/** Opens the complete list as a file. The bytes fail if the response is cut off. */
+/** Starts the download of a complete list. The byte stream fails if the response is cut off. */
 export const openExport = Effect.fnUntraced(function* (request: QueryRequest, format: ExportFormat) {
   const { arrow, path, search } = request
   const { openFile } = yield* makeSingleAttemptSender(request)

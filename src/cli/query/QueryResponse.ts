@@ -83,7 +83,7 @@ const getList = (value: unknown, name: string): ReadonlyArray<unknown> => {
   return Array.isArray(list) ? list : []
 }
 
-/** Returns a number, or NaN. Serializes the value first, because `parseExactJson` keeps numbers as raw JSON. */
+/** Returns a property as a number, or NaN. Serializes it first, because `parseExactJson` keeps numbers as raw JSON. */
 const getNumber = (value: unknown, name: string) =>
   Predicate.hasProperty(value, name) ? Number(JSON.stringify(value[name])) : Number.NaN
 

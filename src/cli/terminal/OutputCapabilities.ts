@@ -20,7 +20,7 @@ export interface OutputCapabilities {
   readonly paint: (style: TextStyle, text: string) => string
 }
 
-/** Applies Effect's rules for colors and animation, which cover only standard output, to either stream. */
+/** Decides on colors and animation by Effect's rules for standard output, which also suit standard error. */
 const readCapabilities = (isTerminal: Effect.Effect<boolean>) =>
   Effect.gen(function* () {
     const stdio = yield* Stdio.Stdio

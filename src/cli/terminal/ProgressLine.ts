@@ -13,7 +13,7 @@ export interface ProgressSample {
 /** Speed is averaged over this period: long enough to smooth out batches and short enough to show a slowdown. */
 const averagingMillis = 15_000
 
-/** Adds a sample and drops old ones. A number that decreases drops all of them, because a new step has begun. */
+/** Adds a sample and drops old ones. Drops all of them if `done` or `count` decreases, because a new step has begun. */
 export const addProgressSample = (
   samples: ReadonlyArray<ProgressSample>,
   sample: ProgressSample,

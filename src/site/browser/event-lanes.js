@@ -1,4 +1,4 @@
-/** The events of a `/v1/timeline` response as lanes, one per type: a drawing and lists of links to the rows. Pure. */
+/** Renders the events of a `/v1/timeline` response in one lane per type: a drawing and lists of links to rows. Pure. */
 import { getListAt, getTextAt } from "./json-values.js"
 import { isIsoDate } from "./lineage-response.js"
 import { figureLayouts, renderElement, renderTextElement, roundCoordinate } from "./markup.js"
@@ -8,7 +8,7 @@ import { axisMargin, drawYearGrid, makeTimeAxis, yearsHeight } from "./time-axis
 /**
  * @typedef {object} CompanyEvent
  * @property {string} date `YYYY-MM-DD`
- * @property {string} type in words
+ * @property {string} type such as `ticker change`
  * @property {string} description
  * @property {string} href a link to the request that finds the row
  */

@@ -87,8 +87,8 @@ const renderFigure = ({ body, symbol }, dates = []) =>
   })
 
 /**
- * Draws the chain again with the dates of the events on its axis. Keeps the text, because one of its links may have the
- * focus.
+ * Redraws the chain, with the dates of the events on its axis. Leaves the text unchanged, because a link in it may have
+ * the focus.
  * @param {ReadonlyArray<string>} dates
  */
 const redrawChain = (dates) => {
@@ -111,7 +111,7 @@ const describeEvents = (count, { body, headers }) => {
   return omitted === undefined ? size : `${size} This key does not give access to events of these types: ${omitted}.`
 }
 
-/** Shows the events of the company and links to its rows. After a refusal, a candidate must have been chosen. */
+/** Shows the events of the company and links to its rows; nothing for a refusal until a candidate is chosen. */
 const showCompany = async () => {
   const lineage = parseLineage(shown?.body)
   if (lineage === undefined) return

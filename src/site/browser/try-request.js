@@ -49,7 +49,7 @@ const requestPath = () => {
   return text === "" ? endpoint : `${endpoint}?${text}`
 }
 
-/** Encodes `$` and backticks, which a shell would interpret inside the double quotes around the URL. */
+/** Updates the curl command. Encodes `$` and backticks, which a shell interprets even inside double quotes. */
 const updateCommand = () => {
   if (command === null) return
   const header = needsKey ? `-H "Authorization: Bearer $TICKERLINE_KEY" \\\n  ` : ""

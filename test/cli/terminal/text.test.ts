@@ -81,7 +81,7 @@ describe("A table", () => {
     for (const line of formatRowVertically({ columns, rows }, screen(width))) assert.isAtMost(displayWidth(line), width)
   })
 
-  it.prop("contains every cell in full in a file (operations/command-line)", [Cells], ([rows]) => {
+  it.prop("shows every cell in full when written to a file (operations/command-line)", [Cells], ([rows]) => {
     const width = Math.max(0, ...rows.map((row) => row.length))
     const columns = Array.from({ length: width }, (_, index) => ({ name: `c${index}`, isNumber: false }))
     const { hiddenColumns, lines } = formatTable({ columns, rows }, screen(Number.POSITIVE_INFINITY))
@@ -99,7 +99,7 @@ describe("A table", () => {
     assert.deepStrictEqual(formatRowVertically(table, screen(12)), ["name  abcde…"])
   })
 
-  it("right-aligns numbers, shows null as a dash, and counts wide characters twice (operations/command-line)", () => {
+  it("right-aligns numbers, shows null as a dash, and counts wide characters as two columns (operations/command-line)", () => {
     const columns = [{ name: "name", isNumber: false }, { name: "price", isNumber: true }]
     const rows = [["株式会社", "9.5"], ["abc", "1234.25"], [null, null]]
     assert.deepStrictEqual(formatTable({ columns, rows }, screen(80)).lines, [
@@ -121,8 +121,8 @@ const state = (more: Partial<ProgressState>): ProgressState => ({
   ...more,
 })
 
-describe("Progress", () => {
-  it.prop("fits every terminal as a line (operations/command-line)", [
+describe("The progress line", () => {
+  it.prop("fits the width of every terminal (operations/command-line)", [
     Schema.String,
     integer(0, 2_000_000_000),
     Schema.NullOr(integer(0, 2_000_000_000)),
@@ -141,7 +141,7 @@ describe("Progress", () => {
     if (!unicode && /^[ -~]*$/.test(label)) assert.match(text, /^[ -~]*$/)
   })
 
-  it("estimates the rate and the remaining time from the last seconds (operations/command-line)", () => {
+  it("estimates the rate and the remaining time from the last few seconds (operations/command-line)", () => {
     const seen = Array.from({ length: 31 }, (_, second): ProgressSample => ({
       at: second * 1000,
       // Slow for twenty seconds, then ten times as fast.
@@ -155,7 +155,7 @@ describe("Progress", () => {
     assert.deepStrictEqual(texts, [" 60%", "0:11 left", "12,000 rows", "700 rows/s"])
   })
 
-  it("shows no bar without a total, and resets the rate for new work (operations/command-line)", () => {
+  it("shows no bar without a total, and resets the rate when a new step begins (operations/command-line)", () => {
     const text = formatProgressLine("pipe", formatProgress(state({ total: undefined, count: 5 }), [], 65_000), {
       columns: 80,
       unicode: true,
