@@ -1,3 +1,4 @@
+/** Tests the commands except `query`, `changes`, `doctor`, `lineage` and `mcp`: output, exit codes and effects. */
 import { NodeServices } from "@effect/platform-node"
 import { PgConnection } from "@effect/sql-pg"
 import { assert, layer } from "@effect/vitest"

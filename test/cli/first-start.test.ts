@@ -1,3 +1,4 @@
+/** Tests the first start of an embedded database, and the service with the sample data that this start loads. */
 import { NodeCrypto, NodeServices } from "@effect/platform-node"
 import { assert, layer } from "@effect/vitest"
 import {

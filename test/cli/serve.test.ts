@@ -1,3 +1,4 @@
+/** Tests how the service starts and stops: connections, ports shared with REUSE_PORT, and jobs. */
 import { assert, layer } from "@effect/vitest"
 import { Deferred, Duration, Effect, Exit, Fiber, Layer, Schedule, Scope } from "effect"
 import { SqlClient } from "effect/sql"

@@ -186,7 +186,7 @@ describe("The port error", () => {
       const socket = { address: "127.0.0.1", port: 80, syscall: "listen" }
       assert.match(
         yield* describeFailure({ ...socket, code: "EACCES" }, { PORT: "80" }),
-        /^PORT is 80, but this user may not listen .*1024.*for example PORT=8080/,
+        /^PORT is 80, but this user may not listen .*Set PORT to 1024 or higher/,
       )
       assert.match(
         yield* describeFailure({ ...socket, code: "EADDRINUSE" }),

@@ -1,3 +1,4 @@
+/** samples/examples.json contains the service's current responses, which the OpenAPI document shows as examples. */
 import { assert, layer } from "@effect/vitest"
 import { Effect } from "effect"
 import { readFileSync, writeFileSync } from "node:fs"
