@@ -31,7 +31,7 @@ export const summarizeError = (error: unknown) => {
 /** Error codes returned by systems that do not support `SO_REUSEPORT`. */
 const reusePortUnsupported = new Set(["ENOTSUP", "EOPNOTSUPP", "ENOPROTOOPT", "EINVAL"])
 
-/** Returns the address on which the API or the metrics server cannot listen, and the names of its two settings. */
+/** Returns the address on which the API or the metrics server cannot listen, and the names of the settings for it. */
 const findFailedSocket = Effect.fnUntraced(function* (cause: unknown) {
   const values = yield* Effect.forEach(["HOST", "METRICS_HOST", "METRICS_PORT"], readSettingText)
   const [host, metricsHost, metricsPort] = values.map(Option.getOrUndefined)
@@ -89,7 +89,7 @@ export const reportCommandFailure = Effect.fnUntraced(function* (cause: Cause.Ca
   )
 })
 
-/** 2 for a usage error, 1 for any other failure. */
+/** Returns the command's exit code: 2 for a usage error, 1 for any other failure. */
 export const toExitCode = (cause: Cause.Cause<unknown>) => CliError.isCliError(Cause.squash(cause)) ? 2 : 1
 
 type InvalidInvocation = Extract<CliOutput.Presenter.Event, { readonly _tag: "InvalidInvocation" }>

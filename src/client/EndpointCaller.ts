@@ -24,7 +24,7 @@ export interface ClientOptions {
   readonly userAgent?: string | undefined
   /** Sent with every request. */
   readonly headers?: Readonly<Record<string, string>> | undefined
-  /** Called after every response, including errors, for example to add up costs. The call waits for it to finish. */
+  /** Called after every response, including errors, for example to add up costs. The call waits for the callback. */
   readonly onAnswer?: ((path: string, metadata: ResponseMetadata) => Effect.Effect<void>) | undefined
   /** Called once for each deprecated endpoint (§9.4, deprecation). Logs a warning by default. */
   readonly onDeprecated?: ((path: string, deprecated: DeprecationNotice) => Effect.Effect<void>) | undefined
@@ -40,8 +40,8 @@ const parseBaseUrl = (address: string | URL) => {
 }
 
 /**
- * Printable ASCII. A line break could inject a header. If a value contains other characters, `fetch` quotes it in its
- * error message, even if it is a key.
+ * Header values must be printable ASCII. A line break could inject a header, and `fetch` repeats a value with other
+ * characters in its error message, even if the value is a key.
  */
 const headerValue = /^[\x20-\x7e]*$/
 

@@ -90,7 +90,7 @@ const assertAllFail = Effect.fnUntraced(function* (
   assert.deepStrictEqual(yield* readAccountTables, before)
 })
 
-/** Parses a printed table into its header, and its rows by their first cell. */
+/** Parses a printed table. Returns the header cells, and a map from the first cell of each row to all its cells. */
 const parseTable = (out: string) => {
   const [header = [], ...rows] = out.trimEnd().split("\n").map((line) => line.trim().split(/ {2,}/))
   return { header, rows: new Map(rows.map((cells) => [cells[0], cells])) }
@@ -573,19 +573,19 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
   it.effect("keys rotate copies the limits of the old key, which works until its grace period ends (operations/accounts)", () =>
     Effect.gen(function* () {
       const environment = { DATABASE_URL: yield* DatabaseUrl }
-      const made = (account: string, ...more: ReadonlyArray<string>) =>
+      const createKey = (account: string, ...more: ReadonlyArray<string>) =>
         Effect.map(
           runCommandInProcess(["keys", "create", "--account", account, "--tier", "basic", ...more], environment),
           parseKey,
         )
-      const rotated = (id: string, ...more: ReadonlyArray<string>) =>
+      const rotateKey = (id: string, ...more: ReadonlyArray<string>) =>
         Effect.map(runCommandInProcess(["keys", "rotate", id, ...more], environment), parseKey)
       const limits = ["--name", "turning", "--endpoint", "/v1/ticker-changes", "--expires", "2099-06-30"]
 
-      const old = yield* made("turner", ...limits)
+      const old = yield* createKey("turner", ...limits)
       const before = yield* rowOf(old)
       const began = yield* Clock.currentTimeMillis
-      const next = yield* rotated(before.id, "--grace", "24h")
+      const next = yield* rotateKey(before.id, "--grace", "24h")
       assert.notStrictEqual(next, old)
       const { id: nextId, ...fresh } = yield* rowOf(next)
       const { id: _, ...like } = before
@@ -603,22 +603,22 @@ layer(TestLayer, { excludeTestServices: true })("On the command line,", (it) => 
       }
 
       // Without a grace period, the old key stops working immediately.
-      const last = yield* rotated(nextId)
+      const last = yield* rotateKey(nextId)
       assert.isBelow(yield* waitForStatus(next, 401), 1000)
       assert.strictEqual(valueAt((yield* requestJson(target, { key: next })).body, "error", "code"), "api_key_disabled")
       assert.strictEqual(yield* statusOf(last), 200)
       assert.strictEqual(yield* statusOf(old), 200)
 
       // A grace period never extends a key's expiry date.
-      const short = yield* made("turner", "--expires", "2099-06-30")
+      const short = yield* createKey("turner", "--expires", "2099-06-30")
       const { expires_at, id } = yield* rowOf(short)
-      const endless = yield* rotated(id, "--grace", "99999d")
+      const endless = yield* rotateKey(id, "--grace", "99999d")
       assert.deepStrictEqual((yield* rowOf(short)).expires_at, expires_at)
       assert.deepStrictEqual((yield* rowOf(endless)).expires_at, expires_at)
 
-      // A key without an expiry date gets one, but its successor does not.
-      const open = yield* made("turner")
-      const successor = yield* rotated((yield* rowOf(open)).id, "--grace", "2s")
+      // Rotation gives the old key an expiry date if it has none, but not the new key.
+      const open = yield* createKey("turner")
+      const successor = yield* rotateKey((yield* rowOf(open)).id, "--grace", "2s")
       assert.isNotNull((yield* rowOf(open)).expires_at)
       assert.isNull((yield* rowOf(successor)).expires_at)
       yield* waitForStatus(open, 401)

@@ -406,7 +406,7 @@ const killFirstStart = Effect.fnUntraced(function* (home: string) {
   assert.isNull((yield* Effect.promise(() => ended)).code, "it ended before it loaded the longest table")
 })
 
-/** A first start after one that was killed. It is slow, and all tests below use its database and home directory. */
+/** A slow first start, after another one was killed. All tests below use the resulting database and home folder. */
 class Started extends Context.Service<Started, {
   readonly home: string
   readonly key: string

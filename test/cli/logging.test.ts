@@ -7,7 +7,7 @@ import * as Service from "../support/Service.ts"
 
 const { startServiceInstance, requestOverWire } = ServiceInstances
 
-/** Returns a logger layer with a minimum level, and the entries that it records about requests. */
+/** Returns a logger layer with a minimum level, and a function that returns the recorded entries about requests. */
 const log = (level: "Debug" | "Info") => {
   const lines: Array<unknown> = []
   const logger = Logger.make((options) => void lines.push(JSON.parse(Logger.formatJson.log(options))))

@@ -1,4 +1,4 @@
-/** A program with Effect. It is compiled and run outside of the repository. */
+/** A program that uses the Effect client. The tests compile and run it outside of the repository. */
 import { DateTime, Effect, Redacted, Stream } from "effect"
 import { type ClientOptions, type Options, type ResponseMetadata, Tickerline, type Told } from "tickerline/client"
 import { createClient, TickerlineError } from "tickerline/promise"

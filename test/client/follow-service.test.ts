@@ -83,7 +83,7 @@ layer(Layer.fresh(Service.layer), { excludeTestServices: true, timeout: "120 sec
         Effect.flip,
         Effect.forkChild,
       )
-      // The stream is open when it delivers a change.
+      // Writes changes until the first one arrives, which shows that the stream is open.
       let day = 0
       yield* Effect.repeat(
         Effect.suspend(() => {

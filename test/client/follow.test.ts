@@ -352,10 +352,10 @@ const events = (text: string, ending: "end" | "open"): ScriptedReply => (stream)
   if (ending === "end") stream.close()
 }
 
-/** Makes an HTTP client. `answer` returns its response to each request by the request's index. */
-const scripted = (answer: (index: number) => ScriptedReply) => {
+/** Makes an HTTP client with scripted responses. `reply` returns the response to the request with an index. */
+const scripted = (reply: (index: number) => ScriptedReply) => {
   const urls: Array<string> = []
-  const respond = (reply: ScriptedReply) => {
+  const toResponse = (reply: ScriptedReply) => {
     if (typeof reply !== "function") return new Response(JSON.stringify(reply.body), reply)
     const headers = { "content-type": "text/event-stream; charset=utf-8" }
     return new Response(new ReadableStream({ start: reply }), { headers })
@@ -363,13 +363,13 @@ const scripted = (answer: (index: number) => ScriptedReply) => {
   const client = HttpClient.make((request) =>
     Effect.sync(() => {
       urls.push(request.url)
-      return HttpClientResponse.fromWeb(request, respond(answer(urls.length - 1)))
+      return HttpClientResponse.fromWeb(request, toResponse(reply(urls.length - 1)))
     })
   )
   return { urls, layer: Layer.succeed(HttpClient.HttpClient, client) }
 }
 
-/** Follows a script in the background. */
+/** Follows scripted responses in the background. */
 const followScript = Effect.fnUntraced(function* (
   script: ReturnType<typeof scripted>,
   { options = {}, ...clientOptions }: Partial<ClientOptions> & { readonly options?: FollowOptions } = {},

@@ -84,7 +84,7 @@ const contractOverDeclarations = () =>
   readFileSync(join(projectRoot, "src/client/PromiseContract.ts"), "utf8")
     .replaceAll(/ from "\.\/(\w+)\.ts"/g, ` from "./node_modules/tickerline/dist/client/$1.js"`)
 
-/** The TypeScript examples of the guide, and the output that it shows. */
+/** The TypeScript examples of the client guide, each with the output that the guide shows. */
 const guideExamples = readCodeBlocks("docs/guides/client.md").flatMap(({ language, text }, at, blocks) =>
   language === "ts" ? [{ code: text, output: blocks[at + 1]?.text ?? "" }] : []
 )

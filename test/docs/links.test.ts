@@ -56,7 +56,7 @@ const attributes = (text: string, name: string) =>
   )
 
 /** Returns references to other origins, except links that send no referrer, which are the only ones allowed. */
-const foreign = ({ text }: Page) => {
+const findForbiddenReferences = ({ text }: Page) => {
   const own = text.replaceAll(/<a href="https:[^"]*" rel="noreferrer">/g, "<a>")
   return [...attributes(own, "href"), ...attributes(own, "src")].filter((link) =>
     !/^(\/(?!\/)|#|data:image\/svg)/.test(link)
@@ -82,7 +82,7 @@ layer(Service.layer, { excludeTestServices: true })("The site", (it) => {
         const isPage = path.startsWith("/v1/docs") && headers["content-type"]?.startsWith("text/html") === true
         pages.set(path, { path, text: isPage ? text : "" })
         if (!isPage) continue
-        assert.deepStrictEqual(foreign({ path, text }), [], path)
+        assert.deepStrictEqual(findForbiddenReferences({ path, text }), [], path)
         for (const next of [...attributes(text, "href"), ...attributes(text, "src")]) {
           if (next.startsWith("/")) wanted.set(next, path)
           if (next.startsWith("#")) wanted.set(`${path}${next}`, path)

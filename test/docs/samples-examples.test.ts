@@ -17,7 +17,7 @@ interface Example {
 const examples: ReadonlyArray<Example> = JSON.parse(readFileSync(file, "utf8"))
 
 /** Replaces request ids, cursors and the times of changes, which differ each time. */
-const sameId = (response: unknown) =>
+const replaceChangingValues = (response: unknown) =>
   JSON.parse(
     JSON.stringify(response)
       .replace(/"request_id":"[^"]*"/, `"request_id":"01a1f000-0000-7000-8000-000000000000"`)
@@ -35,7 +35,7 @@ layer(Service.sampleServiceLayer, { excludeTestServices: true })("samples/exampl
       const answers = yield* Effect.forEach(examples, ({ name, request }) =>
         Effect.map(
           Service.requestJson(request, { key: ultimate }),
-          ({ body, status }) => ({ name, request, status, response: sameId(body) }),
+          ({ body, status }) => ({ name, request, status, response: replaceChangingValues(body) }),
         ))
       if (update) {
         writeFileSync(file, `${JSON.stringify(answers, null, 2)}\n`)

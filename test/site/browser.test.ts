@@ -422,7 +422,7 @@ layer(Browser.layer, { excludeTestServices: true, timeout: "120 seconds" })("The
             const copiedButton = page.getByRole("button", { name: "Copied" })
             await copiedButton.waitFor()
             const text = await page.evaluate<string>("navigator.clipboard.readText()")
-            // Waits until the button has its usual label, so that the next call finds one "Copied" button only.
+            // Waits until the button has its usual label, so that the next call finds only one "Copied" button.
             await copiedButton.waitFor({ state: "hidden" })
             return text
           })

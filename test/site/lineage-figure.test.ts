@@ -124,7 +124,7 @@ describe("The lineage figure", () => {
       assert.include(textOf(html), date)
     }
     assert.notInclude(html, "clash")
-    // The arrow of the current symbol, once per layout.
+    // One bar with an arrow, for the current symbol, in each of the two layouts.
     assert.lengthOf(html.match(/<path class="bar/g) ?? [], 2)
   })
 
@@ -144,7 +144,7 @@ describe("The lineage figure", () => {
     ]
     const html = render({ results: [{ query_ticker: "BMR2", current_ticker: "BMR1", history }] })
     assert.include(textOf(html), "BMR1 is BMR1 again after 2 changes.")
-    // Three bars, once per layout.
+    // Three bars in each of the two layouts.
     assert.lengthOf(html.match(/class="bar/g) ?? [], 6)
   })
 

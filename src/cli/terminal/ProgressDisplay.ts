@@ -65,7 +65,7 @@ const printProgress = (state: ProgressState, screen: OutputCapabilities) =>
     yield* repeatEveryInterval(Effect.flatMap(nextLine, Console.error))
   })
 
-/** Makes a console that erases the progress line before it prints. The next redraw shows that line below the output. */
+/** Makes a console that erases the progress line before it prints. The next redraw shows the line below the output. */
 const makeClearingConsole = (console: Console.Console): Console.Console => {
   const clear = () => process.stderr.write(clearLine)
   return {

@@ -6,7 +6,7 @@ const mark = (box) => {
   const overflow = scrollWidth - clientWidth
   if (overflow <= 1) {
     delete box.dataset["more"]
-    // A box of limited height scrolls vertically and keeps its tab stop.
+    // Keeps the tab stop of a box with limited height, because the box scrolls vertically.
     if (box.scrollHeight <= box.clientHeight + 1) box.removeAttribute("tabindex")
     return
   }

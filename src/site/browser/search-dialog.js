@@ -67,7 +67,7 @@ const createDialog = () => {
 
   /** @param {KeyboardEvent} event */
   const onKey = (event) => {
-    // By default, the first Escape would only clear the search field.
+    // Closes the dialog at once. By default, the first Escape would only clear the search field.
     if (event.key === "Escape") {
       event.preventDefault()
       dialog.close()

@@ -1,6 +1,6 @@
 /**
- * §2.1, D15 (timestamps): the API prints times at -05:00 all year, so New York's clock is one hour ahead of them during
- * daylight saving time. Instants are epoch milliseconds. Pure.
+ * §2.1, D15 (timestamps): the API prints times at -05:00 all year. During daylight saving time, New York's clock is one
+ * hour ahead of these times. Instants are epoch milliseconds. Pure.
  */
 
 const hourMillis = 3_600_000
@@ -50,8 +50,8 @@ const parseUtc = (text) => {
 }
 
 /**
- * Parses a time on New York's clock. A time that occurs twice is read as the second occurrence; a time that the clock
- * skips gets the standard offset.
+ * Parses a time on New York's clock. When daylight saving time ends, a repeated time means its second occurrence. When
+ * it begins, a skipped time gets the offset of standard time.
  * @param {string} text such as `2026-06-01 09:30`, with or without seconds
  */
 export const parseNewYorkTime = (text) => {
