@@ -1,4 +1,4 @@
-/** A program without Effect that uses names of release 0.2.0. The tests compile and run it outside of the repository. */
+/** A program without Effect that uses names of release 0.2.0. The tests compile and run it outside the repository. */
 import { type Code, createClient, type Options, type TickerlineClient, TickerlineError } from "tickerline"
 import * as Promises from "tickerline/promise"
 
