@@ -28,7 +28,7 @@ export interface Scenario {
 
 export interface ScenarioControls {
   readonly clients: Clients.ClusterClients
-  /** Records that a process is killed, so that usage of its last second may be missing. */
+  /** Records that a process is killed. Usage of its last second may then be missing. */
   readonly recordKill: (app: string) => void
   /** Allows the database to lose commits from now on. */
   readonly allowCommitLoss: () => void

@@ -252,7 +252,7 @@ interface Client {
   /** Ports of the services. */
   readonly ports: ReadonlyArray<number>
   readonly key: string
-  /** Sends a request to a random service. Returns undefined if the service did not answer, or answered with 503. */
+  /** Sends a request to a random service. Returns undefined if there is no response, or a 503. */
   readonly request: (choose: RandomChooser, target: string) => Effect.Effect<WireResponse | undefined>
 }
 
@@ -283,7 +283,7 @@ const chooseTarget = (choose: RandomChooser) => {
 
 const stableStatuses = new Set([200, 404, 409])
 
-/** Requests a target as of a moment. Returns undefined if there was no answer, or a 503. */
+/** Requests a target as of a moment. Returns undefined if there is no response, or a 503. */
 const requestPast = Effect.fnUntraced(function* (
   { request }: Client,
   record: HistoryRecord,
@@ -538,7 +538,7 @@ const makeServers = Effect.fnUntraced(function* (record: HistoryRecord) {
     yield* standby.synchronous
     record.log("standby", { port: standby.port })
   })
-  /** Waits for the standby, because a restarted primary shows commits that a failover could otherwise lose. */
+  /** Waits until the standby has all visible commits. A restarted primary shows commits before the standby has them. */
   const waitForStandby = Effect.suspend(() => standby?.waitUntilComplete ?? Effect.void)
 
   const restart = Effect.fnUntraced(function* (signal: "SIGINT" | "SIGKILL", choose: RandomChooser) {
@@ -711,7 +711,7 @@ const observe = Effect.fnUntraced(function* (options: HistoryOptions, record: Hi
       }),
   })
 
-  // Restart the services, so that no answer below comes from memory.
+  // Restart the services, so that no response below comes from their memory.
   yield* Effect.forEach(Array.from({ length: serviceCount }), (_, at) => services.killOne(at))
   const requests = new Map(record.answers.map((answer) => [`${answer.target} ${answer.moment}`, answer]))
   yield* Effect.forEach(
