@@ -49,7 +49,7 @@ export interface HostProgram {
   readonly end: (signal: "SIGTERM" | "SIGKILL" | "SIGINT") => Effect.Effect<void>
 }
 
-export class CommandFailed extends Data.TaggedError("Refused")<{ readonly message: string }> {}
+export class CommandFailed extends Data.TaggedError("CommandFailed")<{ readonly message: string }> {}
 
 export interface HostSettings {
   readonly folder: string

@@ -5,7 +5,7 @@ import * as Clients from "./Clients.ts"
 import { Cluster, retryWithin } from "./Cluster.ts"
 import * as UsageReconciliation from "./UsageReconciliation.ts"
 
-export class FailedExpectation extends Data.TaggedError("Wrong")<{ readonly message: string }> {}
+export class FailedExpectation extends Data.TaggedError("FailedExpectation")<{ readonly message: string }> {}
 
 export const failUnless = (holds: boolean, message: string) =>
   holds ? Effect.void : Effect.fail(new FailedExpectation({ message }))

@@ -207,7 +207,7 @@ const runWriter = (
   )
 }
 
-/** Loads random files with the command. Kills loads early until a kill has interrupted one, then some at random. */
+/** Loads random files with the command. Kills each load early until one was interrupted, then kills some at random. */
 const runLoader = Effect.fnUntraced(function* (
   url: string,
   record: HistoryRecord,
@@ -304,7 +304,7 @@ const requestPast = Effect.fnUntraced(function* (
   return answer satisfies PastAnswer
 })
 
-/** Requests random targets as of random moments: seconds ago, at or directly before a change, or requested before. */
+/** Requests random targets as of random moments: seconds ago, at or just before a change, or as before. */
 const runReader = Effect.fnUntraced(function* (
   client: Client,
   record: HistoryRecord,
@@ -317,7 +317,7 @@ const runReader = Effect.fnUntraced(function* (
   while (!isStopping()) {
     const known = record.answers[chooseInteger(choose, record.answers.length)]
     const recent = recentMoments[recentMoments.length - 1 - chooseInteger(choose, Math.min(50, recentMoments.length))]
-    // The clock of the service may differ from this one by a few milliseconds.
+    // The clock of the service may differ from the clock of this process by a few milliseconds.
     const ago = formatMoment(
       Math.max(first, Date.now() - 20 - chooseInteger(choose, 1_500)),
       chooseInteger(choose, 1_000),

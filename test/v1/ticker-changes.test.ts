@@ -522,7 +522,7 @@ layer(Service.layer, { excludeTestServices: true })("GET /v1/ticker-changes", (i
           from generate_series(1, 20000) as n
         `
         yield* skipHistory("ticker_changes", insert)
-        // As `load` does. Otherwise a connection may continue to use its plan for a small table.
+        // Like `load`. With old statistics, a connection may continue to use its plan for a small table.
         yield* sql`analyze ticker_changes`
         const leaf = hub === "HBO" ? "O777" : hub === "HBN" ? "N777" : "R777"
         for (const symbol of [hub, leaf]) {

@@ -158,11 +158,11 @@ const readOwnershipFilings = Effect.fnUntraced(function* (ticker: string) {
 
 const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) ? value : []
 
-/** Formats the fields that a change has in a chain, as JSON. The events of a 409 have more fields. */
+/** Formats a ticker change as JSON, with only the fields that it has in a chain. In a 409, it has more fields. */
 const formatChange = (change: unknown) =>
   JSON.stringify(["old_ticker", "new_ticker", "effective_date"].map((name) => valueAt(change, name)))
 
-/** Returns the events of ticker changes of a symbol, from its chain or from the events of a 409. */
+/** Returns the ticker changes of a symbol as events. Reads them from its chain, or from the 409 without one. */
 const readTickerChanges = Effect.fnUntraced(function* (ticker: string) {
   const { body } = yield* requestJson(`/v1/ticker-changes?ticker=${ticker}`)
   const changes = [

@@ -47,7 +47,7 @@ const rowsFor = Effect.fnUntraced(function* (path: string, key: string) {
 
 const column = (rows: ReadonlyArray<unknown>, name: string) => rows.map((row) => valueAt(row, name))
 
-/** The fields of a row that follow from the response. */
+/** Returns the fields of a usage row that the response determines. */
 const expectedUsage = ({ headers, status, text }: Answer) => ({
   request_id: headers["x-request-id"],
   status_code: status,
