@@ -64,7 +64,7 @@ export const measureThroughput = Effect.gen(function* () {
     found[`${kind} of two to one`] = (two.rate / Math.max(1, one.rate)).toFixed(2)
     found[`µs of CPU per request (${kind}) of one`] = one.cpu
     found[`µs of CPU per request (${kind}) of two`] = two.cpu
-    // Estimated ratio if each of the two processes had a core of its own.
+    // Estimated ratio if each process had a core of its own.
     found[`${kind} of two to one, with enough cores`] = (2 * one.cpu / Math.max(1, two.cpu)).toFixed(2)
   }
   return found

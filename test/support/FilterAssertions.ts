@@ -46,7 +46,7 @@ export const assertBooleanFilter = Effect.fnUntraced(
   },
 )
 
-/** Asserts that one or more allowed values find their rows, ignoring case, and other values get `messagePart` (D33). */
+/** Asserts that allowed values find their rows in any case (D33). Errors for other values must have `messagePart`. */
 export const assertEnumFilter = Effect.fnUntraced(
   function* <E, R>(
     { find, refused }: FilterQueries<E, R>,
@@ -178,7 +178,7 @@ export const assertFutureDaysFound = Effect.fnUntraced(
 /** Texts that `assertContainsFilter` searches: the test inserts one row for each text, and one row without a text. */
 export const sampleTexts = ["H.C. Wainwright", "100% Bank_of 'A' \\ B", "100x Banknof", "ÜBER Capital"] as const
 
-/** Asserts that part of a text finds it, ignoring case, and that the part has 3 to 100 characters (§4). */
+/** Asserts that part of a text finds it, ignoring case, and that the part must have 3 to 100 characters (§4). */
 export const assertContainsFilter = Effect.fnUntraced(
   function* <E, R>({ find, refused }: FilterQueries<E, R>, name: string) {
     const parts = [

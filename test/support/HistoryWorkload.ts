@@ -304,7 +304,7 @@ const requestPast = Effect.fnUntraced(function* (
   return answer satisfies PastAnswer
 })
 
-/** Requests random targets as of random moments: seconds ago, at or just before a change, or as before. */
+/** Requests random targets as of random moments: seconds ago, at or just before a change, or already requested. */
 const runReader = Effect.fnUntraced(function* (
   client: Client,
   record: HistoryRecord,

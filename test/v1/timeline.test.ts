@@ -162,7 +162,7 @@ const listOf = (value: unknown): ReadonlyArray<unknown> => Array.isArray(value) 
 const formatChange = (change: unknown) =>
   JSON.stringify(["old_ticker", "new_ticker", "effective_date"].map((name) => valueAt(change, name)))
 
-/** Returns the ticker changes of a symbol as events. Reads them from its chain, or from the 409 without one. */
+/** Returns the ticker changes of a symbol as events. Reads them from its chain or, if it is ambiguous, from the 409. */
 const readTickerChanges = Effect.fnUntraced(function* (ticker: string) {
   const { body } = yield* requestJson(`/v1/ticker-changes?ticker=${ticker}`)
   const changes = [

@@ -528,7 +528,7 @@ layer(service, { excludeTestServices: true })("GET /v1/usage", (it) => {
   it.effect("requested_at_from and requested_at_to are whole days at -05:00, even in summer (§2.1)", () =>
     Effect.gen(function* () {
       const { account_id, key, key_id } = yield* createCustomer("days")
-      // Instants at the beginning and end of days at -05:00. The id of each is its local time at -05:00.
+      // Instants at the beginning and end of days, each with its local time at -05:00 as the id.
       const instants = {
         "06-30_23.59.59.999": "2025-07-01T04:59:59.999Z",
         "07-01_00.00.00": "2025-07-01T05:00:00.000Z",
